@@ -1,0 +1,1 @@
+"""The only user of grpc: servers, channels, errors on the wire, pages."""

@@ -1,0 +1,60 @@
+"""Client channels: made after a fork, never before; one a peer."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any, TypeAlias
+
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from keelman.rpc.errors import from_rpc_error
+from keelman.rpc.server import KEEPALIVE
+
+Channel: TypeAlias = grpc.aio.Channel
+
+
+@contextlib.asynccontextmanager
+async def channel(address: str, *, root_certificates: bytes | None = None) -> AsyncIterator[Channel]:
+    """A channel to host:port or unix:path, closed with the block. Errors of unary calls come as our classes."""
+    made = open_channel(address, root_certificates=root_certificates)
+    try:
+        yield made
+    finally:
+        await made.close()
+
+
+def open_channel(address: str, *, root_certificates: bytes | None = None) -> Channel:
+    """A channel that the caller closes."""
+    options = [
+        *KEEPALIVE,
+        ("grpc.initial_reconnect_backoff_ms", 100),
+        ("grpc.min_reconnect_backoff_ms", 100),
+        ("grpc.max_reconnect_backoff_ms", 2_000),
+    ]
+    interceptors = [_TranslateUnary()]
+    if root_certificates is None:
+        return grpc.aio.insecure_channel(address, options=options, interceptors=interceptors)
+    credentials = grpc.ssl_channel_credentials(root_certificates)
+    return grpc.aio.secure_channel(address, credentials, options=options, interceptors=interceptors)
+
+
+async def is_serving(address: str, *, timeout_seconds: float = 2.0, service: str = "") -> bool:
+    """Asks a process's health; False when it cannot be reached in time."""
+    async with grpc.aio.insecure_channel(address) as plain:
+        stub: Any = health_pb2_grpc.HealthStub(plain)
+        try:
+            answer = await stub.Check(health_pb2.HealthCheckRequest(service=service), timeout=timeout_seconds)
+        except grpc.aio.AioRpcError:
+            return False
+        return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
+
+
+class _TranslateUnary(grpc.aio.UnaryUnaryClientInterceptor):
+    async def intercept_unary_unary(self, continuation: Any, client_call_details: Any, request: Any) -> Any:
+        call = await continuation(client_call_details, request)
+        try:
+            return await call
+        except grpc.aio.AioRpcError as error:
+            raise from_rpc_error(error) from None

@@ -1,0 +1,47 @@
+"""Pages of a list: opaque tokens that name the last key, so pages stay stable while things are created and deleted."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+from keelman.model.errors import InvalidArgument
+
+T = TypeVar("T")
+DEFAULT_SIZE, LARGEST_SIZE = 100, 1000
+
+
+def page_limit(page_size: int) -> int:
+    """The number of items to give; raises InvalidArgument for a size that is not legal."""
+    if not 0 <= page_size <= LARGEST_SIZE:
+        raise InvalidArgument.of("page_size", page_size, f"0 to {LARGEST_SIZE}")
+    return page_size or DEFAULT_SIZE
+
+
+def token_for(key: str) -> str:
+    """The token of a page that ends with this key."""
+    return base64.urlsafe_b64encode(b"1" + key.encode()).decode()
+
+
+def key_of(token: str) -> str:
+    """The key after which the page begins; raises InvalidArgument for a foreign token. Empty for the first page."""
+    if not token:
+        return ""
+    try:
+        raw = base64.urlsafe_b64decode(token.encode())
+        if raw[:1] != b"1":
+            raise ValueError
+        return raw[1:].decode()
+    except (binascii.Error, ValueError):
+        raise InvalidArgument.of("page_token", token, "empty, or a next_page_token of an earlier answer") from None
+
+
+def page(items: Iterable[T], key: Callable[[T], str], page_size: int, page_token: str) -> tuple[list[T], str]:
+    """Cuts one page out of all items; sorts them by key. Returns the page and the token of the next."""
+    limit, after = page_limit(page_size), key_of(page_token)
+    rest = sorted((i for i in items if not after or key(i) > after), key=key)
+    if len(rest) <= limit:
+        return rest, ""
+    return rest[:limit], token_for(key(rest[limit - 1]))

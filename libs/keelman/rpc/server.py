@@ -1,0 +1,199 @@
+"""A gRPC server with health, reflection and our errors; every gRPC port of the product is opened here."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from keelman.model.errors import InvalidArgument, KeelmanError, Unavailable
+from keelman.rpc.errors import to_status
+from keelman.runtime.logging import get_logger
+from keelman.runtime.ports import port_is_free
+
+log = get_logger()
+
+Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
+MESSAGE_BYTES = 64 * 1024 * 1024
+KEEPALIVE = (
+    ("grpc.keepalive_time_ms", 10_000),
+    ("grpc.keepalive_timeout_ms", 5_000),
+    ("grpc.keepalive_permit_without_calls", 1),
+    ("grpc.http2.max_pings_without_data", 0),
+    ("grpc.max_receive_message_length", MESSAGE_BYTES),
+    ("grpc.max_send_message_length", MESSAGE_BYTES),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """One servicer and the generated function that registers it."""
+
+    name: str
+    add: Callable[[Any, Any], None]
+    servicer: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """Certificate chain and private key of a server, PEM files."""
+
+    certificate: Path
+    key: Path
+
+
+class Health:
+    """Says whether this process is ready; NOT_SERVING until `ready()`."""
+
+    def __init__(self, servicer: Any, names: Sequence[str]) -> None:
+        self._servicer = servicer
+        self._names = ("", *names)
+
+    async def ready(self) -> None:
+        """The process does its job."""
+        await self._set(health_pb2.HealthCheckResponse.SERVING)
+
+    async def unready(self) -> None:
+        """The process does not do its job now."""
+        await self._set(health_pb2.HealthCheckResponse.NOT_SERVING)
+
+    async def _set(self, status: Any) -> None:
+        for name in self._names:
+            await self._servicer.set(name, status)
+
+
+def checked_address(service: str, host: str, *, tls: Tls | None, trust: str) -> None:
+    """Raises InvalidArgument when gRPC would be open off loopback without TLS and without a mesh."""
+    if host == "localhost" or tls is not None or trust == "mesh":
+        return
+    try:
+        loopback = ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        loopback = False
+    if not loopback:
+        raise InvalidArgument.of(
+            f"{service}.host",
+            host,
+            "a loopback address, or any address with tls_certificate and tls_key, or trust = mesh",
+        )
+
+
+@contextlib.asynccontextmanager
+async def serve(
+    *services: Service,
+    host: str = "127.0.0.1",
+    port: int | None = None,
+    socket: Path | None = None,
+    tls: Tls | None = None,
+    trust: str = "loopback",
+    label: str = "grpc",
+    grace_seconds: float = 2.0,
+) -> AsyncIterator[Health]:
+    """Serves on host:port, on a Unix socket, or on both, until the block is left; then lets calls end for the grace.
+
+    Yields the health switch; nothing is ready until its `ready()`. Raises Unavailable (PORT_TAKEN) when the port is
+    taken and InvalidArgument for an address that needs TLS.
+    """
+    server = grpc.aio.server(
+        interceptors=[_Errors()],
+        options=[*KEEPALIVE, ("grpc.so_reuseport", 0), ("grpc.http2.min_ping_interval_without_data_ms", 5_000)],
+    )
+    for service in services:
+        service.add(service.servicer, server)
+    names = [s.name for s in services]
+    servicer = health.aio.HealthServicer()
+    health_pb2_grpc.add_HealthServicer_to_server(servicer, server)
+    reflection.enable_server_reflection([*names, health.SERVICE_NAME, reflection.SERVICE_NAME], server)
+    switch = Health(servicer, names)
+    await switch.unready()
+    if port is not None:
+        checked_address(label, host, tls=tls, trust=trust)
+        if not port_is_free(host, port):
+            raise port_taken(label, host, port)
+        try:
+            if tls is None:
+                server.add_insecure_port(f"{host}:{port}")
+            else:
+                pair = (tls.key.read_bytes(), tls.certificate.read_bytes())
+                server.add_secure_port(f"{host}:{port}", grpc.ssl_server_credentials([pair]))
+        except RuntimeError:
+            raise port_taken(label, host, port) from None
+    if socket is not None:
+        socket.parent.mkdir(parents=True, exist_ok=True)
+        socket.unlink(missing_ok=True)
+        server.add_insecure_port(f"unix:{socket}")
+    await server.start()
+    try:
+        yield switch
+    finally:
+        await servicer.enter_graceful_shutdown()
+        await server.stop(grace_seconds)
+        if socket is not None:
+            socket.unlink(missing_ok=True)
+
+
+def port_taken(label: str, host: str, port: int) -> Unavailable:
+    """The error for a port that something else listens on."""
+    return Unavailable(
+        f"{label}.port: {port} on {host} is taken by another process: stop it, or set another free port",
+        reason="PORT_TAKEN",
+        metadata={"host": host, "port": str(port)},
+    )
+
+
+class _Errors(grpc.aio.ServerInterceptor):
+    """Turns raised errors into statuses: the one place on the server side that knows how."""
+
+    async def intercept_service(self, continuation: Any, details: Any) -> Any:
+        handler = await continuation(details)
+        if handler is None:
+            return None
+        if handler.unary_unary:
+            return handler._replace(unary_unary=_unary(handler.unary_unary, details.method))
+        if handler.unary_stream:
+            return handler._replace(unary_stream=_stream(handler.unary_stream, details.method))
+        if handler.stream_stream:
+            return handler._replace(stream_stream=_stream(handler.stream_stream, details.method))
+        return handler
+
+
+def _unary(inner: Any, method: str) -> Any:
+    async def call(request: Any, context: Any) -> Any:
+        try:
+            return await inner(request, context)
+        except KeelmanError as error:
+            await context.abort_with_status(to_status(error))
+        except grpc.aio.AbortError:
+            raise
+        except Exception:
+            log.exception("rpc_failed", method=method)
+            await context.abort(grpc.StatusCode.INTERNAL, f"{method} failed: see the log of this service")
+
+    return call
+
+
+def _stream(inner: Any, method: str) -> Any:
+    async def call(request: Any, context: Any) -> Any:
+        try:
+            result = inner(request, context)
+            if hasattr(result, "__aiter__"):
+                async for message in result:
+                    yield message
+            else:
+                await result
+        except KeelmanError as error:
+            await context.abort_with_status(to_status(error))
+        except grpc.aio.AbortError:
+            raise
+        except Exception:
+            log.exception("rpc_failed", method=method)
+            await context.abort(grpc.StatusCode.INTERNAL, f"{method} failed: see the log of this service")
+
+    return call

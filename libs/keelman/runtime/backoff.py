@@ -1,0 +1,26 @@
+"""How long to wait before the next try: exponential with full jitter, pure but for the random source it is given."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass, field
+
+
+@dataclass(slots=True)
+class Backoff:
+    """Delays in seconds: random between half and whole of first, first*2, ... up to most. `reset()` after a success."""
+
+    first: float = 0.2
+    most: float = 10.0
+    source: random.Random = field(default_factory=random.Random)
+    _tries: int = 0
+
+    def next(self) -> float:
+        """The next delay in seconds."""
+        whole: float = min(self.most, self.first * 2**self._tries)
+        self._tries = min(self._tries + 1, 32)
+        return whole * (0.5 + self.source.random() / 2)
+
+    def reset(self) -> None:
+        """Begins anew with the first delay."""
+        self._tries = 0

@@ -1,0 +1,42 @@
+"""structlog, set up once per process: snake_case events, fields bound once, one line a record on stderr."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from typing import Any, cast
+
+import structlog
+
+Logger = structlog.stdlib.BoundLogger
+
+
+def configure(service: str, *, json: bool = False, level: str = "info", **fields: Any) -> None:
+    """Sets up logging for this process; called first thing in a service's main."""
+    shared: list[Any] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        structlog.processors.StackInfoRenderer(),
+        structlog.processors.format_exc_info,
+    ]
+    renderer: Any = (
+        structlog.processors.JSONRenderer()
+        if json
+        else structlog.dev.ConsoleRenderer(colors=False, pad_event_to=24, sort_keys=False)
+    )
+    structlog.configure(
+        processors=[*shared, renderer],
+        wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level.upper())),
+        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        cache_logger_on_first_use=True,
+    )
+    structlog.contextvars.bind_contextvars(service=service, **fields)
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.WARNING, format="%(asctime)s [%(levelname)s] %(name)s %(message)s"
+    )
+
+
+def get_logger(**fields: Any) -> Logger:
+    """A logger with fields bound; safe to call at import time."""
+    return cast(Logger, structlog.get_logger(**fields))

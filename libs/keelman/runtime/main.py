@@ -1,0 +1,91 @@
+"""The main of every service: flags made from its settings, then its whole life. Standard library's argparse only, so that a
+service starts without the command line's libraries."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import dataclasses
+import os
+import sys
+from collections.abc import Callable, Coroutine, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from keelman.model.errors import KeelmanError
+from keelman.runtime.logging import configure
+from keelman.runtime.settings import Loaded, load
+from keelman.runtime.supervise import run_process
+
+SERVICES = ("gateway", "state", "agent", "broker", "spark", "worker")
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A service as its package declares it: keelman.<name>.settings.Settings and keelman.<name>.service.run."""
+
+    name: str
+    settings: type[Any]
+
+    @classmethod
+    def of(cls, name: str) -> Program:
+        """Imports only the settings; the service itself is imported when it runs."""
+        return cls(name, import_module(f"keelman.{name}.settings").Settings)
+
+    @property
+    def run(self) -> Callable[[Any, asyncio.Event], Coroutine[Any, Any, None]]:
+        """The service's `run(settings, stop)`."""
+        run: Callable[[Any, asyncio.Event], Coroutine[Any, Any, None]] = import_module(
+            f"keelman.{self.name}.service"
+        ).run
+        return run
+
+
+def service_main(name: str, arguments: Sequence[str]) -> int:
+    """Runs `keelman <name> run|config ...`; returns the exit code: 0 ended as asked, 1 failed, 2 wrong usage, 3 cut."""
+    program = Program.of(name)
+    parser = argparse.ArgumentParser(prog=f"keelman {name}", description=import_module(f"keelman.{name}").__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    for command, text in (("run", "run until SIGTERM"), ("config", "print each setting and where it came from")):
+        _add_flags(commands.add_parser(command, help=text, description=text), program.settings)
+    options = vars(parser.parse_args(arguments))
+    command, file = options.pop("command"), options.pop("file")
+    try:
+        loaded = load(program.settings, name, flags=options, environment=os.environ, file=file)
+    except KeelmanError as error:
+        print(f"keelman {name}: {error.message}", file=sys.stderr)
+        return 2
+    if command == "config":
+        print_config(loaded)
+        return 0
+    settings = loaded.settings
+    configure(name, json=getattr(settings, "log_json", False), level=getattr(settings, "log_level", "info"))
+    return run_process(
+        f"keelman {name}",
+        lambda stop: program.run(settings, stop),
+        grace_seconds=getattr(settings, "grace_seconds", 30.0),
+    )
+
+
+def print_config(loaded: Loaded[Any]) -> None:
+    """Prints each value and where it came from, secrets hidden."""
+    for origin in loaded.origins:
+        unit = f" {origin.unit}" if origin.unit else ""
+        print(f"{origin.key} = {origin.shown}{unit}  # {origin.source}")
+
+
+def _add_flags(parser: argparse.ArgumentParser, settings: type[Any]) -> None:
+    parser.add_argument("--file", type=Path, default=None, metavar="TOML", help="settings file")
+    for field in dataclasses.fields(settings):
+        meta = field.metadata
+        unit = f" ({meta['unit']})" if meta.get("unit") else ""
+        default = "" if field.default in (dataclasses.MISSING, None, "") else f" [{field.default}]"
+        parser.add_argument(
+            f"--{field.name.replace('_', '-')}",
+            dest=field.name,
+            default=None,
+            metavar=field.name.upper(),
+            help=f"{meta.get('help', '')}{unit}{default}".replace("%", "%%"),
+        )

@@ -1,0 +1,56 @@
+"""Background automation: an idempotent function without arguments, woken by a timer or a signal, never told why."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from keelman.model.errors import KeelmanError
+from keelman.runtime.backoff import Backoff
+from keelman.runtime.logging import get_logger
+
+log = get_logger()
+
+
+@dataclass(slots=True)
+class Reconciler:
+    """Runs one activation at a time; an error is logged and tried again after a back-off."""
+
+    name: str
+    function: Callable[[], Awaitable[None]]
+    every_seconds: float
+    _wake: asyncio.Event = field(default_factory=asyncio.Event)
+    _backoff: Backoff = field(default_factory=Backoff)
+    last_seconds: float = 0.0
+    last_error: str = ""
+
+    def wake(self) -> None:
+        """Asks for an activation soon; asking many times before it begins asks once."""
+        self._wake.set()
+
+    async def run(self) -> None:
+        """Runs until cancelled."""
+        while True:
+            self._wake.clear()
+            begun = time.monotonic()
+            try:
+                await self.function()
+                self.last_error = ""
+                self._backoff.reset()
+                pause = self.every_seconds
+            except KeelmanError as error:
+                self.last_error = error.message
+                pause = self._backoff.next()
+                log.warning("reconciler_failed", reconciler=self.name, error=error.message)
+            except Exception as error:
+                self.last_error = repr(error)
+                pause = self._backoff.next()
+                log.exception("reconciler_failed", reconciler=self.name)
+            self.last_seconds = time.monotonic() - begun
+            try:
+                async with asyncio.timeout(pause):
+                    await self._wake.wait()
+            except TimeoutError:
+                pass

@@ -1,0 +1,152 @@
+"""The life of a process: one loop, one stop event, signals, a grace period; and groups of sibling loops.
+
+Raw task creation stays in this package: services use `Siblings`, `supervise` and `run_process` only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import faulthandler
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
+
+import setproctitle
+
+from keelman.model.errors import KeelmanError
+from keelman.runtime.logging import get_logger
+
+T = TypeVar("T")
+log = get_logger()
+
+
+async def supervise(*functions: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Runs all functions side by side; the first error cancels the rest and is raised as itself, not as a group."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            for function in functions:
+                group.create_task(function())
+    except BaseExceptionGroup as errors:
+        raise first_error(errors) from None
+
+
+def first_error(errors: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The first leaf of an exception group."""
+    inner: BaseException = errors
+    while isinstance(inner, BaseExceptionGroup):
+        inner = inner.exceptions[0]
+    return inner
+
+
+class Siblings:
+    """An open group of tasks that end with their block: for tasks that come and go while a service runs.
+
+    A task's error ends the whole block (as in asyncio.TaskGroup). On leaving the block, tasks still running are
+    cancelled and awaited.
+    """
+
+    def __init__(self) -> None:
+        self._group = asyncio.TaskGroup()
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    def start(self, work: Coroutine[Any, Any, T], *, name: str | None = None) -> asyncio.Task[T]:
+        """Starts one task in the group."""
+        task = self._group.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def __aenter__(self) -> Siblings:
+        await self._group.__aenter__()
+        return self
+
+    async def __aexit__(self, *exc: Any) -> None:
+        for task in self._tasks:
+            task.cancel()
+        try:
+            await self._group.__aexit__(*exc)
+        except BaseExceptionGroup as errors:
+            raise first_error(errors) from None
+
+
+async def first_of(*waits: Awaitable[Any]) -> None:
+    """Returns when any of the awaitables is done; cancels and awaits the others; raises the done one's error."""
+    tasks = [asyncio.ensure_future(w) for w in waits]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    for task in done:
+        task.result()
+
+
+async def wait_or_stop(stop: asyncio.Event, seconds: float) -> bool:
+    """Waits for the time or the stop; True when stopped."""
+    try:
+        async with asyncio.timeout(seconds):
+            await stop.wait()
+    except TimeoutError:
+        return False
+    return True
+
+
+@contextlib.asynccontextmanager
+async def deadline(seconds: float, error: KeelmanError) -> AsyncIterator[None]:
+    """Raises `error` when the block takes longer."""
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError:
+        raise error from None
+
+
+def run_process(
+    title: str,
+    body: Callable[[asyncio.Event], Coroutine[Any, Any, None]],
+    *,
+    grace_seconds: float = 30.0,
+) -> int:
+    """Runs a service's whole life and returns the process's exit code.
+
+    The first SIGTERM or SIGINT sets the stop event; a second one, or the end of the grace period, cancels the body.
+    0: ended as asked. 1: a KeelmanError (one line on stderr) or a crash (a trace). 3: had to be cut.
+    """
+    setproctitle.setproctitle(title)
+    faulthandler.register(signal.SIGUSR1, all_threads=True)
+    try:
+        return asyncio.run(_life(body, grace_seconds))
+    except KeelmanError as error:
+        print(f"{title}: {error.message}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 3
+
+
+async def _life(body: Callable[[asyncio.Event], Coroutine[Any, Any, None]], grace_seconds: float) -> int:
+    loop = asyncio.get_running_loop()
+    stop = asyncio.Event()
+    main = asyncio.ensure_future(body(stop))
+
+    def on_signal(number: int) -> None:
+        if stop.is_set():
+            main.cancel()
+            return
+        log.info("stopping", signal=signal.Signals(number).name, pid=os.getpid())
+        stop.set()
+        loop.call_later(grace_seconds, main.cancel)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, on_signal, number)
+    try:
+        await main
+    except asyncio.CancelledError:
+        log.warning("cut", grace_seconds=grace_seconds)
+        return 3
+    except BaseExceptionGroup as errors:
+        raise first_error(errors) from errors
+    return 0

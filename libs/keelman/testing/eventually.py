@@ -1,0 +1,32 @@
+"""Waits for a state to be reached, with a deadline; the only way a test waits."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import time
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+async def eventually(
+    condition: Callable[[], T | Awaitable[T]], *, seconds: float = 30.0, every: float = 0.05, what: str = ""
+) -> T:
+    """Returns the condition's first true value; raises AssertionError after the deadline, with the last error if any."""
+    end = time.monotonic() + seconds
+    problem: BaseException | None = None
+    while True:
+        try:
+            value = condition()
+            if inspect.isawaitable(value):
+                value = await value
+            if value:
+                return value
+            problem = None
+        except (AssertionError, OSError, LookupError, RuntimeError) as error:
+            problem = error
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {seconds} s: {what or inspect.getsource(condition).strip()}") from problem
+        await asyncio.sleep(every)
