@@ -37,13 +37,28 @@ class Home:
         """The embedded database of the state service."""
         return self.root / "state" / "state.db"
 
+    @property
+    def agent_lock(self) -> Path:
+        """Held (flock) by the agent of this home while it lives."""
+        return self.root / "agent" / "agent.lock"
+
+    @property
+    def assignments(self) -> Path:
+        """What the agent was last told to run, so that it goes on without the state service."""
+        return self.root / "agent" / "assignments.json"
+
+    @property
+    def workloads(self) -> Path:
+        """Parent of the workloads' folders."""
+        return self.root / "workloads"
+
     def log(self, service: str) -> Path:
         """Log file of a service started by `keelman up`."""
         return self.root / "logs" / f"{service}.log"
 
     def workload(self, name: str) -> Path:
         """Folder of one workload: settings.toml, log, data, record.json of its process."""
-        return self.root / "workloads" / name.replace("/", "-")
+        return self.workloads / name.replace("/", "-")
 
     def socket(self, name: str) -> Path:
         """Path of a Unix socket; in a temporary folder named after this home when the home's path is too long."""
@@ -53,6 +68,25 @@ class Home:
             return path
         digest = hashlib.sha256(os.fsencode(self.root)).hexdigest()[:12]
         return Path(tempfile.gettempdir()) / f"keelman-{os.getuid()}-{digest}" / file
+
+
+def write_file(path: Path, content: bytes, *, mode: int = 0o600) -> None:
+    """Writes a whole file so that a reader, also one after a crash, sees the old content or the new. Makes its folder.
+
+    Raises OSError.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            os.fchmod(file.fileno(), mode)
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
 
 
 def cache_folder() -> Path:

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 import setproctitle
 
 from keelman.model.errors import KeelmanError
+from keelman.runtime import exit_record
 from keelman.runtime.logging import get_logger
 
 T = TypeVar("T")
@@ -114,17 +115,25 @@ def run_process(
     """Runs a service's whole life and returns the process's exit code.
 
     The first SIGTERM or SIGINT sets the stop event; a second one, or the end of the grace period, cancels the body.
-    0: ended as asked. 1: a KeelmanError (one line on stderr) or a crash (a trace). 3: had to be cut.
+    0: ended as asked. 1: a KeelmanError (one line on stderr) or a crash (a trace). 3: had to be cut. Leaves an exit
+    record when the process that started this one asked for it.
     """
     setproctitle.setproctitle(title)
     faulthandler.register(signal.SIGUSR1, all_threads=True)
+    record = exit_record.take_path()
     try:
-        return asyncio.run(_life(body, grace_seconds))
+        code = asyncio.run(_life(body, grace_seconds))
     except KeelmanError as error:
         print(f"{title}: {error.message}", file=sys.stderr)
+        exit_record.write(record, 1, reason=error.reason, message=error.message)
         return 1
     except KeyboardInterrupt:
-        return 3
+        code = 3
+    except BaseException as error:
+        exit_record.write(record, 1, reason="CRASHED", message=f"{type(error).__name__}: {error}")
+        raise
+    exit_record.write(record, code)
+    return code
 
 
 async def _life(body: Callable[[asyncio.Event], Coroutine[Any, Any, None]], grace_seconds: float) -> int:

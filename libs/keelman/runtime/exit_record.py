@@ -1,0 +1,52 @@
+"""What a process tells of its own end, in a file, for a starter that may be away when it happens.
+
+The starter names the file in the environment; `run_process` takes the name out of it, so that no grandchild inherits it,
+and writes the file last thing. A process that was killed leaves none, and that is information too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from keelman.runtime.home import write_file
+
+VARIABLE = "KEELMAN_EXIT_RECORD"
+
+
+@dataclass(frozen=True, slots=True)
+class ExitRecord:
+    """How a process ended: its id, its exit code, and the error that ended it (empty when it ended as asked)."""
+
+    pid: int
+    exit_code: int
+    reason: str = ""
+    message: str = ""
+
+
+def take_path() -> Path | None:
+    """The file that this process is to write; None when its starter wants none. Call once."""
+    given = os.environ.pop(VARIABLE, "")
+    return Path(given) if given else None
+
+
+def write(path: Path | None, exit_code: int, *, reason: str = "", message: str = "") -> None:
+    """Writes this process's record. A folder that is gone or full costs the record and nothing else."""
+    if path is None:
+        return
+    record = ExitRecord(os.getpid(), exit_code, reason, message)
+    try:
+        write_file(path, json.dumps(asdict(record)).encode())
+    except OSError:
+        return
+
+
+def read(path: Path, pid: int) -> ExitRecord | None:
+    """The record that process `pid` left; None when it left none."""
+    try:
+        record = ExitRecord(**json.loads(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return None
+    return record if record.pid == pid else None
