@@ -1,0 +1,208 @@
+"""The Java virtual machine of a broker: how it is started, drained, and asked for its reason when it fails."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import signal
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from keelman.broker.settings import Settings
+from keelman.model.errors import Internal, Unavailable
+from keelman.runtime.java import Java
+from keelman.runtime.tether import tethered
+
+LOG4J = Path(__file__).with_name("log4j2.xml")
+TOOL_SECONDS = 60.0
+MANY_CORES_HEAP_MB = 2048  # from here on G1's short pauses are worth its memory and threads
+ORDERLY_EXITS = (0, 128 + signal.SIGTERM)
+EXCEPTION = re.compile(r"^(?:Caused by: )?(?:[a-z]\w*\.)+([A-Z]\w*(?:Exception|Error)): (.+)$")
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Where a broker keeps what."""
+
+    home: Path
+
+    @property
+    def data(self) -> Path:
+        """Kafka's partitions and metadata."""
+        return self.home / "data"
+
+    @property
+    def logs(self) -> Path:
+        """What the broker tells about itself."""
+        return self.home / "logs"
+
+    @property
+    def log(self) -> Path:
+        """The newest of its logs."""
+        return self.logs / "broker.log"
+
+    @property
+    def properties(self) -> Path:
+        """Written anew at each start."""
+        return self.home / "server.properties"
+
+    @property
+    def lock(self) -> Path:
+        """Held (flock) by the one process that runs this broker."""
+        return self.home / "broker.lock"
+
+    def create(self) -> None:
+        """Makes the folders."""
+        for folder in (self.data, self.logs):
+            folder.mkdir(parents=True, exist_ok=True)
+
+
+def class_path(jars: Sequence[Path]) -> str:
+    """The same text for the same jars, always: an archive of classes is good for one class path only."""
+    return ":".join(str(jar) for jar in sorted(jars))
+
+
+def broker_command(
+    java: Java, jars: Sequence[Path], settings: Settings, files: Files, archive: Sequence[str] = ()
+) -> list[str]:
+    """The command line of a broker.
+
+    Serial collection for small heaps: as quick as G1 at 2 cores and 500,000 records/s, 170 MB smaller. Both compilers:
+    the quick one alone saves 0.4 s of a start and loses up to a fifth of the throughput later.
+    """
+    small = settings.heap_mb < MANY_CORES_HEAP_MB
+    return [
+        str(java.program),
+        f"-Xmx{settings.heap_mb}m",
+        "-XX:+UseSerialGC" if small else "-XX:+UseG1GC",
+        *([] if small else ["-XX:MaxGCPauseMillis=20", "-XX:InitiatingHeapOccupancyPercent=35"]),
+        "-XX:+ExitOnOutOfMemoryError",
+        f"-XX:ErrorFile={files.logs}/jvm-crash-%p.log",
+        "-Djava.awt.headless=true",
+        f"-Dkeelman.logs={files.logs}",
+        f"-Dlog4j2.configurationFile={LOG4J}",
+        *archive,
+        *settings.jvm_options,
+        "-cp",
+        class_path(jars),
+        "kafka.Kafka",
+        str(files.properties),
+    ]
+
+
+async def format_storage(java: Java, jars: Sequence[Path], files: Files, cluster_id: str) -> None:
+    """Runs Kafka's storage tool on server.properties. Raises Unavailable with the tool's own reason."""
+    command = [str(java.program), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx256m"]
+    command += [f"-Dkeelman.logs={files.logs}", f"-Dlog4j2.configurationFile={LOG4J}", "-cp", class_path(jars)]
+    command += ["kafka.tools.StorageTool", "format", "--cluster-id", cluster_id, "--config", str(files.properties)]
+    code, text = await run_tool(command)
+    if code != 0:
+        reason = reason_in(text) or (text.strip().splitlines() or ["no reason given"])[-1]
+        raise Unavailable(f"formatting {files.data} failed (exit code {code}): {reason}", reason="FORMAT_FAILED")
+
+
+async def run_tool(command: Sequence[str], *, seconds: float = TOOL_SECONDS) -> tuple[int, str]:
+    """Runs a program that ends by itself; its exit code and all it said. Cancelling kills it."""
+    child = await asyncio.create_subprocess_exec(
+        *tethered(command),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    try:
+        async with asyncio.timeout(seconds):
+            said, _ = await child.communicate()
+    except TimeoutError:
+        raise Unavailable(f"{Path(command[0]).name} did not end within {seconds:.0f} s") from None
+    finally:
+        if child.returncode is None:
+            child.kill()
+            await child.wait()
+    assert child.returncode is not None
+    return child.returncode, said.decode("utf-8", "replace")
+
+
+class Jvm:
+    """A running broker."""
+
+    def __init__(self, child: asyncio.subprocess.Process, files: Files, log_begins: int) -> None:
+        self._child = child
+        self._files = files
+        self._log_begins = log_begins
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._child.pid
+
+    async def ended(self) -> None:
+        """Waits until it ends by itself, which is always a failure: raises Internal with its exit code and reason."""
+        code = await self._child.wait()
+        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        reason = reason_in(self._told())
+        raise Internal(
+            f"the broker ended with {how}{': ' if reason else ''}{reason}; its log is {self._files.log}",
+            reason="BROKER_ENDED",
+            metadata={"exit": how},
+        )
+
+    def _told(self) -> str:
+        """What this run wrote to its log, as far as the newest file has it."""
+        try:
+            with self._files.log.open("rb") as stream:
+                size = stream.seek(0, 2)
+                # A log that rolled over meanwhile is shorter than it was: then all of it is of this run.
+                stream.seek(self._log_begins if size >= self._log_begins else 0)
+                return stream.read().decode("utf-8", "replace")
+        except OSError:
+            return ""
+
+    async def drain(self, seconds: float) -> bool:
+        """Asks it to end (Kafka's controlled shutdown) and kills it after the time; True when it ended as asked."""
+        if self._child.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                self._child.send_signal(signal.SIGTERM)
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._child.wait() in ORDERLY_EXITS
+        except TimeoutError:
+            await self.kill()
+            return False
+
+    async def kill(self) -> None:
+        """Ends it at once; its data is kept, as after a power cut. Does nothing when it has ended."""
+        with contextlib.suppress(ProcessLookupError):
+            self._child.kill()
+        await self._child.wait()
+
+
+@contextlib.asynccontextmanager
+async def started(command: Sequence[str], files: Files) -> AsyncIterator[Jvm]:
+    """Starts the broker in a process group of its own, tied to this process.
+
+    It is killed at the end of the block if it still runs. The group keeps a terminal's Ctrl-C away from it: it is this
+    process that drains it.
+    """
+    log_begins = files.log.stat().st_size if files.log.exists() else 0
+    child = await asyncio.create_subprocess_exec(
+        *tethered(command), stdin=asyncio.subprocess.DEVNULL, process_group=0, cwd=files.home
+    )
+    jvm = Jvm(child, files, log_begins)
+    try:
+        yield jvm
+    finally:
+        if child.returncode is None:
+            await jvm.kill()
+
+
+def reason_in(text: str) -> str:
+    """The first exception that a Java program told, else its last error; empty when it told none."""
+    lines = [line.strip() for line in text.splitlines()]
+    for line in lines:
+        match = EXCEPTION.match(line)
+        if match:
+            return f"{match.group(2)} ({match.group(1)})"
+    errors = [line for line in lines if " ERROR " in line or " FATAL " in line]
+    return errors[-1] if errors else ""

@@ -1,0 +1,143 @@
+"""The server.properties of a managed broker: ours over Kafka's defaults, the user's over ours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from keelman.broker.settings import Settings
+from keelman.model.errors import InvalidArgument
+
+LISTENER = "PLAINTEXT"
+CONTROLLER = "CONTROLLER"
+
+# Kafka's 50 pays where many brokers share the load of one cluster's groups; every partition costs files to open and a
+# log to load at each start. 12 shares evenly over 1, 2, 3, 4, 6 or 12 brokers. It cannot be changed later, since the
+# number decides where a group's or a transaction's records are found.
+INTERNAL_PARTITIONS = 12
+
+# Kafka's 128 MiB are touched whole at start; 16 MiB hold the keys of a 600,000-record segment in one pass.
+CLEANER_BUFFER_BYTES = 16 * 1024 * 1024
+
+# A broker that was killed may not come back before its cluster has given its old self up. Kafka's 9 s (and a beat each
+# 2 s) guard against needless moves of leaders; a broker that is alone has nobody to move them to.
+SESSION_MS_ALONE, BEAT_MS_ALONE = 3_000, 500
+SESSION_MS, BEAT_MS = 6_000, 1_000
+
+# Properties that say who and where the broker is, and the setting that is meant for each.
+SET_ELSEWHERE = {
+    "process.roles": "nothing: managed brokers are broker and controller",
+    "node.id": "node_id",
+    "broker.id": "node_id",
+    "log.dir": "home",
+    "log.dirs": "home",
+    "metadata.log.dir": "home",
+    "listeners": "host, port and controller_port",
+    "advertised.listeners": "advertised",
+    "controller.listener.names": "host, port and controller_port",
+    "inter.broker.listener.name": "host, port and controller_port",
+    "listener.security.protocol.map": "host, port and controller_port",
+    "controller.quorum.voters": "voters",
+    "controller.quorum.bootstrap.servers": "voters",
+}
+
+
+def server_properties(settings: Settings) -> dict[str, str]:
+    """All properties, in the order they are written. Raises InvalidArgument naming the setting at fault."""
+    for key in settings.properties:
+        if key in SET_ELSEWHERE:
+            raise InvalidArgument.of(
+                "broker.properties", key, f"this property follows from other settings; use {SET_ELSEWHERE[key]}"
+            )
+    if settings.port == settings.controller_port:
+        raise InvalidArgument.of("broker.controller_port", settings.controller_port, "a port other than broker.port")
+    if "," in str(settings.home.absolute()):
+        raise InvalidArgument.of("broker.home", str(settings.home), "a path without commas; Kafka takes it for a list")
+    voters = quorum(settings)
+    brokers = len(voters)
+    replicas, in_sync = str(min(3, brokers)), "1" if brokers == 1 else "2"
+    if brokers == 2:
+        in_sync = "1"  # with two brokers, two in-sync replicas would stop both when one does
+    properties = {
+        "process.roles": "broker,controller",
+        "node.id": str(settings.node_id),
+        "controller.quorum.voters": ",".join(voters),
+        "listeners": f"{LISTENER}://{joined(settings.host, settings.port)},"
+        f"{CONTROLLER}://{joined(settings.host, settings.controller_port)}",
+        "advertised.listeners": f"{LISTENER}://{advertised(settings)}",
+        "listener.security.protocol.map": f"{LISTENER}:PLAINTEXT,{CONTROLLER}:PLAINTEXT",
+        "inter.broker.listener.name": LISTENER,
+        "controller.listener.names": CONTROLLER,
+        "log.dirs": str(settings.home.absolute() / "data"),
+        "auto.create.topics.enable": "false",
+        "default.replication.factor": replicas,
+        "min.insync.replicas": in_sync,
+        "broker.session.timeout.ms": str(SESSION_MS_ALONE if brokers == 1 else SESSION_MS),
+        "broker.heartbeat.interval.ms": str(BEAT_MS_ALONE if brokers == 1 else BEAT_MS),
+        "group.initial.rebalance.delay.ms": "0",
+        "log.cleaner.dedupe.buffer.size": str(CLEANER_BUFFER_BYTES),
+        "offsets.topic.num.partitions": str(INTERNAL_PARTITIONS),
+        "offsets.topic.replication.factor": replicas,
+    }
+    for topic in ("transaction.state.log", "share.coordinator.state.topic"):
+        properties[f"{topic}.num.partitions"] = str(INTERNAL_PARTITIONS)
+        properties[f"{topic}.replication.factor"] = replicas
+        properties[f"{topic}.min.isr"] = in_sync
+    return {**properties, **settings.properties}
+
+
+def quorum(settings: Settings) -> tuple[str, ...]:
+    """The cluster's voters as id@host:port, this broker among them. Raises InvalidArgument."""
+    if not settings.voters:
+        return (f"{settings.node_id}@{joined(local_host(settings), settings.controller_port)}",)
+    for voter in settings.voters:
+        node, at, address = voter.partition("@")
+        host, _, port = address.rpartition(":")
+        if not (at and node.isdigit() and host and port.isdigit()):
+            raise InvalidArgument.of("broker.voters", voter, "id@host:port")
+    if not any(v.startswith(f"{settings.node_id}@") for v in settings.voters):
+        raise InvalidArgument.of(
+            "broker.voters", ",".join(settings.voters), f"this broker (node_id {settings.node_id}) must be one of them"
+        )
+    return settings.voters
+
+
+def advertised(settings: Settings) -> str:
+    """The host:port that clients are told. Raises InvalidArgument where it cannot be known."""
+    if not settings.advertised:
+        if settings.host in ("0.0.0.0", "::", ""):
+            raise InvalidArgument.of(
+                "broker.advertised", "", f"host:port; clients cannot connect to the listening address {settings.host!r}"
+            )
+        return joined(settings.host, settings.port)
+    host, _, port = settings.advertised.rpartition(":")
+    if not host or not port.isdigit():
+        raise InvalidArgument.of("broker.advertised", settings.advertised, "host:port")
+    return settings.advertised
+
+
+def local_host(settings: Settings) -> str:
+    """The address at which this process reaches its own broker."""
+    return {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)
+
+
+def joined(host: str, port: int) -> str:
+    """host:port, with brackets around an IPv6 address."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def written(properties: Mapping[str, str]) -> str:
+    """The text of a .properties file for these properties, escaped as Java reads it."""
+    return "".join(f"{_escaped(k, key=True)}={_escaped(v)}\n" for k, v in properties.items())
+
+
+def _escaped(text: str, *, key: bool = False) -> str:
+    text = text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
+    if text.startswith(" "):
+        text = "\\" + text
+    if key:
+        for mark in (" ", ":", "="):
+            text = text.replace(mark, f"\\{mark}")
+    # Java reads the file as Latin-1; an escape a UTF-16 unit is how anything else gets through.
+    units = text.encode("utf-16-be")
+    codes = (int.from_bytes(units[i : i + 2], "big") for i in range(0, len(units), 2))
+    return "".join(chr(c) if c < 128 else f"\\u{c:04x}" for c in codes)

@@ -1,0 +1,139 @@
+"""Builds a broker's parts and runs them: the only wiring."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import time
+from collections.abc import AsyncIterator, Iterator
+
+from keelman.broker.jvm import Files, Jvm, broker_command, format_storage, started
+from keelman.broker.prepare import prepare
+from keelman.broker.properties import advertised, local_host, server_properties, written
+from keelman.broker.ready import until_ready
+from keelman.broker.settings import Settings
+from keelman.broker.storage import formatted
+from keelman.kafka.probe import ask_broker
+from keelman.model.errors import FailedPrecondition
+from keelman.rpc.server import Health, port_taken, serve
+from keelman.runtime.logging import get_logger
+from keelman.runtime.ports import port_is_free
+from keelman.runtime.supervise import first_of, wait_or_stop
+
+log = get_logger()
+
+CHECK_SECONDS = 2.0
+PORT_SECONDS = 2.0  # a broker that was killed a moment ago still holds its ports for some milliseconds
+DRAIN_SHARE = 0.75  # of the grace period; the rest is for killing and for saying so
+
+
+async def run(settings: Settings, stop: asyncio.Event) -> None:
+    """Runs the broker until `stop`, then drains it.
+
+    Raises InvalidArgument, FailedPrecondition or Unavailable when it cannot start, Internal when it ends by itself.
+    """
+    properties = server_properties(settings)
+    files = Files(settings.home.absolute())
+    async with contextlib.AsyncExitStack() as stack:
+        stack.enter_context(_alone(files))
+        health = await stack.enter_async_context(_health(settings))
+        command: list[str] = []
+        await first_of(stop.wait(), _prepared(settings, files, properties, command))
+        if stop.is_set():
+            return
+        jvm = await stack.enter_async_context(started(command, files))
+        await first_of(stop.wait(), _live(settings, jvm, health, time.monotonic()))
+        if health is not None:
+            await health.unready()
+        begun = time.monotonic()
+        orderly = await jvm.drain(settings.grace_seconds * DRAIN_SHARE)
+        log.info("broker_ended", orderly=orderly, seconds=round(time.monotonic() - begun, 2))
+
+
+async def _prepared(settings: Settings, files: Files, properties: dict[str, str], command: list[str]) -> None:
+    """Everything before the start; leaves the command line in `command`."""
+    await _ports_free(settings)
+    prepared = await prepare(lambda step: log.info("broker_preparing", step=step))
+    # The file is the process's own: written anew at each start, so that settings alone decide.
+    files.properties.write_text(written(properties), encoding="latin-1")
+
+    async def format(cluster_id: str) -> None:
+        log.info("broker_formatting", folder=str(files.data), cluster_id=cluster_id)
+        await format_storage(prepared.java, prepared.jars, files, cluster_id)
+
+    owner = await formatted(files.data, cluster_id=settings.cluster_id, node_id=settings.node_id, format=format)
+    log.info("broker_starting", cluster_id=owner.cluster_id, node_id=owner.node_id, java=prepared.java.version)
+    command += broker_command(prepared.java, prepared.jars, settings, files, prepared.archive_options)
+
+
+async def _live(settings: Settings, jvm: Jvm, health: Health | None, begun: float) -> None:
+    """From its start to its end by itself, which is an error."""
+    host = local_host(settings)
+    await until_ready(jvm, host, settings.port, settings.node_id, seconds=settings.start_seconds)
+    log.info("broker_ready", bootstrap=advertised(settings), pid=jvm.pid, seconds=round(time.monotonic() - begun, 2))
+    if health is not None:
+        await health.ready()
+    await first_of(jvm.ended(), _watch(settings, host, health))
+
+
+async def _watch(settings: Settings, host: str, health: Health | None) -> None:
+    """Keeps health true to what the broker answers. A broker that is silent for long is its owner's to restart."""
+    answers, never = True, asyncio.Event()
+    while True:
+        await wait_or_stop(never, CHECK_SECONDS)
+        answer = await ask_broker(host, settings.port)
+        now = answer is not None and answer.serves(settings.node_id)
+        if now == answers:
+            continue
+        answers = now
+        if now:
+            log.info("broker_answers_again")
+        else:
+            log.warning("broker_silent", bootstrap=advertised(settings))
+        if health is not None:
+            await (health.ready() if now else health.unready())
+
+
+@contextlib.asynccontextmanager
+async def _health(settings: Settings) -> AsyncIterator[Health | None]:
+    if settings.health_socket is None:
+        yield None
+        return
+    async with serve(socket=settings.health_socket, label="broker") as health:
+        yield health
+
+
+async def _ports_free(settings: Settings) -> None:
+    """Raises Unavailable (PORT_TAKEN) naming the setting and the port that something else listens on."""
+    end = time.monotonic() + PORT_SECONDS
+    for label, port in (("broker", settings.port), ("broker.controller", settings.controller_port)):
+        while not port_is_free(settings.host, port):
+            if time.monotonic() > end:
+                raise port_taken(label, settings.host, port)
+            await asyncio.sleep(0.05)
+
+
+@contextlib.contextmanager
+def _alone(files: Files) -> Iterator[None]:
+    """Makes and holds the home; the kernel lets go of it whatever ends this process."""
+    try:
+        files.create()
+        stream = files.lock.open("a+")
+    except OSError as error:
+        raise FailedPrecondition(f"broker.home: {files.home} cannot be used: {error.strerror}") from None
+    with stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            stream.seek(0)
+            raise FailedPrecondition(
+                f"broker.home: {files.home} is in use by process {stream.read().strip() or 'unknown'}: stop it, "
+                "or give another home",
+                reason="HOME_IN_USE",
+            ) from None
+        stream.truncate(0)
+        stream.write(str(os.getpid()))
+        stream.flush()
+        yield

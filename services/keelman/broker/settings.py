@@ -1,0 +1,32 @@
+"""Every knob of a managed broker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from keelman.runtime.settings import setting
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Settings of `keelman broker`: flags, KEELMAN_BROKER_*, TOML."""
+
+    home: Path = setting(help="Folder of this broker: its data, configuration and logs, kept across restarts.")
+    host: str = setting("127.0.0.1", "Address that the broker listens on.")
+    port: int = setting(9092, "Port for clients and for the other brokers.", minimum=1, maximum=65535)
+    controller_port: int = setting(9093, "Port for the controllers of the cluster.", minimum=1, maximum=65535)
+    advertised: str = setting("", "host:port that clients are told to connect to; empty means host and port.")
+    node_id: int = setting(1, "Number of this broker in its cluster; it stays with the data.", minimum=0)
+    cluster_id: str = setting("", "Id of the Kafka cluster (22 characters); empty: the folder's, or a new one.")
+    voters: tuple[str, ...] = setting((), "All brokers of the cluster as id@host:controller_port; empty: this alone.")
+    heap_mb: int = setting(512, "Largest Java heap.", unit="MiB", minimum=128)
+    properties: dict[str, str] = field(
+        default_factory=dict, metadata={"help": "More broker properties, over the defaults set here."}
+    )
+    jvm_options: tuple[str, ...] = setting((), "More options for the Java virtual machine.")
+    health_socket: Path | None = setting(None, "Unix socket for gRPC health and reflection; empty serves none.")
+    start_seconds: float = setting(90.0, "How long the broker may take to answer.", unit="s", minimum=1)
+    grace_seconds: float = setting(30.0, "How long draining may take, all in all.", unit="s", minimum=1)
+    log_level: str = setting("info", "Least severe records to log.", choices=("debug", "info", "warning", "error"))
+    log_json: bool = setting(False, "Log records as JSON, one a line.")
