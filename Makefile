@@ -1,0 +1,80 @@
+# `make` alone prints what there is. Everything runs in a virtual environment inside the checkout.
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ready
+JARS := $(VENV)/.jars
+PROTOS := $(shell find protos -name '*.proto')
+WIRE := libs/keelman/api/py.typed
+
+.PHONY: help setup protos fmt lint types contracts unit component e2e test check run lock clean
+
+help: ## this list
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+setup: $(STAMP) $(WIRE) $(JARS) ## virtual environment, Java, Kafka's jars, wire code
+
+$(STAMP): requirements/dev.txt pyproject.toml tools/build_protos.py
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if v >= (3, 11) else f"keelman needs Python 3.11 or newer; {sys.executable} is {v[0]}.{v[1]}: name another with make PYTHON=...")'
+	@echo "== virtual environment"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(JARS): $(STAMP) libs/keelman/runtime/kafka_broker.lock
+	@echo "== Java and Kafka"
+	@$(BIN)/python tools/ensure_system.py
+	$(BIN)/python -m keelman.runtime.maven
+	@touch $@
+
+protos: $(STAMP) ## generate the wire code from protos/
+	$(BIN)/python tools/build_protos.py
+
+$(WIRE): $(PROTOS) tools/build_protos.py $(STAMP)
+	@$(BIN)/python tools/build_protos.py 2>/dev/null
+	@touch $@
+
+fmt: $(STAMP) ## format everything
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+	$(BIN)/buf format -w protos
+
+lint: $(STAMP) ## style of Python and of the wire contract
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/buf lint
+	$(BIN)/buf format --diff --exit-code protos
+
+types: $(STAMP) $(WIRE) ## strict types
+	$(BIN)/mypy
+
+contracts: $(STAMP) $(WIRE) ## which package may import which
+	PYTHONPATH=libs:services $(BIN)/lint-imports
+
+unit: $(STAMP) $(WIRE) ## tests that need nothing
+	$(BIN)/python -m pytest tests/unit tests/property tests/golden
+
+component: setup ## tests against a real broker, databases and Spark
+	$(BIN)/python -m pytest tests/component
+
+e2e: setup ## every process as a user would start it, with accidents
+	$(BIN)/python -m pytest tests/e2e
+
+test: setup ## all tests; sets itself up on a clean clone
+	$(BIN)/python -m pytest tests/unit tests/property tests/golden tests/component tests/e2e
+
+check: lint types contracts test ## everything that must be green before a commit lands
+
+run: setup ## copy a real data set file -> topic -> file: [ONCE=1] [INPUT=path OUTPUT=path] [KEELMAN_HOME=path]
+	@INPUT='$(INPUT)' OUTPUT='$(OUTPUT)' ONCE='$(ONCE)' $(BIN)/python -m keelman.cli.demo
+
+lock: ## compile the lock file anew: hashes, no index
+	$(BIN)/pip-compile -q --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --unsafe-package keelman --all-extras -o requirements/dev.txt pyproject.toml requirements/dev.in
+
+clean: ## remove what the build made; keeps the virtual environment and caches
+	rm -rf build dist libs/keelman/api .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -1,0 +1,55 @@
+"""Sees to what comes from the operating system: Java for Spark and brokers, PostgreSQL's server for its tests.
+
+Installs with apt-get where that is allowed (root); otherwise prints the exact command to type. Exits with 1 when Java
+is missing.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from keelman.runtime import java
+
+
+def install(packages: list[str]) -> bool:
+    """True when apt-get installed the packages."""
+    if os.geteuid() != 0 or not shutil.which("apt-get"):
+        return False
+    environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    print(f"installing {' '.join(packages)}", flush=True)
+    for command in (["apt-get", "update", "-qq"], ["apt-get", "install", "-y", "-qq", *packages]):
+        if subprocess.run(command, env=environment, stdout=subprocess.DEVNULL, check=False).returncode:
+            return False
+    return True
+
+
+def ensure_java() -> bool:
+    """True when there is a Java that will do."""
+    try:
+        found = java.find()
+    except java.JavaMissing as error:
+        if not install([java.install_command().rsplit(maxsplit=1)[-1]]):
+            print(error.message, file=sys.stderr)
+            return False
+        found = java.find()
+    print(f"Java {found.version}: {found.program}")
+    return True
+
+
+def ensure_postgresql() -> None:
+    """PostgreSQL is only for the tests of the state service's second database: without it they are skipped."""
+    if any(Path("/usr/lib/postgresql").glob("*/bin/initdb")) or shutil.which("initdb"):
+        return
+    if not install(["postgresql"]):
+        print(
+            "PostgreSQL's server is not installed: its tests will be skipped. To install it: apt-get install postgresql"
+        )
+
+
+if __name__ == "__main__":
+    ensure_postgresql()
+    sys.exit(0 if ensure_java() else 1)
