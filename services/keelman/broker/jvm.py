@@ -19,7 +19,9 @@ LOG4J = Path(__file__).with_name("log4j2.xml")
 TOOL_SECONDS = 60.0
 MANY_CORES_HEAP_MB = 2048  # from here on G1's short pauses are worth its memory and threads
 ORDERLY_EXITS = (0, 128 + signal.SIGTERM)
-EXCEPTION = re.compile(r"^(?:Caused by: )?(?:[a-z]\w*\.)+([A-Z]\w*(?:Exception|Error)): (.+)$")
+EXCEPTION = re.compile(
+    r'^(?:Caused by: |Exception in thread "[^"]*" )?(?:[a-z]\w*\.)+([A-Z]\w*(?:Exception|Error)): (.+)$'
+)
 
 
 @dataclass(frozen=True, slots=True)
