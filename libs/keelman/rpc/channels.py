@@ -13,27 +13,37 @@ from keelman.rpc.errors import from_rpc_error
 from keelman.rpc.server import KEEPALIVE
 
 Channel: TypeAlias = grpc.aio.Channel
+DIRECT = (("grpc.enable_http_proxy", 0),)  # a proxy of the environment is for the web, not for our own services
 
 
 @contextlib.asynccontextmanager
-async def channel(address: str, *, root_certificates: bytes | None = None) -> AsyncIterator[Channel]:
-    """A channel to host:port or unix:path, closed with the block. Errors of unary calls come as our classes."""
-    made = open_channel(address, root_certificates=root_certificates)
+async def channel(
+    address: str, *, root_certificates: bytes | None = None, peer: str = "", translate: bool = True
+) -> AsyncIterator[Channel]:
+    """A channel to host:port or unix:path, closed with the block. Errors of unary calls come as our classes.
+
+    `peer` says in words who is there, for the message when it cannot be reached. Without `translate` errors come as
+    grpc's own: for passing them on unchanged.
+    """
+    made = open_channel(address, root_certificates=root_certificates, peer=peer, translate=translate)
     try:
         yield made
     finally:
         await made.close()
 
 
-def open_channel(address: str, *, root_certificates: bytes | None = None) -> Channel:
+def open_channel(
+    address: str, *, root_certificates: bytes | None = None, peer: str = "", translate: bool = True
+) -> Channel:
     """A channel that the caller closes."""
     options = [
         *KEEPALIVE,
+        *DIRECT,
         ("grpc.initial_reconnect_backoff_ms", 100),
-        ("grpc.min_reconnect_backoff_ms", 100),
+        ("grpc.min_reconnect_backoff_ms", 5_000),  # how long one attempt to connect may take; refused ones end at once
         ("grpc.max_reconnect_backoff_ms", 2_000),
     ]
-    interceptors = [_TranslateUnary()]
+    interceptors = [_TranslateUnary(f"{peer} at {address}" if peer else address)] if translate else []
     if root_certificates is None:
         return grpc.aio.insecure_channel(address, options=options, interceptors=interceptors)
     credentials = grpc.ssl_channel_credentials(root_certificates)
@@ -42,7 +52,7 @@ def open_channel(address: str, *, root_certificates: bytes | None = None) -> Cha
 
 async def is_serving(address: str, *, timeout_seconds: float = 2.0, service: str = "") -> bool:
     """Asks a process's health; False when it cannot be reached in time."""
-    async with grpc.aio.insecure_channel(address) as plain:
+    async with grpc.aio.insecure_channel(address, options=DIRECT) as plain:
         stub: Any = health_pb2_grpc.HealthStub(plain)
         try:
             answer = await stub.Check(health_pb2.HealthCheckRequest(service=service), timeout=timeout_seconds)
@@ -52,9 +62,12 @@ async def is_serving(address: str, *, timeout_seconds: float = 2.0, service: str
 
 
 class _TranslateUnary(grpc.aio.UnaryUnaryClientInterceptor):
+    def __init__(self, peer: str) -> None:
+        self._peer = peer
+
     async def intercept_unary_unary(self, continuation: Any, client_call_details: Any, request: Any) -> Any:
         call = await continuation(client_call_details, request)
         try:
             return await call
         except grpc.aio.AioRpcError as error:
-            raise from_rpc_error(error) from None
+            raise from_rpc_error(error, peer=self._peer) from None

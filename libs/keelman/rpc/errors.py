@@ -7,8 +7,9 @@ google.rpc.BadRequest (https://google.aip.dev/193).
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterable, AsyncIterator, Iterator, Sequence
 from typing import TypeVar
+from urllib.parse import quote
 
 import grpc
 from google.protobuf import any_pb2
@@ -19,6 +20,11 @@ from keelman.model import errors
 
 T = TypeVar("T")
 DOMAIN = "keelman"
+DETAILS_KEY = "grpc-status-details-bin"
+
+# Clients refuse trailers over 8 KiB, and the whole error with them. The message stands in the status line
+# (percent-encoded), in the details and often in a violation.
+MESSAGE_COST = 5_000
 
 _CODES: dict[type[errors.KeelmanError], grpc.StatusCode] = {
     errors.InvalidArgument: grpc.StatusCode.INVALID_ARGUMENT,
@@ -39,28 +45,56 @@ _CLASSES = {code: cls for cls, code in _CODES.items()}
 def to_status(error: errors.KeelmanError) -> grpc.Status:
     """The gRPC status that carries this error."""
     code = next((_CODES[c] for c in type(error).__mro__ if c in _CODES), grpc.StatusCode.INTERNAL)
+    message = _fitting(error.message, MESSAGE_COST)
     details = []
     info = any_pb2.Any()
     info.Pack(error_details_pb2.ErrorInfo(reason=error.reason, domain=DOMAIN, metadata=error.metadata))
     details.append(info)
-    if error.violations:
+    violations = _fitting_violations(error.violations)
+    if violations:
         bad = any_pb2.Any()
         bad.Pack(
             error_details_pb2.BadRequest(
                 field_violations=[
                     error_details_pb2.BadRequest.FieldViolation(field=v.field, description=v.description)
-                    for v in error.violations
+                    for v in violations
                 ]
             )
         )
         details.append(bad)
     number = code_pb2.Code.Value(code.name)
-    status: grpc.Status = rpc_status.to_status(status_pb2.Status(code=number, message=error.message, details=details))
+    status: grpc.Status = rpc_status.to_status(status_pb2.Status(code=number, message=message, details=details))
     return status
 
 
-def from_rpc_error(error: grpc.aio.AioRpcError) -> errors.KeelmanError:
-    """The error class that a status stands for."""
+def _fitting(text: str, cost: int) -> str:
+    """The text, cut so that its two copies on the wire are no larger than `cost` bytes."""
+    if 4 * len(text) * 2 <= cost or len(quote(text)) + len(text.encode()) <= cost:
+        return text
+    size = 0
+    for count, letter in enumerate(text):
+        size += len(quote(letter)) + len(letter.encode())
+        if size > cost - 8:
+            return text[:count] + " ..."
+    return text
+
+
+def _fitting_violations(violations: Sequence[errors.Violation]) -> list[errors.Violation]:
+    kept: list[errors.Violation] = []
+    left = MESSAGE_COST // 2
+    for violation in violations:
+        text = _fitting(violation.description, MESSAGE_COST // 2)
+        left -= len(text.encode()) + len(violation.field.encode())
+        if kept and left < 0:
+            break
+        kept.append(errors.Violation(violation.field, text))
+    return kept
+
+
+def from_rpc_error(error: grpc.aio.AioRpcError, *, peer: str = "") -> errors.KeelmanError:
+    """The error class that a status stands for; `peer` is named when nobody answered there."""
+    if peer and nobody_answered(error):
+        return unreachable(error, peer)
     cls = _CLASSES.get(
         error.code(), errors.Unavailable if error.code() is grpc.StatusCode.CANCELLED else errors.Internal
     )
@@ -76,17 +110,30 @@ def from_rpc_error(error: grpc.aio.AioRpcError) -> errors.KeelmanError:
     return cls(error.details() or error.code().name, reason=reason, metadata=metadata, violations=violations)
 
 
+def nobody_answered(error: grpc.aio.AioRpcError) -> bool:
+    """True when the status was made on this side of the wire: our own services send details with every UNAVAILABLE."""
+    if error.code() is not grpc.StatusCode.UNAVAILABLE:
+        return False
+    return all(key != DETAILS_KEY for key, _ in error.trailing_metadata() or ())
+
+
+def unreachable(error: grpc.aio.AioRpcError, peer: str) -> errors.Unavailable:
+    """The error for a peer that cannot be reached; `peer` is e.g. "the state service at 127.0.0.1:7410"."""
+    cause = (error.details() or "no answer").rpartition("Failed to connect to remote host: ")[2]
+    return errors.Unavailable(f"{peer} cannot be reached: {cause}", reason="UNREACHABLE", metadata={"peer": peer})
+
+
 @contextlib.contextmanager
-def translated() -> Iterator[None]:
+def translated(peer: str = "") -> Iterator[None]:
     """Raises the error classes of keelman.model.errors for gRPC errors inside the block."""
     try:
         yield
     except grpc.aio.AioRpcError as error:
-        raise from_rpc_error(error) from None
+        raise from_rpc_error(error, peer=peer) from None
 
 
-async def translated_stream(stream: AsyncIterator[T]) -> AsyncIterator[T]:
+async def translated_stream(stream: AsyncIterable[T], *, peer: str = "") -> AsyncIterator[T]:
     """Passes a response stream on, with its errors translated."""
-    with translated():
+    with translated(peer):
         async for message in stream:
             yield message

@@ -13,12 +13,14 @@ import grpc
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from keelman.model.errors import InvalidArgument, KeelmanError, Unavailable
+from keelman.model.errors import InvalidArgument, KeelmanError
 from keelman.rpc.errors import to_status
 from keelman.runtime.logging import get_logger
-from keelman.runtime.ports import port_is_free
+from keelman.runtime.ports import check_port, joined, port_taken
 
 log = get_logger()
+
+__all__ = ["Context", "Health", "Service", "Tls", "checked_address", "port_taken", "serve"]
 
 Context: TypeAlias = "grpc.aio.ServicerContext[Any, Any]"
 MESSAGE_BYTES = 64 * 1024 * 1024
@@ -115,18 +117,17 @@ async def serve(
     await switch.unready()
     if port is not None:
         checked_address(label, host, tls=tls, trust=trust)
-        if not port_is_free(host, port):
-            raise port_taken(label, host, port)
+        check_port(label, host, port)
+        credentials = None if tls is None else _credentials(label, tls)
         try:
-            if tls is None:
-                server.add_insecure_port(f"{host}:{port}")
+            if credentials is None:
+                server.add_insecure_port(joined(host, port))
             else:
-                pair = (tls.key.read_bytes(), tls.certificate.read_bytes())
-                server.add_secure_port(f"{host}:{port}", grpc.ssl_server_credentials([pair]))
+                server.add_secure_port(joined(host, port), credentials)
         except RuntimeError:
             raise port_taken(label, host, port) from None
     if socket is not None:
-        socket.parent.mkdir(parents=True, exist_ok=True)
+        socket.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         socket.unlink(missing_ok=True)
         server.add_insecure_port(f"unix:{socket}")
     await server.start()
@@ -139,13 +140,16 @@ async def serve(
             socket.unlink(missing_ok=True)
 
 
-def port_taken(label: str, host: str, port: int) -> Unavailable:
-    """The error for a port that something else listens on."""
-    return Unavailable(
-        f"{label}.port: {port} on {host} is taken by another process: stop it, or set another free port",
-        reason="PORT_TAKEN",
-        metadata={"host": host, "port": str(port)},
-    )
+def _credentials(label: str, tls: Tls) -> grpc.ServerCredentials:
+    pems = []
+    for setting, file in (("tls_key", tls.key), ("tls_certificate", tls.certificate)):
+        try:
+            pems.append(file.read_bytes())
+        except OSError as error:
+            raise InvalidArgument.of(
+                f"{label}.{setting}", str(file), f"a readable PEM file ({error.strerror})"
+            ) from None
+    return grpc.ssl_server_credentials([(pems[0], pems[1])])
 
 
 class _Errors(grpc.aio.ServerInterceptor):
@@ -159,6 +163,8 @@ class _Errors(grpc.aio.ServerInterceptor):
             return handler._replace(unary_unary=_unary(handler.unary_unary, details.method))
         if handler.unary_stream:
             return handler._replace(unary_stream=_stream(handler.unary_stream, details.method))
+        if handler.stream_unary:
+            return handler._replace(stream_unary=_unary(handler.stream_unary, details.method))
         if handler.stream_stream:
             return handler._replace(stream_stream=_stream(handler.stream_stream, details.method))
         return handler

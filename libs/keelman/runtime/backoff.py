@@ -1,4 +1,4 @@
-"""How long to wait before the next try: exponential with full jitter, pure but for the random source it is given."""
+"""How long to wait before the next try: exponential with jitter, pure but for the random source it is given."""
 
 from __future__ import annotations
 

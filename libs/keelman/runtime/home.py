@@ -67,7 +67,10 @@ class Home:
         if len(os.fsencode(path)) <= SOCKET_PATH_BYTES:
             return path
         digest = hashlib.sha256(os.fsencode(self.root)).hexdigest()[:12]
-        return Path(tempfile.gettempdir()) / f"keelman-{os.getuid()}-{digest}" / file
+        path = Path(tempfile.gettempdir()) / f"keelman-{os.getuid()}-{digest}" / file
+        if len(os.fsencode(path)) > SOCKET_PATH_BYTES:
+            path = path.with_name(hashlib.sha256(file.encode()).hexdigest()[:12] + ".sock")
+        return path
 
 
 def write_file(path: Path, content: bytes, *, mode: int = 0o600) -> None:

@@ -32,9 +32,14 @@ def configure(service: str, *, json: bool = False, level: str = "info", **fields
         cache_logger_on_first_use=True,
     )
     structlog.contextvars.bind_contextvars(service=service, **fields)
-    logging.basicConfig(
-        stream=sys.stderr, level=logging.WARNING, format="%(asctime)s [%(levelname)s] %(name)s %(message)s"
+    foreign = logging.StreamHandler(sys.stderr)  # what libraries log, in the same form
+    foreign.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[structlog.stdlib.add_logger_name, *shared],
+            processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
+        )
     )
+    logging.basicConfig(handlers=[foreign], level=logging.WARNING)
 
 
 def get_logger(**fields: Any) -> Logger:

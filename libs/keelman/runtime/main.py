@@ -1,5 +1,5 @@
-"""The main of every service: flags made from its settings, then its whole life. Standard library's argparse only, so that a
-service starts without the command line's libraries."""
+"""The main of every service: flags made from its settings, then its whole life. Standard library's argparse only, so
+that a service starts without the command line's libraries."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from typing import Any
 
 from keelman.model.errors import KeelmanError
 from keelman.runtime.logging import configure
-from keelman.runtime.settings import Loaded, load
+from keelman.runtime.settings import SERVICES, Loaded, known, load
 from keelman.runtime.supervise import run_process
 
-SERVICES = ("gateway", "state", "agent", "broker", "spark", "worker")
+__all__ = ["SERVICES", "Program", "print_config", "service_main"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +49,16 @@ def service_main(name: str, arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog=f"keelman {name}", description=import_module(f"keelman.{name}").__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
     for command, text in (("run", "run until SIGTERM"), ("config", "print each setting and where it came from")):
-        _add_flags(commands.add_parser(command, help=text, description=text), program.settings)
-    options = vars(parser.parse_args(arguments))
+        _add_flags(commands.add_parser(command, help=text, description=text, allow_abbrev=False), program.settings)
+    parsed, rest = parser.parse_known_args(arguments)
+    options = vars(parsed)
     command, file = options.pop("command"), options.pop("file")
     try:
+        for word in rest:
+            if not word.startswith("--"):
+                parser.error(f"unexpected argument {word!r}")
+            fields = {f.name: f for f in dataclasses.fields(program.settings)}
+            known(word.removeprefix("--").partition("=")[0], fields, "on the command line")
         loaded = load(program.settings, name, flags=options, environment=os.environ, file=file)
     except KeelmanError as error:
         print(f"keelman {name}: {error.message}", file=sys.stderr)

@@ -2,24 +2,44 @@
 
 from __future__ import annotations
 
+import errno
 import socket
+
+from keelman.model.errors import InvalidArgument, Unavailable
 
 
 def port_is_free(host: str, port: int) -> bool:
     """True when a listener could bind now. A port in TIME_WAIT counts as free."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError:
-            return False
-    return True
+    return _bind_error(host, port) is None
+
+
+def check_port(label: str, host: str, port: int) -> None:
+    """Raises when a listener could not bind now: Unavailable (PORT_TAKEN) or, for another reason, InvalidArgument.
+
+    `label` is the service whose settings host and port are meant, for the message.
+    """
+    error = _bind_error(host, port)
+    if error is None:
+        return
+    if error.errno == errno.EADDRINUSE:
+        raise port_taken(label, host, port)
+    if error.errno == errno.EACCES:
+        raise InvalidArgument.of(f"{label}.port", port, "a port that this user may open (usually 1024 or higher)")
+    raise InvalidArgument.of(f"{label}.host", host, f"an address of this host ({error.strerror or error})")
+
+
+def port_taken(label: str, host: str, port: int) -> Unavailable:
+    """The error for a port that something else listens on."""
+    return Unavailable(
+        f"{label}.port: {port} on {host} is taken by another process: stop it, or set another free port",
+        reason="PORT_TAKEN",
+        metadata={"host": host, "port": str(port)},
+    )
 
 
 def free_ports(count: int, host: str = "127.0.0.1") -> list[int]:
     """Some ports that are free now, all different; for tests and for `--port 0`."""
-    probes = [socket.socket() for _ in range(count)]
+    probes = [socket.socket(_family(host)) for _ in range(count)]
     try:
         for probe in probes:
             probe.bind((host, 0))
@@ -27,3 +47,22 @@ def free_ports(count: int, host: str = "127.0.0.1") -> list[int]:
     finally:
         for probe in probes:
             probe.close()
+
+
+def joined(host: str, port: int) -> str:
+    """host:port, with brackets around an IPv6 address."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _bind_error(host: str, port: int) -> OSError | None:
+    with socket.socket(_family(host), socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            return error
+    return None
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET

@@ -16,7 +16,7 @@ log = get_logger()
 
 @dataclass(slots=True)
 class Reconciler:
-    """Runs one activation at a time; an error is logged and tried again after a back-off."""
+    """Runs one activation at a time; an error is logged and tried again after a back-off, or when woken."""
 
     name: str
     function: Callable[[], Awaitable[None]]

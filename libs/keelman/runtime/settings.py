@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import math
 import tomllib
 import types
 import typing
@@ -19,6 +20,9 @@ from typing import Any, Generic, TypeVar
 from keelman.model.errors import InvalidArgument
 
 T = TypeVar("T")
+
+# One file may hold a section for each service; each reads its own and what stands above the sections.
+SERVICES = ("gateway", "state", "agent", "broker", "spark", "worker")
 
 _REQUIRED: Any = object()
 
@@ -86,24 +90,25 @@ def load(
 ) -> Loaded[T]:
     """Builds `cls` for `service` (e.g. "spark": environment KEELMAN_SPARK_*, TOML keys at the top or in [spark]).
 
-    Flags that are None count as not given. Raises InvalidArgument for an unknown key (naming the nearest), an ill-typed
-    or illegal value, a missing required setting or an unreadable file.
+    The section wins over the top; other services' sections are passed over. Flags that are None count as not given.
+    Raises InvalidArgument for an unknown key (naming the nearest), an ill-typed or illegal value, a missing required
+    setting or an unreadable file.
     """
     fields = {f.name: f for f in dataclasses.fields(cls)}  # type: ignore[arg-type]
     hints = typing.get_type_hints(cls)
     given: dict[str, tuple[Any, str]] = {}
     for key, value in _from_file(file, service).items():
-        _known(key, fields, f"in {file}")
+        known(key, fields, f"in {file}")
         given[key.replace("-", "_")] = (value, f"file {file}")
     prefix = f"KEELMAN_{service.upper()}_"
     for name, value in (environment or {}).items():
         if name.startswith(prefix):
             key = name.removeprefix(prefix).lower()
-            _known(key, fields, f"in the environment ({name})")
+            known(key, fields, f"in the environment ({name})")
             given[key] = (value, f"environment {name}")
     for key, value in (flags or {}).items():
         if value is not None:
-            _known(key, fields, "on the command line")
+            known(key, fields, "on the command line")
             given[key] = (value, "flag")
     values: dict[str, Any] = {}
     origins = []
@@ -137,16 +142,17 @@ def _from_file(file: Path | None, service: str) -> dict[str, Any]:
         raise InvalidArgument(f"settings file {file}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise InvalidArgument(f"settings file {file} is not TOML: {error}") from None
-    section = document.get(service)
-    return section if isinstance(section, dict) else document
+    sections = {key for key in (*SERVICES, service) if isinstance(document.get(key), dict)}
+    return {k: v for k, v in document.items() if k not in sections} | (document[service] if service in sections else {})
 
 
-def _known(key: str, fields: Mapping[str, Any], where: str) -> None:
+def known(key: str, fields: Mapping[str, Any], where: str) -> None:
+    """Raises InvalidArgument, naming the nearest, unless the key is one of the fields (with - or _)."""
     plain = key.replace("-", "_")
     if plain in fields:
         return
     near = difflib.get_close_matches(plain, fields, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
+    hint = f"; did you mean {near[0]!r}?" if near else "."
     raise InvalidArgument(f"unknown setting {key!r} {where}{hint} Legal keys: {', '.join(sorted(fields))}")
 
 
@@ -168,7 +174,7 @@ def _convert(key: str, raw: Any, hint: Any, meta: Mapping[str, Any]) -> Any:
     return value
 
 
-def _typed(key: str, raw: Any, hint: Any, origin: Any) -> Any:  # noqa: PLR0911
+def _typed(key: str, raw: Any, hint: Any, origin: Any) -> Any:  # noqa: PLR0911, PLR0912
     if hint is bool:
         if isinstance(raw, bool):
             return raw
@@ -177,14 +183,23 @@ def _typed(key: str, raw: Any, hint: Any, origin: Any) -> Any:  # noqa: PLR0911
         raise InvalidArgument.of(key, raw, "true or false")
     if hint in (int, float):
         try:
-            if isinstance(raw, bool):
+            number = hint(raw)
+            if (
+                isinstance(raw, bool)
+                or math.isnan(number)
+                or (hint is int and isinstance(raw, float) and number != raw)
+            ):
                 raise ValueError
-            return hint(raw)
-        except (TypeError, ValueError):
+            return number
+        except (TypeError, ValueError, OverflowError):
             raise InvalidArgument.of(key, raw, "a whole number" if hint is int else "a number") from None
     if hint is Path:
-        return Path(str(raw)).expanduser()
+        if not isinstance(raw, (str, Path)) or not str(raw):
+            raise InvalidArgument.of(key, raw, "a path")
+        return Path(raw).expanduser()
     if hint is str:
+        if isinstance(raw, (Mapping, list, tuple)):
+            raise InvalidArgument.of(key, raw, "a text")
         return str(raw)
     if origin is dict or hint is dict:
         if isinstance(raw, Mapping):
@@ -194,6 +209,8 @@ def _typed(key: str, raw: Any, hint: Any, origin: Any) -> Any:  # noqa: PLR0911
             raise InvalidArgument.of(key, raw, "key=value,key=value")
         return {k.strip(): v.strip() for k, _, v in (p.partition("=") for p in pairs)}
     if origin in (list, tuple):
+        if isinstance(raw, Mapping):
+            raise InvalidArgument.of(key, raw, "a list, or item,item")
         items = raw if isinstance(raw, (list, tuple)) else [s.strip() for s in str(raw).split(",") if s.strip()]
         made = [str(i) for i in items]
         return tuple(made) if origin is tuple else made

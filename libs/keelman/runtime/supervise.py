@@ -26,12 +26,15 @@ log = get_logger()
 
 async def supervise(*functions: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """Runs all functions side by side; the first error cancels the rest and is raised as itself, not as a group."""
+    problem: BaseException | None = None
     try:
         async with asyncio.TaskGroup() as group:
             for function in functions:
                 group.create_task(function())
     except BaseExceptionGroup as errors:
-        raise first_error(errors) from None
+        problem = first_error(errors)
+    if problem is not None:
+        raise problem  # outside the except block: its own cause and context stay
 
 
 def first_error(errors: BaseExceptionGroup[BaseException]) -> BaseException:
@@ -54,8 +57,12 @@ class Siblings:
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def start(self, work: Coroutine[Any, Any, T], *, name: str | None = None) -> asyncio.Task[T]:
-        """Starts one task in the group."""
-        task = self._group.create_task(work, name=name)
+        """Starts one task in the group. Raises RuntimeError when the group is ending."""
+        try:
+            task = self._group.create_task(work, name=name)
+        except RuntimeError:
+            work.close()
+            raise
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
@@ -64,13 +71,18 @@ class Siblings:
         await self._group.__aenter__()
         return self
 
-    async def __aexit__(self, *exc: Any) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
         for task in self._tasks:
             task.cancel()
+        problem: BaseException | None = None
         try:
-            await self._group.__aexit__(*exc)
+            await self._group.__aexit__(kind, error, trace)
         except BaseExceptionGroup as errors:
-            raise first_error(errors) from None
+            problem = first_error(errors)
+        if error is not None and not isinstance(error, asyncio.CancelledError):
+            return  # the block's own error goes on, whatever the tasks said when they were cancelled for it
+        if problem is not None:
+            raise problem
 
 
 async def first_of(*waits: Awaitable[Any]) -> None:
@@ -98,12 +110,14 @@ async def wait_or_stop(stop: asyncio.Event, seconds: float) -> bool:
 
 @contextlib.asynccontextmanager
 async def deadline(seconds: float, error: KeelmanError) -> AsyncIterator[None]:
-    """Raises `error` when the block takes longer."""
+    """Raises `error` when the block takes longer. A TimeoutError of the block's own goes through."""
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(seconds) as scope:
             yield
     except TimeoutError:
-        raise error from None
+        if scope.expired():
+            raise error from None
+        raise
 
 
 def run_process(

@@ -1,0 +1,53 @@
+"""An HTTP server of an ASGI application in this process's loop: no signals, no workers, no threads of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import socket
+from collections.abc import AsyncIterator
+from typing import Any
+
+import uvicorn
+
+from keelman.runtime.ports import check_port
+
+BACKLOG = 1024
+
+
+@contextlib.asynccontextmanager
+async def serve_http(
+    app: Any, *, host: str, port: int, label: str, grace_seconds: float = 5.0, keep_alive_seconds: int = 75
+) -> AsyncIterator[int]:
+    """Serves `app` until the block is left, then lets requests end for the grace; yields the port.
+
+    `label` names the setting of host and port in messages. Raises Unavailable (PORT_TAKEN) when the port is taken and
+    InvalidArgument for an address that is not this host's. Adds no headers of its own: a proxy's answers stay as is.
+    """
+    check_port(label, host, port)
+    config = uvicorn.Config(
+        app,
+        http="h11",
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        proxy_headers=False,
+        backlog=BACKLOG,
+        timeout_keep_alive=keep_alive_seconds,
+        timeout_graceful_shutdown=math.ceil(grace_seconds),
+    )
+    config.load()
+    server = uvicorn.Server(config)
+    server.lifespan = config.lifespan_class(config)
+    listener = socket.create_server(
+        (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=BACKLOG
+    )
+    # Its own run loop would take over the signals and wake ten times a second; start and stop are all we need of it.
+    await server.startup(sockets=[listener])
+    try:
+        yield int(listener.getsockname()[1])
+    finally:
+        await server.shutdown(sockets=[listener])

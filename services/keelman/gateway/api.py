@@ -1,0 +1,143 @@
+"""The gRPC services that the gateway answers itself: connectors, and logs of any node's workloads."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+from keelman.api.connect.v1 import connector_service_pb2 as wire
+from keelman.api.connect.v1.connector_service_pb2_grpc import ConnectorServiceServicer
+from keelman.api.node.v1 import agent_service_pb2 as agent
+from keelman.api.node.v1.agent_service_pb2_grpc import AgentServiceServicer, AgentServiceStub
+from keelman.gateway.connectors import Connectors
+from keelman.gateway.state import State
+from keelman.model.errors import InvalidArgument, PermissionDenied
+from keelman.model.names import checked_name
+from keelman.rpc.channels import channel
+from keelman.rpc.errors import translated_stream
+from keelman.rpc.pages import key_of, page, page_limit
+from keelman.rpc.server import Context
+
+
+class ConnectorApi(ConnectorServiceServicer):
+    """ConnectorService over the workers' REST API."""
+
+    def __init__(self, connectors: Connectors) -> None:
+        self._connectors = connectors
+
+    async def GetConnector(self, request: wire.GetConnectorRequest, context: Context) -> wire.GetConnectorResponse:
+        """See the proto."""
+        found = await self._connectors.get(*_named(request.worker_cluster, request.name))
+        return wire.GetConnectorResponse(connector=found)
+
+    async def ListConnectors(
+        self, request: wire.ListConnectorsRequest, context: Context
+    ) -> wire.ListConnectorsResponse:
+        """See the proto."""
+        page_limit(request.page_size)
+        key_of(request.page_token)
+        if request.worker_cluster:
+            checked_name("worker_cluster", request.worker_cluster)
+        listing = await self._connectors.all(request.worker_cluster)
+        # NUL sorts before every letter of a name: worker cluster first, then connector.
+        cut, token = page(
+            listing.connectors, lambda c: f"{c.worker_cluster}\0{c.name}", request.page_size, request.page_token
+        )
+        return wire.ListConnectorsResponse(connectors=cut, next_page_token=token, unreachable=listing.unreachable)
+
+    async def CreateConnector(
+        self, request: wire.CreateConnectorRequest, context: Context
+    ) -> wire.CreateConnectorResponse:
+        """See the proto."""
+        made = await self._connectors.create(*_named(request.worker_cluster, request.name), request.config)
+        return wire.CreateConnectorResponse(connector=made)
+
+    async def UpdateConnector(
+        self, request: wire.UpdateConnectorRequest, context: Context
+    ) -> wire.UpdateConnectorResponse:
+        """See the proto."""
+        made = await self._connectors.update(*_named(request.worker_cluster, request.name), request.config)
+        return wire.UpdateConnectorResponse(connector=made)
+
+    async def DeleteConnector(
+        self, request: wire.DeleteConnectorRequest, context: Context
+    ) -> wire.DeleteConnectorResponse:
+        """See the proto."""
+        await self._connectors.delete(*_named(request.worker_cluster, request.name))
+        return wire.DeleteConnectorResponse()
+
+    async def PauseConnector(
+        self, request: wire.PauseConnectorRequest, context: Context
+    ) -> wire.PauseConnectorResponse:
+        """See the proto."""
+        await self._connectors.pause(*_named(request.worker_cluster, request.name))
+        return wire.PauseConnectorResponse()
+
+    async def ResumeConnector(
+        self, request: wire.ResumeConnectorRequest, context: Context
+    ) -> wire.ResumeConnectorResponse:
+        """See the proto."""
+        await self._connectors.resume(*_named(request.worker_cluster, request.name))
+        return wire.ResumeConnectorResponse()
+
+    async def StopConnector(self, request: wire.StopConnectorRequest, context: Context) -> wire.StopConnectorResponse:
+        """See the proto."""
+        await self._connectors.stop(*_named(request.worker_cluster, request.name))
+        return wire.StopConnectorResponse()
+
+    async def RestartConnector(
+        self, request: wire.RestartConnectorRequest, context: Context
+    ) -> wire.RestartConnectorResponse:
+        """See the proto."""
+        cluster, name = _named(request.worker_cluster, request.name)
+        await self._connectors.restart(
+            cluster, name, include_tasks=request.include_tasks, only_failed=request.only_failed
+        )
+        return wire.RestartConnectorResponse()
+
+
+class LogApi(AgentServiceServicer):
+    """AgentService.StreamLogs for the workloads of every node; the other methods are for whoever is on the node."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    async def StreamLogs(
+        self, request: agent.StreamLogsRequest, context: Context
+    ) -> AsyncIterator[agent.StreamLogsResponse]:
+        """See the proto; answered by the agent of the node that carries the workload."""
+        if not request.workload:
+            raise InvalidArgument.of("workload", "", "a workload's name, e.g. worker/demo/0")
+        if request.tail_lines < 0:
+            raise InvalidArgument.of("tail_lines", request.tail_lines, "0 or more")
+        address = await self._state.agent_address(request.workload)
+        async with channel(address) as to_agent:
+            call: Any = AgentServiceStub(to_agent).StreamLogs(request, timeout=context.time_remaining())
+            try:
+                async for piece in translated_stream(call, peer=f"the agent at {address}"):
+                    yield piece
+            finally:
+                call.cancel()
+
+    async def ListLocalWorkloads(
+        self, request: agent.ListLocalWorkloadsRequest, context: Context
+    ) -> agent.ListLocalWorkloadsResponse:
+        """Refused: WorkloadService tells of all nodes."""
+        raise _refused("ListLocalWorkloads", "use WorkloadService.ListWorkloads")
+
+    async def Drain(self, request: agent.DrainRequest, context: Context) -> agent.DrainResponse:
+        """Refused: draining is asked of the node's own agent."""
+        raise _refused("Drain", "ask the node's own agent")
+
+
+def _named(cluster: str, name: str) -> tuple[str, str]:
+    checked_name("worker_cluster", cluster)
+    if not name.strip():
+        raise InvalidArgument.of("name", name, "not empty")
+    return cluster, name
+
+
+def _refused(method: str, instead: str) -> PermissionDenied:
+    return PermissionDenied(
+        f"AgentService.{method} is not offered through the gateway: {instead}", reason="NOT_OFFERED"
+    )

@@ -1,0 +1,197 @@
+"""The connectors of running worker clusters, asked from and told to the workers' Connect REST API."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import httpx
+import orjson
+
+from keelman.api.connect.v1.broker_cluster_pb2 import (
+    CLUSTER_STATE_DELETING,
+    CLUSTER_STATE_STOPPED,
+    CLUSTER_STATE_STOPPING,
+)
+from keelman.api.connect.v1.connector_pb2 import (
+    CONNECTOR_TYPE_SINK,
+    CONNECTOR_TYPE_SOURCE,
+    CONNECTOR_TYPE_UNKNOWN,
+    Connector,
+    ConnectorTask,
+)
+from keelman.gateway.rest import Outgoing, Rest
+from keelman.gateway.state import State
+from keelman.model import errors
+from keelman.runtime.supervise import supervise
+
+TYPES = {"source": CONNECTOR_TYPE_SOURCE, "sink": CONNECTOR_TYPE_SINK}
+ENDED = (CLUSTER_STATE_STOPPED, CLUSTER_STATE_STOPPING, CLUSTER_STATE_DELETING)
+JSON = ((b"content-type", b"application/json"), (b"accept", b"application/json"))
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """All connectors that could be listed, and why those of some worker clusters could not."""
+
+    connectors: list[Connector]
+    unreachable: dict[str, str]
+
+
+class Connectors:
+    """Reads and changes connectors. Errors of a worker come as our classes with Connect's own message.
+
+    Raises NotFound (worker cluster, connector), InvalidArgument (a configuration that Connect refuses), AlreadyExists,
+    Conflict (a rebalance is under way: try again), Unavailable (no worker can be reached), DeadlineExceeded, Internal.
+    """
+
+    def __init__(self, state: State, rest: Rest, *, list_seconds: float) -> None:
+        self._state = state
+        self._rest = rest
+        self._list_seconds = list_seconds
+
+    async def get(self, cluster: str, name: str) -> Connector:
+        """One connector with its present state."""
+        info = await self._call(cluster, "GET", _path(name))
+        return _connector(cluster, info, await self._status(cluster, name))
+
+    async def all(self, only_cluster: str) -> Listing:
+        """The connectors of one worker cluster, or, with "", of each that is to run, asked side by side."""
+        if only_cluster:
+            clusters = [(await self._state.worker_cluster(only_cluster)).name]
+        else:
+            clusters = [c.name for c in await self._state.worker_clusters() if c.status.state not in ENDED]
+        listing = Listing([], {})
+        await supervise(*(partial(self._list, cluster, listing) for cluster in clusters))
+        return listing
+
+    async def create(self, cluster: str, name: str, config: Mapping[str, str]) -> Connector:
+        """Creates a connector."""
+        with _conflict_means_existing():
+            info = await self._call(cluster, "POST", "/connectors", {"name": name, "config": dict(config)})
+        return _connector(cluster, info, await self._status(cluster, name))
+
+    async def update(self, cluster: str, name: str, config: Mapping[str, str]) -> Connector:
+        """Replaces the configuration of an existing connector (Connect's own PUT would create it)."""
+        await self._call(cluster, "GET", _path(name))
+        info = await self._call(cluster, "PUT", _path(name, "/config"), dict(config))
+        return _connector(cluster, info, await self._status(cluster, name))
+
+    async def delete(self, cluster: str, name: str) -> None:
+        """Deletes a connector."""
+        await self._call(cluster, "DELETE", _path(name))
+
+    async def pause(self, cluster: str, name: str) -> None:
+        """Pauses a connector and its tasks."""
+        await self._call(cluster, "PUT", _path(name, "/pause"))
+
+    async def resume(self, cluster: str, name: str) -> None:
+        """Resumes a paused or stopped connector."""
+        await self._call(cluster, "PUT", _path(name, "/resume"))
+
+    async def stop(self, cluster: str, name: str) -> None:
+        """Stops a connector and ends its tasks."""
+        await self._call(cluster, "PUT", _path(name, "/stop"))
+
+    async def restart(self, cluster: str, name: str, *, include_tasks: bool, only_failed: bool) -> None:
+        """Restarts a connector, its tasks too, or only what has failed."""
+        given = {"includeTasks": include_tasks, "onlyFailed": only_failed}
+        query = urlencode({k: "true" for k, v in given.items() if v})
+        await self._call(cluster, "POST", _path(name, "/restart") + (f"?{query}" if query else ""))
+
+    async def _list(self, cluster: str, listing: Listing) -> None:
+        try:
+            async with asyncio.timeout(self._list_seconds):
+                found = await self._call(cluster, "GET", "/connectors?expand=status&expand=info")
+        except errors.KeelmanError as error:
+            listing.unreachable[cluster] = error.message
+        except TimeoutError:
+            listing.unreachable[cluster] = f"no answer within {self._list_seconds:g} s"
+        else:
+            listing.connectors.extend(
+                _connector(cluster, c["info"], c.get("status")) for c in found.values() if "info" in c
+            )
+
+    async def _status(self, cluster: str, name: str) -> Any:
+        """None while no worker has written a status yet."""
+        try:
+            return await self._call(cluster, "GET", _path(name, "/status"))
+        except errors.NotFound:
+            return None
+
+    async def _call(self, cluster: str, method: str, target: str, body: Any = None) -> Any:
+        content = None if body is None else orjson.dumps(body)
+        async with self._rest.send(cluster, Outgoing(method, target.encode(), JSON, content)) as response:
+            try:
+                answer = await response.aread()
+            except httpx.TransportError as error:
+                raise errors.Unavailable(f"worker {response.url.host}:{response.url.port} broke off: {error}") from None
+            if response.status_code >= 300:
+                raise refusal(response.status_code, answer)
+            try:
+                return orjson.loads(answer) if answer else None
+            except orjson.JSONDecodeError:
+                raise errors.Internal(f"{method} {target} of worker cluster {cluster!r} answered no JSON") from None
+
+
+def refusal(status: int, answer: bytes) -> errors.KeelmanError:
+    """Our error for an answer of Connect's that is not a success, with Connect's message where there is one."""
+    try:
+        message = str(orjson.loads(answer)["message"] or f"HTTP {status}")
+    except (orjson.JSONDecodeError, LookupError, TypeError):
+        message = f"HTTP {status}: {answer[:200].decode('utf-8', 'replace')}"
+    classes: dict[int, type[errors.KeelmanError]] = {
+        400: errors.InvalidArgument,
+        401: errors.Unauthenticated,
+        403: errors.PermissionDenied,
+        404: errors.NotFound,
+        409: errors.Conflict,
+        422: errors.InvalidArgument,
+        429: errors.Exhausted,
+        502: errors.Unavailable,
+        503: errors.Unavailable,
+        504: errors.DeadlineExceeded,
+    }
+    cls = classes.get(status, errors.Internal)
+    return cls(message, metadata={"http_status": str(status)})
+
+
+@contextmanager
+def _conflict_means_existing() -> Iterator[None]:
+    """Connect answers 409 both for a name that is taken and during a rebalance; only the message tells."""
+    try:
+        yield
+    except errors.Conflict as error:
+        if "already exists" in error.message:
+            raise errors.AlreadyExists(error.message, metadata=error.metadata) from None
+        raise
+
+
+def _path(name: str, rest: str = "") -> str:
+    return f"/connectors/{quote(name, safe='')}{rest}"
+
+
+def _connector(cluster: str, info: Any, status: Any) -> Connector:
+    """From Connect's ConnectorInfo and ConnectorStateInfo; without the latter nothing runs yet: UNASSIGNED."""
+    own = (status or {}).get("connector") or {}
+    tasks = (status or {}).get("tasks") or [{"id": t["task"], "state": "UNASSIGNED"} for t in info.get("tasks") or ()]
+    return Connector(
+        worker_cluster=cluster,
+        name=info["name"],
+        type=TYPES.get(info.get("type") or "", CONNECTOR_TYPE_UNKNOWN),
+        config={k: v for k, v in (info.get("config") or {}).items() if v is not None},
+        state=own.get("state") or "UNASSIGNED",
+        worker_id=own.get("worker_id") or "",
+        trace=own.get("trace") or "",
+        tasks=[
+            ConnectorTask(
+                task=t["id"], state=t["state"], worker_id=t.get("worker_id") or "", trace=t.get("trace") or ""
+            )
+            for t in sorted(tasks, key=lambda t: int(t["id"]))
+        ],
+    )

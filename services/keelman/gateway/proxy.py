@@ -1,0 +1,144 @@
+"""`/clusters/{name}/...`: a worker cluster's Connect REST API under the gateway's address."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack
+from urllib.parse import unquote_to_bytes, urlsplit
+
+import httpx
+import orjson
+from starlette.types import Receive, Scope, Send
+
+from keelman.gateway.rest import Outgoing, Rest, status_of
+from keelman.gateway.state import State
+from keelman.model.errors import Exhausted, KeelmanError, NotFound
+from keelman.model.names import checked_name
+from keelman.runtime.logging import get_logger
+
+log = get_logger()
+
+# RFC 9110, 7.6.1: meant for one connection only. Expect is answered by our own server.
+HOP_BY_HOP = frozenset(
+    b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer "
+    b"transfer-encoding upgrade".split()
+)
+NOT_FORWARDED = HOP_BY_HOP | {b"host", b"expect"}
+
+Headers = Sequence[tuple[bytes, bytes]]
+
+
+class Proxy:
+    """An ASGI application. Answers come unchanged but for Location, which is made to lead through the proxy.
+
+    Its own errors have Connect's form: 404 unknown worker cluster, 413 body too large, 503 no running worker, 504 no
+    answer in time.
+    """
+
+    def __init__(self, state: State, rest: Rest, *, max_body_bytes: int) -> None:
+        self._state = state
+        self._rest = rest
+        self._limit = max_body_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serves one request."""
+        async with AsyncExitStack() as stack:
+            try:
+                # Routing is on the raw path: an encoded slash belongs to a connector's name.
+                _, _, segment, *rest = scope["raw_path"].split(b"/", 3) + [b""] * 2
+                cluster = checked_cluster(unquote_to_bytes(segment).decode("utf-8", "replace"))
+                headers = scope["headers"]
+                self._check_length(headers)
+                query = b"?" + scope["query_string"] if scope["query_string"] else b""
+                response = await stack.enter_async_context(
+                    self._rest.send(
+                        cluster,
+                        Outgoing(
+                            scope["method"],
+                            b"/" + rest[0] + query,
+                            [(k, v) for k, v in headers if k not in not_forwarded(headers)],
+                            (lambda: self._body(receive)) if has_body(headers) else None,
+                        ),
+                    )
+                )
+                prefix = b"/clusters/" + segment
+                answer = [
+                    (k, self._location(v, cluster, prefix) if k.lower() == b"location" else v)
+                    for k, v in response.headers.raw
+                    if k.lower() not in not_forwarded(response.headers.raw)
+                ]
+            except ClientGone:
+                return
+            except KeelmanError as error:
+                await send_error(send, status_of(error), error.message)
+                return
+            await send({"type": "http.response.start", "status": response.status_code, "headers": answer})
+            try:
+                async for chunk in response.aiter_raw():
+                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            except httpx.TransportError as error:
+                # Too late for a status: the connection ends without the body's end, which the client sees.
+                log.warning("worker_broke_off", url=str(response.url), error=repr(error))
+                return
+            await send({"type": "http.response.body", "body": b""})
+
+    def _check_length(self, headers: Headers) -> None:
+        for key, value in headers:
+            if key == b"content-length" and int(value) > self._limit:
+                raise self._too_large()
+
+    async def _body(self, receive: Receive) -> AsyncIterator[bytes]:
+        size, more = 0, True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise ClientGone
+            chunk = message.get("body", b"")
+            size += len(chunk)
+            if size > self._limit:
+                raise self._too_large()
+            if chunk:
+                yield chunk
+            more = message.get("more_body", False)
+
+    def _too_large(self) -> Exhausted:
+        return Exhausted(f"the request's body is larger than {self._limit} bytes (gateway.max_body_bytes)")
+
+    def _location(self, location: bytes, cluster: str, prefix: bytes) -> bytes:
+        """Leads through the proxy when it leads to a worker of the cluster, else as it is."""
+        parts = urlsplit(location.decode("latin-1"))
+        if parts.netloc and f"{parts.scheme}://{parts.netloc}" not in self._state.known_urls(cluster):
+            return location
+        path = parts._replace(scheme="", netloc="").geturl().encode("latin-1")
+        return prefix + path if path.startswith(b"/") else location
+
+
+class ClientGone(Exception):
+    """The client closed its connection in the middle of its request."""
+
+
+def checked_cluster(name: str) -> str:
+    """Returns the name; raises NotFound for one that no worker cluster can have."""
+    try:
+        return checked_name("cluster", name)
+    except KeelmanError as error:
+        raise NotFound(f"there is no worker cluster {name!r}: {error.message}") from None
+
+
+def has_body(headers: Headers) -> bool:
+    """True when the head of a request announces a body."""
+    return any(k == b"transfer-encoding" or (k == b"content-length" and int(v) > 0) for k, v in headers)
+
+
+def not_forwarded(headers: Headers) -> frozenset[bytes]:
+    """Lower-case names of the headers that end here, among them those that Connection names."""
+    named = b",".join(v for k, v in headers if k.lower() == b"connection")
+    return NOT_FORWARDED | {n.strip().lower() for n in named.split(b",") if n.strip()}
+
+
+async def send_error(send: Send, status: int, message: str) -> None:
+    """Answers in the form of Connect's errors."""
+    body = orjson.dumps({"error_code": status, "message": message})
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

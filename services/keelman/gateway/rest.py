@@ -1,0 +1,120 @@
+"""Requests to the workers' Connect REST API: the one path for the HTTP proxy and for the connectors of the gRPC API."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from types import TracebackType
+
+import httpx
+
+from keelman.gateway.state import State
+from keelman.model.errors import DeadlineExceeded, KeelmanError, Unavailable
+
+CONNECT_SECONDS = 5.0
+CONNECTIONS = 256
+SAFE = ("GET", "HEAD", "OPTIONS")
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """A request to any worker of a worker cluster."""
+
+    method: str
+    target: bytes
+    """Path and query as they go over the wire, encoded."""
+    headers: Sequence[tuple[bytes, bytes]] = ()
+    body: Callable[[], AsyncIterable[bytes]] | bytes | None = None
+    """Called for each try; a stream that was begun is not tried again."""
+
+
+class Rest:
+    """Sends requests to whichever worker of a cluster answers."""
+
+    def __init__(self, state: State, *, request_seconds: float) -> None:
+        self._state = state
+        self._seconds = request_seconds
+        self._client = httpx.AsyncClient(
+            trust_env=False,
+            follow_redirects=False,
+            limits=httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=32, keepalive_expiry=5),
+        )
+
+    async def __aenter__(self) -> Rest:
+        await self._client.__aenter__()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._client.__aexit__(kind, error, trace)
+
+    @asynccontextmanager
+    async def send(self, cluster: str, request: Outgoing) -> AsyncIterator[httpx.Response]:
+        """The answer of the first worker that can be reached, its body not yet read; closed with the block.
+
+        A worker that refuses the connection is passed over for the next; so is one that breaks off, when the request is
+        safe to repeat. Raises NotFound, Unavailable (NO_RUNNING_WORKER, UNREACHABLE, BROKEN_OFF) and DeadlineExceeded.
+        """
+        problems: list[str] = []
+        for url in await self._state.rest_urls(cluster):
+            try:
+                response = await self._try(url, request)
+            except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+                problems.append(f"{url}: {_said(error)}")
+            except (httpx.TimeoutException, TimeoutError):
+                raise DeadlineExceeded(f"worker {url} did not answer within {self._seconds:g} s") from None
+            except httpx.TransportError as error:
+                if request.method not in SAFE or callable(request.body):
+                    raise Unavailable(
+                        f"worker {url} broke off before it answered ({_said(error)}): it may have done what was asked",
+                        reason="BROKEN_OFF",
+                    ) from None
+                problems.append(f"{url}: {_said(error)}")
+            else:
+                try:
+                    yield response
+                finally:
+                    await response.aclose()
+                return
+        raise Unavailable(
+            f"no worker of worker cluster {cluster!r} can be reached: {'; '.join(problems)}",
+            reason="UNREACHABLE",
+            metadata={"worker_cluster": cluster},
+        )
+
+    async def _try(self, url: str, request: Outgoing) -> httpx.Response:
+        base = httpx.URL(url)
+        timeout = httpx.Timeout(self._seconds, connect=CONNECT_SECONDS).as_dict()
+        outgoing = httpx.Request(
+            request.method,
+            base,
+            headers=list(request.headers),
+            content=request.body() if callable(request.body) else request.body,
+            # The exact target: a URL object would resolve dots and encode anew.
+            extensions={"timeout": timeout, "target": base.raw_path.rstrip(b"/") + request.target},
+        )
+        async with asyncio.timeout(self._seconds):
+            return await self._client.send(outgoing, stream=True)
+
+
+def status_of(error: KeelmanError) -> int:
+    """The HTTP status that Connect's clients know for an error of the gateway's own."""
+    return {
+        "InvalidArgument": 400,
+        "Unauthenticated": 401,
+        "PermissionDenied": 403,
+        "NotFound": 404,
+        "AlreadyExists": 409,
+        "Conflict": 409,
+        "FailedPrecondition": 409,
+        "Exhausted": 413,
+        "Unavailable": 503,
+        "DeadlineExceeded": 504,
+    }.get(type(error).__name__, 500)
+
+
+def _said(error: Exception) -> str:
+    return str(error) or type(error).__name__

@@ -1,0 +1,101 @@
+"""Builds the gateway and runs it: the only wiring."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+
+from keelman.api.connect.v1 import broker_cluster_service_pb2, worker_cluster_service_pb2, worker_service_pb2
+from keelman.api.connect.v1.connector_service_pb2 import DESCRIPTOR as CONNECTORS
+from keelman.api.connect.v1.connector_service_pb2_grpc import add_ConnectorServiceServicer_to_server
+from keelman.api.copy.v1 import copy_run_service_pb2
+from keelman.api.node.v1 import node_service_pb2, workload_service_pb2
+from keelman.api.node.v1.agent_service_pb2 import DESCRIPTOR as AGENTS
+from keelman.api.node.v1.agent_service_pb2_grpc import add_AgentServiceServicer_to_server
+from keelman.gateway.api import ConnectorApi, LogApi
+from keelman.gateway.connectors import Connectors
+from keelman.gateway.rest import Rest
+from keelman.gateway.settings import Settings
+from keelman.gateway.state import State
+from keelman.gateway.validation import check
+from keelman.gateway.web import application
+from keelman.model.errors import InvalidArgument
+from keelman.rpc.channels import channel
+from keelman.rpc.forward import forwarded
+from keelman.rpc.server import Service, Tls, serve
+from keelman.runtime.http import serve_http
+from keelman.runtime.logging import get_logger
+
+log = get_logger()
+
+FORWARDED = (
+    node_service_pb2.DESCRIPTOR.services_by_name["NodeService"],
+    workload_service_pb2.DESCRIPTOR.services_by_name["WorkloadService"],
+    broker_cluster_service_pb2.DESCRIPTOR.services_by_name["BrokerClusterService"],
+    worker_cluster_service_pb2.DESCRIPTOR.services_by_name["WorkerClusterService"],
+    worker_service_pb2.DESCRIPTOR.services_by_name["WorkerService"],
+    copy_run_service_pb2.DESCRIPTOR.services_by_name["CopyRunService"],
+)
+
+
+async def run(settings: Settings, stop: asyncio.Event) -> None:
+    """Serves until `stop` is set. Raises KeelmanError for settings that cannot be."""
+    peer = f"the state service at {settings.state_address}"
+    async with AsyncExitStack() as stack:
+        unchanged = await stack.enter_async_context(channel(settings.state_address, translate=False))
+        state = State(await stack.enter_async_context(channel(settings.state_address, peer="the state service")))
+        rest = await stack.enter_async_context(Rest(state, request_seconds=settings.request_seconds))
+        connectors = Connectors(state, rest, list_seconds=settings.list_seconds)
+        services = [
+            *(
+                forwarded(s, unchanged, peer=peer, check=check, deadline_seconds=settings.request_seconds)
+                for s in FORWARDED
+            ),
+            Service(
+                CONNECTORS.services_by_name["ConnectorService"].full_name,
+                add_ConnectorServiceServicer_to_server,
+                ConnectorApi(connectors),
+            ),
+            Service(
+                AGENTS.services_by_name["AgentService"].full_name, add_AgentServiceServicer_to_server, LogApi(state)
+            ),
+        ]
+        await stack.enter_async_context(
+            serve_http(
+                application(state, rest, max_body_bytes=settings.max_body_bytes),
+                host=settings.http_host,
+                port=settings.http_port,
+                label="gateway.http",
+                grace_seconds=settings.grace_seconds / 2,
+            )
+        )
+        health = await stack.enter_async_context(
+            serve(
+                *services,
+                host=settings.host,
+                port=settings.port,
+                socket=settings.health_socket,
+                tls=tls(settings),
+                trust=settings.trust,
+                label="gateway",
+            )
+        )
+        await health.ready()
+        log.info(
+            "serving",
+            grpc=f"{settings.host}:{settings.port}",
+            http=f"http://{settings.http_host}:{settings.http_port}",
+            state=settings.state_address,
+        )
+        await stop.wait()
+        await health.unready()
+
+
+def tls(settings: Settings) -> Tls | None:
+    """The certificate and key, or None without both. Raises InvalidArgument for one without the other."""
+    if settings.tls_certificate is None and settings.tls_key is None:
+        return None
+    if settings.tls_certificate is None or settings.tls_key is None:
+        missing = "tls_certificate" if settings.tls_certificate is None else "tls_key"
+        raise InvalidArgument.of(f"gateway.{missing}", "", "a PEM file: tls_certificate and tls_key go together")
+    return Tls(settings.tls_certificate, settings.tls_key)

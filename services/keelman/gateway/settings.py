@@ -1,0 +1,39 @@
+"""Every knob of the gateway."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from keelman.runtime.settings import setting
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Settings of `keelman gateway`: flags, KEELMAN_GATEWAY_*, TOML."""
+
+    host: str = setting("127.0.0.1", "Address of the gRPC server; off loopback it needs TLS or trust = mesh.")
+    port: int = setting(7400, "Port of the gRPC server.", minimum=1, maximum=65535)
+    http_host: str = setting("127.0.0.1", "Address of the HTTP server, which speaks plain HTTP.")
+    http_port: int = setting(7480, "Port of the HTTP server.", minimum=1, maximum=65535)
+    state_address: str = setting("127.0.0.1:7410", "host:port of the state service.")
+    health_socket: Path | None = setting(None, "Unix socket that serves the same gRPC; empty serves none.")
+    tls_certificate: Path | None = setting(None, "Certificate chain of the gRPC server, a PEM file.")
+    tls_key: Path | None = setting(None, "Private key of the gRPC server, a PEM file.")
+    trust: str = setting(
+        "loopback",
+        "Who secures gRPC off loopback: with mesh a sidecar does, and no TLS is asked for.",
+        choices=("loopback", "mesh"),
+    )
+    request_seconds: float = setting(
+        90.0, "Longest time for one request to a worker or to the state service.", unit="s", minimum=1
+    )
+    list_seconds: float = setting(
+        10.0, "Longest time that one worker cluster may take when all connectors are listed.", unit="s", minimum=0.1
+    )
+    max_body_bytes: int = setting(
+        16 * 1024 * 1024, "Largest body of a request to a worker.", unit="bytes", minimum=1024
+    )
+    log_json: bool = setting(False, "Log records as JSON, one a line.")
+    log_level: str = setting("info", "Least severe records to log.", choices=("debug", "info", "warning", "error"))
+    grace_seconds: float = setting(10.0, "How long draining may take.", unit="s", minimum=1)

@@ -1,0 +1,133 @@
+"""What the gateway itself asks the state service: worker clusters, workers, and where a workload runs."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from keelman.api.connect.v1.worker_cluster_pb2 import WorkerCluster
+from keelman.api.connect.v1.worker_cluster_service_pb2 import GetWorkerClusterRequest, ListWorkerClustersRequest
+from keelman.api.connect.v1.worker_cluster_service_pb2_grpc import WorkerClusterServiceStub
+from keelman.api.connect.v1.worker_pb2 import Worker
+from keelman.api.connect.v1.worker_service_pb2 import ListWorkersRequest
+from keelman.api.connect.v1.worker_service_pb2_grpc import WorkerServiceStub
+from keelman.api.node.v1.node_pb2 import Node
+from keelman.api.node.v1.node_service_pb2 import GetNodeRequest
+from keelman.api.node.v1.node_service_pb2_grpc import NodeServiceStub
+from keelman.api.node.v1.workload_pb2 import WORKLOAD_STATE_RUNNING, Workload
+from keelman.api.node.v1.workload_service_pb2 import ListWorkloadsRequest
+from keelman.api.node.v1.workload_service_pb2_grpc import WorkloadServiceStub
+from keelman.model.errors import NotFound, Unavailable
+from keelman.rpc.channels import Channel
+from keelman.runtime.logging import get_logger
+
+log = get_logger()
+
+PAGE = 1000
+SECONDS = 10.0
+
+
+class State:
+    """Questions to the state service, with deadlines of 10 s. Raises Unavailable when it cannot be reached."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._clusters = WorkerClusterServiceStub(channel)
+        self._workers = WorkerServiceStub(channel)
+        self._workloads = WorkloadServiceStub(channel)
+        self._nodes = NodeServiceStub(channel)
+        self._known: dict[str, tuple[str, ...]] = {}
+
+    async def worker_cluster(self, name: str) -> WorkerCluster:
+        """One worker cluster; raises NotFound."""
+        answer = await self._clusters.GetWorkerCluster(GetWorkerClusterRequest(name=name), timeout=SECONDS)
+        return answer.worker_cluster
+
+    async def worker_clusters(self) -> list[WorkerCluster]:
+        """All worker clusters in the order of their names."""
+        found: list[WorkerCluster] = []
+        token = ""
+        while True:
+            request = ListWorkerClustersRequest(page_size=PAGE, page_token=token)
+            answer = await self._clusters.ListWorkerClusters(request, timeout=SECONDS)
+            found += answer.worker_clusters
+            token = answer.next_page_token
+            if not token:
+                return found
+
+    async def rest_urls(self, cluster: str) -> tuple[str, ...]:
+        """URLs of the running workers' REST APIs, without a final slash, group members first.
+
+        Raises NotFound for an unknown worker cluster and Unavailable (NO_RUNNING_WORKER) when none of its workers runs.
+        While the state service is away the answer is the last one that it gave: workers go on without it.
+        """
+        try:
+            urls = _rest_urls([w async for w in self._workers_of(cluster)])
+            if not urls:
+                await self._say_why_none(cluster)
+            self._known[cluster] = urls
+        except NotFound:
+            self._known.pop(cluster, None)
+            raise
+        except Unavailable as error:
+            if error.reason != "UNREACHABLE" or not self._known.get(cluster):
+                raise
+            log.warning("state_away", worker_cluster=cluster, error=error.message)
+        return self._known[cluster]
+
+    def known_urls(self, cluster: str) -> tuple[str, ...]:
+        """The last answer of rest_urls; empty before the first."""
+        return self._known.get(cluster, ())
+
+    async def agent_address(self, workload: str) -> str:
+        """gRPC address of the agent whose node carries the workload. Raises NotFound and Unavailable (NO_AGENT)."""
+        async for found in self._all_workloads():
+            if found.name == workload:
+                node = await self._node(found.node)
+                if not node.status.agent_address:
+                    raise Unavailable(
+                        f"node {node.name!r}, which carries workload {workload!r}, has not told its agent's address",
+                        reason="NO_AGENT",
+                    )
+                return node.status.agent_address
+        raise NotFound(f"no workload {workload!r} is placed on any node", metadata={"workload": workload})
+
+    async def _node(self, name: str) -> Node:
+        return (await self._nodes.GetNode(GetNodeRequest(name=name), timeout=SECONDS)).node
+
+    async def _all_workloads(self) -> AsyncIterator[Workload]:
+        token = ""
+        while True:
+            request = ListWorkloadsRequest(page_size=PAGE, page_token=token)
+            answer = await self._workloads.ListWorkloads(request, timeout=SECONDS)
+            for workload in answer.workloads:
+                yield workload
+            token = answer.next_page_token
+            if not token:
+                return
+
+    async def _workers_of(self, cluster: str) -> AsyncIterator[Worker]:
+        token = ""
+        while True:
+            request = ListWorkersRequest(page_size=PAGE, page_token=token, worker_cluster=cluster)
+            answer = await self._workers.ListWorkers(request, timeout=SECONDS)
+            for worker in answer.workers:
+                yield worker
+            token = answer.next_page_token
+            if not token:
+                return
+
+    async def _say_why_none(self, cluster: str) -> None:
+        found = await self.worker_cluster(cluster)
+        status = found.status
+        why = f": {status.message}" if status.message else ""
+        raise Unavailable(
+            f"worker cluster {cluster!r} has no running worker ({status.ready_workers} of {status.wanted_workers} "
+            f"wanted){why}",
+            reason="NO_RUNNING_WORKER",
+            metadata={"worker_cluster": cluster},
+        )
+
+
+def _rest_urls(workers: list[Worker]) -> tuple[str, ...]:
+    running = [w for w in workers if w.process.state == WORKLOAD_STATE_RUNNING and w.rest_url]
+    running.sort(key=lambda w: (not w.membership.joined, w.name))
+    return tuple(w.rest_url.rstrip("/") for w in running)

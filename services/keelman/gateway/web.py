@@ -1,0 +1,61 @@
+"""The gateway's HTTP server: an index, health, and the worker clusters' Connect REST APIs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Mount, Route
+
+from keelman.api.connect.v1.broker_cluster_pb2 import ClusterState
+from keelman.gateway.proxy import Proxy
+from keelman.gateway.rest import Rest
+from keelman.gateway.state import State
+from keelman.model.errors import KeelmanError
+from keelman.runtime.version import version
+
+
+def application(state: State, rest: Rest, *, max_body_bytes: int) -> Starlette:
+    """The ASGI application."""
+
+    async def index(_: Request) -> Response:
+        answer: dict[str, Any] = {"name": "keelman", "version": version(), "clusters": []}
+        try:
+            answer["clusters"] = [
+                {
+                    "name": c.name,
+                    "state": ClusterState.Name(c.status.state).removeprefix("CLUSTER_STATE_"),
+                    "path": f"/clusters/{c.name}/",
+                }
+                for c in await state.worker_clusters()
+            ]
+        except KeelmanError as error:
+            answer["message"] = error.message
+        return _json(answer)
+
+    async def healthz(_: Request) -> Response:
+        return _json({"status": "healthy"})
+
+    async def refused(_: Request, error: Exception) -> Response:
+        status = error.status_code if isinstance(error, HTTPException) else 500
+        detail = "HTTP 404 Not Found: legal are /, /healthz and /clusters/{name}/..." if status == 404 else str(error)
+        return _json({"error_code": status, "message": detail}, status)
+
+    app = Starlette(
+        routes=[
+            Route("/", index),
+            Route("/healthz", healthz),
+            Mount("/clusters", app=Proxy(state, rest, max_body_bytes=max_body_bytes)),
+        ],
+        exception_handlers={HTTPException: refused},
+    )
+    app.router.redirect_slashes = False
+    return app
+
+
+def _json(answer: Any, status: int = 200) -> Response:
+    return Response(orjson.dumps(answer), status, media_type="application/json")
