@@ -1,9 +1,8 @@
 """Child processes that outlive the process that started them, and how a later one finds them again.
 
 A child leads its own session, writes to a file and not to a pipe, and is written down (pid, start of the process,
-command, generation) so that the next starter adopts it instead of starting it twice. Its end is noticed through a pidfd,
-which works for adopted processes as for our own. Whatever it leaves behind in its session is killed before it is started
-again.
+command, generation), so that the next starter adopts it instead of starting it twice. Its end is noticed through a
+pidfd, which works for adopted processes as for our own. What it leaves behind in its session is killed.
 """
 
 from __future__ import annotations
@@ -37,7 +36,8 @@ class Record:
     """What is written down of a child in its folder's record.json.
 
     `pid` is 0 from just before the start until it stands. `start` tells one process from a later one of the same pid;
-    `start_time` is for people (Unix seconds); `log_offset` is the size of the log file at the start.
+    `start_time` is for people (Unix seconds); `log_offset` is the size of the log file at the start; `ended` means that
+    its end was taken note of.
     """
 
     name: str
@@ -49,6 +49,7 @@ class Record:
     start: str = ""
     start_time: float = 0.0
     log_offset: int = 0
+    ended: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +164,8 @@ def adopt(folder: Path) -> tuple[Record, Child | None] | None:
     record = read_record(folder)
     if record is None:
         return None
+    if record.ended:
+        return record, None
     if not record.pid:
         pid = _marked_leader(folder)
         if pid is None:

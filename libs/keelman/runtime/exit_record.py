@@ -1,7 +1,7 @@
 """What a process tells of its own end, in a file, for a starter that may be away when it happens.
 
-The starter names the file in the environment; `run_process` takes the name out of it, so that no grandchild inherits it,
-and writes the file last thing. A process that was killed leaves none, and that is information too.
+The starter names the file in the environment; `run_process` takes the name out of it, so that no grandchild inherits
+it, and writes the file last thing. A process that was killed leaves none, and that is information too.
 """
 
 from __future__ import annotations

@@ -1,0 +1,1 @@
+"""The agent of a node: launches its workloads as processes, supervises and reports them, and adopts them again."""

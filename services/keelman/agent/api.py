@@ -1,0 +1,46 @@
+"""AgentService: what the agent answers about its own node."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from keelman.agent.logs import read_log
+from keelman.agent.supervisor import Supervisor
+from keelman.api.node.v1 import agent_service_pb2 as messages
+from keelman.api.node.v1.agent_service_pb2_grpc import AgentServiceServicer
+from keelman.model.errors import InvalidArgument
+from keelman.rpc.server import Context
+
+DEFAULT_LINES, MOST_LINES = 100, 1_000_000
+
+
+class AgentApi(AgentServiceServicer):
+    """Decodes, calls, encodes."""
+
+    def __init__(self, supervisor: Supervisor) -> None:
+        self._supervisor = supervisor
+
+    async def ListLocalWorkloads(
+        self, request: messages.ListLocalWorkloadsRequest, context: Context
+    ) -> messages.ListLocalWorkloadsResponse:
+        """The workloads of this node. Properties are left out: there may be passwords in them."""
+        answer = messages.ListLocalWorkloadsResponse(workloads=self._supervisor.workloads())
+        for workload in answer.workloads:
+            kind = workload.spec.WhichOneof("kind")
+            if kind in ("broker", "worker"):
+                getattr(workload.spec, kind).ClearField("properties")
+        return answer
+
+    async def StreamLogs(
+        self, request: messages.StreamLogsRequest, context: Context
+    ) -> AsyncIterator[messages.StreamLogsResponse]:
+        """A workload's log from near its end, and on as it grows."""
+        if not 0 <= request.tail_lines <= MOST_LINES:
+            raise InvalidArgument.of("tail_lines", request.tail_lines, f"0 to {MOST_LINES}")
+        file = self._supervisor.log_of(request.workload)
+        async for lines in read_log(file, tail_lines=request.tail_lines or DEFAULT_LINES, follow=request.follow):
+            yield messages.StreamLogsResponse(lines=lines)
+
+    async def Drain(self, request: messages.DrainRequest, context: Context) -> messages.DrainResponse:
+        """Stops everything; the answer comes when all is stopped."""
+        return messages.DrainResponse(killed=await self._supervisor.drain())

@@ -1,0 +1,106 @@
+"""How each kind of workload becomes a process: its files, its command, its ports, where it answers health."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import javaproperties
+
+from keelman.api.node.v1.workload_pb2 import Workload
+from keelman.runtime.home import Home
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A process to be: its command line, the text files (by name in its folder) it reads, the (host, port) it opens.
+
+    Every process answers gRPC health on `home.socket(<name of the workload>)`.
+    """
+
+    command: tuple[str, ...]
+    files: Mapping[str, str]
+    ports: tuple[tuple[str, int], ...]
+
+
+Command: TypeAlias = Callable[[Workload, Home], Prepared]
+
+
+def broker(workload: Workload, home: Home) -> Prepared:
+    """A managed broker; its data stays in the workload's folder."""
+    spec, folder, socket = workload.spec.broker, home.workload(workload.name), home.socket(workload.name)
+    settings = {
+        "home": folder / "data",
+        "host": spec.host,
+        "port": spec.port,
+        "controller_port": spec.controller_port,
+        "node_id": spec.broker_id,
+        "cluster_id": spec.kafka_cluster_id,
+        "health_socket": socket,
+        "properties": dict(spec.properties),
+    }
+    ports = ((spec.host, spec.port), (spec.host, spec.controller_port))
+    return Prepared(_run("broker", folder), {"settings.toml": toml(settings)}, ports)
+
+
+def spark(workload: Workload, home: Home) -> Prepared:
+    """The node's Spark service."""
+    spec, folder, socket = workload.spec.spark, home.workload(workload.name), home.socket(workload.name)
+    settings = {
+        "host": spec.host,
+        "port": spec.port,
+        "master": spec.master,
+        "work_folder": folder / "work",
+        "node": workload.node,
+        "reports_bootstrap_servers": spec.reports_bootstrap_servers,
+        "health_socket": socket,
+    }
+    return Prepared(_run("spark", folder), {"settings.toml": toml(settings)}, ((spec.host, spec.port),))
+
+
+def worker(workload: Workload, home: Home) -> Prepared:
+    """A Connect worker, configured by a worker.properties as Connect's own."""
+    spec, folder, socket = workload.spec.worker, home.workload(workload.name), home.socket(workload.name)
+    settings = {
+        "properties_file": folder / "worker.properties",
+        "worker_cluster": spec.worker_cluster,
+        "spark_address": spec.spark_address,
+        "reports_bootstrap_servers": spec.reports_bootstrap_servers,
+        "health_socket": socket,
+    }
+    files = {
+        "settings.toml": toml(settings),
+        "worker.properties": javaproperties.dumps(sorted(spec.properties.items()), timestamp=None),
+    }
+    return Prepared(_run("worker", folder), files, ((spec.host, spec.port),))
+
+
+COMMANDS: Mapping[str, Command] = {"broker": broker, "spark": spark, "worker": worker}
+
+
+def _run(service: str, folder: Path) -> tuple[str, ...]:
+    return (sys.executable, "-m", f"keelman.{service}", "run", "--file", str(folder / "settings.toml"))
+
+
+def toml(values: Mapping[str, Any]) -> str:
+    """A TOML document of texts, whole numbers, paths and one level of text tables, tables last."""
+    plain = [f"{k} = {_value(v)}\n" for k, v in values.items() if not isinstance(v, Mapping)]
+    tables = [
+        f"\n[{_text(k)}]\n" + "".join(f"{_text(n)} = {_value(v)}\n" for n, v in sorted(table.items()))
+        for k, table in values.items()
+        if isinstance(table, Mapping)
+    ]
+    return "".join(plain + tables)
+
+
+def _value(value: object) -> str:
+    return str(value) if isinstance(value, int) else _text(str(value))
+
+
+def _text(text: str) -> str:
+    # JSON's escapes are TOML's, but for the one control character that JSON leaves as it is.
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

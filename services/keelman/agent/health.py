@@ -1,0 +1,40 @@
+"""Asks a workload's process whether it is ready: often while it starts, seldom while it runs."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from keelman.agent.local import Local
+from keelman.rpc.channels import is_serving
+from keelman.runtime.home import Home
+
+STARTING_SECONDS = 0.1
+RUNNING_SECONDS = 2.0
+MISSES = 3
+
+
+class HealthWatch:
+    """Watches one workload's health socket. Told of news by calling `changed`."""
+
+    def __init__(self, local: Local, home: Home, changed: Callable[[], None]) -> None:
+        self._local = local
+        self._socket = home.socket(local.name)
+        self._changed = changed
+
+    async def run(self) -> None:
+        """Runs until cancelled. A running process counts as unwell after three checks in a row without an answer."""
+        misses = 0
+        while True:
+            local, child = self._local, self._local.child
+            await asyncio.sleep(RUNNING_SECONDS if local.healthy_since is not None and not misses else STARTING_SECONDS)
+            if child is None or local.child is not child:
+                misses = 0
+                continue
+            answers = self._socket.exists() and await is_serving(f"unix:{self._socket}")
+            misses = 0 if answers else misses + 1
+            if local.child is not child or (local.healthy_since is not None and 0 < misses < MISSES):
+                continue
+            if local.healthy(answers, time.monotonic()):
+                self._changed()

@@ -1,0 +1,158 @@
+"""Does the steps of a workload: writes its files, probes its ports, starts, stops, kills, sweeps and removes."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import shutil
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
+from keelman.agent.commands import Command
+from keelman.agent.local import Local
+from keelman.agent.logs import cut_if_long, last_line, log_file
+from keelman.agent.step import Action
+from keelman.model.errors import KeelmanError, Unavailable
+from keelman.runtime import children
+from keelman.runtime.home import Home, write_file
+from keelman.runtime.logging import get_logger
+from keelman.runtime.main import SERVICES
+from keelman.runtime.ports import port_is_free
+
+log = get_logger()
+
+
+class Launcher:
+    """The hands of the agent."""
+
+    def __init__(self, home: Home, commands: Mapping[str, Command], grace_seconds: float) -> None:
+        self._home = home
+        self._commands = commands
+        self._grace_seconds = grace_seconds
+
+    def adopt(self, local: Local) -> None:
+        """Finds the process of an earlier agent. One that ended meanwhile counts as ended now, with what it left."""
+        found = children.adopt(local.folder)
+        if found is None:
+            return
+        local.record, local.child = found
+        if local.child is not None:
+            log.info("adopted", workload=local.name, pid=local.child.pid, generation=local.record.generation)
+        elif local.record.ended:
+            local.swept = False
+        elif local.record.pid:
+            end = children.exit_of(local.folder, local.record.pid, None)
+            line = last_line(log_file(local.folder), local.record.log_offset)
+            local.ended(end, line, time.monotonic(), seen=False)
+            self._keep_end(local)
+            log.warning("ended_while_away", workload=local.name, pid=local.record.pid, exit_code=end.code)
+
+    async def do(self, action: Action, local: Local) -> None:
+        """Does one step. What keeps a workload from starting becomes its status; other errors are raised."""
+        match action:
+            case Action.PREPARE:
+                self._guarded(self._prepare, local)
+            case Action.START:
+                self._guarded(self._start, local)
+            case Action.STOP:
+                self._stop(local)
+            case Action.KILL:
+                self._kill(local)
+            case Action.SWEEP:
+                await self._sweep(local)
+            case Action.REMOVE:
+                await self._remove(local)
+            case Action.NOTHING | Action.WAIT:
+                pass
+
+    def note_end(self, local: Local) -> None:
+        """Takes up the end of a workload's process, which was just noticed."""
+        child = local.child
+        if child is None or child.exit is None or local.record is None:
+            return
+        line = last_line(log_file(local.folder), local.record.log_offset)
+        local.ended(child.exit, line, time.monotonic(), seen=True)
+        self._keep_end(local)
+        log.info("ended", workload=local.name, pid=child.pid, exit_code=child.exit.code, message=local.message)
+
+    def _keep_end(self, local: Local) -> None:
+        if local.record is None:
+            return
+        local.record = replace(local.record, ended=True)
+        with contextlib.suppress(OSError):  # kept or not, this agent knows
+            children.write_record(local.folder, local.record)
+
+    def _guarded(self, step: Callable[[Local], None], local: Local) -> None:
+        try:
+            step(local)
+        except KeelmanError as error:
+            reason, message = error.reason, error.message
+        except OSError as error:
+            reason, message = "START_FAILED", f"cannot be started: {error}"
+        else:
+            return
+        local.could_not_start(reason, message, time.monotonic())
+        log.warning("could_not_start", workload=local.name, reason=reason, message=message)
+
+    def _prepare(self, local: Local) -> None:
+        workload = local.workload
+        kind = str(workload.spec.WhichOneof("kind")) if workload is not None else ""
+        if workload is None or kind not in self._commands:
+            raise Unavailable(
+                f"this agent cannot run workloads of kind {kind!r}: it knows {', '.join(sorted(self._commands))}",
+                reason="UNKNOWN_KIND",
+            )
+        prepared = self._commands[kind](workload, self._home)
+        for host, port in prepared.ports:
+            if not port_is_free(host, port):
+                raise Unavailable(
+                    f"port {port} on {host} is taken by another process: stop that, or place {local.name} on another",
+                    reason="PORT_TAKEN",
+                    metadata={"host": host, "port": str(port)},
+                )
+        local.folder.mkdir(parents=True, exist_ok=True)
+        local.removed = False
+        for name, text in prepared.files.items():
+            write_file(local.folder / name, text.encode())  # readable by its owner only: there may be passwords in it
+        socket = self._home.socket(local.name)
+        socket.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        socket.unlink(missing_ok=True)
+        cut_if_long(log_file(local.folder))
+        local.prepared, local.prepared_generation = prepared, local.generation
+
+    def _start(self, local: Local) -> None:
+        if local.prepared is None:
+            return
+        record = local.new_record(local.prepared.command)
+        environment = children.own_environment(SERVICES)
+        child = children.start(local.folder, record, log=log_file(local.folder), environment=environment)
+        local.child, local.record, local.killed = child, child.record, False
+        log.info("started", workload=local.name, pid=child.pid, generation=record.generation, restarts=record.restarts)
+
+    def _stop(self, local: Local) -> None:
+        if local.child is not None:
+            local.kill_at = time.monotonic() + self._grace_seconds
+            local.child.terminate()
+            log.info("stopping", workload=local.name, pid=local.child.pid)
+
+    def _kill(self, local: Local) -> None:
+        if local.child is not None:
+            # Its end comes within moments; one that the kernel holds on to is killed again, not in a tight loop.
+            local.killed, local.kill_at = True, time.monotonic() + 1.0
+            local.child.kill()
+            log.warning("killed", workload=local.name, pid=local.child.pid, grace_seconds=self._grace_seconds)
+
+    async def _sweep(self, local: Local) -> None:
+        if local.record is not None:
+            left = await children.sweep(local.folder, local.record, seen=local.end_seen)
+            if left:
+                log.warning("leftovers_killed", workload=local.name, pids=left)
+        local.swept = True
+
+    async def _remove(self, local: Local) -> None:
+        if local.folder.exists():
+            await asyncio.to_thread(shutil.rmtree, local.folder)
+        self._home.socket(local.name).unlink(missing_ok=True)
+        local.removed, local.record = True, None
+        log.info("removed", workload=local.name)

@@ -1,0 +1,180 @@
+"""A workload as its node sees it: its process, its health, how it last ended, and the status made of that."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from keelman.agent.commands import Prepared
+from keelman.agent.step import Goal, Seen, Wanted, failures_after, restart_delay
+from keelman.api.node.v1.workload_pb2 import Workload, WorkloadGoal, WorkloadState, WorkloadStatus
+from keelman.rpc.times import to_timestamp
+from keelman.runtime.children import Child, Exit, Record
+
+GOALS = {
+    WorkloadGoal.WORKLOAD_GOAL_RUNNING: Goal.RUNNING,
+    WorkloadGoal.WORKLOAD_GOAL_STOPPED: Goal.STOPPED,
+    WorkloadGoal.WORKLOAD_GOAL_REMOVED: Goal.REMOVED,
+}
+
+
+@dataclass(slots=True, eq=False)
+class Local:
+    """One workload of this node. Written by its keeper only; times are of the monotonic clock, in seconds."""
+
+    name: str
+    folder: Path
+    workload: Workload | None = None  # None: nobody told this agent what it is
+    goal: Goal = Goal.UNTOUCHED
+    record: Record | None = None  # of the process that runs, or of the last that did
+    child: Child | None = None
+    end_seen: bool = False  # the last process ended under this agent's eyes
+    swept: bool = True
+    removed: bool = False
+    prepared: Prepared | None = None
+    prepared_generation: int | None = None
+    kill_at: float | None = None
+    start_at: float = 0.0
+    failures: int = 0
+    healthy_since: float | None = None
+    failed: bool = False
+    reason: str = ""
+    message: str = ""
+    exit_code: int | None = None
+    memory_bytes: int = 0
+    killed: bool = False  # by this agent, because it did not end in time
+    observe_time: datetime = field(default_factory=lambda: datetime.now(UTC))
+
+    @property
+    def kind(self) -> str:
+        """broker, spark, worker: the first part of its name."""
+        return self.name.partition("/")[0]
+
+    @property
+    def generation(self) -> int:
+        """Of what is wanted; of the process when nobody told."""
+        if self.workload is not None:
+            return self.workload.generation
+        return self.record.generation if self.record else 0
+
+    def wanted(self) -> Wanted:
+        """What the step function is to compare."""
+        return Wanted(self.goal, self.generation)
+
+    def seen(self) -> Seen:
+        """What it is to be compared with."""
+        return Seen(
+            alive=self.child is not None,
+            generation=self.record.generation if self.record else 0,
+            prepared=self.prepared_generation,
+            swept=self.swept,
+            folder=not self.removed,
+            kill_at=self.kill_at,
+            start_at=self.start_at,
+        )
+
+    def ended(self, end: Exit, last_line: str, now: float, *, seen: bool) -> None:
+        """Its process is gone. Sets when to start it again, if it is to run; and the words for people."""
+        asked = self.kill_at is not None or self.goal in (Goal.STOPPED, Goal.REMOVED)
+        healthy = now - self.healthy_since if self.healthy_since is not None else 0.0
+        self.child, self.kill_at, self.healthy_since, self.memory_bytes = None, None, None, 0
+        self.swept, self.end_seen = False, seen
+        self.prepared, self.prepared_generation = None, None
+        self.exit_code = end.code
+        if asked:
+            self.failed, self.reason, self.message = False, "", ""
+            if self.killed:
+                self.message = "did not end in time and was killed"
+                self.reason = "KILLED"
+            return
+        self.failures = failures_after(self.failures, healthy)
+        self.start_at = now + restart_delay(self.failures)
+        self.failed, self.reason = True, end.reason or ("EXITED" if end.code is not None else "VANISHED")
+        self.message = words_of(end, last_line, seen=seen)
+
+    def could_not_start(self, reason: str, message: str, now: float) -> None:
+        """A try to start it failed before there was a process. The second such try waits too."""
+        self.prepared, self.prepared_generation = None, None
+        self.failures = max(2, self.failures + 1)
+        self.start_at = now + restart_delay(self.failures)
+        self.failed, self.reason, self.message = True, reason, message
+
+    def healthy(self, answers: bool, now: float) -> bool:
+        """Notes whether it answers its health check; True when that is news."""
+        if answers == (self.healthy_since is not None):
+            return False
+        if answers:
+            self.healthy_since = now
+            self.failed, self.reason, self.message = False, "", ""
+        else:
+            self.healthy_since = None
+            self.reason, self.message = "UNHEALTHY", "runs but no longer answers its health check"
+        return True
+
+    def state(self, *, draining: bool) -> WorkloadState.ValueType:
+        """Where it stands, in the words of the wire."""
+        if self.child is not None:
+            if self.kill_at is not None:
+                return WorkloadState.WORKLOAD_STATE_STOPPING
+            ready = self.healthy_since is not None
+            return WorkloadState.WORKLOAD_STATE_RUNNING if ready else WorkloadState.WORKLOAD_STATE_STARTING
+        if self.goal is Goal.REMOVED:
+            return WorkloadState.WORKLOAD_STATE_REMOVED if self.removed else WorkloadState.WORKLOAD_STATE_STOPPED
+        if self.goal in (Goal.STOPPED, Goal.UNTOUCHED) or draining:
+            return WorkloadState.WORKLOAD_STATE_STOPPED
+        if self.failed:
+            return WorkloadState.WORKLOAD_STATE_FAILED
+        return WorkloadState.WORKLOAD_STATE_PREPARING if self.prepared else WorkloadState.WORKLOAD_STATE_PENDING
+
+    def status(self, *, draining: bool) -> WorkloadStatus:
+        """What is reported of it."""
+        made = WorkloadStatus(
+            state=self.state(draining=draining),
+            generation=self.record.generation if self.child and self.record else self.generation,
+            pid=self.child.pid if self.child else 0,
+            restarts=self.record.restarts if self.record else 0,
+            exit_code=self.exit_code,
+            message=self.message,
+            reason=self.reason,
+            observe_time=to_timestamp(self.observe_time),
+            memory_bytes=self.memory_bytes,
+        )
+        if draining and not self.child and self.goal is not Goal.REMOVED and not self.message:
+            made.reason, made.message = "DRAINED", "this node was drained: start its agent again to go on"
+        if self.child and self.record:
+            made.start_time.FromDatetime(datetime.fromtimestamp(self.record.start_time, UTC))
+        return made
+
+    def new_record(self, command: tuple[str, ...]) -> Record:
+        """What is to be written down of the next process. The first after a placement has no restarts."""
+        uid = self.workload.uid if self.workload else ""
+        restarts = 0
+        if self.record is not None and self.record.uid == uid:
+            restarts = self.record.restarts + (1 if self.failed and self.record.pid else 0)
+        return Record(name=self.name, uid=uid, generation=self.generation, restarts=restarts, command=command)
+
+
+def words_of(end: Exit, last_line: str, *, seen: bool) -> str:
+    """How a process ended, for people: the error that it told, else its exit and the last line of its log."""
+    if end.message:
+        return end.message
+    if end.code is None:
+        how = (
+            "ended while it was not this agent's child and left no exit record: it was killed"
+            if seen
+            else ("ended while no agent was there and left no exit record: it was killed")
+        )
+    elif end.code < 0:
+        how = f"was ended by {_signal_name(-end.code)}"
+    else:
+        how = f"ended by itself with exit code {end.code}"
+    return f"{how}; last line of its log: {last_line}" if last_line else how
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

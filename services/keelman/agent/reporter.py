@@ -1,0 +1,74 @@
+"""Remembers the newest status of each workload and keeps it to be sent until the state service has it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from keelman.api.node.v1.session_service_pb2 import WorkloadReport
+from keelman.api.node.v1.workload_pb2 import WorkloadStatus
+
+MEMORY_STEP_BYTES = 4 * 1024 * 1024
+
+
+class Reporter:
+    """The newest status of each workload, and which of them the state service has not heard yet."""
+
+    def __init__(self) -> None:
+        self._statuses: dict[str, WorkloadStatus] = {}
+        self._unheard: dict[str, WorkloadStatus] = {}
+        self._sent: dict[str, WorkloadStatus] = {}
+        self._number = 0
+        self._complete = False
+        self._news = asyncio.Event()
+
+    def put(self, name: str, status: WorkloadStatus) -> bool:
+        """Takes a status; True when it is news: more than a later time or a little more memory."""
+        old = self._statuses.get(name)
+        if old is not None and _same(old, status):
+            return False
+        self._statuses[name] = self._unheard[name] = status
+        self._news.set()
+        return True
+
+    def forget(self, name: str) -> None:
+        """The system no longer knows this workload."""
+        self._statuses.pop(name, None)
+        self._unheard.pop(name, None)
+
+    def begin(self) -> None:
+        """A new session: everything is to be told again, all of it in the first report."""
+        self._unheard = dict(self._statuses)
+        self._sent, self._number, self._complete = {}, 0, False
+        self._news.set()
+
+    async def next(self) -> WorkloadReport:
+        """The next report, as soon as there is news. One is under way at a time: ask again after `heard`."""
+        while self._complete and not self._unheard:
+            self._news.clear()
+            await self._news.wait()
+        self._number += 1
+        report = WorkloadReport(number=self._number, statuses=self._unheard, complete=not self._complete)
+        self._sent, self._complete = dict(self._unheard), True
+        return report
+
+    def heard(self, number: int) -> bool:
+        """The state service has stored the report; True when that was the last one sent."""
+        if number < self._number:
+            return False
+        for name, status in self._sent.items():
+            if self._unheard.get(name) is status:
+                del self._unheard[name]
+        self._sent = {}
+        return True
+
+
+def _same(old: WorkloadStatus, new: WorkloadStatus) -> bool:
+    if abs(old.memory_bytes - new.memory_bytes) >= max(MEMORY_STEP_BYTES, old.memory_bytes // 20):
+        return False
+    if bool(old.memory_bytes) != bool(new.memory_bytes):
+        return False
+    like = WorkloadStatus()
+    like.CopyFrom(new)
+    like.memory_bytes = old.memory_bytes
+    like.observe_time.CopyFrom(old.observe_time)
+    return like == old

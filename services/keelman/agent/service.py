@@ -1,0 +1,116 @@
+"""Builds the agent's parts and runs them. Its workloads go on when it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import uuid
+from collections.abc import Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import psutil
+
+from keelman.agent.api import AgentApi
+from keelman.agent.assignments import Assignments
+from keelman.agent.commands import COMMANDS, Command
+from keelman.agent.reporter import Reporter
+from keelman.agent.session import Sessions
+from keelman.agent.settings import Settings
+from keelman.agent.supervisor import Supervisor
+from keelman.api.node.v1 import agent_service_pb2
+from keelman.api.node.v1.agent_service_pb2_grpc import add_AgentServiceServicer_to_server
+from keelman.api.node.v1.session_service_pb2 import Registration
+from keelman.model.errors import FailedPrecondition, InvalidArgument
+from keelman.rpc.server import Service, serve
+from keelman.runtime.home import Home
+from keelman.runtime.logging import get_logger
+from keelman.runtime.supervise import first_of, supervise
+
+log = get_logger()
+
+
+async def run(settings: Settings, stop: asyncio.Event, *, commands: Mapping[str, Command] = COMMANDS) -> None:
+    """Runs the agent until `stop`, then leaves; the workloads go on and the next agent of this home adopts them.
+
+    Raises FailedPrecondition when another agent runs on the same home and Unavailable when the port is taken, both
+    before any workload was touched.
+    """
+    home, node = settings.folder, settings.node_name
+    async with contextlib.AsyncExitStack() as stack:
+        stack.enter_context(locked(home))
+        assignments, reporter = Assignments(home.assignments), Reporter()
+        assignments.load()
+        supervisor = Supervisor(home, commands, settings.grace_seconds, assignments, reporter)
+        sessions = Sessions(settings.state_address, registration(settings, node), reporter, supervisor.assigned)
+        name = agent_service_pb2.DESCRIPTOR.services_by_name["AgentService"].full_name
+        health = await stack.enter_async_context(
+            serve(
+                Service(name, add_AgentServiceServicer_to_server, AgentApi(supervisor)),
+                host=settings.host,
+                port=settings.port,
+                socket=settings.health_socket,
+                label="agent",
+            )
+        )
+        supervisor.adopt()
+        await health.ready()
+        log.info(
+            "ready", node=node, address=settings.address, home=str(home.root), workloads=len(supervisor.workloads())
+        )
+        await first_of(stop.wait(), supervise(supervisor.run, sessions.run))
+
+
+def registration(settings: Settings, node: str) -> Registration:
+    """What this agent says of itself and of its host."""
+    return Registration(
+        node=node,
+        agent_address=settings.address,
+        cpus=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+        memory_bytes=psutil.virtual_memory().total,
+        version=own_version(),
+        incarnation=uuid.uuid4().hex,
+    )
+
+
+def own_version() -> str:
+    """The installed version; "source" when keelman runs from a checkout that was not installed."""
+    try:
+        return version("keelman")
+    except PackageNotFoundError:
+        return "source"
+
+
+@contextlib.contextmanager
+def locked(home: Home) -> Iterator[None]:
+    """Holds the home against other agents; the system lets go of it when this process ends, however that happens.
+
+    Raises FailedPrecondition when another agent holds it and InvalidArgument when the home cannot be written.
+    """
+    path = home.agent_lock
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise InvalidArgument.of("agent.home", str(home.root), f"a folder that can be written ({error})") from None
+    try:
+        _take(descriptor, path, home)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _take(descriptor: int, path: Path, home: Home) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        holder = path.read_text(encoding="ascii", errors="replace").strip()
+        raise FailedPrecondition(
+            f"another agent (pid {holder or 'unknown'}) runs on {home.root}: stop it, or set another agent.home",
+            reason="HOME_IN_USE",
+            metadata={"home": str(home.root), "pid": holder},
+        ) from None
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, str(os.getpid()).encode(), 0)

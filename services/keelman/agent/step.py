@@ -1,0 +1,124 @@
+"""One step of one workload: compares what is wanted with what is seen and names the next thing to do.
+
+Pure: no I/O, no clock, no randomness; times are seconds of whatever clock the caller keeps.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+FIRST_BACKOFF_SECONDS = 1.0
+MOST_BACKOFF_SECONDS = 30.0
+HEALTHY_SECONDS = 60.0
+
+
+class Goal(enum.Enum):
+    """What is to be brought about."""
+
+    RUNNING = "running"
+    STOPPED = "stopped"
+    REMOVED = "removed"
+    UNTOUCHED = "untouched"  # nobody has said yet: leave the process as it is
+
+
+class Action(enum.Enum):
+    """What to do next."""
+
+    NOTHING = "nothing"  # all is as wanted; something must change first
+    WAIT = "wait"  # nothing before a certain time
+    PREPARE = "prepare"  # write the files, probe the ports
+    START = "start"
+    STOP = "stop"  # ask the process to end
+    KILL = "kill"  # kill the process and its family
+    SWEEP = "sweep"  # kill what an ended process left behind
+    REMOVE = "remove"  # delete the folder
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is wanted of a workload, and the number of the plan that says so."""
+
+    goal: Goal
+    generation: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What is seen of a workload. `generation` is the one its process was started for."""
+
+    alive: bool = False
+    generation: int = 0
+    prepared: int | None = None  # generation that files and ports are ready for
+    swept: bool = True  # nothing is left of the process before
+    folder: bool = True  # its folder may be there
+    kill_at: float | None = None  # it was asked to end and is killed then
+    start_at: float = 0.0  # not started before
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The next action; `until` is when to look again at the latest, None for only when something changes."""
+
+    action: Action
+    until: float | None = None
+
+
+NOTHING = Step(Action.NOTHING)
+
+
+def next_step(wanted: Wanted, seen: Seen, now: float) -> Step:
+    """The one thing to do now. Doing it and asking again ends in NOTHING or WAIT."""
+    if seen.alive:
+        return _of_living(wanted, seen, now)
+    if not seen.swept:
+        return Step(Action.SWEEP)
+    if wanted.goal is Goal.REMOVED and seen.folder:
+        return Step(Action.REMOVE)
+    return _of_absent(wanted, seen, now) if wanted.goal is Goal.RUNNING else NOTHING
+
+
+def _of_absent(wanted: Wanted, seen: Seen, now: float) -> Step:
+    if now < seen.start_at:
+        return Step(Action.WAIT, seen.start_at)
+    return Step(Action.START if seen.prepared == wanted.generation else Action.PREPARE)
+
+
+def _of_living(wanted: Wanted, seen: Seen, now: float) -> Step:
+    if wanted.goal is Goal.UNTOUCHED:
+        return NOTHING
+    if seen.kill_at is not None:
+        return Step(Action.KILL) if now >= seen.kill_at else Step(Action.WAIT, seen.kill_at)
+    if wanted.goal is Goal.RUNNING and seen.generation == wanted.generation:
+        return NOTHING
+    return Step(Action.STOP)
+
+
+def restart_delay(failures: int) -> float:
+    """Seconds to wait after the given number of failures in a row: none after the first, then 1 doubling to 30."""
+    if failures <= 1:
+        return 0.0
+    return min(MOST_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2.0 ** min(failures - 2, 16))
+
+
+def failures_after(failures: int, healthy_seconds: float) -> int:
+    """Failures in a row once a process ended that had been healthy for so long: a healthy minute wipes out the past."""
+    return 1 if healthy_seconds >= HEALTHY_SECONDS else failures + 1
+
+
+DRAIN_ORDER = ("worker", "spark", "broker")
+
+
+def drained_kinds(alive: Iterable[str]) -> frozenset[str]:
+    """Kinds to stop now when the whole node is drained: each only when none of the kinds before it runs any more."""
+    running = set(alive)
+    # A kind that this version does not know stands on everything else: it goes first.
+    kinds = [*sorted(running.difference(DRAIN_ORDER)), *DRAIN_ORDER]
+    last = next((i for i, kind in enumerate(kinds) if kind in running), len(kinds) - 1)
+    return frozenset(kinds[: last + 1])
+
+
+def may_replace(old: tuple[str, int] | None, new: tuple[str, int]) -> bool:
+    """Whether an assignment (uid, generation) is to be obeyed after the last seen of its name: not an older plan."""
+    return old is None or old[0] != new[0] or new[1] >= old[1]

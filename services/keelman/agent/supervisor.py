@@ -1,0 +1,246 @@
+"""Brings each workload of the node to what is wanted of it, one step at a time, and drains the node."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+from keelman.agent.assignments import Assignments
+from keelman.agent.commands import Command
+from keelman.agent.health import HealthWatch
+from keelman.agent.launcher import Launcher
+from keelman.agent.local import GOALS, Local
+from keelman.agent.logs import cut_if_long, log_file
+from keelman.agent.memory import tree_bytes
+from keelman.agent.reporter import Reporter
+from keelman.agent.step import Action, Goal, drained_kinds, next_step
+from keelman.api.node.v1 import session_service_pb2
+from keelman.api.node.v1.workload_pb2 import Workload
+from keelman.model.errors import NotFound
+from keelman.runtime import children
+from keelman.runtime.home import Home
+from keelman.runtime.logging import get_logger
+from keelman.runtime.supervise import Siblings, supervise
+
+log = get_logger()
+SAMPLE_SECONDS = 5.0
+FAULT_SECONDS = 5.0
+
+
+class Keeper:
+    """Keeps one workload: its loop wakes when its process ends, when told, and when time is up."""
+
+    def __init__(self, supervisor: Supervisor, local: Local) -> None:
+        self.local = local
+        self._supervisor = supervisor
+        self._wake = asyncio.Event()
+        self._health = HealthWatch(local, supervisor.home, self._changed)
+        self._task: asyncio.Task[None] | None = None
+
+    def wake(self) -> None:
+        """Something may have changed."""
+        self._wake.set()
+
+    def begin(self, siblings: Siblings) -> None:
+        """Starts the loop. Once."""
+        self._task = siblings.start(self.run(), name=self.local.name)
+
+    def end(self) -> None:
+        """Ends the loop; a process is not touched by that."""
+        if self._task is not None:
+            self._task.cancel()
+
+    async def run(self) -> None:
+        """Ends when the workload is forgotten or the agent leaves."""
+        try:
+            await supervise(self._steps, self._health.run)
+        finally:
+            if self.local.child is not None:
+                self.local.child.release()
+
+    def _changed(self) -> None:
+        self._supervisor.tell(self.local)
+        self.wake()
+
+    def _process_ended(self) -> None:
+        self._supervisor.launcher.note_end(self.local)
+        self._changed()
+
+    async def _steps(self) -> None:
+        if self.local.child is not None:
+            self.local.child.watch(self._process_ended)
+        while True:
+            self._wake.clear()
+            self._supervisor.tell(self.local)
+            until = await self._step()
+            if until is not None and until <= time.monotonic():
+                continue
+            try:
+                async with asyncio.timeout(None if until is None else until - time.monotonic()):
+                    await self._wake.wait()
+            except TimeoutError:
+                pass
+
+    async def _step(self) -> float | None:
+        """Does one step; returns when to look again, 0 for at once, None for when something changes."""
+        local, before = self.local, self.local.child
+        step = next_step(local.wanted(), local.seen(), time.monotonic())
+        if step.action in (Action.NOTHING, Action.WAIT):
+            return step.until
+        try:
+            await self._supervisor.launcher.do(step.action, local)
+        except (OSError, TimeoutError) as error:
+            local.reason, local.message = "FAULT", f"{step.action.value} failed: {error!r}"
+            log.warning("step_failed", workload=local.name, step=step.action.value, error=repr(error))
+            return time.monotonic() + FAULT_SECONDS
+        if local.child is not None and local.child is not before:
+            local.child.watch(self._process_ended)
+        return 0.0
+
+
+class Supervisor:
+    """All workloads of the node, each with its keeper."""
+
+    def __init__(
+        self,
+        home: Home,
+        commands: Mapping[str, Command],
+        grace_seconds: float,
+        assignments: Assignments,
+        reporter: Reporter,
+    ) -> None:
+        self.home = home
+        self.launcher = Launcher(home, commands, grace_seconds)
+        self._assignments = assignments
+        self._reporter = reporter
+        self._keepers: dict[str, Keeper] = {}
+        self._siblings: Siblings | None = None
+        self._confirmed = False
+        self._draining = False
+        self._change = asyncio.Event()
+
+    def adopt(self) -> None:
+        """Finds the processes of an earlier agent. Called once, before `run`, so that the first report is the truth."""
+        names = set(self._assignments.workloads)
+        for file in sorted(self.home.workloads.glob("*/record.json")):
+            record = children.read_record(file.parent)
+            if record is not None:
+                names.add(record.name)
+        for name in sorted(names):
+            local = Local(name, self.home.workload(name))
+            self._keepers[name] = Keeper(self, local)
+            self._aim(local)
+            self.launcher.adopt(local)
+            self.tell(local)
+
+    async def run(self) -> None:
+        """Runs until cancelled; the processes go on."""
+        async with Siblings() as siblings:
+            self._siblings = siblings
+            for keeper in self._keepers.values():
+                keeper.begin(siblings)
+            while True:
+                await self._sample()
+                await asyncio.sleep(SAMPLE_SECONDS)
+
+    def assigned(self, message: session_service_pb2.Assignments) -> None:
+        """Takes up assignments. A workload that is no longer named is stopped, its files stay, and it is forgotten."""
+        self._assignments.apply(message)
+        self._confirmed = self._confirmed or message.complete
+        for name in self._assignments.workloads:
+            if name not in self._keepers:
+                keeper = self._keepers[name] = Keeper(self, Local(name, self.home.workload(name)))
+                if self._siblings is not None:
+                    keeper.begin(self._siblings)
+        for keeper in self._keepers.values():
+            self._aim(keeper.local)
+            keeper.wake()
+        for name in [n for n, k in self._keepers.items() if self._is_over(k.local)]:
+            self._forget(name)
+
+    def workloads(self) -> list[Workload]:
+        """All workloads as this node sees them now, in the order of their names."""
+        made = []
+        for name in sorted(self._keepers):
+            local = self._keepers[name].local
+            workload = Workload(name=name)
+            if local.workload is not None:
+                workload.CopyFrom(local.workload)
+            workload.status.CopyFrom(local.status(draining=self._draining))
+            made.append(workload)
+        return made
+
+    def log_of(self, name: str) -> Path:
+        """The log of a workload. Raises NotFound."""
+        if name not in self._keepers:
+            known = ", ".join(sorted(self._keepers)) or "none"
+            raise NotFound(f"workload {name!r} is not on this node; it has {known}")
+        return log_file(self._keepers[name].local.folder)
+
+    async def drain(self) -> list[str]:
+        """Stops everything in good order and starts nothing any more. Returns the names of what had to be killed."""
+        log.info("draining")
+        self._draining = True
+        running = [k.local for k in self._keepers.values() if k.local.child is not None]
+        while True:
+            change = self._change
+            for keeper in self._keepers.values():
+                if self._aim(keeper.local):
+                    keeper.wake()
+            if all(k.local.child is None and k.local.swept for k in self._keepers.values()):
+                break
+            await change.wait()
+        log.info("drained")
+        return sorted(local.name for local in running if local.killed)
+
+    def tell(self, local: Local) -> None:
+        """A workload may have changed: its status is reported if it did."""
+        if local.name not in self._keepers:
+            return
+        local.observe_time = datetime.now(UTC)
+        self._reporter.put(local.name, local.status(draining=self._draining))
+        change, self._change = self._change, asyncio.Event()
+        change.set()
+        if self._is_over(local):
+            self._forget(local.name)
+
+    def _aim(self, local: Local) -> bool:
+        """Sets what is wanted of a workload; True when that is new."""
+        before = (local.goal, local.generation)
+        workload = self._assignments.workloads.get(local.name)
+        if workload is not None:
+            if local.workload is None or local.generation != workload.generation or local.workload.uid != workload.uid:
+                # A new plan is tried at once, whatever became of the one before.
+                local.start_at, local.failures = 0.0, 0
+            local.workload = workload
+            local.goal = GOALS.get(workload.goal, Goal.UNTOUCHED)
+        else:
+            local.goal = Goal.STOPPED if self._confirmed else Goal.UNTOUCHED
+        if self._draining and local.goal in (Goal.RUNNING, Goal.UNTOUCHED, Goal.STOPPED):
+            now = drained_kinds(k.local.kind for k in self._keepers.values() if k.local.child is not None)
+            local.goal = Goal.STOPPED if local.child is None or local.kind in now else Goal.UNTOUCHED
+        return before != (local.goal, local.generation)
+
+    def _is_over(self, local: Local) -> bool:
+        known = local.name in self._assignments.workloads
+        return self._confirmed and not known and local.child is None and local.swept
+
+    def _forget(self, name: str) -> None:
+        keeper = self._keepers.pop(name)
+        self._reporter.forget(name)
+        keeper.end()
+        log.info("forgotten", workload=name, folder=str(keeper.local.folder))
+
+    async def _sample(self) -> None:
+        """Memory and log lengths of all workloads."""
+        running = [k.local for k in self._keepers.values() if k.local.child is not None]
+        pids = {local.name: local.child.pid for local in running if local.child is not None}
+        sizes = await asyncio.to_thread(tree_bytes, list(pids.values()))
+        for local in running:
+            if local.child is not None and local.child.pid == pids[local.name]:
+                local.memory_bytes = sizes.get(local.child.pid, 0)
+                self.tell(local)
+            await asyncio.to_thread(cut_if_long, log_file(local.folder))
