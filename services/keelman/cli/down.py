@@ -1,0 +1,46 @@
+"""`keelman down`: asks the home's `keelman up` to end; when that is gone already, stops the workloads it left."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable
+
+from keelman.cli.leftovers import living, stop_workloads
+from keelman.cli.system import running_system
+from keelman.cli.up import GRACE_SECONDS, locked
+from keelman.cli.waiting import until
+from keelman.model.errors import DeadlineExceeded
+from keelman.runtime.home import Home
+from keelman.runtime.supervise import deadline
+
+LATEST_SECONDS = GRACE_SECONDS + 15
+
+
+async def down(home: Home, say: Callable[[str], None]) -> str:
+    """Stops everything of this home and returns what was done, one line for people.
+
+    Raises DeadlineExceeded when the system does not end, FailedPrecondition while another `keelman up` is beginning.
+    """
+    system = running_system(home)
+    if system is not None:
+        say(f"stopping the system of {home.root} (process {system.up.pid})")
+        os.kill(system.up.pid, signal.SIGTERM)
+        late = DeadlineExceeded(
+            f"process {system.up.pid} did not end within {LATEST_SECONDS:.0f} s: see {home.log('up')}, "
+            "and run `keelman down` again to cut it"
+        )
+        async with deadline(LATEST_SECONDS, late):
+            await until(lambda: not system.up.alive)
+        return f"stopped the system of {home.root}"
+    if not home.root.exists():
+        return f"nothing runs: there is no {home.root}"
+    with locked(home):
+        left = await asyncio.to_thread(living, home)
+        names = await stop_workloads(home)
+        home.system.unlink(missing_ok=True)
+    if left or names:
+        told = ", ".join(sorted({*names, *(r.name for r in left)}))
+        return f"`keelman up` of {home.root} was gone already; stopped what it had left: {told}"
+    return f"nothing runs in {home.root}"

@@ -1,0 +1,49 @@
+"""Exit codes: stable, told by `keelman --help` and docs/cli.md."""
+
+from __future__ import annotations
+
+from keelman.model.errors import (
+    AlreadyExists,
+    Conflict,
+    FailedPrecondition,
+    InvalidArgument,
+    KeelmanError,
+    NotFound,
+    Unavailable,
+)
+
+OK, FAILED, USAGE, NOT_FOUND, CONFLICT, UNREACHABLE, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
+
+MEANINGS = (
+    (OK, "done"),
+    (FAILED, "failed"),
+    (USAGE, "wrong usage or a value that is not legal"),
+    (NOT_FOUND, "no such thing"),
+    (CONFLICT, "not possible in the present state, or the name is taken"),
+    (UNREACHABLE, "the gateway cannot be reached, or something behind it"),
+    (INTERRUPTED, "interrupted"),
+)
+
+_CODES: tuple[tuple[type[KeelmanError], int], ...] = (
+    (InvalidArgument, USAGE),
+    (NotFound, NOT_FOUND),
+    (AlreadyExists, CONFLICT),
+    (FailedPrecondition, CONFLICT),
+    (Conflict, CONFLICT),
+    (Unavailable, UNREACHABLE),
+)
+
+
+class StartFailed(FailedPrecondition):
+    """A process started in the background could not come up; `exit_code` is what it would be in the foreground."""
+
+    def __init__(self, message: str, *, exit_code: int) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+def exit_code_of(error: KeelmanError) -> int:
+    """The exit code that stands for an error class."""
+    if isinstance(error, StartFailed):
+        return error.exit_code
+    return next((code for cls, code in _CODES if isinstance(error, cls)), FAILED)

@@ -1,0 +1,49 @@
+"""The kinds of things the commands speak of: their names, short names and verbs. Text only: imports nothing heavy."""
+
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+
+from keelman.model.errors import InvalidArgument
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One kind; `plural` is the word in listings, `short` what people type."""
+
+    plural: str
+    singular: str
+    short: str
+    verbs: tuple[str, ...] = ()
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Every word that means this kind."""
+        return (self.plural, self.singular, self.short)
+
+
+BROKER_CLUSTERS = Kind("broker-clusters", "broker-cluster", "bc", ("create", "delete", "start", "stop"))
+WORKER_CLUSTERS = Kind("worker-clusters", "worker-cluster", "wc", ("create", "delete", "start", "stop", "restart"))
+WORKERS = Kind("workers", "worker", "wk", ("restart",))
+CONNECTORS = Kind("connectors", "connector", "cn", ("create", "delete", "start", "stop", "pause", "resume", "restart"))
+NODES = Kind("nodes", "node", "no", ("delete",))
+COPY_RUNS = Kind("copy-runs", "copy-run", "cr")
+WORKLOADS = Kind("workloads", "workload", "wl")
+
+KINDS = (BROKER_CLUSTERS, WORKER_CLUSTERS, WORKERS, CONNECTORS, NODES, COPY_RUNS, WORKLOADS)
+LEGAL_KINDS = ", ".join(f"{k.plural} ({k.short})" for k in KINDS)
+
+
+def kind_of(word: str, verb: str = "") -> Kind:
+    """The kind a user means. Raises InvalidArgument naming the nearest and the legal kinds, or those with the verb."""
+    plain = word.lower().replace("_", "-")
+    for kind in KINDS:
+        if plain in kind.words or plain.replace("-", "") in {w.replace("-", "") for w in kind.words}:
+            if verb and verb not in kind.verbs:
+                able = ", ".join(k.plural for k in KINDS if verb in k.verbs)
+                raise InvalidArgument.of("kind", word, f"`{verb}` works on {able}")
+            return kind
+    near = difflib.get_close_matches(plain, [w for k in KINDS for w in k.words if len(w) > 2], n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    raise InvalidArgument.of("kind", word, f"{hint}one of {LEGAL_KINDS}")

@@ -1,0 +1,75 @@
+"""Entry of the console script `keelman`: hands service names to the services' own main, all else to the commands.
+
+Nothing heavy is imported before it is needed, so that `keelman --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from keelman.cli.exits import FAILED, INTERRUPTED, OK, USAGE, exit_code_of
+from keelman.model.errors import KeelmanError
+
+SERVICES = ("gateway", "state", "agent", "broker", "spark", "worker")  # runtime.main's, without what it imports
+TRACE = "KEELMAN_TRACE"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one command and returns its exit code. Every error is one line on stderr, never a trace."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words and words[0] in SERVICES:
+        from keelman.runtime.main import service_main  # noqa: PLC0415
+
+        return service_main(words[0], words[1:])
+    try:
+        return _run(words)
+    except KeelmanError as error:
+        complain(error.message)
+        return exit_code_of(error)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except Exception as error:
+        if isinstance(error, BrokenPipeError):
+            return _reader_left()
+        if os.environ.get(TRACE):
+            raise
+        complain(f"a fault of keelman itself: {type(error).__name__}: {error} (with {TRACE}=1 the trace is shown)")
+        return FAILED
+
+
+def _reader_left() -> int:
+    """The reader of our output left (`| head`): what Python would still flush at exit goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return OK
+
+
+def _run(words: list[str]) -> int:
+    import typer  # noqa: PLC0415
+
+    from keelman.cli.app import app  # noqa: PLC0415
+
+    command = typer.main.get_command(app)
+    try:
+        code = command.main(args=words, prog_name="keelman", standalone_mode=False)
+    except typer.Abort:
+        complain("not confirmed: nothing was changed")
+        return FAILED
+    except typer.TyperException as error:
+        context = getattr(error, "ctx", None)
+        where = context.command_path if context else "keelman"
+        complain(f"{_told(error)} See `{where} --help`")
+        return USAGE
+    sys.stdout.flush()
+    return code if isinstance(code, int) else OK
+
+
+def _told(error: Exception) -> str:
+    text = str(error.format_message() if hasattr(error, "format_message") else error).strip()
+    return " ".join(text.split()).rstrip(".") + "."
+
+
+def complain(message: str) -> None:
+    """Writes one error line; a message of several lines is joined."""
+    print("keelman: " + "; ".join(line.strip() for line in message.splitlines() if line.strip()), file=sys.stderr)

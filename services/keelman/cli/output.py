@@ -1,0 +1,82 @@
+"""How answers are printed: table, wide, json, yaml or name. Progress and remarks go to stderr, answers to stdout.
+
+JSON and YAML are the wire contract's JSON mapping with the protos' own field names; a list is {"items": [...]}.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from google.protobuf.json_format import MessageToDict
+
+from keelman.cli.columns import COLUMNS, key_of
+from keelman.cli.kinds import Kind
+from keelman.model.errors import InvalidArgument
+
+FORMATS = ("table", "wide", "json", "yaml", "name")
+WIDEST = 32_767
+
+
+def checked_format(word: str) -> str:
+    """The format; raises InvalidArgument for an unknown one."""
+    if word not in FORMATS:
+        raise InvalidArgument.of("-o", word, "one of " + ", ".join(FORMATS))
+    return word
+
+
+def plain(resource: Any) -> dict[str, Any]:
+    """A resource as JSON-able values; fields without presence are always there, zeros and all."""
+    return MessageToDict(resource, preserving_proto_field_name=True, always_print_fields_with_no_presence=True)
+
+
+def print_list(kind: Kind, resources: Sequence[Any], form: str) -> None:
+    """Prints many."""
+    match form:
+        case "json" | "yaml":
+            _print_document({"items": [plain(r) for r in resources]}, form)
+        case "name":
+            for resource in resources:
+                print(f"{kind.singular}/{key_of(kind, resource)}")
+        case _:
+            if resources:
+                _print_table(kind, resources, wide=form == "wide")
+            else:
+                print(f"no {kind.plural}", file=sys.stderr)
+
+
+def print_one(kind: Kind, resource: Any, form: str) -> None:
+    """Prints one."""
+    if form in ("json", "yaml"):
+        _print_document(plain(resource), form)
+    else:
+        print_list(kind, [resource], form)
+
+
+def _print_document(document: Any, form: str) -> None:
+    if form == "json":
+        print(json.dumps(document, indent=2, ensure_ascii=False))
+        return
+    import yaml  # noqa: PLC0415
+
+    print(yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120), end="")
+
+
+def _print_table(kind: Kind, resources: Sequence[Any], *, wide: bool) -> None:
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
+    columns = [c for c in COLUMNS[kind.plural] if wide or not c.wide]
+    for column in columns:
+        table.add_column(column.title, justify="right" if column.number else "left", no_wrap=True)
+    for resource in resources:
+        table.add_row(*(Text(c.cell(resource) or "-") for c in columns))
+    # A pipe has no width, and a wide table is asked for whole: both get lines as long as they need to be.
+    if wide or not sys.stdout.isatty():
+        Console(width=WIDEST, highlight=False).print(table, crop=False, overflow="ignore", soft_wrap=True)
+    else:
+        Console(highlight=False).print(table)

@@ -1,0 +1,178 @@
+"""`keelman up` in its three ways: in the foreground, in the background, and as the process that a starter waits for."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Coroutine, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from keelman.cli.detached import Heard, Told, start_detached
+from keelman.cli.exits import FAILED, INTERRUPTED, OK, exit_code_of
+from keelman.cli.main import complain
+from keelman.cli.system import System, running_system
+from keelman.cli.target import home_of
+from keelman.cli.up import GRACE_SECONDS, Options, plans_for, run
+from keelman.cli.waiting import Line, progress_line, until
+from keelman.model.errors import InvalidArgument, KeelmanError, Unavailable
+from keelman.runtime.logging import configure
+from keelman.runtime.supervise import Siblings, run_process
+
+CUT = 3  # run_process's code for a life that had to be cut
+
+
+def options(
+    home: Path | None,
+    settings: Sequence[str],
+    *,
+    port: int | None,
+    http_port: int | None,
+    free_ports: bool,
+    broker: bool,
+) -> Options:
+    """The options with every setting checked, before anything is begun. Raises InvalidArgument."""
+    given: dict[str, dict[str, str]] = {}
+    for text in settings:
+        name, equals, value = text.partition("=")
+        service, dot, key = name.partition(".")
+        if not (equals and dot and service and key):
+            raise InvalidArgument.of("--set", text, "service.key=value, e.g. state.port=7411")
+        given.setdefault(service, {})[key.replace("-", "_")] = value
+    for setting, number in (("port", port), ("http_port", http_port)):
+        if number == 0:
+            free_ports = True
+        elif number is not None:
+            given.setdefault("gateway", {})[setting] = str(number)
+    made = Options(home=home_of(home), given=given, free_ports=free_ports, broker=broker)
+    plans_for(made)
+    return made
+
+
+def foreground(options: Options) -> int:
+    """Runs until Ctrl-C or SIGTERM, then drains. A second one cuts."""
+    system = running_system(options.home)
+    if system is not None:
+        complain(f"already running, gateway at {system.gateway}: stop it with {_command('down', options)}")
+        return FAILED
+    with progress_line() as line:
+        code, _ = _life(partial(run, options, _Shown(line, options)))
+    return code
+
+
+def detached(options: Options) -> int:
+    """Starts the system in the background and returns when it is ready."""
+    return asyncio.run(_detached(options))
+
+
+async def _detached(options: Options) -> int:
+    system = running_system(options.home)
+    with progress_line() as line:
+        if system is None:
+            started = start_detached(options, tied=False)
+            try:
+                system = await started.ready(partial(_show, line))
+            except (KeyboardInterrupt, asyncio.CancelledError):
+                line.say("interrupted: stopping what was started")
+                started.stop()
+                return INTERRUPTED
+            finally:
+                started.link.close()
+        elif not system.ready:
+            line.say("already starting: waiting until it is ready")
+            system = await _awaited(options, system)
+        else:
+            print("already running")
+    print_system(system, options)
+    return OK
+
+
+async def _awaited(options: Options, system: System) -> System:
+    latest = system
+
+    def ready_or_gone() -> bool:
+        nonlocal latest
+        latest = running_system(options.home) or latest
+        return latest.ready or not system.up.alive
+
+    await until(ready_or_gone)
+    if not latest.ready:
+        raise Unavailable(f"the system of {options.home.root} ended before it was ready: see {options.home.log('up')}")
+    return latest
+
+
+def as_started(options: Options, descriptor: int, *, tied: bool) -> int:
+    """The process behind `--detach`: tells its starter how it goes; tied, it drains when the starter is gone."""
+    told = Told(descriptor)
+
+    async def body(stop: asyncio.Event) -> None:
+        async def watch_starter() -> None:
+            await told.starter_gone()
+            stop.set()
+
+        async with Siblings() as siblings:
+            if tied:
+                siblings.start(watch_starter())
+            await run(options, told, stop)
+
+    code, error = _life(body)
+    if error is not None:
+        told.failed(error.message, exit_code_of(error))
+    return code
+
+
+def _life(body: Any) -> tuple[int, KeelmanError | None]:
+    """Runs a body as a process and returns the exit code, by the class of the error where one ended it."""
+    configure("up", level="warning")
+    seen: list[KeelmanError] = []
+
+    async def remembered(stop: asyncio.Event) -> None:
+        work: Coroutine[Any, Any, None] = body(stop)
+        try:
+            await work
+        except KeelmanError as error:
+            seen.append(error)
+
+    code = run_process("keelman up", remembered, grace_seconds=GRACE_SECONDS)
+    if seen:
+        complain(seen[0].message)
+        return exit_code_of(seen[0]), seen[0]
+    return (INTERRUPTED if code == CUT else code), None
+
+
+class _Shown:
+    """Shows a start in the foreground."""
+
+    def __init__(self, line: Line, options: Options) -> None:
+        self._line = line
+        self._options = options
+
+    def say(self, text: str) -> None:
+        self._line.say(text)
+
+    def serving(self, system: System) -> None:
+        self._line.say("services answer")
+
+    def ready(self, system: System) -> None:
+        print_system(system, self._options)
+        self._line.say("running; Ctrl-C stops everything")
+
+
+def _show(line: Line, heard: Heard) -> None:
+    if heard.kind == "say":
+        line.say(heard.text)
+
+
+def print_system(system: System, options: Options) -> None:
+    """Says where things are."""
+    print(f"gateway  {system.gateway} (gRPC), {system.http} (HTTP; Connect's REST under /clusters/NAME/)")
+    print(f"node     {system.node}, agent {system.agent}; state {system.state}")
+    print(f"home     {system.home} (logs in {options.home.log('state').parent})")
+    print(f"next     {_command('status', options)}; {_command('get bc', options)}; {_command('down', options)}")
+    sys.stdout.flush()
+
+
+def _command(words: str, options: Options) -> str:
+    usual = home_of(None).root == options.home.root
+    return f"`keelman {words}{'' if usual else f' --home {options.home.root}'}`"

@@ -1,0 +1,134 @@
+"""`keelman status`: what runs on this machine, from the system's own file and from the gateway."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import psutil
+
+from keelman.cli import kinds
+from keelman.cli.columns import cluster_state, process_state, size
+from keelman.cli.exits import FAILED, OK
+from keelman.cli.gateway import Gateway
+from keelman.cli.leftovers import living
+from keelman.cli.output import checked_format
+from keelman.cli.system import Service, System, running_system
+from keelman.model.errors import KeelmanError
+from keelman.rpc.channels import channel, is_serving
+from keelman.runtime.home import Home
+
+
+async def status(home: Home, form: str) -> int:
+    """Prints the state of the home's system; returns FAILED when it is not up or something in it is not well."""
+    form = checked_format(form)
+    system = running_system(home)
+    if system is None:
+        return _absent(home, form)
+    services = [await _service(s) for s in system.services]
+    workloads, clusters, problem = await _resources(system)
+    well = system.ready and not problem and all(s["serving"] for s in services)
+    well = well and all(w["state"] in ("RUNNING", "STOPPED") for w in workloads)
+    document = {
+        "state": ("RUNNING" if well else "DEGRADED") if system.ready else "STARTING",
+        "home": system.home,
+        "node": system.node,
+        "gateway": system.gateway,
+        "http": system.http,
+        "pid": system.up.pid,
+        "problem": problem,
+        "services": services,
+        "workloads": workloads,
+        "clusters": clusters,
+    }
+    if form in ("json", "yaml"):
+        _print_document(document, form)
+    else:
+        _print_tables(document)
+    return OK if well else FAILED
+
+
+def _absent(home: Home, form: str) -> int:
+    left = living(home) if home.workloads.exists() else []
+    names = [r.name for r in left]
+    if form in ("json", "yaml"):
+        _print_document({"state": "ABSENT", "home": str(home.root), "left_running": names}, form)
+    else:
+        print(f"keelman is not running in {home.root}: start it with `keelman up`")
+        if names:
+            print(f"left by a killed one: {', '.join(names)}; `keelman up` takes them over, `keelman down` stops them")
+    return FAILED
+
+
+async def _service(service: Service) -> dict[str, Any]:
+    alive = service.process.alive
+    return {
+        "name": service.name,
+        "serving": alive and await is_serving(service.address),
+        "address": service.address,
+        "pid": service.process.pid,
+        "memory_bytes": _memory(service.process.pid) if alive else 0,
+        "log": service.log,
+    }
+
+
+async def _resources(system: System) -> tuple[list[dict[str, Any]], list[dict[str, Any]], str]:
+    try:
+        async with channel(system.gateway) as link:
+            gateway = Gateway(link)
+            workloads = [
+                {
+                    "name": w.name,
+                    "state": process_state(w.status),
+                    "pid": w.status.pid,
+                    "memory_bytes": int(w.status.memory_bytes),
+                    "restarts": w.status.restarts,
+                    "message": w.status.message,
+                }
+                for w in await gateway.list(kinds.WORKLOADS)
+            ]
+            clusters = [
+                {"kind": kind.singular, "name": c.name, "state": cluster_state(c), "message": c.status.message}
+                for kind in (kinds.BROKER_CLUSTERS, kinds.WORKER_CLUSTERS)
+                for c in await gateway.list(kind)
+            ]
+    except KeelmanError as error:
+        return [], [], f"the gateway does not answer: {error.message}"
+    return workloads, clusters, ""
+
+
+def _memory(pid: int) -> int:
+    try:
+        return int(psutil.Process(pid).memory_info().rss)
+    except psutil.Error:
+        return 0
+
+
+def _print_document(document: Any, form: str) -> None:
+    if form == "json":
+        print(json.dumps(document, indent=2))
+        return
+    import yaml  # noqa: PLC0415
+
+    print(yaml.safe_dump(document, sort_keys=False), end="")
+
+
+def _print_tables(document: dict[str, Any]) -> None:
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+
+    print(f"{document['state']}  home {document['home']}  gateway {document['gateway']}  {document['http']}")
+    if document["problem"]:
+        print(document["problem"])
+    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
+    for title in ("PROCESS", "STATE", "PID", "MEMORY", "WHERE"):
+        table.add_column(title, justify="right" if title in ("PID", "MEMORY") else "left")
+    table.add_row("up", "RUNNING", str(document["pid"]), size(_memory(document["pid"])), "")
+    for s in document["services"]:
+        state = "RUNNING" if s["serving"] else "NOT SERVING"
+        table.add_row(s["name"], state, str(s["pid"]), size(s["memory_bytes"]), s["address"])
+    for w in document["workloads"]:
+        table.add_row(w["name"], w["state"], str(w["pid"] or "-"), size(w["memory_bytes"]), w["message"])
+    Console(highlight=False, markup=False).print(table)
+    for c in document["clusters"]:
+        print(f"{c['kind']} {c['name']}: {c['state']}{': ' + c['message'] if c['message'] else ''}")

@@ -1,0 +1,62 @@
+"""Waits for a condition, and shows people what is waited for."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import sys
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+POLL_SECONDS = 0.1
+
+
+async def until(condition: Callable[[], bool | Awaitable[bool]], *, every: float = POLL_SECONDS) -> None:
+    """Returns when the condition is true. Bound it with asyncio.timeout or runtime.supervise.deadline."""
+    while True:
+        value = condition()
+        if inspect.isawaitable(value):
+            value = await value
+        if value:
+            return
+        await asyncio.sleep(every)
+
+
+class Line:
+    """One line of progress on stderr: rewritten in place on a terminal, printed once for each new text elsewhere."""
+
+    def __init__(self, status: Any = None) -> None:
+        self._status = status
+        self._last = ""
+
+    def say(self, text: str) -> None:
+        """What is done or waited for now."""
+        if text == self._last:
+            return
+        self._last = text
+        if self._status is not None:
+            self._status.update(_escaped(text))
+        else:
+            print(text, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def progress_line(first: str = "") -> Iterator[Line]:
+    """A line of progress for the time of the block."""
+    if not sys.stderr.isatty():
+        line = Line()
+        if first:
+            line.say(first)
+        yield line
+        return
+    from rich.console import Console  # noqa: PLC0415
+
+    with Console(stderr=True, highlight=False).status(_escaped(first)) as status:
+        yield Line(status)
+
+
+def _escaped(text: str) -> str:
+    from rich.markup import escape  # noqa: PLC0415
+
+    return escape(text)
