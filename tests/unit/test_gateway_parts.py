@@ -1,0 +1,139 @@
+"""The gateway's pure parts: what it refuses by itself, whose errors become which, which headers end here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from keelman.api.connect.v1 import broker_cluster_pb2, broker_cluster_service_pb2, worker_cluster_pb2
+from keelman.api.connect.v1 import worker_cluster_service_pb2 as clusters
+from keelman.api.connect.v1 import worker_service_pb2 as workers
+from keelman.api.copy.v1 import copy_run_service_pb2 as runs
+from keelman.api.node.v1 import node_service_pb2 as nodes
+from keelman.gateway.connectors import refusal
+from keelman.gateway.proxy import not_forwarded
+from keelman.gateway.rest import status_of
+from keelman.gateway.service import FORWARDED, tls
+from keelman.gateway.settings import Settings
+from keelman.gateway.validation import check
+from keelman.model import errors
+from keelman.model.errors import InvalidArgument, KeelmanError
+from keelman.runtime.settings import load
+
+NODE, WORKER = "keelman.api.node.v1.NodeService", "keelman.api.connect.v1.WorkerService"
+CLUSTER, BROKERS = "keelman.api.connect.v1.WorkerClusterService", "keelman.api.connect.v1.BrokerClusterService"
+RUN = "keelman.api.copy.v1.CopyRunService"
+
+
+def worker_cluster(**spec: Any) -> Any:
+    return clusters.CreateWorkerClusterRequest(name="w", spec=worker_cluster_pb2.WorkerClusterSpec(**spec))
+
+
+@pytest.mark.parametrize(
+    ("service", "method", "request_", "field"),
+    [
+        (NODE, "GetNode", nodes.GetNodeRequest(name="No"), "name"),
+        (NODE, "GetNode", nodes.GetNodeRequest(), "name"),
+        (NODE, "ListNodes", nodes.ListNodesRequest(page_size=1001), "page_size"),
+        (WORKER, "GetWorker", workers.GetWorkerRequest(), "name"),
+        (WORKER, "ListWorkers", workers.ListWorkersRequest(worker_cluster="a/b"), "worker_cluster"),
+        (RUN, "ListCopyRuns", runs.ListCopyRunsRequest(page_size=-1), "page_size"),
+        (CLUSTER, "CreateWorkerCluster", worker_cluster(), "spec.broker_cluster"),
+        (
+            CLUSTER,
+            "CreateWorkerCluster",
+            worker_cluster(broker_cluster="b", nodes=worker_cluster_pb2.WorkerNodes(names=["ok", ""])),
+            "spec.nodes.names[1]",
+        ),
+        (
+            BROKERS,
+            "CreateBrokerCluster",
+            broker_cluster_service_pb2.CreateBrokerClusterRequest(
+                name="b",
+                spec=broker_cluster_pb2.BrokerClusterSpec(managed=broker_cluster_pb2.ManagedBrokers(nodes=["N"])),
+            ),
+            "spec.managed.nodes[0]",
+        ),
+    ],
+)
+def test_what_needs_no_state_is_refused_here(service: str, method: str, request_: Any, field: str) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        check(service, method, request_)
+    assert caught.value.violations[0].field == field
+
+
+@pytest.mark.parametrize(
+    ("service", "method", "request_"),
+    [
+        (NODE, "ListNodes", nodes.ListNodesRequest()),
+        (WORKER, "GetWorker", workers.GetWorkerRequest(name="demo/0")),
+        (WORKER, "ListWorkers", workers.ListWorkersRequest(page_size=1000)),
+        (RUN, "GetCopyRun", runs.GetCopyRunRequest(uid="x")),
+        (CLUSTER, "CreateWorkerCluster", worker_cluster(broker_cluster="b", count=1)),
+    ],
+)
+def test_what_is_legal_passes(service: str, method: str, request_: Any) -> None:
+    check(service, method, request_)
+
+
+def test_every_forwarded_method_can_be_checked() -> None:
+    from google.protobuf.message_factory import GetMessageClass  # noqa: PLC0415
+
+    for service in FORWARDED:
+        for method in service.methods:
+            request = GetMessageClass(method.input_type)()
+            if method.name.startswith(("List", "Watch")):
+                check(service.full_name, method.name, request)
+            elif "name" in request.DESCRIPTOR.fields_by_name:
+                with pytest.raises(InvalidArgument):
+                    check(service.full_name, method.name, request)
+
+
+@pytest.mark.parametrize(
+    ("status", "cls"),
+    [
+        (400, errors.InvalidArgument),
+        (404, errors.NotFound),
+        (409, errors.Conflict),
+        (500, errors.Internal),
+        (503, errors.Unavailable),
+        (405, errors.Internal),
+    ],
+)
+def test_connects_errors_become_ours(status: int, cls: type[KeelmanError]) -> None:
+    error = refusal(status, b'{"error_code":%d,"message":"as Connect said"}' % status)
+    assert type(error) is cls
+    assert error.message == "as Connect said"
+    assert error.metadata == {"http_status": str(status)}
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>bad gateway</html>", b"[]", b'{"error_code":500}', b'{"message":null}'])
+def test_an_error_that_connect_did_not_write_names_its_status(body: bytes) -> None:
+    assert refusal(500, body).message.startswith("HTTP 500")
+
+
+def test_every_error_of_ours_has_a_status() -> None:
+    found = {cls.__name__: status_of(cls("x")) for cls in KeelmanError.__subclasses__()}
+    assert found["NotFound"] == 404
+    assert found["Unavailable"] == 503
+    assert found["Internal"] == 500
+    assert [name for name, status in found.items() if status == 500] == ["Internal"]
+
+
+def test_headers_for_one_connection_end_here() -> None:
+    ended = not_forwarded([(b"Connection", b"close, X-One"), (b"connection", b"x-two"), (b"accept", b"*/*")])
+    assert {b"connection", b"close", b"x-one", b"x-two", b"transfer-encoding", b"host"} <= ended
+    assert b"accept" not in ended
+    assert b"authorization" not in ended
+
+
+def test_a_certificate_needs_its_key() -> None:
+    def settings(**flags: str) -> Settings:
+        return load(Settings, "gateway", flags=flags).settings
+
+    assert tls(settings()) is None
+    with pytest.raises(InvalidArgument, match=r"gateway\.tls_key"):
+        tls(settings(tls_certificate="/c.pem"))
+    with pytest.raises(InvalidArgument, match=r"gateway\.tls_certificate"):
+        tls(settings(tls_key="/k.pem"))

@@ -1,0 +1,47 @@
+"""The layout of a home folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from keelman.runtime.home import SOCKET_PATH_BYTES, Home, cache_folder
+
+
+def test_the_environment_names_the_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("KEELMAN_HOME", str(tmp_path / "h"))
+    assert Home.default().root == tmp_path / "h"
+    monkeypatch.setenv("KEELMAN_HOME", "relative")
+    assert Home.default().root == Path.cwd() / "relative"
+    monkeypatch.delenv("KEELMAN_HOME")
+    assert Home.default().root == Path.home() / ".keelman"
+
+
+def test_each_workload_has_a_folder_of_its_own() -> None:
+    home = Home(Path("/h"))
+    names = ["worker/a-0/1", "worker/a/0", "broker/a/0", "spark/a-0"]
+    folders = [home.workload(n) for n in names]
+    assert len(set(folders)) == len(names)
+    assert all(f.parent == Path("/h/workloads") for f in folders)
+
+
+def test_a_sockets_path_fits_the_kernel(tmp_path: Path) -> None:
+    assert Home(Path("/h")).socket("worker/demo/0") == Path("/h/run/worker-demo-0.sock")
+    deep = Home(tmp_path / ("d" * 120))
+    paths = {
+        deep.socket(n) for n in ("worker/demo/0", "worker/demo/1", f"worker/{'c' * 63}/10", f"worker/{'c' * 62}/10")
+    }
+    assert len(paths) == 4
+    assert all(len(os.fsencode(p)) <= SOCKET_PATH_BYTES for p in paths)
+    assert Home(tmp_path / ("e" * 120)).socket("worker/demo/0") not in paths
+    assert deep.socket("worker/demo/0") == deep.socket("worker/demo/0")
+
+
+def test_the_cache_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("KEELMAN_CACHE", str(tmp_path))
+    assert cache_folder() == tmp_path
+    monkeypatch.delenv("KEELMAN_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert cache_folder() == tmp_path / "keelman"
