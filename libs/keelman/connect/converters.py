@@ -1,0 +1,134 @@
+"""Converters between Connect's data and bytes, a column at a time; under Connect's class names and configuration keys."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import ClassVar, Literal
+
+from keelman.connect.config_def import ConfigDef, ConfigKey, Importance, Type
+from keelman.connect.errors import ConfigValueError, DataError
+from keelman.connect.java import java_text
+from keelman.connect.records import Column
+from keelman.connect.schema import OPTIONAL_BYTES, OPTIONAL_STRING
+
+Role = Literal["key", "value"]
+
+
+class Converter(ABC):
+    """Turns columns into payloads and back. One per role and copy run; keeps no state between batches but caches."""
+
+    names: ClassVar[tuple[str, ...]]
+
+    @classmethod
+    def config_def(cls) -> ConfigDef:
+        """The converter's keys, without the prefix of its role."""
+        return ConfigDef()
+
+    def __init__(self, config: Mapping[str, str]) -> None:
+        """`config` has the keys without prefix. Raises ConfigValueError."""
+        self.config = self.config_def().parse(config)
+
+    @abstractmethod
+    def from_connect(self, column: Column) -> list[bytes | None]:
+        """Payloads for Kafka. Raises DataError."""
+
+    @abstractmethod
+    def to_connect(self, payloads: list[bytes | None]) -> Column:
+        """What payloads from Kafka hold. Raises DataError."""
+
+
+_UTF8 = frozenset({"utf8", "utf-8"})
+
+
+class StringConverter(Converter):
+    """Writes toString(), reads optional strings. UTF-8 stays bytes on the way, so a copy of strings costs nothing."""
+
+    names = ("org.apache.kafka.connect.storage.StringConverter", "StringConverter", "String")
+
+    @classmethod
+    def config_def(cls) -> ConfigDef:
+        """`converter.encoding`, UTF-8 by default."""
+        doc = "Name of the character set of strings in Kafka."
+        return ConfigDef(ConfigKey("converter.encoding", Type.STRING, "UTF-8", Importance.HIGH, doc))
+
+    def __init__(self, config: Mapping[str, str]) -> None:
+        super().__init__(config)
+        self.encoding: str = self.config["converter.encoding"]
+        try:
+            "".encode(self.encoding)
+        except LookupError:
+            raise ConfigValueError("converter.encoding", self.encoding, "no such character set") from None
+        self._utf8 = self.encoding.lower() in _UTF8
+
+    def from_connect(self, column: Column) -> list[bytes | None]:
+        """Null stays null; anything else is its Java text."""
+        if column.utf8 and self._utf8:
+            return column.values
+        return [None if v is None else java_text(v).encode(self.encoding, "replace") for v in column.texts().values]
+
+    def to_connect(self, payloads: list[bytes | None]) -> Column:
+        """Optional strings; bytes that the character set does not know become U+FFFD, as in Java."""
+        if self._utf8:
+            return Column(payloads, OPTIONAL_STRING, utf8=True)
+        texts = [None if p is None else p.decode(self.encoding, "replace") for p in payloads]
+        return Column(texts, OPTIONAL_STRING)
+
+
+class ByteArrayConverter(Converter):
+    """Bytes through, unseen."""
+
+    names = ("org.apache.kafka.connect.converters.ByteArrayConverter", "ByteArrayConverter", "ByteArray")
+
+    def from_connect(self, column: Column) -> list[bytes | None]:
+        """Bytes or null; raises DataError for anything else."""
+        if column.utf8 or (column.schema is not None and column.schema.type != "bytes"):
+            kind = "STRING" if column.utf8 or column.schema is None else column.schema.type.upper()
+            raise DataError(f"Invalid schema type for ByteArrayConverter: {kind}")
+        for index, value in enumerate(column.values):
+            schema = column.schema_of(index)
+            if schema is not None and schema.type != "bytes":
+                raise DataError(f"Invalid schema type for ByteArrayConverter: {schema.type.upper()}")
+            if value is not None and not isinstance(value, bytes):
+                raise DataError(f"ByteArrayConverter is not compatible with objects of type {type(value).__name__}")
+        return column.values
+
+    def to_connect(self, payloads: list[bytes | None]) -> Column:
+        """Optional bytes."""
+        return Column(payloads, OPTIONAL_BYTES)
+
+
+def all_converters() -> tuple[type[Converter], ...]:
+    """Every converter there is."""
+    from keelman.connect.json_converter import JsonConverter  # noqa: PLC0415  it stands on this module
+
+    return (StringConverter, ByteArrayConverter, JsonConverter)
+
+
+def find_converter(key: str, class_name: str) -> type[Converter]:
+    """The class by full, simple or short name. Raises ConfigValueError naming `key` with Connect's message."""
+    for converter in all_converters():
+        if class_name.strip() in converter.names:
+            return converter
+    raise ConfigValueError(key, class_name, f"Class {class_name} could not be found.")
+
+
+def converter_for(role: Role, connector: Mapping[str, str], worker: Mapping[str, str]) -> Converter:
+    """The configured converter of a role: the connector's with its keys, else the worker's with the worker's keys.
+
+    Raises ConfigValueError when neither names one, the class is unknown or one of its values is not legal.
+    """
+    key = f"{role}.converter"
+    source = connector if connector.get(key, "").strip() else worker
+    if not source.get(key, "").strip():
+        whole = f'Missing required configuration "{key}" which has no default value.'
+        raise ConfigValueError(key, None, whole=whole)
+    prefix = f"{key}."
+    config = {name[len(prefix) :]: value for name, value in source.items() if name.startswith(prefix)}
+    try:
+        return find_converter(key, source[key])(config)
+    except ConfigValueError as error:
+        if error.key == key:
+            raise
+        text = str(error).replace(f"configuration {error.key}", f"configuration {prefix}{error.key}", 1)
+        raise ConfigValueError(prefix + error.key, error.value, whole=text) from None

@@ -1,0 +1,33 @@
+"""Errors of connectors and converters, with the Java names that Connect's clients know from traces."""
+
+from __future__ import annotations
+
+
+class ConnectError(Exception):
+    """A connector or converter cannot go on; a new ticket does not help, a change of configuration or data may."""
+
+    java_name = "org.apache.kafka.connect.errors.ConnectException"
+
+
+class DataError(ConnectError):
+    """A value does not fit its schema, or bytes do not hold what the converter expects."""
+
+    java_name = "org.apache.kafka.connect.errors.DataException"
+
+
+class RetriableConnectError(ConnectError):
+    """The other system is away or busy; a new copy run may succeed."""
+
+    java_name = "org.apache.kafka.connect.errors.RetriableException"
+
+
+class ConfigValueError(ConnectError):
+    """A configuration value is not legal; the message is Connect's own text."""
+
+    java_name = "org.apache.kafka.common.config.ConfigException"
+
+    def __init__(self, key: str, value: object, why: str = "", *, whole: str | None = None) -> None:
+        text = f"Invalid value {'null' if value is None else value} for configuration {key}"
+        super().__init__(whole if whole is not None else f"{text}: {why}" if why else text)
+        self.key = key
+        self.value = value

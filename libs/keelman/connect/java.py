@@ -1,0 +1,120 @@
+"""The text forms of Java values: toString(), Jackson's JSON, and the order of a HashMap."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import decimal
+import math
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from keelman.connect.errors import DataError
+from keelman.connect.schema import Struct
+
+_PLAIN = re.compile(r'[^"\\\x00-\x1f]*')
+_TO_ESCAPE = re.compile(r'["\\\x00-\x1f]')
+_SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
+_UTC = datetime.UTC
+
+
+def double_text(value: float) -> str:
+    """Java's Double.toString: 1.0, 1.0E10, 1.0E-5, NaN, Infinity."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    if value == 0:
+        return "-0.0" if math.copysign(1, value) < 0 else "0.0"
+    sign, digits, exponent = decimal.Decimal(repr(value)).normalize().as_tuple()
+    text = "".join(map(str, digits))
+    point = len(text) + int(exponent)  # the value is 0.<text> times ten to this power
+    minus = "-" if sign else ""
+    if 1e-3 <= abs(value) < 1e7:
+        if point <= 0:
+            return f"{minus}0.{'0' * -point}{text}"
+        return f"{minus}{text[:point].ljust(point, '0')}.{text[point:] or '0'}"
+    return f"{minus}{text[0]}.{text[1:] or '0'}E{point - 1}"
+
+
+def string_hash(text: str) -> int:
+    """Java's String.hashCode, unsigned."""
+    value = 0
+    units = text.encode("utf-16-le", "surrogatepass")
+    for i in range(0, len(units), 2):
+        value = (value * 31 + units[i] + (units[i + 1] << 8)) & 0xFFFFFFFF
+    return value
+
+
+def hash_order(keys: Iterable[str]) -> list[str]:
+    """The keys in the order in which a java.util.HashMap filled in this order gives them back."""
+    listed = list(keys)
+    size = 16
+    while len(listed) > size * 3 // 4:
+        size *= 2
+
+    def bucket(key: str) -> int:
+        code = string_hash(key)
+        return (code ^ (code >> 16)) & (size - 1)
+
+    return sorted(listed, key=bucket)
+
+
+def json_string(text: str) -> str:
+    """A JSON string as Jackson writes it: non-ASCII raw, control characters as upper-case hex."""
+    if _PLAIN.fullmatch(text):
+        return f'"{text}"'
+    return '"' + _TO_ESCAPE.sub(lambda m: _SHORT.get(m[0]) or f"\\u{ord(m[0]):04X}", text) + '"'
+
+
+def json_text(value: Any) -> str:
+    """Compact JSON as Jackson writes it; mappings keep their order. Raises DataError for what JSON cannot hold."""
+    if value is None:
+        return "null"
+    if isinstance(value, str):
+        return json_string(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int):
+        return str(value)
+    if isinstance(value, float):
+        text = double_text(value)
+        return text if math.isfinite(value) else f'"{text}"'
+    if isinstance(value, decimal.Decimal):
+        return format(value, "f")
+    if isinstance(value, bytes | bytearray | memoryview):
+        return '"' + base64.b64encode(value).decode() + '"'
+    if isinstance(value, Mapping):
+        return "{" + ",".join(f"{json_string(k)}:{json_text(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ",".join(map(json_text, value)) + "]"
+    raise DataError(f"a {type(value).__name__} cannot be written as JSON")
+
+
+def java_text(value: Any) -> str:
+    """Java's toString() of a Connect value: null, true, 1.0E10, {a=1}, [1, 2], Struct{a=1}.
+
+    Bytes have no useful toString() in Java (`[B@1b2c3d`); here they are their own text, read as UTF-8.
+    """
+    if value is None:
+        return "null"
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, float):
+        return double_text(value)
+    if isinstance(value, Struct):
+        inner = ((f.name, value.values.get(f.name)) for f in value.schema.fields)
+        return "Struct{" + ",".join(f"{k}={java_text(v)}" for k, v in inner if v is not None) + "}"
+    if isinstance(value, Mapping):
+        keys = hash_order(value) if all(isinstance(k, str) for k in value) else list(value)
+        return "{" + ", ".join(f"{java_text(k)}={java_text(value[k])}" for k in keys) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(java_text, value)) + "]"
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value).decode("utf-8", "replace")
+    if isinstance(value, datetime.datetime):
+        return value.astimezone(_UTC).strftime("%a %b %d %H:%M:%S UTC %Y")
+    return str(value)

@@ -1,0 +1,93 @@
+"""Source offsets as they stand in the offset topic: exact bytes both ways, and the table of one connector's.
+
+Key `["connector",{partition}]`, value `{offset}` or a tombstone. Compaction and lookup go by key bytes and partition, so
+bytes that are in the topic are used again as they are, and new ones are written exactly as Jackson writes them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from keelman.connect.errors import DataError
+from keelman.connect.java import hash_order, json_text
+from keelman.connect.records import Offset, Partition
+
+_PRIMITIVES = (str, int, float, bool, type(None))
+
+
+def key_bytes(connector: str, partition: Partition) -> bytes:
+    """The key of a partition that the topic does not know yet. Raises DataError unless keys are strings, values primitive."""
+    return f"[{json_text(connector)},{_flat(partition)}]".encode()
+
+
+def value_bytes(offset: Offset | None) -> bytes | None:
+    """The value of an offset; None is the tombstone that deletes it. Raises DataError as `key_bytes` does."""
+    return None if offset is None else _flat(offset).encode()
+
+
+def parse_key(raw: bytes) -> tuple[str, dict[str, Any]] | None:
+    """Connector and partition of a key; None when it is not one (Connect skips such records)."""
+    try:
+        parsed = json.loads(raw)
+    except ValueError:
+        return None
+    match parsed:
+        case [str(connector), dict(partition)]:
+            return connector, partition
+    return None
+
+
+def parse_value(raw: bytes | None) -> dict[str, Any] | None:
+    """The offset of a record's value; None for a tombstone, an empty value, JSON null or anything that is no object."""
+    if not raw:
+        return None
+    try:
+        parsed = json.loads(raw)
+    except ValueError:
+        return None
+    return parsed if isinstance(parsed, dict) else None
+
+
+def identity(partition: Partition) -> str:
+    """The same text for equal partitions, whatever the order of their fields; 1, 1.0, "1" and true stay apart."""
+    return json.dumps(dict(partition), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+
+
+class CommittedOffsets:
+    """One connector's committed offsets, and the key bytes to write them with."""
+
+    def __init__(self, connector: str, records: Iterable[tuple[bytes, bytes | None]] = ()) -> None:
+        """`records` are raw keys and values of the offset topic, oldest first; a later one wins."""
+        self.connector = connector
+        self._keys: dict[str, bytes] = {}
+        self._offsets: dict[str, dict[str, Any] | None] = {}
+        for key, value in records:
+            parsed = parse_key(key)
+            if parsed is not None and parsed[0] == connector:
+                name = identity(parsed[1])
+                self._keys[name] = key
+                self._offsets[name] = parse_value(value)
+
+    def offset(self, partition: Partition) -> dict[str, Any] | None:
+        """The committed offset of a partition, None when there is none."""
+        return self._offsets.get(identity(partition))
+
+    def record(self, partition: Partition, offset: Offset | None) -> tuple[bytes, bytes | None]:
+        """Key and value bytes that commit an offset; the topic's own key bytes where it has the partition."""
+        key = self._keys.get(identity(partition))
+        if key is None:
+            key = self._keys[identity(partition)] = key_bytes(self.connector, partition)
+        return key, value_bytes(offset)
+
+    def note(self, partition: Partition, offset: Offset | None) -> None:
+        """Remembers an offset once it is committed."""
+        self._offsets[identity(partition)] = None if offset is None else dict(offset)
+
+
+def _flat(mapping: Mapping[str, Any]) -> str:
+    for name, value in mapping.items():
+        if not isinstance(name, str) or not isinstance(value, _PRIMITIVES):
+            raise DataError(f"offsets may only contain string keys and primitive values, not {name!r}: {value!r}")
+    return json_text({name: mapping[name] for name in hash_order(mapping)})

@@ -1,0 +1,130 @@
+"""What a connector is to the system: a class with names, a configuration, tasks, and a reader or a writer.
+
+The worker asks a connector's class for its configuration and tasks, in a process that copies nothing. The engine opens
+one reader or writer a task, in the thread of its copy run, and closes it in the same thread.
+"""
+
+from __future__ import annotations
+
+import importlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import ClassVar, Literal, cast
+
+from keelman.connect.config_def import ConfigDef
+from keelman.connect.errors import ConnectError
+from keelman.connect.records import Offset, Partition, SinkBatch, SourceBatch, TopicPartition
+
+
+class Direction(Enum):
+    """Whether a connector writes to Kafka (source) or reads from it (sink)."""
+
+    SOURCE = "source"
+    SINK = "sink"
+
+
+class Reader(ABC):
+    """Reads one task's data. One thread calls it; a read must return within a second, with or without data."""
+
+    @abstractmethod
+    def partitions(self) -> Sequence[Partition]:
+        """The source partitions that this task alone reads; their offsets are written again after a fence."""
+
+    @abstractmethod
+    def read(self) -> SourceBatch | None:
+        """The next records, None when there are none now. Raises ConnectError to fail the task."""
+
+    def left_bytes(self) -> int | None:
+        """Bytes that wait to be read, None when not known. Called about once a second."""
+        return None
+
+    def close(self) -> None:
+        """Gives everything back; called once, also after an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptOffset:
+    """What an exactly-once writer keeps beside its data for one partition.
+
+    `offset` is the next record to read. `mirrored` are the offsets that the group may show for it: the last one known
+    to be committed there and any that were sent since; None stands for no committed offset at all.
+    """
+
+    offset: int
+    mirrored: tuple[int | None, ...]
+
+
+class Writer(ABC):
+    """Writes one task's data. One thread calls it."""
+
+    keeps_offsets: bool = False
+    """True when `commit` keeps offsets with the data, so that delivery is exactly once."""
+    wants_keys: bool = False
+    """True to be given converted keys."""
+
+    def kept(self) -> Mapping[TopicPartition, KeptOffset]:
+        """The offsets kept with the data; only for writers that keep offsets. Called at each assignment."""
+        return {}
+
+    @abstractmethod
+    def write(self, batch: SinkBatch) -> None:
+        """Writes records; they need not be durable before the next commit. Raises ConnectError to fail the task."""
+
+    @abstractmethod
+    def commit(self, offsets: Mapping[TopicPartition, KeptOffset], *, clean: bool) -> None:
+        """Makes everything written so far durable, with the offsets of the assigned partitions if it keeps offsets.
+
+        `clean` is true in the last commit of a run that was drained.
+        """
+
+    def close(self) -> None:
+        """Gives everything back; called once, also after an error. What is not committed may be lost."""
+
+
+class Connector(ABC):
+    """A connector's class. Nothing is ever made of it: all it has are class attributes and class methods."""
+
+    names: ClassVar[tuple[str, ...]]
+    """Full Java name, simple name, then aliases."""
+    version: ClassVar[str]
+    """Told in Connect's REST answers."""
+    direction: ClassVar[Direction]
+    """Source or sink."""
+    runs_on: ClassVar[Literal["node", "anywhere"]]
+    """"node" when it needs its node's files or devices."""
+
+    @classmethod
+    @abstractmethod
+    def config_def(cls) -> ConfigDef:
+        """The connector's own keys."""
+
+    @classmethod
+    @abstractmethod
+    def task_configs(cls, config: Mapping[str, str], max_tasks: int) -> list[dict[str, str]]:
+        """One configuration a task, at most `max_tasks` of them."""
+
+    @classmethod
+    @abstractmethod
+    def supports_exactly_once(cls, config: Mapping[str, str]) -> bool:
+        """Whether it can deliver exactly once with this configuration."""
+
+    @classmethod
+    def open_reader(cls, config: Mapping[str, str], offset: Callable[[Partition], Offset | None]) -> Reader:
+        """A source's reader for a task configuration; `offset` looks committed offsets up. Raises ConnectError."""
+        raise ConnectError(f"{cls.names[0]} is no source")
+
+    @classmethod
+    def open_writer(cls, config: Mapping[str, str], connector: str, *, exactly_once: bool) -> Writer:
+        """A sink's writer for a task configuration; `connector` is its name. Raises ConnectError."""
+        raise ConnectError(f"{cls.names[0]} is no sink")
+
+
+def load_connector(class_name: str) -> type[Connector]:
+    """The connector's class by any of its names. Raises NotFound with Connect's message.
+
+    The engine stands below the connectors and so finds them only at run time, as it would find a plugin.
+    """
+    registry = importlib.import_module("keelman.connectors.registry")
+    return cast("type[Connector]", registry.find_connector(class_name))

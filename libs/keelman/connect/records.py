@@ -1,0 +1,78 @@
+"""Batches of records as columns: what readers give and writers take. Copying is per batch, never per record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from keelman.connect.schema import Schema
+
+Partition = Mapping[str, Any]
+"""A source partition: string keys, primitive values, e.g. {"filename": "/data/in"}."""
+
+Offset = Mapping[str, Any]
+"""A source offset: string keys, primitive values, e.g. {"position": 1234}."""
+
+Headers = Sequence[tuple[str, bytes | None]]
+
+
+class TopicPartition(NamedTuple):
+    """One partition of one topic."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+@dataclass(slots=True)
+class Column:
+    """The keys or the values of a batch, in record order.
+
+    `schema` holds for all, unless `schemas` gives one for each. With `utf8` the values are strings kept as their UTF-8
+    bytes: files and topics hold them so, and a copy that only moves strings never decodes them.
+    """
+
+    values: list[Any]
+    schema: Schema | None = None
+    schemas: list[Schema | None] | None = None
+    utf8: bool = False
+
+    def texts(self) -> Column:
+        """The same column with strings as str; invalid UTF-8 becomes U+FFFD, as in Java."""
+        if not self.utf8:
+            return self
+        values = [None if v is None else v.decode("utf-8", "replace") for v in self.values]
+        return Column(values, self.schema, self.schemas)
+
+    def schema_of(self, index: int) -> Schema | None:
+        """The schema of one record's value."""
+        return self.schema if self.schemas is None else self.schemas[index]
+
+
+@dataclass(slots=True)
+class SourceBatch:
+    """Records for one topic, and the source offsets that are true once they are committed.
+
+    `short` says that the reader found less than it asked for, so that the engine commits at once. `partitions`,
+    `timestamps_ms` and `headers` have one entry a record where the connector sets them; keys and values are converted.
+    """
+
+    topic: str
+    values: Column
+    keys: Column | None = None
+    partitions: Sequence[int | None] | None = None
+    timestamps_ms: Sequence[int | None] | None = None
+    headers: Sequence[Headers] | None = None
+    offsets: Sequence[tuple[Partition, Offset | None]] = field(default_factory=tuple)
+    short: bool = False
+
+
+@dataclass(slots=True)
+class SinkBatch:
+    """Records read from Kafka, in the order of each partition. `keys` is None unless the writer asks for keys."""
+
+    values: Column
+    keys: Column | None = None

@@ -1,0 +1,78 @@
+"""Connect's schemas and structs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from keelman.connect.errors import DataError
+
+INTEGER_RANGES = {"int8": 1 << 7, "int16": 1 << 15, "int32": 1 << 31, "int64": 1 << 63}
+TYPES = frozenset({*INTEGER_RANGES, "float", "double", "boolean", "bytes", "string", "array", "map", "struct"})
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One named member of a struct's schema."""
+
+    name: str
+    schema: Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """What a value is. `type` is a JSON type name: int8 ... int64, float, double, boolean, bytes, string, array, map, struct."""
+
+    type: str
+    optional: bool = False
+    name: str | None = None
+    version: int | None = None
+    doc: str | None = None
+    parameters: tuple[tuple[str, str], ...] = ()
+    default: Any = field(default=None, hash=False)
+    key: Schema | None = None
+    value: Schema | None = None
+    fields: tuple[Field, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Struct:
+    """A struct's schema and its values by field name; a missing name is null."""
+
+    schema: Schema
+    values: Mapping[str, Any]
+
+
+STRING = Schema("string")
+OPTIONAL_STRING = Schema("string", optional=True)
+OPTIONAL_BYTES = Schema("bytes", optional=True)
+
+
+def checked(schema: Schema, value: object) -> object:
+    """Returns the value, or raises DataError when a plain value cannot stand under the schema."""
+    if value is None:
+        if schema.optional:
+            return None
+        raise DataError(f"Invalid value: null used for required schema: schema type: {schema.type.upper()}")
+    kind = schema.type
+    if kind in INTEGER_RANGES:
+        bound = INTEGER_RANGES[kind]
+        fits = isinstance(value, int) and not isinstance(value, bool) and -bound <= value < bound
+    else:
+        fits = isinstance(value, _PYTHON[kind])
+    if not fits:
+        raise DataError(f"Invalid Python object for schema type {kind.upper()}: {type(value).__name__}")
+    return value
+
+
+_PYTHON: dict[str, tuple[type, ...]] = {
+    "float": (float,),
+    "double": (float,),
+    "boolean": (bool,),
+    "bytes": (bytes, bytearray, memoryview),
+    "string": (str,),
+    "array": (list, tuple),
+    "map": (dict,),
+    "struct": (Struct,),
+}

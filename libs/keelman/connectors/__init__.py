@@ -1,0 +1,1 @@
+"""The connectors we ship, one file each, and the registry that finds them."""

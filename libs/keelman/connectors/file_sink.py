@@ -1,0 +1,203 @@
+"""FileStreamSink: one line a record value, appended to a file, exactly once with the help of a side journal."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import stat
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from keelman.connect.config_def import ConfigDef, ConfigKey, Importance, Type
+from keelman.connect.errors import ConnectError, RetriableConnectError
+from keelman.connect.java import java_text
+from keelman.connect.plugin import Connector, Direction, KeptOffset, Writer
+from keelman.connect.records import Column, SinkBatch, TopicPartition
+from keelman.engine.journal import Entry, Journal, sync_folder
+from keelman.runtime.logging import get_logger
+
+LOCK_SECONDS = 5.0
+
+_log = get_logger()
+
+
+class FileStreamSink(Connector):
+    """One task that appends to one file: a file has one writer, so `tasks.max` above 1 adds nothing.
+
+    Without `file` it prints to standard output, at least once and with as many tasks as wanted.
+    """
+
+    names = ("org.apache.kafka.connect.file.FileStreamSinkConnector", "FileStreamSinkConnector", "FileStreamSink")
+    version = "4.3.0"
+    direction = Direction.SINK
+    runs_on = "node"
+
+    @classmethod
+    def config_def(cls) -> ConfigDef:
+        """`file`."""
+        doc = "Path of the file to append to; standard output when absent."
+        return ConfigDef(ConfigKey("file", Type.STRING, None, Importance.HIGH, doc))
+
+    @classmethod
+    def task_configs(cls, config: Mapping[str, str], max_tasks: int) -> list[dict[str, str]]:
+        """One task for a file, `max_tasks` for standard output."""
+        return [dict(config) for _ in range(1 if config.get("file") else max_tasks)]
+
+    @classmethod
+    def supports_exactly_once(cls, config: Mapping[str, str]) -> bool:
+        """With a regular file, existing or to be made; a device or pipe cannot be cut back."""
+        path = config.get("file")
+        if not path:
+            return False
+        try:
+            return stat.S_ISREG(os.stat(path).st_mode)
+        except OSError:
+            return True
+
+    @classmethod
+    def open_writer(cls, config: Mapping[str, str], connector: str, *, exactly_once: bool) -> Writer:
+        """The writer. Raises ConnectError; retriable when another process still writes the file."""
+        path = cls.config_def().parse(config)["file"]
+        if not path:
+            return StreamWriter(sys.stdout.fileno())
+        if exactly_once and cls.supports_exactly_once(config):
+            return JournaledWriter(Path(path).absolute(), connector)
+        return StreamWriter(open_append(Path(path)), own=True)
+
+
+class StreamWriter(Writer):
+    """Appends to a descriptor, without a journal: at least once."""
+
+    def __init__(self, descriptor: int, *, own: bool = False) -> None:
+        """With `own` the descriptor is closed at the end."""
+        self._descriptor = descriptor
+        self._own = own
+
+    def write(self, batch: SinkBatch) -> None:
+        """Appends one line a value."""
+        write_all(self._descriptor, lines(batch.values))
+
+    def commit(self, offsets: Mapping[TopicPartition, KeptOffset], *, clean: bool) -> None:
+        """Makes a file durable; a pipe or terminal is as durable as it gets."""
+        if stat.S_ISREG(os.fstat(self._descriptor).st_mode):
+            os.fdatasync(self._descriptor)
+
+    def close(self) -> None:
+        """Closes a file of its own."""
+        if self._own:
+            os.close(self._descriptor)
+
+
+class JournaledWriter(Writer):
+    """Appends to a regular file and keeps the offsets in its journal; holds the file's lock while it is open."""
+
+    keeps_offsets = True
+
+    def __init__(self, path: Path, connector: str) -> None:
+        """Locks the file and brings it to where its journal says. Raises ConnectError."""
+        self._path = path
+        self._connector = connector
+        self._journal = Journal(path)
+        made = not path.exists()
+        self._descriptor = open_append(path)
+        try:
+            self._lock()
+            if made:
+                sync_folder(path.parent)
+            self._inode = os.fstat(self._descriptor).st_ino
+            self._length, offsets = self._recover()
+        except BaseException:
+            os.close(self._descriptor)
+            raise
+        self._others = {name: kept for name, kept in offsets.items() if name != connector}
+        self._kept = dict(offsets.get(connector, {}))
+
+    def kept(self) -> Mapping[TopicPartition, KeptOffset]:
+        """The connector's journaled offsets."""
+        return dict(self._kept)
+
+    def write(self, batch: SinkBatch) -> None:
+        """Appends one line a value; visible at once, durable with the next commit."""
+        data = lines(batch.values)
+        write_all(self._descriptor, data)
+        self._length += len(data)
+
+    def commit(self, offsets: Mapping[TopicPartition, KeptOffset], *, clean: bool) -> None:
+        """Data first, then the journal that speaks of it."""
+        os.fdatasync(self._descriptor)
+        self._kept.update(offsets)
+        kept = {**self._others, self._connector: self._kept}
+        self._journal.save(Entry(self._length, clean, self._inode, kept))
+
+    def close(self) -> None:
+        """Closes the file, which gives the lock back."""
+        os.close(self._descriptor)
+
+    def _lock(self) -> None:
+        """Waits a little for a predecessor that is about to end."""
+        deadline = time.monotonic() + LOCK_SECONDS
+        while True:
+            try:
+                return fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise RetriableConnectError(f"{self._path}: another writer holds the file's lock") from None
+                time.sleep(0.02)
+
+    def _recover(self) -> tuple[int, Mapping[str, Mapping[TopicPartition, KeptOffset]]]:
+        """The length to go on from and the kept offsets; cuts off what an unfinished commit left behind."""
+        size = os.fstat(self._descriptor).st_size
+        entry = self._journal.load()
+        if entry is None:
+            # Before the first data: so that a crash from here on leaves a journal that tells whose the bytes are.
+            self._journal.save(Entry(size, False, self._inode))
+            return size, {}
+        log = _log.bind(file=str(self._path), length=size, journaled=entry.length)
+        if entry.inode != self._inode:
+            log.warning("file_replaced", note="goes on at the end of the new file, from the journal's offsets")
+            entry = Entry(size, False, self._inode, entry.offsets)
+        elif size < entry.length:
+            log.warning("file_shortened", note="goes on at its end, from the journal's offsets")
+            entry = Entry(size, False, self._inode, entry.offsets)
+        elif size > entry.length and entry.clean:
+            log.info("file_grew_while_stopped", note="what others appended stays")
+            entry = Entry(size, False, self._inode, entry.offsets)
+        elif size > entry.length:
+            log.info("torn_tail_cut", bytes=size - entry.length)
+            os.ftruncate(self._descriptor, entry.length)
+        self._journal.save(Entry(entry.length, False, self._inode, entry.offsets))
+        return entry.length, entry.offsets
+
+
+def open_append(path: Path) -> int:
+    """Opens or makes the file for appending. Raises ConnectError naming the path."""
+    try:
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise ConnectError(f"Couldn't find or create file '{path}' for FileStreamSinkTask: {error.strerror}") from error
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Writes all of it. Raises RetriableConnectError, for instance when the disk is full."""
+    view = memoryview(data)
+    try:
+        while view:
+            view = view[os.write(descriptor, view) :]
+    except OSError as error:
+        raise RetriableConnectError(f"cannot write the file: {error.strerror}") from error
+
+
+def lines(column: Column) -> bytes:
+    """One line a value, in Java's text forms; null is the line `null`. Bytes are written as they are."""
+    values = column.values
+    if not column.utf8:
+        values = [v if isinstance(v, bytes) else java_text(v).encode("utf-8", "replace") for v in values]
+    try:
+        data = b"\n".join(values)
+    except TypeError:
+        data = b"\n".join([b"null" if v is None else v for v in values])
+    if column.utf8 and not data.isascii():
+        data = data.decode("utf-8", "replace").encode()
+    return data + b"\n" if values else b""

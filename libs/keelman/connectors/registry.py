@@ -1,0 +1,200 @@
+"""Finds connectors by name and validates their configurations as Connect does. Opens no client and reads no data."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import cast
+
+from keelman.connect.config_def import (
+    REQUIRED,
+    ConfigDef,
+    ConfigKey,
+    Importance,
+    Type,
+    at_least,
+    clean_name,
+    one_of,
+    unique,
+)
+from keelman.connect.converters import converter_for
+from keelman.connect.errors import ConfigValueError
+from keelman.connect.plugin import Connector, Direction
+from keelman.model.errors import NotFound
+
+# Module and class of each; a module is loaded when first asked for.
+_SHIPPED = (
+    ("keelman.connectors.file_sink", "FileStreamSink"),
+    ("keelman.connectors.file_source", "FileStreamSource"),
+)
+_HEADER_CONVERTERS = tuple(
+    f"{package}.{name}"
+    for package, names in {
+        "org.apache.kafka.connect.storage": ("SimpleHeaderConverter", "StringConverter"),
+        "org.apache.kafka.connect.converters": ("ByteArrayConverter",),
+        "org.apache.kafka.connect.json": ("JsonConverter",),
+    }.items()
+    for name in names
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigError:
+    """What is wrong with one key: the value as given, None when missing, and Connect's text."""
+
+    key: str
+    value: str | None
+    message: str
+
+
+def all_connectors() -> tuple[type[Connector], ...]:
+    """Every connector there is, by full Java name."""
+    found = [cast("type[Connector]", getattr(importlib.import_module(m), c)) for m, c in _SHIPPED]
+    return tuple(sorted(found, key=lambda one: one.names[0]))
+
+
+def find_connector(class_name: str) -> type[Connector]:
+    """The connector by full, simple or short name. Raises NotFound with Connect's message."""
+    known = all_connectors()
+    for connector in known:
+        if class_name.strip() in connector.names:
+            return connector
+    described = ", ".join(
+        f"PluginDesc{{klass=class {c.names[0]}, name='{c.names[0]}', version='{c.version}', "
+        f"type={c.direction.value}, typeName='{c.direction.value}'}}"
+        for c in known
+    )
+    raise NotFound(
+        f"Failed to find any class that implements Connector and which name matches {class_name}, "
+        f"available connectors are: {described}",
+        reason="CONNECTOR_CLASS_UNKNOWN",
+        metadata={"class": class_name},
+    )
+
+
+def common_config_def() -> ConfigDef:
+    """The keys of every connector."""
+    high, medium, low = Importance.HIGH, Importance.MEDIUM, Importance.LOW
+    tolerance = one_of("none", "all")
+    text, number, flag = Type.STRING, Type.LONG, Type.BOOLEAN
+    return ConfigDef(
+        ConfigKey("name", text, REQUIRED, high, "Name of the connector, unique in its cluster.", clean_name),
+        ConfigKey("connector.class", text, REQUIRED, high, "Full, simple or short name of the connector's class."),
+        ConfigKey("tasks.max", Type.INT, 1, high, "Most tasks that the connector may have.", at_least(1)),
+        ConfigKey("tasks.max.enforce", flag, True, low, "Whether more tasks than tasks.max are an error."),
+        ConfigKey("key.converter", Type.CLASS, None, low, "Converter of keys; the worker's when absent."),
+        ConfigKey("value.converter", Type.CLASS, None, low, "Converter of values; the worker's when absent."),
+        ConfigKey("header.converter", Type.CLASS, None, low, "Converter of headers; the worker's when absent."),
+        ConfigKey("transforms", Type.LIST, [], low, "Aliases of the transforms.", unique("alias")),
+        ConfigKey("predicates", Type.LIST, [], low, "Aliases of the predicates.", unique("alias")),
+        ConfigKey("config.action.reload", text, "restart", low, "When a secret changes.", one_of("none", "restart")),
+        ConfigKey("errors.retry.timeout", number, 0, medium, "Milliseconds to try again; -1 without end."),
+        ConfigKey("errors.retry.delay.max.ms", number, 60000, medium, "Longest pause between two tries."),
+        ConfigKey("errors.tolerance", text, "none", medium, "Whether a bad record fails the task.", tolerance),
+        ConfigKey("errors.log.enable", flag, False, medium, "Log every error."),
+        ConfigKey("errors.log.include.messages", flag, False, medium, "Log the record with its error."),
+    )
+
+
+def sink_config_def() -> ConfigDef:
+    """The keys of every sink."""
+    return ConfigDef(
+        ConfigKey("topics", Type.LIST, [], Importance.HIGH, "Topics to read, separated by commas."),
+        ConfigKey("topics.regex", Type.STRING, "", Importance.HIGH, "Java pattern of the topics to read.", _pattern),
+        ConfigKey("errors.deadletterqueue.topic.name", Type.STRING, "", Importance.MEDIUM, "Topic for bad records."),
+    )
+
+
+def source_config_def() -> ConfigDef:
+    """The keys of every source."""
+    medium = Importance.MEDIUM
+    support, boundary = one_of("requested", "required"), one_of("poll", "interval", "connector")
+    return ConfigDef(
+        ConfigKey("exactly.once.support", Type.STRING, "requested", medium, "required fails without it.", support),
+        ConfigKey("transaction.boundary", Type.STRING, "poll", medium, "When a transaction ends.", boundary),
+        ConfigKey("topic.creation.groups", Type.LIST, [], Importance.LOW, "Groups of new topics.", unique("alias")),
+        ConfigKey("offsets.storage.topic", Type.STRING, None, Importance.LOW, "The connector's own offset topic."),
+    )
+
+
+def validate_connector(config: Mapping[str, str], worker_config: Mapping[str, str]) -> list[ConfigError]:
+    """All that is wrong with a configuration; empty when a task could start with it.
+
+    An unknown class is an error of `connector.class` with the message of `find_connector`, and ends the validation, for
+    nothing more can be known. Unknown keys are accepted.
+    """
+    definition = common_config_def()
+    class_name = config.get("connector.class", "").strip()
+    try:
+        connector = find_connector(class_name) if class_name else None
+    except NotFound as error:
+        return [ConfigError("connector.class", class_name, error.message)]
+    if connector is not None:
+        sink = connector.direction is Direction.SINK
+        definition = definition + (sink_config_def() if sink else source_config_def()) + connector.config_def()
+    found = definition.errors(config)
+    found += _converter_errors(config, worker_config)
+    if connector is not None and connector.direction is Direction.SINK:
+        found += _topic_errors(config)
+    if connector is not None and connector.direction is Direction.SOURCE:
+        found += _exactly_once_errors(connector, config, worker_config)
+    if config.get("transforms", "").strip():
+        whole = f"Invalid value {config['transforms']} for configuration transforms: no transforms are known yet"
+        found.append(ConfigValueError("transforms", config["transforms"], whole=whole))
+    return [ConfigError(e.key, config.get(e.key), str(e)) for e in found]
+
+
+def _converter_errors(config: Mapping[str, str], worker: Mapping[str, str]) -> list[ConfigValueError]:
+    found = []
+    for role in ("key", "value"):
+        try:
+            converter_for("key" if role == "key" else "value", config, worker)
+        except ConfigValueError as error:
+            found.append(error)
+    header = config.get("header.converter", "").strip()
+    if header and header not in _HEADER_CONVERTERS and header not in {n.rpartition(".")[2] for n in _HEADER_CONVERTERS}:
+        found.append(ConfigValueError("header.converter", header, f"Class {header} could not be found."))
+    return found
+
+
+def _topic_errors(config: Mapping[str, str]) -> list[ConfigValueError]:
+    topics, pattern = config.get("topics", "").strip(), config.get("topics.regex", "").strip()
+    if topics and pattern:
+        whole = "topics and topics.regex are mutually exclusive options, but both are set."
+        return [ConfigValueError(key, config[key], whole=whole) for key in ("topics", "topics.regex")]
+    if not topics and not pattern:
+        whole = "Must configure one of topics or topics.regex"
+        return [ConfigValueError(key, None, whole=whole) for key in ("topics", "topics.regex")]
+    dead = config.get("errors.deadletterqueue.topic.name", "").strip()
+    names = {name.strip() for name in topics.split(",")}
+    if dead and dead in names:
+        whole = (
+            f"The DLQ topic '{dead}' may not be included in the list of topics ('{topics}') consumed by the connector"
+        )
+        return [ConfigValueError("topics", topics, whole=whole)]
+    return []
+
+
+def _exactly_once_errors(
+    connector: type[Connector], config: Mapping[str, str], worker: Mapping[str, str]
+) -> list[ConfigValueError]:
+    if config.get("exactly.once.support", "").strip() != "required":
+        return []
+    key = "exactly.once.support"
+    if worker.get("exactly.once.source.support", "enabled").strip().lower() != "enabled":
+        return [
+            ConfigValueError(key, "required", whole="This worker does not have exactly-once source support enabled.")
+        ]
+    if not connector.supports_exactly_once(config):
+        whole = "The connector does not support exactly-once semantics with the provided configuration."
+        return [ConfigValueError(key, "required", whole=whole)]
+    return []
+
+
+def _pattern(name: str, value: str | None) -> None:
+    try:
+        re.compile(value or "")
+    except re.error:
+        raise ConfigValueError(name, value, "Invalid regex") from None

@@ -1,0 +1,80 @@
+"""The orders to one copy run, and its sign of life: the only thing that its thread and the others share."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from keelman.api.copy.v1.ticket_pb2 import Confirmation
+
+
+class CutShort(Exception):
+    """The run was told to abort and end at once."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Control:
+    """Thread-safe. Orders come from any thread; the run's own thread beats, waits and looks."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._cut: str | None = None
+        self._draining = False
+        self._confirmation: Confirmation | None = None
+        self._last_beat = time.monotonic()
+
+    def confirm(self, confirmation: Confirmation) -> None:
+        """The ticket still holds; the first confirmation counts."""
+        with self._changed:
+            if self._confirmation is None:
+                self._confirmation = confirmation
+            self._changed.notify_all()
+
+    def drain(self) -> None:
+        """Commit what is read and end."""
+        with self._changed:
+            self._draining = True
+            self._changed.notify_all()
+
+    def cut(self, reason: str) -> None:
+        """Abort and end; the first reason stays."""
+        with self._changed:
+            self._cut = self._cut or reason
+            self._changed.notify_all()
+
+    def silent_seconds(self) -> float:
+        """Seconds since the run's thread last beat."""
+        return time.monotonic() - self._last_beat
+
+    @property
+    def draining(self) -> bool:
+        """Whether the run was told to drain."""
+        return self._draining
+
+    def beat(self) -> None:
+        """The run's thread is alive. Raises CutShort when it was told to end at once."""
+        self._last_beat = time.monotonic()
+        if self._cut is not None:
+            raise CutShort(self._cut)
+
+    def wait(self, seconds: float) -> None:
+        """Waits that long, less when an order comes. Raises CutShort."""
+        with self._changed:
+            if self._cut is None and not self._draining:
+                self._changed.wait(seconds)
+        self.beat()
+
+    def await_confirmation(self) -> Confirmation | None:
+        """Waits for the confirmation, beating; None when told to drain before it came. Raises CutShort."""
+        while True:
+            self.beat()
+            with self._changed:
+                if self._confirmation is not None:
+                    return self._confirmation
+                if self._draining:
+                    return None
+                if self._cut is None:
+                    self._changed.wait(1.0)

@@ -1,0 +1,113 @@
+"""Why a copy run ends in failure, and whether a new ticket can help."""
+
+from __future__ import annotations
+
+import traceback
+from dataclasses import dataclass
+
+from confluent_kafka import KafkaError, KafkaException
+
+from keelman.connect.errors import ConnectError, RetriableConnectError
+from keelman.model.errors import KeelmanError
+
+
+class RunFailure(Exception):
+    """Ends the run. `reason` is for programs; `retriable` says that a new ticket can help."""
+
+    def __init__(self, reason: str, message: str, *, retriable: bool = True) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.retriable = retriable
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What is told about a failed run."""
+
+    reason: str
+    message: str
+    trace: str
+    retriable: bool
+
+
+_FENCED = frozenset(
+    {
+        KafkaError._FENCED,
+        KafkaError.INVALID_PRODUCER_EPOCH,
+        KafkaError.INVALID_PRODUCER_ID_MAPPING,
+        KafkaError.FENCED_INSTANCE_ID,
+        KafkaError.UNKNOWN_MEMBER_ID,
+        KafkaError.ILLEGAL_GENERATION,
+        90,  # PRODUCER_FENCED, which the client library has no name for
+    }
+)
+
+# Errors that the same configuration will meet again. All others may pass: a broker that starts, a leader that moves.
+_LASTING = frozenset(
+    {
+        KafkaError.MSG_SIZE_TOO_LARGE,
+        KafkaError.INVALID_MSG_SIZE,
+        KafkaError.TOPIC_EXCEPTION,
+        KafkaError.RECORD_LIST_TOO_LARGE,
+        KafkaError.INVALID_RECORD,
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+        KafkaError.SASL_AUTHENTICATION_FAILED,
+        KafkaError.UNSUPPORTED_SASL_MECHANISM,
+        KafkaError.POLICY_VIOLATION,
+        KafkaError.INVALID_CONFIG,
+        KafkaError.INVALID_TRANSACTION_TIMEOUT,
+        KafkaError._INVALID_ARG,
+        KafkaError._AUTHENTICATION,
+        KafkaError._UNSUPPORTED_FEATURE,
+        KafkaError._SSL,
+    }
+)
+
+
+def judge_kafka(error: KafkaError) -> tuple[str, bool]:
+    """Reason and retriable of a client's error."""
+    if error.code() in _FENCED:
+        return "FENCED", True
+    if error.code() in _LASTING:
+        return "TASK_FAILED", False
+    return "BROKER_LOST", True
+
+
+def judge(error: BaseException) -> Verdict:
+    """What to tell about any error that ended a run."""
+    message = " ".join(str(error).split()) or type(error).__name__
+    if isinstance(error, RunFailure):
+        reason, retriable = error.reason, error.retriable
+    elif isinstance(error, KafkaException) and isinstance(error.args[0], KafkaError):
+        reason, retriable = judge_kafka(error.args[0])
+        message = f"{error.args[0].name()}: {error.args[0].str()}"
+    else:
+        reason, retriable = "TASK_FAILED", isinstance(error, RetriableConnectError)
+    return Verdict(reason, message, trace(error, message), retriable)
+
+
+def trace(error: BaseException, message: str) -> str:
+    """The error in the shape of a Java trace, as Connect's clients show it: class and message, then where."""
+    lines = [f"{java_name(error)}: {message}"]
+    frames = traceback.extract_tb(error.__traceback__)
+    lines += [f"\tat {f.name}({f.filename.rpartition('/')[2]}:{f.lineno})" for f in reversed(frames)]
+    if error.__cause__ is not None:
+        cause = " ".join(str(error.__cause__).split())
+        lines.append(f"Caused by: {java_name(error.__cause__)}: {cause}")
+    return "\n".join(lines)
+
+
+def java_name(error: BaseException) -> str:
+    """The Java class that stands for an error where Connect has one, else our own class."""
+    if isinstance(error, ConnectError):
+        return error.java_name
+    if isinstance(error, RunFailure):
+        return "org.apache.kafka.connect.errors.ConnectException"
+    if isinstance(error, KafkaException):
+        return "org.apache.kafka.common.KafkaException"
+    if isinstance(error, KeelmanError):
+        return "org.apache.kafka.connect.errors.ConnectException"
+    return f"{type(error).__module__}.{type(error).__qualname__}"

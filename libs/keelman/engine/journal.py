@@ -1,0 +1,117 @@
+"""The side journal of an exactly-once file: how long the file was when which offsets were in it.
+
+One small JSON file beside the data, replaced whole: written to a temporary name, made durable, renamed. At two commits a
+second that costs three fsyncs each, and at any moment, also after a power cut, it is an old or a new journal, never half.
+
+The data is made durable first and the journal after it, so the journal never speaks of bytes that are not there. What
+the file holds beyond the journaled length was written by a commit that never came about; it is cut off at the start.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from keelman.connect.errors import ConnectError
+from keelman.connect.plugin import KeptOffset
+from keelman.connect.records import TopicPartition
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What the journal says: the file's length, whether its writer ended in order, and offsets by connector."""
+
+    length: int = 0
+    clean: bool = True
+    inode: int = 0
+    offsets: Mapping[str, Mapping[TopicPartition, KeptOffset]] = field(default_factory=dict)
+
+
+def journal_path(data: Path) -> Path:
+    """Where the journal of a file is: hidden, beside it."""
+    return data.with_name(f".{data.name}.keelman-journal")
+
+
+class Journal:
+    """The journal of one data file. One writer at a time: the caller holds the data file's lock."""
+
+    def __init__(self, data: Path) -> None:
+        self.path = journal_path(data)
+        self._temporary = self.path.with_name(self.path.name + ".new")
+
+    def load(self) -> Entry | None:
+        """What the journal says, None when there is none. Raises ConnectError when it is damaged."""
+        try:
+            raw = self.path.read_bytes()
+        except FileNotFoundError:
+            return None
+        try:
+            return decode(raw)
+        except (ValueError, KeyError, TypeError) as error:
+            raise ConnectError(
+                f"{self.path}: the journal is damaged ({error}); to go on from the group's offsets, and accept repeated "
+                f"records, remove it"
+            ) from error
+
+    def save(self, entry: Entry) -> None:
+        """Replaces the journal; durable when it returns. Raises OSError."""
+        with open(self._temporary, "wb") as file:
+            file.write(encode(entry))
+            file.flush()
+            os.fsync(file.fileno())
+        os.rename(self._temporary, self.path)
+        sync_folder(self.path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Makes names made in a folder durable."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def encode(entry: Entry) -> bytes:
+    """The journal's bytes: a checksum line, then JSON."""
+    offsets: dict[str, dict[str, dict[str, Any]]] = {}
+    for connector, partitions in entry.offsets.items():
+        topics = offsets.setdefault(connector, {})
+        for (topic, partition), kept in partitions.items():
+            topics.setdefault(topic, {})[str(partition)] = {"offset": kept.offset, "mirrored": list(kept.mirrored)}
+    tree = {
+        "version": VERSION,
+        "length": entry.length,
+        "clean": entry.clean,
+        "inode": entry.inode,
+        "connectors": offsets,
+    }
+    body = json.dumps(tree, separators=(",", ":")).encode()
+    return b"%08x\n%s\n" % (zlib.crc32(body), body)
+
+
+def decode(raw: bytes) -> Entry:
+    """The entry of a journal's bytes. Raises ValueError, KeyError or TypeError when they are not whole."""
+    head, _, rest = raw.partition(b"\n")
+    body = rest.removesuffix(b"\n")
+    if int(head, 16) != zlib.crc32(body):
+        raise ValueError("checksum does not match")
+    tree = json.loads(body)
+    if tree["version"] != VERSION:
+        raise ValueError(f"version {tree['version']} is not known, only {VERSION}")
+    offsets = {
+        connector: {
+            TopicPartition(topic, int(partition)): KeptOffset(kept["offset"], tuple(kept["mirrored"]))
+            for topic, partitions in topics.items()
+            for partition, kept in partitions.items()
+        }
+        for connector, topics in tree["connectors"].items()
+    }
+    return Entry(tree["length"], tree["clean"], tree["inode"], offsets)

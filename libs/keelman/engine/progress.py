@@ -1,0 +1,62 @@
+"""How far a copy run has come: counts of what is committed, rates over the last seconds, what is left."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+
+from keelman.api.copy.v1.copy_run_pb2 import LAG_UNIT_UNSPECIFIED, CopyProgress, LagUnit
+
+WINDOW_SECONDS = 5.0
+
+
+class Progress:
+    """One run's progress. Only the run's thread uses it."""
+
+    def __init__(self, now: float | None = None) -> None:
+        self._records = 0
+        self._bytes = 0
+        self._offsets: dict[str, str] = {}
+        self._committed_at: float | None = None
+        self._marks: deque[tuple[float, int, int]] = deque([(time.monotonic() if now is None else now, 0, 0)])
+        self.changed = True
+
+    def commit(self, records: int, size: int, offsets: dict[str, str]) -> None:
+        """Adds what one commit made final."""
+        self._records += records
+        self._bytes += size
+        self._offsets.update(offsets)
+        self._committed_at = time.time()
+        self.changed = True
+
+    def message(self, lag: int | None, unit: LagUnit, now: float | None = None) -> CopyProgress:
+        """The progress to tell; `lag` is what is left in its unit, None when not known."""
+        at = time.monotonic() if now is None else now
+        self._marks.append((at, self._records, self._bytes))
+        while len(self._marks) > 2 and at - self._marks[1][0] >= WINDOW_SECONDS:
+            self._marks.popleft()
+        since, records, size = self._marks[0]
+        seconds = max(at - since, 1e-3)
+        per_second = (self._records - records) / seconds, (self._bytes - size) / seconds
+        told = CopyProgress(
+            records=self._records,
+            bytes=self._bytes,
+            records_per_second=per_second[0],
+            bytes_per_second=per_second[1],
+            lag=-1 if lag is None else lag,
+            lag_unit=LAG_UNIT_UNSPECIFIED if lag is None else unit,
+            seconds_left=self._seconds_left(lag, unit, *per_second),
+            offsets=self._offsets,
+        )
+        if self._committed_at is not None:
+            told.commit_time.FromNanoseconds(round(self._committed_at * 1e9))
+        return told
+
+    @staticmethod
+    def _seconds_left(lag: int | None, unit: LagUnit, records_rate: float, bytes_rate: float) -> float:
+        if lag is None:
+            return -1.0
+        if lag == 0:
+            return 0.0
+        rate = bytes_rate if LagUnit.Name(unit) == "LAG_UNIT_BYTES" else records_rate
+        return lag / rate if rate > 0 else -1.0

@@ -1,0 +1,92 @@
+"""One copy run as its slot holds it: a thread that copies, and the handles to order and watch it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from keelman.api.copy.v1.copy_run_pb2 import (
+    COPY_RUN_STATE_ENDED,
+    COPY_RUN_STATE_FAILED,
+    COPY_RUN_STATE_STARTING,
+)
+from keelman.api.copy.v1.run_order_pb2 import RunUpdate
+from keelman.api.copy.v1.ticket_pb2 import Confirmation, StartTicket
+from keelman.connect.plugin import Connector, Direction, load_connector
+from keelman.engine.control import Control, CutShort
+from keelman.engine.failure import judge
+from keelman.engine.sink import SinkCopy
+from keelman.engine.source import SourceCopy
+from keelman.engine.teller import Teller
+
+
+class CopyRunLoop:
+    """Copies for one ticket, from `start` to its last update: ENDED or FAILED, after which `join` returns at once.
+
+    All methods are thread-safe and none but `join` waits. `tell` is called from the run's thread only.
+    """
+
+    def __init__(
+        self,
+        ticket: StartTicket,
+        tell: Callable[[RunUpdate], None],
+        *,
+        find: Callable[[str], type[Connector]] = load_connector,
+    ) -> None:
+        """`find` gives the connector's class by name; it may raise NotFound, which fails the run."""
+        self._ticket = ticket
+        self._find = find
+        self._control = Control()
+        self._teller = Teller(ticket.run_uid, tell)
+        name = f"{ticket.connector}-{ticket.task}"
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        """Begins: opens clients, fences the predecessor, then waits for the confirmation."""
+        self._thread.start()
+
+    def confirm(self, confirmation: Confirmation) -> None:
+        """The ticket still holds: copy from these offsets."""
+        self._control.confirm(confirmation)
+
+    def drain(self) -> None:
+        """Commit what is read and end."""
+        self._control.drain()
+
+    def cut(self, reason: str) -> None:
+        """Abort what is open and end at once; also withdraws a ticket that is not confirmed yet."""
+        self._control.cut(reason)
+
+    def silent_seconds(self) -> float:
+        """Seconds since the thread last showed that it is alive; 0 once it has ended."""
+        return self._control.silent_seconds() if self._thread.is_alive() else 0.0
+
+    def join(self, timeout: float | None = None) -> bool:
+        """Waits for the end; True when the thread has ended."""
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def _run(self) -> None:
+        teller = self._teller
+        try:
+            teller.tell(COPY_RUN_STATE_STARTING)
+            self._copy()
+        except CutShort as cut:
+            teller.tell(COPY_RUN_STATE_ENDED, reason=cut.reason, message="cut", progress=teller.final_progress)
+        except BaseException as error:
+            verdict = judge(error)
+            teller.tell(
+                COPY_RUN_STATE_FAILED,
+                reason=verdict.reason,
+                message=verdict.message,
+                trace=verdict.trace,
+                retriable=verdict.retriable,
+                progress=teller.final_progress,
+            )
+        else:
+            teller.tell(COPY_RUN_STATE_ENDED, reason="DRAINED", progress=teller.final_progress)
+
+    def _copy(self) -> None:
+        connector = self._find(self._ticket.connector_config["connector.class"])
+        copy = SourceCopy if connector.direction is Direction.SOURCE else SinkCopy
+        copy(self._ticket, connector, self._control, self._teller).run()

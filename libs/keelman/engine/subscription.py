@@ -1,0 +1,60 @@
+"""Which topics a sink reads: a list, or all whose whole name a Java regular expression matches."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from confluent_kafka import Consumer
+
+from keelman.connect.errors import ConfigValueError
+
+REFRESH_SECONDS = 15.0
+
+
+class Subscription:
+    """Keeps a consumer subscribed. The client's own patterns are POSIX ones, so matching is done here."""
+
+    def __init__(self, config: Mapping[str, str]) -> None:
+        """Raises ConfigValueError unless exactly one of `topics` and `topics.regex` is given, or for a bad pattern."""
+        topics, pattern = config.get("topics", "").strip(), config.get("topics.regex", "").strip()
+        if topics and pattern:
+            whole = "topics and topics.regex are mutually exclusive options, but both are set."
+            raise ConfigValueError("topics", topics, whole=whole)
+        if not topics and not pattern:
+            raise ConfigValueError("topics", None, whole="Must configure one of topics or topics.regex")
+        self._topics = list(dict.fromkeys(name.strip() for name in topics.split(",") if name.strip()))
+        try:
+            self._pattern = re.compile(pattern) if pattern else None
+        except re.error as error:
+            raise ConfigValueError("topics.regex", pattern, f"Invalid regex: {error}") from None
+        self._callbacks: dict[str, Callable[..., Any]] = {}
+        self._looked_at = 0.0
+
+    def begin(
+        self,
+        consumer: Consumer,
+        assigned: Callable[..., None],
+        revoked: Callable[..., None],
+        lost: Callable[..., None],
+    ) -> None:
+        """Subscribes with these callbacks."""
+        self._callbacks = {"on_assign": assigned, "on_revoke": revoked, "on_lost": lost}
+        if self._pattern is None:
+            consumer.subscribe(self._topics, **self._callbacks)
+        else:
+            self.refresh(consumer)
+
+    def refresh(self, consumer: Consumer) -> None:
+        """Looks for new or lost topics of a pattern, once in a while."""
+        if self._pattern is None or time.monotonic() - self._looked_at < REFRESH_SECONDS:
+            return
+        self._looked_at = time.monotonic()
+        known = consumer.list_topics(timeout=5.0).topics
+        found = sorted(name for name in known if self._pattern.fullmatch(name) and not name.startswith("__"))
+        if found != self._topics:
+            self._topics = found
+            if found:
+                consumer.subscribe(found, **self._callbacks)

@@ -1,0 +1,55 @@
+"""Tells the slot about one copy run: the one place where a RunUpdate is made."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from keelman.api.copy.v1.copy_run_pb2 import CopyProgress, CopyRunState
+from keelman.api.copy.v1.run_order_pb2 import RunUpdate
+
+EVERY_SECONDS = 1.0
+
+
+class Teller:
+    """Only the run's thread uses it."""
+
+    def __init__(self, run_uid: str, tell: Callable[[RunUpdate], None]) -> None:
+        self._run_uid = run_uid
+        self._tell = tell
+        self._last = time.monotonic()
+        self.topics: list[str] = []
+        self.final_progress: CopyProgress | None = None
+        self.settled = False
+        """Whether the last progress told showed no change, so that nothing new is due until something happens."""
+
+    def due(self) -> bool:
+        """Whether a second has gone since anything was told."""
+        return time.monotonic() - self._last >= EVERY_SECONDS
+
+    def tell(
+        self,
+        state: CopyRunState,
+        *,
+        reason: str = "",
+        message: str = "",
+        trace: str = "",
+        retriable: bool = False,
+        progress: CopyProgress | None = None,
+    ) -> None:
+        """Sends one update with the present time."""
+        self._last = time.monotonic()
+        update = RunUpdate(
+            run_uid=self._run_uid,
+            state=state,
+            reason=reason,
+            message=message,
+            trace=trace,
+            retriable=retriable,
+            topics=self.topics,
+        )
+        if progress is not None:
+            update.progress.CopyFrom(progress)
+            self.final_progress = progress
+        update.time.GetCurrentTime()
+        self._tell(update)

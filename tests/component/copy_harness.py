@@ -1,0 +1,183 @@
+"""Hosts one copy run after another as a slot does, and does the worker's part: grant, read committed offsets, confirm.
+
+As a program (`python copy_harness.py <spec.json>`) it is the process that tests kill; SIGTERM drains it.
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import signal
+import sys
+import threading
+import time
+import uuid
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from keelman.api.copy.v1 import copy_run_pb2, ticket_pb2
+from keelman.api.copy.v1.run_order_pb2 import RunUpdate
+from keelman.connect.offsets import parse_key
+from keelman.engine.run import CopyRunLoop
+
+OFFSET_PARTITIONS = 5
+STATES = copy_run_pb2.CopyRunState
+
+
+def create_topic(bootstrap: str, topic: str, partitions: int = 1, **config: str) -> None:
+    """Makes a topic; returns once the broker has it."""
+    new = NewTopic(topic, num_partitions=partitions, replication_factor=1, config=config)
+    client = AdminClient({"bootstrap.servers": bootstrap})
+    client.create_topics([new])[topic].result(20)
+
+
+def committed_offsets(bootstrap: str, topic: str, connector: str) -> list[tuple[bytes, bytes]]:
+    """The connector's records in the offset topic, committed before now; a tombstone removes."""
+    base = {"bootstrap.servers": bootstrap, "group.id": f"look-{uuid.uuid4()}", "enable.auto.commit": False}
+    ends: dict[int, int] = {}
+    plain = Consumer({**base, "isolation.level": "read_uncommitted"})
+    partitions = plain.list_topics(topic, 10).topics[topic].partitions
+    for partition in partitions:
+        ends[partition] = plain.get_watermark_offsets(TopicPartition(topic, partition), timeout=10)[1]
+    plain.close()
+    found: dict[bytes, bytes] = {}
+    reader = Consumer({**base, "isolation.level": "read_committed", "enable.partition.eof": True})
+    reader.assign([TopicPartition(topic, p, 0) for p in partitions])
+    waiting = {p for p, end in ends.items() if end > 0}
+    deadline = time.monotonic() + 30
+    while waiting:
+        assert time.monotonic() < deadline, f"the committed offsets of {topic} were not read in 30 s"
+        message = reader.poll(1.0)
+        if message is None:
+            continue
+        if message.error() is not None:
+            if message.error().code() == KafkaError._PARTITION_EOF and message.offset() >= ends[message.partition()]:
+                waiting.discard(message.partition())
+            continue
+        parsed = parse_key(message.key())
+        if parsed is not None and parsed[0] == connector:
+            found.pop(message.key(), None)
+            if message.value() is not None:
+                found[message.key()] = message.value()
+    reader.close()
+    return list(found.items())
+
+
+def ticket(bootstrap: str, config: dict[str, str], **fields: Any) -> ticket_pb2.StartTicket:
+    """A ticket for task 0 of a connector, exactly once unless told otherwise."""
+    name = config["name"]
+    worker = {
+        "bootstrap.servers": bootstrap,
+        "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+        "value.converter": "org.apache.kafka.connect.storage.StringConverter",
+        "group.id": "test-workers",
+    }
+    source = "Source" in config["connector.class"]
+    chosen: dict[str, Any] = {
+        "run_uid": str(uuid.uuid4()),
+        "connector": name,
+        "task": 0,
+        "direction": ticket_pb2.COPY_DIRECTION_SOURCE if source else ticket_pb2.COPY_DIRECTION_SINK,
+        "connector_config": config,
+        "task_config": config,
+        "worker_config": {**worker, **fields.pop("worker_config", {})},
+        "delivery": ticket_pb2.DELIVERY_GUARANTEE_EXACTLY_ONCE,
+        "transactional_id": f"test-workers-{name}-0" if source else "",
+        "offset_topic": "test-offsets" if source else "",
+    }
+    return ticket_pb2.StartTicket(**{**chosen, **fields})
+
+
+class Run:
+    """One copy run under test: confirms it by itself and keeps every update."""
+
+    def __init__(self, granted: ticket_pb2.StartTicket, *, confirm: bool = True) -> None:
+        self.ticket = granted
+        self.updates: queue.Queue[RunUpdate] = queue.Queue()
+        self.seen: list[RunUpdate] = []
+        self._confirm = confirm
+        self.loop = CopyRunLoop(granted, self._told)
+        self.loop.start()
+
+    def _told(self, update: RunUpdate) -> None:
+        self.updates.put(update)
+        if update.state == copy_run_pb2.COPY_RUN_STATE_FENCED and self._confirm:
+            threading.Thread(target=self.confirm, daemon=True).start()
+
+    def confirm(self) -> None:
+        """Does what a worker does after the fence."""
+        records = []
+        if self.ticket.offset_topic:
+            bootstrap = self.ticket.worker_config["bootstrap.servers"]
+            records = committed_offsets(bootstrap, self.ticket.offset_topic, self.ticket.connector)
+        offsets = [ticket_pb2.SourceOffset(key=k, value=v) for k, v in records]
+        self.loop.confirm(ticket_pb2.Confirmation(offsets=offsets))
+
+    def until(self, condition: Any, *, seconds: float = 60.0) -> RunUpdate:
+        """The first update, seen already or to come, for which the condition holds."""
+        for update in self.seen:
+            if condition(update):
+                return update
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                update = self.updates.get(timeout=max(0.01, deadline - time.monotonic()))
+            except queue.Empty:
+                raise AssertionError(f"no such update in {seconds} s; last: {self.seen[-1:]}") from None
+            self.seen.append(update)
+            if condition(update):
+                return update
+            assert update.state not in ENDS, f"ended before that: {update}"
+
+    def until_state(self, state: str, *, seconds: float = 60.0) -> RunUpdate:
+        """Waits for a state by its short name."""
+        value = STATES.Value(f"COPY_RUN_STATE_{state}")
+        return self.until(lambda u: u.state == value, seconds=seconds)
+
+    def until_records(self, records: int, *, seconds: float = 60.0) -> RunUpdate:
+        """Waits until that many records are committed."""
+        return self.until(lambda u: u.progress.records >= records, seconds=seconds)
+
+    def drain(self) -> RunUpdate:
+        """Drains and waits for the end."""
+        self.loop.drain()
+        update = self.until_state("ENDED")
+        assert self.loop.join(20)
+        return update
+
+
+ENDS = (copy_run_pb2.COPY_RUN_STATE_ENDED, copy_run_pb2.COPY_RUN_STATE_FAILED)
+
+
+def host(spec: dict[str, Any]) -> int:
+    """Runs one task until SIGTERM, with a new ticket after each retriable failure; prints one line an update."""
+    stop = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
+    while True:
+        run = Run(ticket(spec["bootstrap"], spec["config"], **spec.get("fields", {})))
+        drained = False
+        while True:
+            if stop.is_set() and not drained:
+                drained = True
+                run.loop.drain()
+            try:
+                update = run.updates.get(timeout=0.02)
+            except queue.Empty:
+                continue
+            told = {"state": STATES.Name(update.state)[15:], "reason": update.reason, "records": update.progress.records}
+            told |= {"lag": update.progress.lag, "rate": round(update.progress.records_per_second)}
+            told |= {"message": update.message, "left": update.progress.seconds_left}
+            print(json.dumps(told), flush=True)
+            if update.state in ENDS:
+                break
+        run.loop.join(20)
+        if drained or stop.is_set():
+            return 0
+        if not update.retriable:
+            return 1
+
+
+if __name__ == "__main__":
+    sys.exit(host(json.loads(sys.argv[1])))
