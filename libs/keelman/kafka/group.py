@@ -1,0 +1,131 @@
+"""Kafka's classic group protocol, one request at a time, for members that are not consumers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aiokafka.client import ConnectionGroup, CoordinationType
+from aiokafka.errors import KafkaError
+from aiokafka.protocol.admin import DescribeGroupsRequest
+from aiokafka.protocol.group import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
+
+from keelman.kafka.clients import Client
+from keelman.model.errors import Unavailable
+
+# Kafka's error codes that a member has to tell apart.
+NONE = 0
+COORDINATOR_LOADING = 14
+COORDINATOR_NOT_AVAILABLE = 15
+NOT_COORDINATOR = 16
+ILLEGAL_GENERATION = 22
+INCONSISTENT_PROTOCOL = 23
+UNKNOWN_MEMBER = 25
+INVALID_SESSION_TIMEOUT = 26
+REBALANCE_IN_PROGRESS = 27
+GROUP_AUTHORIZATION_FAILED = 30
+MEMBER_ID_REQUIRED = 79
+LOST_COORDINATOR = (COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR)
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """Answer to a JoinGroup; `members` (member id to metadata) only for the leader."""
+
+    error: int
+    generation: int
+    leader: str
+    member: str
+    members: tuple[tuple[str, bytes], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A member as DescribeGroups shows it; metadata is empty while the group rebalances."""
+
+    member: str
+    client_id: str
+    host: str
+    metadata: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Described:
+    """A group as DescribeGroups shows it."""
+
+    state: str
+    protocol_type: str
+    protocol: str
+    members: tuple[Member, ...]
+
+
+class GroupClient:
+    """Sends the group's requests to its coordinator. Every method raises Unavailable when no answer comes."""
+
+    def __init__(self, client: Client, group: str, *, session_ms: int, rebalance_ms: int) -> None:
+        self._client = client
+        self._group = group
+        self._session_ms = session_ms
+        self._rebalance_ms = rebalance_ms
+        self._coordinator: int | None = None
+
+    def forget_coordinator(self) -> None:
+        """The next request asks for the coordinator anew."""
+        self._coordinator = None
+
+    async def join(self, member: str, protocol_type: str, protocol: str, metadata: bytes) -> Joined:
+        """JoinGroup: answers when the generation is complete, at the latest after the rebalance time-out."""
+        request = JoinGroupRequest(
+            self._group,
+            self._session_ms,
+            self._rebalance_ms,
+            member,
+            None,
+            protocol_type,
+            [(protocol, metadata)],
+        )
+        answer = await self._ask(request, ConnectionGroup.COORDINATION)
+        members = tuple((m[0], bytes(m[-1])) for m in answer.members)
+        return Joined(answer.error_code, answer.generation_id, answer.leader_id, answer.member_id, members)
+
+    async def sync(self, generation: int, member: str, assignments: Sequence[tuple[str, bytes]]) -> tuple[int, bytes]:
+        """SyncGroup: the leader gives everybody's assignment, each gets its own; (error, assignment)."""
+        request = SyncGroupRequest(self._group, generation, member, None, list(assignments))
+        answer = await self._ask(request, ConnectionGroup.COORDINATION)
+        return answer.error_code, bytes(answer.member_assignment or b"")
+
+    async def heartbeat(self, generation: int, member: str, *, seconds: float) -> int:
+        """Heartbeat on a connection of its own: a pending JoinGroup holds up what follows it. Returns the error code."""
+        try:
+            async with asyncio.timeout(seconds):
+                answer = await self._ask(HeartbeatRequest(self._group, generation, member), ConnectionGroup.DEFAULT)
+        except TimeoutError:
+            self._coordinator = None
+            raise Unavailable(f"group {self._group}: no heartbeat answer within {seconds} s") from None
+        return int(answer.error_code)
+
+    async def leave(self, member: str) -> int:
+        """LeaveGroup for this or for another, dead member; the error code."""
+        answer = await self._ask(LeaveGroupRequest(self._group, member), ConnectionGroup.DEFAULT)
+        return int(answer.error_code)
+
+    async def describe(self) -> Described:
+        """The group as its coordinator sees it."""
+        answer = await self._ask(DescribeGroupsRequest([self._group]), ConnectionGroup.DEFAULT)
+        _, _, state, kind, protocol, members = answer.groups[0][:6]
+        found = tuple(Member(m[0], m[1], m[2], bytes(m[3] or b"")) for m in members)
+        return Described(state, kind, protocol, found)
+
+    async def _ask(self, request: Any, connection: Any) -> Any:
+        try:
+            if self._coordinator is None:
+                self._coordinator = await self._client.coordinator_lookup(CoordinationType.GROUP, self._group)
+            answer = await self._client.send(self._coordinator, request, group=connection)
+        except (KafkaError, OSError, AssertionError) as error:
+            self._coordinator = None
+            raise Unavailable(f"group {self._group}: its coordinator does not answer: {error!r}") from None
+        if getattr(answer, "error_code", 0) in LOST_COORDINATOR:
+            self._coordinator = None
+        return answer

@@ -1,0 +1,99 @@
+"""Compacted topics that must be there, with the right number of partitions: made when missing, refused when wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from aiokafka.admin import NewTopic
+from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
+from aiokafka.errors import KafkaError, NoError, TopicAlreadyExistsError, for_code
+
+from keelman.kafka.clients import Admin
+from keelman.model.errors import FailedPrecondition, Unavailable
+
+
+@dataclass(frozen=True, slots=True)
+class CompactedTopic:
+    """A compacted topic as it is wanted.
+
+    `partitions` are used when the topic is made; an existing topic may have another number unless `exact`. A
+    `replication_factor` of None means min(3, brokers), -1 the broker's default.
+    """
+
+    name: str
+    partitions: int
+    replication_factor: int | None = None
+    exact: bool = False
+    settings: Mapping[str, str] = field(default_factory=dict)
+    setting_key: str = ""
+
+
+async def ensure_topic(admin: Admin, wanted: CompactedTopic) -> int:
+    """Makes the topic when it is missing; returns its number of partitions.
+
+    Raises FailedPrecondition for a topic that has the wrong partitions or is not compacted, or that cannot be made so.
+    """
+    found = await _partitions(admin, wanted.name)
+    if found is None:
+        await _create(admin, wanted)
+        found = await _partitions(admin, wanted.name)
+        if found is None:
+            raise Unavailable(f"topic {wanted.name} was created and is not known to the brokers yet")
+    if wanted.exact and found != wanted.partitions:
+        raise FailedPrecondition(
+            f"{wanted.setting_key}: topic {wanted.name} has {found} partitions, wanted exactly {wanted.partitions}",
+            reason="WRONG_TOPIC",
+        )
+    policy = await _cleanup_policy(admin, wanted.name)
+    if policy != "compact":
+        raise FailedPrecondition(
+            f"{wanted.setting_key}: topic {wanted.name} has cleanup.policy={policy}, wanted cleanup.policy=compact",
+            reason="WRONG_TOPIC",
+        )
+    return found
+
+
+async def _create(admin: Admin, wanted: CompactedTopic) -> None:
+    brokers = len((await admin.describe_cluster())["brokers"])
+    factor = min(3, max(1, brokers)) if wanted.replication_factor is None else wanted.replication_factor
+    settings = {**wanted.settings, "cleanup.policy": "compact"}
+    topic = NewTopic(
+        name=wanted.name, num_partitions=wanted.partitions, replication_factor=factor, topic_configs=settings
+    )
+    try:
+        answer = await admin.create_topics([topic])
+    except KafkaError as error:
+        raise Unavailable(f"topic {wanted.name} cannot be created: {error}") from None
+    for name, code, *message in answer.topic_errors:
+        problem = for_code(code)
+        if problem not in (NoError, TopicAlreadyExistsError):
+            text = message[0] if message and message[0] else problem.__name__
+            raise FailedPrecondition(
+                f"{wanted.setting_key}: topic {name} cannot be created with {wanted.partitions} partitions and "
+                f"replication factor {factor} on {brokers} broker(s): {text}",
+                reason="WRONG_TOPIC",
+            )
+
+
+async def _partitions(admin: Admin, topic: str) -> int | None:
+    try:
+        described = (await admin.describe_topics([topic]))[0]
+    except KafkaError as error:
+        raise Unavailable(f"topic {topic} cannot be described: {error}") from None
+    return None if described["error_code"] else len(described["partitions"])
+
+
+async def _cleanup_policy(admin: Admin, topic: str) -> str:
+    try:
+        answers = await admin.describe_configs(
+            [ConfigResource(ConfigResourceType.TOPIC, topic, {"cleanup.policy": None})]
+        )
+    except KafkaError as error:
+        raise Unavailable(f"topic {topic} cannot be described: {error}") from None
+    for answer in answers:
+        for resource in answer.resources:
+            for entry in resource[4]:
+                if entry[0] == "cleanup.policy":
+                    return str(entry[1])
+    return "unknown"

@@ -1,0 +1,89 @@
+"""Writes records of the state topics: plainly, or each write in one transaction that fences every other writer."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack
+from typing import TypeAlias
+
+from aiokafka.errors import KafkaError, ProducerFenced
+
+from keelman.kafka.clients import Producer, producer
+from keelman.model.errors import Conflict, Unavailable
+
+Record: TypeAlias = tuple[bytes, bytes | None]
+SECONDS = 30.0
+
+
+class TopicWriter:
+    """An idempotent writer that any worker may use. Open it with `opened`."""
+
+    def __init__(self, made: Producer) -> None:
+        self._producer = made
+
+    @staticmethod
+    @contextlib.asynccontextmanager
+    async def opened(properties: Mapping[str, str], *, client_id: str) -> AsyncIterator[TopicWriter]:
+        """A writer for the block. Raises Unavailable when no broker answers."""
+        async with producer(properties, client_id=client_id) as made:
+            yield TopicWriter(made)
+
+    async def write(self, topic: str, records: Sequence[Record]) -> None:
+        """Returns when all records, in order, are acknowledged. Raises Unavailable."""
+        try:
+            async with asyncio.timeout(SECONDS):
+                sent = [await self._producer.send(topic, key=key, value=value) for key, value in records]
+                for one in sent:
+                    await one
+        except (KafkaError, TimeoutError) as error:
+            raise Unavailable(f"topic {topic} cannot be written: {error!r}") from None
+
+
+class FencingWriter:
+    """A transactional writer for the one process that may write: opening it fences the one before.
+
+    Opened at the first write after `claim()`; a writer that finds itself fenced raises Conflict and has to claim anew.
+    """
+
+    def __init__(self, properties: Mapping[str, str], *, client_id: str, transactional_id: str) -> None:
+        self._properties = properties
+        self._client_id = client_id
+        self._transactional_id = transactional_id
+        self._stack = AsyncExitStack()
+        self._producer: Producer | None = None
+
+    async def claim(self) -> None:
+        """Fences every other writer with the same id. Raises Unavailable."""
+        await self.close()
+        try:
+            async with asyncio.timeout(SECONDS):
+                self._producer = await self._stack.enter_async_context(
+                    producer(self._properties, client_id=self._client_id, transactional_id=self._transactional_id)
+                )
+        except (KafkaError, TimeoutError) as error:
+            raise Unavailable(f"transactional id {self._transactional_id} cannot be claimed: {error!r}") from None
+
+    async def close(self) -> None:
+        """Gives the claim up without fencing anyone."""
+        self._producer = None
+        stack, self._stack = self._stack, AsyncExitStack()
+        with contextlib.suppress(KafkaError):
+            await stack.aclose()
+
+    async def write(self, topic: str, records: Sequence[Record]) -> None:
+        """All records in one transaction. Raises Conflict when another process has claimed, else Unavailable."""
+        if self._producer is None:
+            await self.claim()
+        assert self._producer is not None
+        try:
+            async with asyncio.timeout(SECONDS), self._producer.transaction():
+                for key, value in records:
+                    await self._producer.send(topic, key=key, value=value)
+        except ProducerFenced:
+            await self.close()
+            raise Conflict(f"another worker has claimed {self._transactional_id}", reason="FENCED") from None
+        except (KafkaError, TimeoutError) as error:
+            await self.close()
+            raise Unavailable(f"topic {topic} cannot be written: {error!r}") from None

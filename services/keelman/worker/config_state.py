@@ -1,0 +1,189 @@
+"""What the config topic says: connectors, task configurations, target states. Pure: records in, state out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import orjson
+
+from keelman.kafka.layout import Work
+
+STARTED, PAUSED, STOPPED = "STARTED", "PAUSED", "STOPPED"
+
+
+@dataclass(frozen=True, slots=True)
+class RestartRequest:
+    """A restart-connector record."""
+
+    connector: str
+    include_tasks: bool
+    only_failed: bool
+
+
+@dataclass(slots=True)
+class ConfigState:
+    """Built by applying the topic's records in order. `offset` is the last record's offset + 1."""
+
+    offset: int = 0
+    connectors: dict[str, dict[str, str]] = field(default_factory=dict)
+    targets: dict[str, str] = field(default_factory=dict)
+    tasks: dict[str, tuple[dict[str, str], ...]] = field(default_factory=dict)
+    fencing: dict[str, int] = field(default_factory=dict)
+    inconsistent: set[str] = field(default_factory=set)
+    restarts: list[RestartRequest] = field(default_factory=list)
+    session_key: str = ""
+    changes: int = 0
+    _buffered: dict[str, dict[int, dict[str, str]]] = field(default_factory=dict)
+
+    def target(self, connector: str) -> str:
+        """STARTED, PAUSED or STOPPED; STARTED when nothing was written."""
+        return self.targets.get(connector, STARTED)
+
+    def work(self) -> frozenset[Work]:
+        """Every connector instance and task that is configured."""
+        found = {Work(name) for name in self.connectors}
+        found |= {Work(name, n) for name in self.connectors for n in range(len(self.tasks.get(name, ())))}
+        return frozenset(found)
+
+    def task(self, work: Work) -> dict[str, str] | None:
+        """The task's configuration, None when it has none now."""
+        configs = self.tasks.get(work.connector, ())
+        if work.connector not in self.connectors or not 0 <= work.task < len(configs):
+            return None
+        return configs[work.task]
+
+    def apply(self, key: str, value: bytes | None, offset: int) -> None:
+        """Applies one record; unknown keys and values that are not what they should be are passed over."""
+        self.offset = offset + 1
+        self.changes += 1
+        data = _object(value)
+        for prefix, handle in (
+            ("connector-", self._connector),
+            ("target-state-", self._target),
+            ("tasks-fencing-", self._fencing),
+            ("task-", self._task),
+            ("commit-", self._commit),
+            ("restart-connector-", self._restart),
+        ):
+            if key.startswith(prefix):
+                handle(key.removeprefix(prefix), data)
+                return
+        if key == "session-key" and data is not None:
+            self.session_key = str(data.get("key", ""))
+
+    def _connector(self, name: str, data: Mapping[str, object] | None) -> None:
+        if data is None:
+            self.connectors.pop(name, None)
+            self.tasks.pop(name, None)
+            self._buffered.pop(name, None)
+            self.inconsistent.discard(name)
+            return
+        self.connectors[name] = _strings(data.get("properties"))
+        self.targets.setdefault(name, STARTED)
+
+    def _target(self, name: str, data: Mapping[str, object] | None) -> None:
+        if data is None:
+            self.targets.pop(name, None)
+            return
+        state = data.get("state.v2") or data.get("state")
+        if state in (STARTED, PAUSED, STOPPED):
+            self.targets[name] = str(state)
+
+    def _task(self, rest: str, data: Mapping[str, object] | None) -> None:
+        name, _, number = rest.rpartition("-")
+        if not number.isdigit():
+            return
+        buffered = self._buffered.setdefault(name, {})
+        if data is None:
+            buffered.pop(int(number), None)
+        else:
+            buffered[int(number)] = _strings(data.get("properties"))
+
+    def _commit(self, name: str, data: Mapping[str, object] | None) -> None:
+        count = data.get("tasks") if data is not None else None
+        if data is None or not isinstance(count, int):
+            if data is None:
+                self.tasks.pop(name, None)
+            return
+        if name not in self.connectors:
+            return
+        buffered = self._buffered.pop(name, {})
+        known = dict(enumerate(self.tasks.get(name, ())))
+        merged = {**known, **buffered}
+        if any(n not in merged for n in range(count)):
+            self.inconsistent.add(name)
+            self.tasks.pop(name, None)
+            return
+        self.inconsistent.discard(name)
+        self.tasks[name] = tuple(merged[n] for n in range(count))
+
+    def _fencing(self, name: str, data: Mapping[str, object] | None) -> None:
+        count = data.get("task-count") if data is not None else None
+        if isinstance(count, int):
+            self.fencing[name] = count
+        else:
+            self.fencing.pop(name, None)
+
+    def _restart(self, name: str, data: Mapping[str, object] | None) -> None:
+        if data is not None:
+            self.restarts.append(RestartRequest(name, bool(data.get("include-tasks")), bool(data.get("only-failed"))))
+
+
+def connector_record(name: str, config: Mapping[str, str]) -> tuple[bytes, bytes]:
+    """Key and value that store a connector."""
+    return f"connector-{name}".encode(), _dump({"properties": dict(config)})
+
+
+def target_record(name: str, target: str) -> tuple[bytes, bytes]:
+    """Key and value that store a target state; older readers know no STOPPED, and see PAUSED."""
+    old = PAUSED if target == STOPPED else target
+    return f"target-state-{name}".encode(), _dump({"state": old, "state.v2": target})
+
+
+def task_records(name: str, configs: Iterable[Mapping[str, str]]) -> list[tuple[bytes, bytes | None]]:
+    """Keys and values that store task configurations; nothing applies until the commit record."""
+    return [(f"task-{name}-{n}".encode(), _dump({"properties": dict(c)})) for n, c in enumerate(configs)]
+
+
+def commit_record(name: str, count: int) -> tuple[bytes, bytes]:
+    """Key and value that put the stored task configurations into force."""
+    return f"commit-{name}".encode(), _dump({"tasks": count})
+
+
+def deletion_records(name: str, tasks: int) -> list[tuple[bytes, bytes | None]]:
+    """Tombstones for all that a connector has in the topic."""
+    keys = [f"connector-{name}", f"target-state-{name}", *(f"task-{name}-{n}" for n in range(tasks)), f"commit-{name}"]
+    return [(key.encode(), None) for key in keys]
+
+
+def fencing_record(name: str, tasks: int) -> tuple[bytes, bytes]:
+    """Key and value that say for how many tasks the producers were fenced."""
+    return f"tasks-fencing-{name}".encode(), _dump({"task-count": tasks})
+
+
+def restart_record(request: RestartRequest) -> tuple[bytes, bytes]:
+    """Key and value that ask for a restart."""
+    return f"restart-connector-{request.connector}".encode(), _dump(
+        {"include-tasks": request.include_tasks, "only-failed": request.only_failed}
+    )
+
+
+def _dump(value: object) -> bytes:
+    return orjson.dumps(value)
+
+
+def _object(value: bytes | None) -> Mapping[str, object] | None:
+    if value is None:
+        return None
+    try:
+        data = orjson.loads(value)
+    except orjson.JSONDecodeError:
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+def _strings(value: object) -> dict[str, str]:
+    if not isinstance(value, dict):
+        return {}
+    return {str(k): v if isinstance(v, str) else "" if v is None else str(v) for k, v in value.items()}

@@ -1,0 +1,234 @@
+"""One task of this worker: grants tickets, answers fences, follows its copy run, and tries again when that can help."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from keelman.api.copy.v1 import copy_run_pb2 as copy
+from keelman.api.copy.v1 import run_order_pb2 as orders
+from keelman.api.copy.v1 import ticket_pb2 as tickets
+from keelman.kafka.layout import Work
+from keelman.model.errors import KeelmanError
+from keelman.runtime.backoff import Backoff
+from keelman.runtime.logging import get_logger
+from keelman.worker import status_state as states
+from keelman.worker.link import SparkLink
+
+log = get_logger()
+HEALTHY_SECONDS = 60.0
+CUT_SECONDS = 3.0
+TICKET_SECONDS = 0.1
+ENDED = (copy.COPY_RUN_STATE_ENDED, copy.COPY_RUN_STATE_FAILED)
+LOST = orders.RunUpdate(
+    state=copy.COPY_RUN_STATE_FAILED, reason="LINK_LOST", message="the Spark service ended the copy run", retriable=True
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskDuties:
+    """What a task needs of its worker.
+
+    `ticket` makes a start ticket for a run uid, None while the worker may not grant one. `confirm` answers a fence with
+    the connector's committed offsets; None withdraws the ticket. `tell` has a status written soon.
+    """
+
+    ticket: Callable[[str], tickets.StartTicket | None]
+    confirm: Callable[[], Awaitable[Sequence[tuple[bytes, bytes]] | None]]
+    tell: Callable[[str, str | None], None]
+
+
+class CopyTask:
+    """Runs as one asyncio task from assignment to revocation; `pause`, `resume`, `restart` and `end` steer it."""
+
+    def __init__(self, work: Work, link: SparkLink, duties: TaskDuties, *, grace_seconds: float) -> None:
+        self.work = work
+        self._link = link
+        self._duties = duties
+        self._grace = grace_seconds
+        self._updates: deque[orders.RunUpdate] = deque()
+        self._changed = asyncio.Event()
+        self._wanted = states.RUNNING
+        self._again = False
+        self._ending = False
+        self._cut = False
+        self.uid = ""
+        self.running = False
+        self.failed = False
+        self.topics: set[str] = set()
+
+    def pause(self) -> None:
+        """Drain and stay paused."""
+        self._want(states.PAUSED)
+
+    def resume(self) -> None:
+        """Copy; the usual state."""
+        self._want(states.RUNNING)
+
+    def restart(self) -> None:
+        """End the copy run, or forget the failure, and begin a new one."""
+        self._again = True
+        self._changed.set()
+
+    def end(self, *, cut: bool = False) -> None:
+        """Drain (or cut) and be done: `run` returns when the copy run has ended."""
+        self._ending = True
+        self._cut = self._cut or cut
+        self._changed.set()
+
+    def update(self, update: orders.RunUpdate) -> None:
+        """Takes an update of its present copy run."""
+        self._updates.append(update)
+        self._changed.set()
+
+    def lost(self) -> None:
+        """The present copy run is gone, and nobody will say so."""
+        self.update(LOST)
+
+    def _want(self, wanted: str) -> None:
+        if self._wanted != wanted:
+            self._wanted = wanted
+            self._changed.set()
+
+    async def run(self) -> None:
+        """The task's whole life on this worker."""
+        backoff = Backoff(first=0.1, most=10.0)
+        self._duties.tell(states.UNASSIGNED, None)
+        while not self._ending:
+            self._again = False
+            if self._wanted == states.PAUSED:
+                self._duties.tell(states.PAUSED, None)
+                await self._until(lambda: self._wanted != states.PAUSED)
+                continue
+            begun = time.monotonic()
+            last = await self._copy()
+            if last is None:
+                continue
+            if not last.retriable:
+                log.warning("task_failed", **self._names, reason=last.reason, error=last.message)
+                await self.stay_failed(last.trace or last.message or last.reason)
+                continue
+            if time.monotonic() - begun > HEALTHY_SECONDS:
+                backoff.reset()
+            log.info("copy_run_failed", **self._names, reason=last.reason, error=last.message)
+            self._duties.tell(states.RESTARTING, None)
+            await self._until(lambda: self._again, seconds=backoff.next())
+
+    @property
+    def _names(self) -> dict[str, Any]:
+        return {"connector": self.work.connector, "task": self.work.task}
+
+    @property
+    def ending(self) -> bool:
+        """True once `end` was called."""
+        return self._ending
+
+    async def stay_failed(self, trace: str) -> None:
+        """Stays failed until somebody restarts it, or it ends."""
+        self.failed = True
+        self._again = False
+        self._duties.tell(states.FAILED, trace)
+        await self._until(lambda: self._again)
+        self.failed = False
+
+    async def _until(self, condition: Callable[[], bool], *, seconds: float | None = None) -> bool:
+        """Waits for the condition or the end (True), or for the time (False)."""
+        try:
+            async with asyncio.timeout(seconds):
+                while not (self._ending or condition()):
+                    self._changed.clear()
+                    await self._changed.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    @property
+    def _unwanted(self) -> bool:
+        return self._ending or self._again or self._wanted != states.RUNNING
+
+    async def _copy(self) -> orders.RunUpdate | None:
+        """One copy run; its last update when it failed, None when it ended as told."""
+        ticket = await self._granted()
+        if ticket is None:
+            return None
+        self._updates.clear()
+        self.uid = ticket.run_uid
+        self._link.send(orders.RunOrder(run_uid=self.uid, start=ticket))
+        try:
+            while True:
+                await self._until(lambda: bool(self._updates) or self._unwanted)
+                if self._unwanted:
+                    await self._finish()
+                    return None
+                last = await self._follow(self._updates.popleft())
+                if last is not None:
+                    return last
+        finally:
+            self.uid, self.running = "", False
+
+    async def _follow(self, update: orders.RunUpdate) -> orders.RunUpdate | None:
+        """Acts on one update; returns it when it was the copy run's last."""
+        self.topics.update(update.topics)
+        if update.state == copy.COPY_RUN_STATE_FENCED:
+            await self._answer_fence()
+        elif update.state == copy.COPY_RUN_STATE_RUNNING and not self.running:
+            self.running = True
+            self._duties.tell(states.RUNNING, None)
+        elif update.state == copy.COPY_RUN_STATE_FAILED:
+            return update
+        elif update.state == copy.COPY_RUN_STATE_ENDED:
+            # Nobody here told it to end: the other side did, and a new ticket goes on where it was.
+            return orders.RunUpdate(reason=update.reason, message=update.message, retriable=True)
+        return None
+
+    async def _granted(self) -> tickets.StartTicket | None:
+        """A ticket, once there is a link and the worker may grant one; None when no copy run is wanted any more."""
+        while not self._unwanted:
+            if self._link.up.is_set():
+                ticket = self._duties.ticket(uuid.uuid4().hex)
+                if ticket is not None:
+                    return ticket
+            await self._until(lambda: self._unwanted, seconds=TICKET_SECONDS)
+        return None
+
+    async def _answer_fence(self) -> None:
+        try:
+            offsets = await self._duties.confirm()
+        except KeelmanError as error:
+            log.warning("ticket_unconfirmed", **self._names, error=error.message)
+            offsets = None
+        if offsets is None:
+            self._link.send(orders.RunOrder(run_uid=self.uid, cut=orders.Cut(reason="WITHDRAWN")))
+            return
+        found = [tickets.SourceOffset(key=key, value=value) for key, value in offsets]
+        self._link.send(orders.RunOrder(run_uid=self.uid, confirm=tickets.Confirmation(offsets=found)))
+
+    async def _finish(self) -> None:
+        """Drains within the grace, then cuts; returns when the copy run has ended or nobody can tell."""
+        if not self._cut:
+            self._link.send(orders.RunOrder(run_uid=self.uid, drain=orders.Drain()))
+            if await self._ended(self._grace, unless_cut=True):
+                return
+        self._link.send(orders.RunOrder(run_uid=self.uid, cut=orders.Cut(reason="WORKER_STOPS")))
+        await self._ended(CUT_SECONDS, unless_cut=False)
+
+    async def _ended(self, seconds: float, *, unless_cut: bool) -> bool:
+        """True when the copy run's last update came in time (and, with unless_cut, before a cut was asked for)."""
+        try:
+            async with asyncio.timeout(seconds):
+                while not (unless_cut and self._cut):
+                    while self._updates:
+                        update = self._updates.popleft()
+                        self.topics.update(update.topics)
+                        if update.state in ENDED:
+                            return True
+                    self._changed.clear()
+                    await self._changed.wait()
+        except TimeoutError:
+            pass
+        return False

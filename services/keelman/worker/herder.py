@@ -1,0 +1,217 @@
+"""One thread of control: takes its place in the group, catches up, serves requests, starts and stops work."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import traceback
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from keelman.kafka.layout import Metadata, OwnFields, Work
+from keelman.model.errors import Conflict, DeadlineExceeded, KeelmanError, Unavailable
+from keelman.runtime.backoff import Backoff
+from keelman.runtime.logging import get_logger
+from keelman.runtime.supervise import Siblings, first_of
+from keelman.worker.leader import Leader
+from keelman.worker.membership import Membership, Place, allocation
+from keelman.worker.owned_work import OwnedWork
+from keelman.worker.store import Store
+
+T = TypeVar("T")
+log = get_logger()
+IDLE_SECONDS = 5.0
+LEAVE_SECONDS = 3.0
+
+
+class NotLeader(Exception):
+    """Only the leader can do this; `url` is where it answers, empty while nobody knows."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.url = url
+
+
+@dataclass(slots=True)
+class _Request:
+    operation: Callable[[], Awaitable[Any]]
+    answer: asyncio.Future[Any]
+    until: float
+
+
+class Herder:
+    """The worker's mind. `run()` is its life; `call()` has something done in its thread of control."""
+
+    def __init__(
+        self, store: Store, membership: Membership, leader: Leader, owned: OwnedWork, *, url: str, wake: asyncio.Event
+    ) -> None:
+        self.store = store
+        self.membership = membership
+        self.leader = leader
+        self.owned = owned
+        self.url = url
+        self._wake = wake
+        self._requests: deque[_Request] = deque()
+        self._work: frozenset[Work] = frozenset()
+        self._rejoin_at: float | None = None
+        self._places = 0
+        self.joined = asyncio.Event()
+
+    @property
+    def place(self) -> Place | None:
+        """The present place in the group, None before the first and after a loss."""
+        return self.membership.place
+
+    def require_leader(self) -> None:
+        """Raises NotLeader unless this worker leads."""
+        place = self.membership.place
+        if place is None or not place.leader:
+            raise NotLeader(place.assignment.leader_url if place else "")
+
+    async def call(self, operation: Callable[[], Awaitable[T]], *, seconds: float) -> T:
+        """Has the operation done between other things, once this worker has its place; raises what it raises.
+
+        Raises DeadlineExceeded when it did not begin in time; then it never begins.
+        """
+        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        request = _Request(operation, answer, time.monotonic() + seconds)
+        self._requests.append(request)
+        self._wake.set()
+        try:
+            async with asyncio.timeout(seconds):
+                return await answer
+        except TimeoutError:
+            raise DeadlineExceeded("Request timed out") from None
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Until told to stop: then drains, leaves the group and returns."""
+        await self.store.read_all()
+        self.store.config.restarts.clear()  # orders of the past
+        self.store.changed = self._wake.set
+        await self.membership.replace_predecessors(self.url)
+        backoff = Backoff(first=0.1, most=2.0)
+        async with Siblings() as siblings:
+            self.owned.begin(siblings)
+            while not stop.is_set():
+                self._wake.clear()
+                try:
+                    pause = await self._turn(stop)
+                    backoff.reset()
+                except (Unavailable, DeadlineExceeded, Conflict) as error:
+                    log.warning("turn_failed", error=error.message)
+                    pause = backoff.next()
+                try:
+                    async with asyncio.timeout(pause):
+                        await self._wake.wait()
+                except TimeoutError:
+                    pass
+            await self._leave()
+
+    async def _turn(self, stop: asyncio.Event) -> float:
+        """One round of everything; how long there is nothing to do."""
+        if self.membership.lost and self.owned.works:
+            await self.owned.drop_all()
+        if self._rejoin_at is not None and time.monotonic() >= self._rejoin_at:
+            self._rejoin_at, self.membership.rejoin = None, True
+        while self.membership.rejoin and not stop.is_set():
+            await self._join(stop)
+        await self._serve()
+        place = self.membership.place
+        if place is not None and place.leader and not self.membership.lost:
+            await self.leader.reconfigure()
+            self.leader.clear_statuses()
+        if self.store.config.work() != self._work:
+            self._work = self.store.config.work()
+            self.membership.request_rejoin()
+        self.owned.follow()
+        if self.membership.rejoin or self._requests:
+            return 0.0
+        if self._rejoin_at is not None:
+            return max(0.0, min(IDLE_SECONDS, self._rejoin_at - time.monotonic()))
+        return IDLE_SECONDS
+
+    async def _join(self, stop: asyncio.Event) -> None:
+        await self.store.read_config(seconds=self.store.properties.sync_ms / 1000)
+        self._work = self.store.config.work()
+        self.owned.prune()
+        before = self.membership.place
+        place = await self._joined_or_stopped(stop)
+        if place is None:
+            return
+        told = place.assignment
+        if place.leader and (before is None or not before.leader):
+            await self.store.claim()
+        elif not place.leader:
+            self.leader.resign()
+        log.info(
+            "joined",
+            member=place.member,
+            generation=place.generation,
+            leader=place.leader,
+            new=len(told.assigned),
+            revoked=len(told.revoked),
+        )
+        if told.error:
+            await self.store.read_config()
+            self.membership.rejoin = True
+            return
+        while self.store.config.offset < told.config_offset:
+            await self.store.read_config()
+        await self.owned.take(told.assigned, told.revoked)
+        self._rejoin_at = time.monotonic() + told.delay_ms / 1000 if told.delay_ms else None
+        if told.revoked:
+            self.membership.rejoin = True
+        self.joined.set()
+        self._wake.set()
+
+    async def _joined_or_stopped(self, stop: asyncio.Event) -> Place | None:
+        places: list[Place] = []
+
+        async def join() -> None:
+            places.append(await self.membership.join(lambda: self._metadata(leaving=False), self.leader.share))
+
+        await first_of(join(), stop.wait())
+        return places[0] if places else None
+
+    def _metadata(self, *, leaving: bool) -> Metadata:
+        works = self.owned.works
+        offset = self.store.config.offset
+        own = OwnFields(load=len(works), leaving=leaving)
+        return Metadata(self.url, offset, allocation(works, self.membership.place, offset), own)
+
+    async def _serve(self) -> None:
+        while self._requests and not self.membership.rejoin:
+            request = self._requests.popleft()
+            if request.answer.done() or time.monotonic() > request.until:
+                continue
+            try:
+                result = await request.operation()
+            except (KeelmanError, NotLeader) as error:
+                problem: Exception | None = error
+            except Exception as error:
+                log.error("request_failed", trace=traceback.format_exc())
+                problem = error
+            else:
+                problem = None
+            if request.answer.done():
+                continue
+            if problem is None:
+                request.answer.set_result(result)
+            else:
+                request.answer.set_exception(problem)
+
+    async def _leave(self) -> None:
+        """Drains, says that it leaves so that others take over at once, and leaves."""
+        await self.owned.end_all()
+        place = self.membership.place
+        alone = place is not None and place.leader and len(self.leader.member_urls) <= 1
+        if place is not None and not alone and not self.membership.lost:
+            try:
+                async with asyncio.timeout(LEAVE_SECONDS):
+                    await self.membership.join(lambda: self._metadata(leaving=True), self.leader.share)
+            except (TimeoutError, KeelmanError) as error:
+                log.info("leaving_unsaid", error=str(error))
+        await self.membership.leave()
+        await self.store.flush(seconds=LEAVE_SECONDS)

@@ -1,0 +1,100 @@
+"""The link to the Spark service: greets, renews the lease, carries orders out and updates in; comes back when lost."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import uuid
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+from keelman.api.copy.v1 import run_order_pb2 as orders
+from keelman.api.copy.v1 import worker_link_service_pb2 as wire
+from keelman.api.copy.v1.worker_link_service_pb2_grpc import WorkerLinkServiceStub
+from keelman.model.errors import KeelmanError
+from keelman.rpc.channels import channel
+from keelman.rpc.errors import translated_stream
+from keelman.runtime.backoff import Backoff
+from keelman.runtime.logging import get_logger
+from keelman.runtime.supervise import first_of
+
+log = get_logger()
+LEASE_SECONDS = 3.0
+RENEW_SECONDS = 1.0
+
+
+class SparkLink:
+    """One link at a time.
+
+    `updated` gets every update. `standing` gets the run uids that the other side still has: after each welcome, and
+    none when the lease must have lapsed without a link.
+    """
+
+    def __init__(self, address: str, *, worker_cluster: str, worker: str, right: Callable[[], bool]) -> None:
+        self._address = address
+        self._greeting = wire.WorkerGreeting(worker_cluster=worker_cluster, worker=worker, incarnation=uuid.uuid4().hex)
+        self._right = right
+        self._out: asyncio.Queue[wire.OpenLinkRequest] = asyncio.Queue()
+        self._renewed = time.monotonic()
+        self.up = asyncio.Event()
+        self.updated: Callable[[orders.RunUpdate], None] = lambda update: None
+        self.standing: Callable[[frozenset[str]], None] = lambda uids: None
+
+    def send(self, order: orders.RunOrder) -> None:
+        """Sends one order; while there is no link it is dropped, since the other side then ends all runs by itself."""
+        if self.up.is_set():
+            self._out.put_nowait(wire.OpenLinkRequest(order=order))
+
+    async def run(self) -> None:
+        """Keeps a link for ever."""
+        backoff = Backoff(first=0.1, most=1.0)
+        told = False
+        while True:
+            try:
+                async with channel(self._address) as opened:
+                    await self._link(opened)
+                reason = "ended by the Spark service"
+            except KeelmanError as error:
+                reason = error.message
+            if self.up.is_set():
+                backoff.reset()
+                log.warning("spark_link_lost", address=self._address, error=reason)
+            elif not told:
+                log.info("spark_link_waiting", address=self._address, error=reason)
+                told = True
+            self.up.clear()
+            if time.monotonic() - self._renewed > LEASE_SECONDS:
+                self.standing(frozenset())
+            await asyncio.sleep(backoff.next())
+
+    async def _link(self, opened: Any) -> None:
+        self._out = asyncio.Queue()
+        self._out.put_nowait(wire.OpenLinkRequest(greeting=self._greeting))
+        answers = translated_stream(WorkerLinkServiceStub(opened).OpenLink(self._requests()))
+        await first_of(self._receive(answers), self._renew())
+
+    async def _requests(self) -> AsyncIterator[wire.OpenLinkRequest]:
+        while True:
+            yield await self._out.get()
+
+    async def _receive(self, answers: AsyncIterator[wire.OpenLinkResponse]) -> None:
+        async for answer in answers:
+            kind = answer.WhichOneof("message")
+            if kind == "welcome":
+                self._renewed = time.monotonic()
+                log.info("spark_link_up", address=self._address, runs=len(answer.welcome.runs))
+                self.up.set()
+                self.standing(frozenset(update.run_uid for update in answer.welcome.runs))
+                for update in answer.welcome.runs:
+                    self.updated(update)
+            elif kind == "renewed":
+                self._renewed = time.monotonic()
+            elif kind == "update":
+                self.updated(answer.update)
+
+    async def _renew(self) -> None:
+        await self.up.wait()
+        while True:
+            if self._right():
+                self._out.put_nowait(wire.OpenLinkRequest(renewal=wire.LeaseRenewal()))
+            await asyncio.sleep(RENEW_SECONDS)

@@ -1,0 +1,215 @@
+"""This worker's place in its group: joins, keeps its place with heartbeats, says when it has to join again."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from keelman.kafka import group as codes
+from keelman.kafka.group import GroupClient, Joined
+from keelman.kafka.layout import (
+    Assignment,
+    Metadata,
+    Work,
+    decode_assignment,
+    decode_metadata,
+    encode_assignment,
+    encode_metadata,
+)
+from keelman.model.errors import FailedPrecondition, InvalidArgument, KeelmanError, PermissionDenied, Unavailable
+from keelman.runtime.backoff import Backoff
+from keelman.runtime.logging import get_logger
+
+log = get_logger()
+PROTOCOL_TYPE = "connect"
+PROTOCOL = "keelman"
+
+# What the leader does with everybody's metadata: member id to metadata in, member id to assignment out.
+Share = Callable[[str, Mapping[str, Metadata]], Awaitable[Mapping[str, Assignment]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """The place that one generation gave this worker."""
+
+    member: str
+    generation: int
+    leader: bool
+    assignment: Assignment
+
+
+class Membership:
+    """One member of the group. `heartbeats()` runs beside the one who calls `join`, all the time."""
+
+    def __init__(
+        self, group: GroupClient, *, group_id: str, session_ms: int, heartbeat_ms: int, wake: Callable[[], None]
+    ) -> None:
+        self._group = group
+        self._group_id = group_id
+        self._interval = heartbeat_ms / 1000
+        self._answer_seconds = max(self._interval, session_ms / 3000)
+        self._wake = wake
+        self.member = ""
+        self.generation = -1
+        self.place: Place | None = None
+        self.rejoin = True
+        self.lost = False
+        self._joining = False
+        self._last_ok = 0.0
+        self._failing_since: float | None = None
+
+    @property
+    def healthy(self) -> bool:
+        """True while the last heartbeat succeeded and this worker has its place."""
+        fresh = time.monotonic() - self._last_ok < self._interval + self._answer_seconds
+        return self.place is not None and not self.lost and self._failing_since is None and fresh
+
+    def request_rejoin(self) -> None:
+        """Asks for a new round of the group."""
+        self.rejoin = True
+        self._wake()
+
+    async def replace_predecessors(self, url: str) -> None:
+        """Lets dead members that had this worker's address leave. Called once, before the first join."""
+        try:
+            described = await self._group.describe()
+        except Unavailable:
+            return
+        for member in described.members:
+            if described.protocol != PROTOCOL or not member.metadata:
+                continue
+            try:
+                same = decode_metadata(member.metadata).url == url
+            except InvalidArgument:
+                continue
+            if same:
+                log.info("replacing_member", member=member.member)
+                await self._group.leave(member.member)
+
+    async def join(self, metadata: Callable[[], Metadata], share: Share) -> Place:
+        """Joins until it has a place, asking `metadata` anew for each try; as leader, shares the work out.
+
+        Raises FailedPrecondition when Java workers are in the group, InvalidArgument and
+        PermissionDenied for what the broker refuses for good.
+        """
+        backoff = Backoff(first=0.05, most=1.0)
+        self._joining = True
+        try:
+            while True:
+                self.rejoin = False
+                try:
+                    place = await self._try(metadata, share)
+                except Unavailable as error:
+                    log.info("group_unavailable", group=self._group_id, error=error.message)
+                    place = None
+                if place is not None:
+                    self.place, self.generation = place, place.generation
+                    self.lost = False
+                    self._last_ok, self._failing_since = time.monotonic(), None
+                    return place
+                await asyncio.sleep(backoff.next())
+        finally:
+            self._joining = False
+
+    async def _try(self, metadata: Callable[[], Metadata], share: Share) -> Place | None:
+        joined = await self._group.join(self.member, PROTOCOL_TYPE, PROTOCOL, encode_metadata(metadata()))
+        if joined.error == codes.MEMBER_ID_REQUIRED:
+            self.member = joined.member
+            joined = await self._group.join(self.member, PROTOCOL_TYPE, PROTOCOL, encode_metadata(metadata()))
+        if joined.error != codes.NONE:
+            await self._refused(joined.error)
+            return None
+        self.member, self.generation = joined.member, joined.generation
+        leads = joined.leader == joined.member
+        answers = await self._shared(joined, share) if leads else []
+        error, raw = await self._group.sync(joined.generation, joined.member, answers)
+        if error == codes.NONE:
+            return Place(joined.member, joined.generation, leads, decode_assignment(raw))
+        if error == codes.UNKNOWN_MEMBER:
+            self._forget()
+        return None
+
+    async def _shared(self, joined: Joined, share: Share) -> list[tuple[str, bytes]]:
+        views = {member: decode_metadata(raw) for member, raw in joined.members}
+        given = await share(joined.member, views)
+        return [(member, encode_assignment(assignment)) for member, assignment in given.items()]
+
+    async def _refused(self, error: int) -> None:
+        if error == codes.INCONSISTENT_PROTOCOL:
+            raise FailedPrecondition(await self._others(), reason="JAVA_WORKERS")
+        if error == codes.INVALID_SESSION_TIMEOUT:
+            raise InvalidArgument(
+                "session.timeout.ms: the broker refuses it: legal is from its group.min.session.timeout.ms to its "
+                "group.max.session.timeout.ms (6000 to 1800000 unless set)"
+            )
+        if error == codes.GROUP_AUTHORIZATION_FAILED:
+            raise PermissionDenied(f"group.id: the broker's access rules keep this worker out of {self._group_id!r}")
+        if error == codes.UNKNOWN_MEMBER:
+            self._forget()
+
+    async def _others(self) -> str:
+        described = await self._group.describe()
+        names = ", ".join(f"{m.client_id or m.member}@{m.host.lstrip('/')}" for m in described.members) or "unknown"
+        kind = "Java Connect workers" if described.protocol_type == PROTOCOL_TYPE else f"{described.protocol_type}s"
+        return f"group {self._group_id} has {kind} ({names}): stop them first"
+
+    def _forget(self) -> None:
+        self.member, self.place = "", None
+        self._lose()
+
+    def _lose(self) -> None:
+        if not self.lost:
+            log.warning("group_lost", group=self._group_id, member=self.member)
+        self.lost, self.rejoin = True, True
+        self._wake()
+
+    async def heartbeats(self) -> None:
+        """Runs for ever: one heartbeat an interval; quicker while none is answered."""
+        while True:
+            await asyncio.sleep(self._interval if self._failing_since is None else min(0.2, self._interval))
+            if self.place is None or not self.member:
+                continue
+            place = self.place
+            try:
+                code = await self._group.heartbeat(self.generation, place.member, seconds=self._answer_seconds)
+            except KeelmanError:
+                code = codes.COORDINATOR_NOT_AVAILABLE
+            if self.place is place:
+                self._answered(code)
+
+    def _answered(self, code: int) -> None:
+        now = time.monotonic()
+        known = code in (codes.NONE, codes.REBALANCE_IN_PROGRESS)
+        if known or (code == codes.ILLEGAL_GENERATION and self._joining):
+            self._last_ok, self._failing_since = now, None
+            if code == codes.REBALANCE_IN_PROGRESS and not self._joining:
+                self.request_rejoin()
+        elif code == codes.UNKNOWN_MEMBER:
+            self._forget()
+        elif code == codes.ILLEGAL_GENERATION:
+            self._lose()
+        else:
+            self._failing_since = self._failing_since or now
+            if now - self._failing_since >= self._interval:
+                self._lose()
+
+    async def leave(self) -> None:
+        """Leaves the group at once, so that nobody waits for this member."""
+        if not self.member:
+            return
+        try:
+            async with asyncio.timeout(3):
+                await self._group.leave(self.member)
+        except (Unavailable, TimeoutError):
+            log.info("leave_unanswered", group=self._group_id)
+        self.member, self.place = "", None
+
+
+def allocation(works: frozenset[Work], place: Place | None, offset: int) -> Assignment | None:
+    """What a member says that it runs; None for nothing."""
+    if not works or place is None:
+        return None
+    told = place.assignment
+    return Assignment(told.leader, told.leader_url, offset, tuple(sorted(works)))

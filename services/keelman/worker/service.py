@@ -1,0 +1,115 @@
+"""Builds a worker's parts and runs them: the only wiring."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+
+from keelman.kafka.clients import admin_client, low_level_client, wait_for_brokers
+from keelman.kafka.group import GroupClient
+from keelman.model.errors import Unavailable
+from keelman.rpc.server import serve
+from keelman.runtime.http import serve_http
+from keelman.runtime.logging import get_logger
+from keelman.runtime.supervise import Siblings, first_of
+from keelman.worker.herder import Herder
+from keelman.worker.leader import Leader
+from keelman.worker.link import SparkLink
+from keelman.worker.membership import Membership
+from keelman.worker.owned_work import OwnedWork
+from keelman.worker.properties import WorkerProperties, read_properties
+from keelman.worker.rest import RestApi
+from keelman.worker.settings import Settings
+from keelman.worker.store import Store
+
+log = get_logger()
+JOIN_MARGIN_MS = 10_000
+
+
+async def run(settings: Settings, stop: asyncio.Event) -> None:
+    """The whole life of the worker process. Raises KeelmanError with one message for whatever cannot be."""
+    properties = read_properties(settings.properties_file)
+    async with AsyncExitStack() as stack:
+        health = await stack.enter_async_context(serve(socket=settings.health_socket))
+        api = RestApi()
+        stack.push_async_callback(api.close)
+        port = await _listen(stack, api, properties)
+        worker = f"{properties.advertised_host}:{properties.advertised_port or port}"
+        log.info("worker_listens", url=f"http://{worker}/", group=properties.group_id)
+        cluster_id = await _cluster_id(properties, worker, stop)
+        if cluster_id is None:
+            return
+        store = await stack.enter_async_context(Store.opened(properties, worker_id=worker))
+        admin = await stack.enter_async_context(admin_client(properties.raw, client_id=f"{worker}-admin"))
+        client = await stack.enter_async_context(
+            low_level_client(
+                properties.raw, client_id=f"connect-{worker}", timeout_ms=properties.rebalance_ms + JOIN_MARGIN_MS
+            )
+        )
+        wake = asyncio.Event()
+        group = GroupClient(
+            client, properties.group_id, session_ms=properties.session_ms, rebalance_ms=properties.rebalance_ms
+        )
+        membership = Membership(
+            group,
+            group_id=properties.group_id,
+            session_ms=properties.session_ms,
+            heartbeat_ms=properties.heartbeat_ms,
+            wake=wake.set,
+        )
+        url = f"http://{worker}/"
+        cluster = settings.worker_cluster or properties.group_id
+        link = SparkLink(
+            settings.spark_address, worker_cluster=cluster, worker=worker, right=lambda: membership.healthy
+        )
+        leader = Leader(store, url=url, delay_ms=properties.rebalance_delay_ms)
+        owned = OwnedWork(store, membership, link, worker_cluster=cluster, worker=worker)
+        herder = Herder(store, membership, leader, owned, url=url, wake=wake)
+        async with Siblings() as siblings:
+            siblings.start(store.run(), name="topics")
+            siblings.start(membership.heartbeats(), name="heartbeats")
+            siblings.start(link.run(), name="spark link")
+            siblings.start(_wake_on(stop, wake), name="stop")
+            api.begin(herder, admin, cluster_id)
+            siblings.start(_ready(herder, health.ready), name="ready")
+            await herder.run(stop)
+        log.info("worker_ended", worker=worker)
+
+
+async def _listen(stack: AsyncExitStack, api: RestApi, properties: WorkerProperties) -> int:
+    """Opens every listener; the port of the first. Raises Unavailable naming the listener whose port is taken."""
+    app, ports = api.app(), []
+    for listener in properties.listeners:
+        host = listener.host or "0.0.0.0"
+        try:
+            ports.append(await stack.enter_async_context(serve_http(app, host=host, port=listener.port, label="rest")))
+        except Unavailable as error:
+            raise Unavailable(
+                f"listeners: port {listener.port} on {host} is taken by another process: stop it, or set another "
+                "free port",
+                reason=error.reason,
+                metadata=error.metadata,
+            ) from None
+    return ports[0]
+
+
+async def _cluster_id(properties: WorkerProperties, worker: str, stop: asyncio.Event) -> str | None:
+    """The Kafka cluster's id, once a broker answers; None when the worker is told to stop before."""
+    found: list[str] = []
+
+    async def wait() -> None:
+        found.append(await wait_for_brokers(properties.raw, client_id=worker))
+
+    await first_of(wait(), stop.wait())
+    return found[0] if found else None
+
+
+async def _wake_on(stop: asyncio.Event, wake: asyncio.Event) -> None:
+    await stop.wait()
+    wake.set()
+
+
+async def _ready(herder: Herder, ready: Callable[[], Awaitable[None]]) -> None:
+    await herder.joined.wait()
+    await ready()

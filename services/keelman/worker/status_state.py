@@ -1,0 +1,115 @@
+"""What the status topic says of connectors and tasks, and which writes the generation rule allows. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import orjson
+
+from keelman.kafka.layout import CONNECTOR_TASK, Work
+
+UNASSIGNED, RUNNING, PAUSED, FAILED, RESTARTING, STOPPED = (
+    "UNASSIGNED",
+    "RUNNING",
+    "PAUSED",
+    "FAILED",
+    "RESTARTING",
+    "STOPPED",
+)
+SAFE = (UNASSIGNED, FAILED)
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """One status record."""
+
+    state: str
+    worker_id: str
+    generation: int
+    trace: str | None = None
+    version: str | None = None
+
+    def value(self) -> bytes:
+        """The record's value as Connect writes it."""
+        return orjson.dumps(
+            {
+                "state": self.state,
+                "trace": self.trace,
+                "worker_id": self.worker_id,
+                "generation": self.generation,
+                "version": self.version,
+            }
+        )
+
+
+@dataclass(slots=True)
+class StatusState:
+    """Built by applying the topic's records."""
+
+    statuses: dict[Work, Status] = field(default_factory=dict)
+    topics: dict[str, set[str]] = field(default_factory=dict)
+
+    def apply(self, key: str, value: bytes | None) -> None:
+        """Applies one record; what is not a status is passed over."""
+        if key.startswith("status-topic-"):
+            self._topic(key.removeprefix("status-topic-"), value)
+            return
+        work = work_of(key)
+        if work is None:
+            return
+        if value is None:
+            self.statuses.pop(work, None)
+            return
+        try:
+            data = orjson.loads(value)
+            self.statuses[work] = Status(
+                state=str(data["state"]),
+                worker_id=str(data["worker_id"]),
+                generation=int(data["generation"]),
+                trace=data.get("trace"),
+                version=data.get("version"),
+            )
+        except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError):
+            return
+
+    def _topic(self, rest: str, value: bytes | None) -> None:
+        topic, _, connector = rest.partition(":connector-")
+        if value is None:
+            self.topics.get(connector, set()).discard(topic)
+        else:
+            self.topics.setdefault(connector, set()).add(topic)
+
+    def allows(self, work: Work, status: Status) -> bool:
+        """False for a safe write (UNASSIGNED, FAILED) over what another worker wrote in a higher generation."""
+        present = self.statuses.get(work)
+        if present is None or status.state not in SAFE:
+            return True
+        return present.worker_id == status.worker_id or present.generation <= status.generation
+
+    def of(self, connector: str) -> tuple[Status | None, list[tuple[int, Status]]]:
+        """The connector's status and its tasks', by number."""
+        tasks = sorted((w.task, s) for w, s in self.statuses.items() if w.connector == connector and w.is_task)
+        return self.statuses.get(Work(connector)), tasks
+
+    def without(self, configured: Iterable[Work]) -> list[Work]:
+        """Statuses of what is configured no more."""
+        wanted = set(configured)
+        return sorted(work for work in self.statuses if work not in wanted)
+
+
+def key_of(work: Work) -> bytes:
+    """The record's key."""
+    name = f"status-task-{work.connector}-{work.task}" if work.is_task else f"status-connector-{work.connector}"
+    return name.encode()
+
+
+def work_of(key: str) -> Work | None:
+    """Which connector or task a key speaks of; None for any other key."""
+    if key.startswith("status-connector-"):
+        return Work(key.removeprefix("status-connector-"), CONNECTOR_TASK)
+    if key.startswith("status-task-"):
+        name, _, number = key.removeprefix("status-task-").rpartition("-")
+        if name and number.isdigit():
+            return Work(name, int(number))
+    return None

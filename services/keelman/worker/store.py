@@ -1,0 +1,173 @@
+"""The worker's three topics: tables in memory, and the writers. The only durable state that a worker has."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Sequence
+
+from keelman.kafka.clients import Admin, ClientError, admin_client
+from keelman.kafka.layout import Work
+from keelman.kafka.table import Row, TopicTable
+from keelman.kafka.topics import CompactedTopic, ensure_topic
+from keelman.kafka.writer import FencingWriter, Record, TopicWriter
+from keelman.model.errors import Unavailable
+from keelman.runtime.backoff import Backoff
+from keelman.runtime.logging import get_logger
+from keelman.runtime.supervise import supervise
+from keelman.worker import config_state as records
+from keelman.worker.config_state import ConfigState
+from keelman.worker.offset_state import OffsetState
+from keelman.worker.properties import WorkerProperties
+from keelman.worker.status_state import Status, StatusState, key_of
+
+log = get_logger()
+READ_SECONDS = 60.0
+TRIES = 60
+
+
+class Store:
+    """Open it with `opened`; `run()` must run inside the block."""
+
+    def __init__(self, properties: WorkerProperties, *, partitions: tuple[int, int, int], worker_id: str) -> None:
+        self.properties = properties
+        self.config = ConfigState()
+        self.statuses = StatusState()
+        self.offsets = OffsetState()
+        self.changed: Callable[[], None] = lambda: None
+        client = f"{properties.group_id}-leader-{worker_id}"
+        self._configs = TopicTable(properties.config_topic.name, partitions[0], self._config_row)
+        self._offsets = TopicTable(properties.offset_topic.name, partitions[1], self._offset_row)
+        self._statuses = TopicTable(properties.status_topic.name, partitions[2], self._status_row)
+        self._writer: TopicWriter | None = None
+        self._fencing = FencingWriter(
+            properties.raw, client_id=client, transactional_id=f"connect-cluster-{properties.group_id}"
+        )
+        self._pending: dict[Work, Status | None] = {}
+        self._told = asyncio.Event()
+        self._written = asyncio.Event()
+
+    @staticmethod
+    @contextlib.asynccontextmanager
+    async def opened(properties: WorkerProperties, *, worker_id: str) -> AsyncIterator[Store]:
+        """Makes missing topics, refuses wrong ones (FailedPrecondition) and opens the clients."""
+        client_id = f"{properties.group_id}-{worker_id}"
+        async with admin_client(properties.raw, client_id=client_id) as admin:
+            wanted = (properties.config_topic, properties.offset_topic, properties.status_topic)
+            found = [await _made(admin, topic) for topic in wanted]
+        store = Store(properties, partitions=(found[0], found[1], found[2]), worker_id=worker_id)
+        raw, committed = properties.raw, properties.fenced
+        async with contextlib.AsyncExitStack() as stack:
+            store._writer = await stack.enter_async_context(TopicWriter.opened(raw, client_id=client_id))
+            stack.push_async_callback(store._fencing.close)
+            for table, read_committed in (
+                (store._configs, committed),
+                (store._offsets, committed),
+                (store._statuses, False),
+            ):
+                await stack.enter_async_context(table.opened(raw, client_id=client_id, read_committed=read_committed))
+            yield store
+
+    async def run(self) -> None:
+        """Follows the topics and writes statuses, until cancelled."""
+        await supervise(self._configs.follow, self._offsets.follow, self._statuses.follow, self._write_statuses)
+
+    async def read_all(self) -> None:
+        """Reads the three topics to their ends: the worker knows what is. Raises DeadlineExceeded, Unavailable."""
+        for table in (self._configs, self._offsets, self._statuses):
+            await table.read_to_end(seconds=READ_SECONDS)
+
+    async def read_config(self, *, seconds: float = READ_SECONDS) -> None:
+        """Reads the config topic to its end."""
+        await self._configs.read_to_end(seconds=seconds)
+
+    async def claim(self) -> None:
+        """The leader's claim on the config topic: fences the leader before."""
+        if self.properties.fenced:
+            await self._fencing.claim()
+
+    async def write_config(self, written: Sequence[Record]) -> None:
+        """The leader's write; returns when this worker's table has it. Raises Conflict when there is another leader."""
+        topic = self.properties.config_topic.name
+        if self.properties.fenced:
+            await self._fencing.write(topic, written)
+        else:
+            await self._plain.write(topic, written)
+        await self.read_config()
+
+    async def write_target(self, connector: str, target: str) -> None:
+        """Any worker's write of a target state; returns when this worker's table has it."""
+        await self._plain.write(self.properties.config_topic.name, [records.target_record(connector, target)])
+        await self.read_config()
+
+    async def committed_offsets(self, connector: str) -> list[tuple[bytes, bytes]]:
+        """The connector's offsets after everything that was in the topic at the call is either committed or aborted."""
+        await self._offsets.read_to_end(seconds=30.0)
+        return self.offsets.of(connector)
+
+    def tell(self, work: Work, status: Status | None) -> None:
+        """Has a status (None: a tombstone) written soon; the newest of each wins."""
+        self._pending.pop(work, None)
+        self._pending[work] = status
+        self._written.clear()
+        self._told.set()
+
+    async def flush(self, *, seconds: float) -> None:
+        """Waits until told statuses are written, at most so long."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._written.wait()
+        except TimeoutError:
+            log.warning("statuses_unwritten", statuses=len(self._pending))
+
+    @property
+    def _plain(self) -> TopicWriter:
+        assert self._writer is not None
+        return self._writer
+
+    async def _write_statuses(self) -> None:
+        backoff = Backoff(first=0.1, most=2.0)
+        while True:
+            self._told.clear()
+            batch = dict(self._pending)
+            allowed = [(w, s) for w, s in batch.items() if s is None or self.statuses.allows(w, s)]
+            try:
+                if allowed:
+                    await self._plain.write(
+                        self.properties.status_topic.name, [(key_of(w), s.value() if s else None) for w, s in allowed]
+                    )
+            except Unavailable as error:
+                log.warning("statuses_unwritten", error=error.message)
+                await asyncio.sleep(backoff.next())
+                continue
+            backoff.reset()
+            for work, status in batch.items():
+                if work in self._pending and self._pending[work] is status:
+                    del self._pending[work]
+            if not self._pending:
+                self._written.set()
+                await self._told.wait()
+
+    def _config_row(self, row: Row) -> None:
+        self.config.apply(row.key.decode(errors="replace"), row.value, row.offset)
+        self.changed()
+
+    def _offset_row(self, row: Row) -> None:
+        self.offsets.apply(row.key, row.value)
+
+    def _status_row(self, row: Row) -> None:
+        self.statuses.apply(row.key.decode(errors="replace"), row.value)
+
+
+async def _made(admin: Admin, topic: CompactedTopic) -> int:
+    """Tries again while the brokers cannot tell: they may be starting."""
+    backoff = Backoff(first=0.1, most=2.0)
+    problem: Exception | None = None
+    for _ in range(TRIES):
+        try:
+            return await ensure_topic(admin, topic)
+        except (Unavailable, ClientError) as error:
+            problem = error
+            log.info("topics_not_ready", error=str(error))
+            await asyncio.sleep(backoff.next())
+    raise Unavailable(f"the brokers do not tell about topic {topic.name}: {problem}")

@@ -1,0 +1,71 @@
+"""Makes start tickets: all that a slot needs to copy for one task."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from keelman.api.copy.v1 import ticket_pb2 as wire
+from keelman.connect.plugin import Direction, load_connector
+from keelman.kafka.layout import Work
+from keelman.worker.properties import WorkerProperties
+
+StartTicket = wire.StartTicket
+
+# What of the worker's properties matters to copying.
+PREFIXES = (
+    "bootstrap.servers",
+    "key.converter",
+    "value.converter",
+    "header.converter",
+    "producer.",
+    "consumer.",
+    "admin.",
+    "security.",
+    "sasl.",
+    "ssl.",
+    "offset.",
+    "topic.",
+    "keelman.",
+    "group.id",
+    "exactly.once.source.support",
+    "connector.client.config.override.policy",
+)
+
+
+def is_source(connector_config: Mapping[str, str]) -> bool:
+    """True for a connector that writes to Kafka. Raises NotFound for an unknown class."""
+    return load_connector(connector_config.get("connector.class", "")).direction is Direction.SOURCE
+
+
+def grant(
+    properties: WorkerProperties,
+    *,
+    uid: str,
+    worker_cluster: str,
+    worker: str,
+    work: Work,
+    generation: int,
+    config_offset: int,
+    connector_config: Mapping[str, str],
+    task_config: Mapping[str, str],
+) -> wire.StartTicket:
+    """The ticket for one copy run. Raises NotFound for an unknown class."""
+    kind = load_connector(connector_config.get("connector.class", ""))
+    source = kind.direction is Direction.SOURCE
+    exactly = properties.exactly_once_sources if source else kind.supports_exactly_once(connector_config)
+    return wire.StartTicket(
+        run_uid=uid,
+        worker_cluster=worker_cluster,
+        worker=worker,
+        connector=work.connector,
+        task=work.task,
+        group_generation=generation,
+        config_offset=config_offset,
+        direction=wire.COPY_DIRECTION_SOURCE if source else wire.COPY_DIRECTION_SINK,
+        connector_config=connector_config,
+        task_config=task_config,
+        worker_config={k: v for k, v in properties.raw.items() if k.startswith(PREFIXES)},
+        delivery=wire.DELIVERY_GUARANTEE_EXACTLY_ONCE if exactly else wire.DELIVERY_GUARANTEE_AT_LEAST_ONCE,
+        transactional_id=f"{properties.group_id}-{work.connector}-{work.task}" if source and exactly else "",
+        offset_topic=properties.offset_topic.name if source else "",
+    )
