@@ -1,0 +1,260 @@
+"""Events and reports: compacted topics that tell facts, keyed by name, the newest of a key winning.
+
+Nothing needs them to be correct, so nobody waits for them: a publisher of reports keeps the newest value of each key
+while the broker is away, and a reader begins again from the beginning after any trouble.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka.errors import KafkaError
+
+from keelman.kafka.probe import broker_answers
+from keelman.model.errors import Unavailable
+from keelman.runtime.backoff import Backoff
+from keelman.runtime.logging import get_logger
+from keelman.runtime.supervise import Siblings
+
+log = get_logger()
+
+COPY_RUN_REPORTS = "keelman.reports.copy_run.v1"
+WORKER_REPORTS = "keelman.reports.worker.v1"
+REPORT_TOPICS = (COPY_RUN_REPORTS, WORKER_REPORTS)
+
+# A consumer that fell behind can still see the deletes of this long ago; older facts of a key go soon after newer ones.
+TOPIC_PROPERTIES = {
+    "cleanup.policy": "compact",
+    "delete.retention.ms": "86400000",
+    "min.cleanable.dirty.ratio": "0.1",
+    "segment.ms": "3600000",
+    "segment.bytes": "67108864",
+}
+KEYS_KEPT = 10_000
+TOPIC_EXISTS = 36
+REQUEST_MS = 10_000
+LAST_SECONDS = 2.0
+
+
+def event_topic(noun: str) -> str:
+    """The topic of a noun's events, e.g. keelman.events.worker_cluster.v1."""
+    return f"keelman.events.{noun}.v1"
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One record of a topic; a value of None says that the key is gone."""
+
+    topic: str
+    key: str
+    value: bytes | None
+
+
+async def ensure_topics(bootstrap_servers: str, topics: Iterable[str]) -> None:
+    """Creates those that are missing, with one partition each: their order is the order of the facts.
+
+    Raises Unavailable when the brokers cannot be reached or refuse.
+    """
+    with _translated(bootstrap_servers):
+        admin = AIOKafkaAdminClient(
+            bootstrap_servers=_servers(bootstrap_servers), client_id="keelman-feed", request_timeout_ms=REQUEST_MS
+        )
+        try:
+            await admin.start()
+            missing = sorted(set(topics) - set(await admin.list_topics()))
+            if not missing:
+                return
+            brokers = len((await admin.describe_cluster())["brokers"])
+            made = [NewTopic(t, 1, min(3, max(1, brokers)), topic_configs=TOPIC_PROPERTIES) for t in missing]
+            reply = await admin.create_topics(made)
+            for topic, code, *rest in reply.topic_errors:
+                if code not in (0, TOPIC_EXISTS):
+                    raise Unavailable(f"topic {topic} could not be created on {bootstrap_servers}: {rest or code}")
+        finally:
+            await admin.close()
+
+
+class EventPublisher:
+    """Publishes in order and waits for the brokers' answer; used by the relay of the outbox alone."""
+
+    def __init__(self, bootstrap_servers: str, topics: Sequence[str]) -> None:
+        self._bootstrap = bootstrap_servers
+        self._topics = topics
+        self._producer: Any = None
+
+    async def __aenter__(self) -> EventPublisher:
+        """Creates missing topics; raises Unavailable when the brokers cannot be reached."""
+        if not await broker_answers(self._bootstrap):
+            raise Unavailable(f"no broker answers at {self._bootstrap}")
+        await ensure_topics(self._bootstrap, self._topics)
+        with _translated(self._bootstrap):
+            self._producer = await _producer(self._bootstrap)
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        with contextlib.suppress(KafkaError, OSError):
+            await self._producer.stop()
+
+    async def publish(self, facts: Sequence[Fact]) -> None:
+        """Returns when all are stored, in this order within a topic. Raises Unavailable when some may not be: then all
+        of them have to be published again, and readers drop what they have seen."""
+        with _translated(self._bootstrap):
+            waits = [await self._producer.send(f.topic, f.value, f.key.encode()) for f in facts]
+            for wait in waits:
+                await wait
+
+
+class ReportPublisher:
+    """Publishes reports in the background: the newest of each key wins while the broker is away.
+
+    An async context manager. Without bootstrap servers it does nothing. It never raises into its user; trouble is
+    logged once until it is over. Used by agents, workers and Spark services.
+    """
+
+    def __init__(self, bootstrap_servers: str, source: str) -> None:
+        self._bootstrap = bootstrap_servers
+        self._source = source
+        self._newest: dict[tuple[str, str], bytes | None] = {}
+        self._some = asyncio.Event()
+        self._none = asyncio.Event()
+        self._stack = contextlib.AsyncExitStack()
+
+    async def __aenter__(self) -> ReportPublisher:
+        if self._bootstrap:
+            siblings = await self._stack.enter_async_context(Siblings())
+            siblings.start(self._run(), name="report-publisher")
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        """Gives what is left a moment to get out."""
+        if self._bootstrap and self._newest:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(LAST_SECONDS):
+                    await self._none.wait()
+        await self._stack.aclose()
+
+    def publish(self, topic: str, key: str, value: bytes | None) -> None:
+        """Takes the newest value of a key, None for its end; returns at once."""
+        if not self._bootstrap:
+            return
+        self._newest.pop((topic, key), None)
+        self._newest[(topic, key)] = value
+        if len(self._newest) > KEYS_KEPT:
+            self._newest.pop(next(iter(self._newest)))
+        self._none.clear()
+        self._some.set()
+
+    async def _run(self) -> None:
+        backoff, told = Backoff(first=0.2, most=5.0), False
+        while True:
+            try:
+                async with EventPublisher(self._bootstrap, REPORT_TOPICS) as publisher:
+                    if told:
+                        log.info("reports_flow_again", source=self._source)
+                    told = False
+                    await self._drain_into(publisher, backoff)
+            except Unavailable as error:
+                if not told:
+                    log.warning("reports_wait", source=self._source, error=error.message)
+                told = True
+                await asyncio.sleep(backoff.next())
+
+    async def _drain_into(self, publisher: EventPublisher, backoff: Backoff) -> None:
+        while True:
+            await self._some.wait()
+            self._some.clear()
+            batch = dict(self._newest)
+            if batch:
+                try:
+                    await publisher.publish([Fact(t, k, v) for (t, k), v in batch.items()])
+                except Unavailable:
+                    self._some.set()
+                    raise
+                backoff.reset()
+                for key, value in batch.items():
+                    if key in self._newest and self._newest[key] is value:
+                        del self._newest[key]
+                if not self._newest:
+                    self._none.set()
+
+
+async def consume(bootstrap_servers: str, topics: Sequence[str]) -> AsyncIterator[Fact]:
+    """Every fact of the topics from their beginning, then each new one as it comes; never ends by itself.
+
+    After any trouble it begins again from the beginning, so a reader must take an old fact for what it is.
+    """
+    backoff, told = Backoff(first=0.2, most=5.0), False
+    while True:
+        try:
+            if not await broker_answers(bootstrap_servers):
+                raise Unavailable(f"no broker answers at {bootstrap_servers}")
+            await ensure_topics(bootstrap_servers, topics)
+            async for fact in _from_the_beginning(bootstrap_servers, topics):
+                told = False
+                backoff.reset()
+                yield fact
+        except Unavailable as error:
+            if not told:
+                log.warning("feed_waits", topics=list(topics), error=error.message)
+            told = True
+            await asyncio.sleep(backoff.next())
+
+
+async def _from_the_beginning(bootstrap_servers: str, topics: Sequence[str]) -> AsyncIterator[Fact]:
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers=_servers(bootstrap_servers),
+        client_id="keelman-feed",
+        group_id=None,
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+        request_timeout_ms=REQUEST_MS,
+        fetch_max_wait_ms=500,
+    )
+    with _translated(bootstrap_servers):
+        try:
+            await consumer.start()
+            partitions = [TopicPartition(t, 0) for t in topics]
+            consumer.assign(partitions)
+            await consumer.seek_to_beginning(*partitions)
+            while True:
+                found = await consumer.getmany(timeout_ms=60_000, max_records=1000)
+                for partition, records in found.items():
+                    for record in records:
+                        if record.key is not None:
+                            yield Fact(partition.topic, record.key.decode("utf-8", "replace"), record.value)
+        finally:
+            await consumer.stop()
+
+
+async def _producer(bootstrap_servers: str) -> Any:
+    producer = AIOKafkaProducer(
+        bootstrap_servers=_servers(bootstrap_servers),
+        client_id="keelman-feed",
+        acks="all",
+        enable_idempotence=True,
+        request_timeout_ms=REQUEST_MS,
+    )
+    try:
+        await producer.start()
+    except BaseException:
+        await producer.stop()
+        raise
+    return producer
+
+
+def _servers(text: str) -> list[str]:
+    return [s.strip() for s in text.split(",")]
+
+
+@contextlib.contextmanager
+def _translated(bootstrap_servers: str) -> Iterator[None]:
+    try:
+        yield
+    except (KafkaError, OSError) as error:
+        raise Unavailable(f"the brokers at {bootstrap_servers} do not answer: {error!r}") from error

@@ -1,0 +1,164 @@
+"""A workload: anything an agent runs on its node, complete to the last port."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import TypeAlias
+
+
+class WorkloadKind(StrEnum):
+    """What kind of process it is; the first word of its name."""
+
+    BROKER = "broker"
+    SPARK = "spark"
+    WORKER = "worker"
+
+
+class Goal(StrEnum):
+    """What an agent is to bring about."""
+
+    RUNNING = "RUNNING"
+    STOPPED = "STOPPED"
+    REMOVED = "REMOVED"
+
+
+class ProcessState(StrEnum):
+    """Where a workload's process stands, as its agent saw it."""
+
+    PENDING = "PENDING"
+    PREPARING = "PREPARING"
+    STARTING = "STARTING"
+    RUNNING = "RUNNING"
+    STOPPING = "STOPPING"
+    STOPPED = "STOPPED"
+    FAILED = "FAILED"
+    REMOVED = "REMOVED"
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerSpec:
+    """A managed Kafka broker in KRaft combined mode."""
+
+    broker_cluster: str
+    kafka_cluster_id: str
+    broker_id: int
+    host: str
+    port: int
+    controller_port: int
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSpec:
+    """The Spark service of a node."""
+
+    host: str
+    port: int
+    master: str
+    reports_bootstrap_servers: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSpec:
+    """One worker of a worker cluster; `properties` are Connect's worker properties, complete."""
+
+    worker_cluster: str
+    host: str
+    port: int
+    properties: Mapping[str, str]
+    spark_address: str
+    reports_bootstrap_servers: str = ""
+
+
+WorkloadSpec: TypeAlias = BrokerSpec | SparkSpec | WorkerSpec
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadStatus:
+    """What an agent saw of a workload. `exit_code` is negative for a signal; times are aware UTC."""
+
+    state: ProcessState
+    generation: int
+    pid: int = 0
+    start_time: datetime | None = None
+    restarts: int = 0
+    exit_code: int | None = None
+    message: str = ""
+    reason: str = ""
+    observe_time: datetime | None = None
+    memory_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """A workload with its placement. A higher generation fences an older plan."""
+
+    name: str
+    node: str
+    generation: int
+    goal: Goal
+    spec: WorkloadSpec
+    uid: str = ""
+    status: WorkloadStatus | None = None
+    has_run: bool = False
+    """True once it was seen running: from then on a broker's data and port belong together."""
+    tried_ports: tuple[int, ...] = ()
+    """Ports that its agent found taken by something else."""
+
+    @property
+    def kind(self) -> WorkloadKind:
+        """What kind of process it is."""
+        return WorkloadKind(self.name.partition("/")[0])
+
+    @property
+    def cluster(self) -> str:
+        """Name of its broker cluster or worker cluster; empty for a Spark service."""
+        match self.spec:
+            case BrokerSpec(broker_cluster=name) | WorkerSpec(worker_cluster=name):
+                return name
+            case SparkSpec():
+                return ""
+
+    @property
+    def ports(self) -> frozenset[int]:
+        """Every port that it listens on."""
+        if isinstance(self.spec, BrokerSpec):
+            return frozenset((self.spec.port, self.spec.controller_port))
+        return frozenset((self.spec.port,))
+
+    @property
+    def address(self) -> str:
+        """host:port at which its clients reach it."""
+        return joined_address(self.spec.host, self.spec.port)
+
+    @property
+    def current(self) -> WorkloadStatus | None:
+        """The agent's report when it speaks of this generation, else None."""
+        return self.status if self.status is not None and self.status.generation >= self.generation else None
+
+    def is_in(self, state: ProcessState) -> bool:
+        """True when the agent reported this state for this generation."""
+        return self.current is not None and self.current.state is state
+
+
+def joined_address(host: str, port: int) -> str:
+    """host:port, with brackets around an IPv6 address."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def broker_name(cluster: str, number: int) -> str:
+    """Name of a broker's workload."""
+    return f"{WorkloadKind.BROKER}/{cluster}/{number}"
+
+
+def spark_name(node: str) -> str:
+    """Name of the workload of a node's Spark service."""
+    return f"{WorkloadKind.SPARK}/{node}"
+
+
+def worker_name(cluster: str, number: int) -> str:
+    """Name of a worker's workload."""
+    return f"{WorkloadKind.WORKER}/{cluster}/{number}"

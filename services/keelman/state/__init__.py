@@ -1,0 +1,1 @@
+"""The state service: nodes, clusters and placements in one database, planned, handed to the agents, told to Kafka."""

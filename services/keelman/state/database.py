@@ -1,0 +1,200 @@
+"""The database: an engine for SQLite or PostgreSQL, and its transactions. Knows no noun."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
+from sqlmodel import col, select
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from keelman.model.errors import FailedPrecondition, InvalidArgument, Unavailable
+from keelman.state.migrate import migrate
+from keelman.state.tables import CounterRow, OutboxRow
+
+POSTGRESQL = "postgresql://"
+BUSY_SECONDS = 10
+_WRITES = "keelman_writes"
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def micros(time: datetime) -> int:
+    """A time as the tables keep it."""
+    return (time - _EPOCH) // timedelta(microseconds=1)
+
+
+def moment(value: int) -> datetime:
+    """A time of the tables as an aware UTC datetime."""
+    return _EPOCH + timedelta(microseconds=value)
+
+
+@dataclass(slots=True)
+class Transaction:
+    """One writing transaction. `revision` is the last number given out; `now` is the time of everything in it."""
+
+    session: AsyncSession
+    revision: int
+    now: datetime
+    wrote: bool = False
+
+    def record(self, noun: str, name: str, payload: Callable[[int, datetime], bytes]) -> int:
+        """Puts an event into the outbox with the next revision, which `payload` is given; returns the revision."""
+        self.revision += 1
+        self.wrote = True
+        self.session.add(
+            OutboxRow(
+                revision=self.revision,
+                time=micros(self.now),
+                noun=noun,
+                name=name,
+                payload=payload(self.revision, self.now),
+            )
+        )
+        return self.revision
+
+
+@dataclass(slots=True)
+class Database:
+    """Opens transactions. All writers of a database take turns on the revision counter's row, so that revisions are
+    committed in their order; readers wait for nobody."""
+
+    engine: AsyncEngine
+    before_commit: Callable[[Transaction], Awaitable[None]]
+    after_commit: Callable[[], None] = lambda: None
+    clock: Callable[[], datetime] = lambda: datetime.now(UTC)
+    _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    @contextlib.asynccontextmanager
+    async def read(self) -> AsyncIterator[AsyncSession]:
+        """A session that sees one state of the database and writes nothing."""
+        with _translated():
+            async with AsyncSession(self.engine, expire_on_commit=False) as session:
+                yield session
+
+    @contextlib.asynccontextmanager
+    async def write(self) -> AsyncIterator[Transaction]:
+        """One transaction: all of the block is stored, or nothing. Tells `after_commit` when an event is in it."""
+        with _translated():
+            async with (
+                self._turn,
+                self.engine.connect() as plain,
+                AsyncSession(bind=await plain.execution_options(**{_WRITES: True}), expire_on_commit=False) as session,
+                session.begin(),
+            ):
+                statement = select(CounterRow).where(col(CounterRow.name) == "revision").with_for_update()
+                counter = (await session.exec(statement)).one()
+                transaction = Transaction(session, counter.value, self.clock())
+                yield transaction
+                await self.before_commit(transaction)
+                counter.value = transaction.revision
+        if transaction.wrote:
+            self.after_commit()
+
+
+@contextlib.asynccontextmanager
+async def opened(
+    url: str,
+    before_commit: Callable[[Transaction], Awaitable[None]],
+    after_commit: Callable[[], None] = lambda: None,
+) -> AsyncIterator[Database]:
+    """The database of a path or a postgresql:// URL, migrated. Holds a lock beside an SQLite file while it is open.
+
+    Raises FailedPrecondition when another process has the file, InvalidArgument for a path or URL that cannot be used,
+    Unavailable when PostgreSQL does not answer.
+    """
+    with contextlib.ExitStack() as stack:
+        if url.startswith(POSTGRESQL):
+            engine = _postgresql(url)
+        elif "://" in url:
+            raise InvalidArgument.of("state.database", _without_password(url), "a path, or a postgresql:// URL")
+        else:
+            stack.enter_context(_locked(Path(url)))
+            engine = _sqlite(Path(url))
+        try:
+            with _translated():
+                await migrate(engine)
+            yield Database(engine, before_commit, after_commit)
+        finally:
+            await engine.dispose()
+
+
+def _postgresql(url: str) -> AsyncEngine:
+    options: dict[str, Any] = {"pool_pre_ping": True, "pool_size": 5, "isolation_level": "READ COMMITTED"}
+    return create_async_engine("postgresql+psycopg" + url.removeprefix("postgresql"), **options)
+
+
+def _sqlite(path: Path) -> AsyncEngine:
+    engine = create_async_engine(f"sqlite+aiosqlite:///{path}", connect_args={"timeout": BUSY_SECONDS})
+
+    @sa.event.listens_for(engine.sync_engine, "connect")
+    def prepare(connection: Any, _record: Any) -> None:
+        # The driver's own BEGIN comes late and is always deferred: two writers would then collide at their first write.
+        connection.isolation_level = None
+        cursor = connection.cursor()
+        for pragma in (
+            "journal_mode=WAL",
+            "synchronous=FULL",
+            "foreign_keys=ON",
+            f"busy_timeout={BUSY_SECONDS * 1000}",
+        ):
+            cursor.execute(f"PRAGMA {pragma}")
+        cursor.close()
+
+    @sa.event.listens_for(engine.sync_engine, "begin")
+    def begin(connection: sa.Connection) -> None:
+        writes = connection.get_execution_options().get(_WRITES, False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    return engine
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Held through the file's descriptor, so the kernel lets go of it however this process ends."""
+    lock = path.with_name(path.name + ".lock")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        file = lock.open("a+", encoding="ascii")
+    except OSError as error:
+        raise InvalidArgument.of(
+            "state.database", str(path), f"a path that can be written ({error.strerror})"
+        ) from None
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            file.seek(0)
+            holder = file.read().strip() or "unknown"
+            raise FailedPrecondition(
+                f"state.database: {str(path)!r} is in use by another state service (pid {holder}): stop that one, or "
+                "set another database",
+                reason="DATABASE_IN_USE",
+                metadata={"database": str(path), "pid": holder},
+            ) from None
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield
+
+
+@contextlib.contextmanager
+def _translated() -> Iterator[None]:
+    try:
+        yield
+    except (OperationalError, InterfaceError) as error:
+        raise Unavailable(f"the database does not answer: {error.orig}", reason="DATABASE_UNAVAILABLE") from error
+
+
+def _without_password(url: str) -> str:
+    head, at, tail = url.rpartition("@")
+    return head.rpartition(":")[0] + ":[hidden]@" + tail if at and head.count(":") > 1 else url

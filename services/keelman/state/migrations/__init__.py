@@ -1,0 +1,1 @@
+"""The migrations of the state database, for SQLite and PostgreSQL alike."""

@@ -1,0 +1,15 @@
+"""What Alembic runs: it is handed an open connection and works inside that connection's transaction."""
+
+from __future__ import annotations
+
+from alembic import context
+from sqlmodel import SQLModel
+
+from keelman.state import tables  # noqa: F401  (fills the metadata)
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=SQLModel.metadata,
+    render_as_batch=True,
+)
+context.run_migrations()

@@ -1,0 +1,149 @@
+"""The relay: publishes the outbox in order, one process at a time.
+
+Whoever has the relay's row with its present epoch publishes; every advance is checked against that epoch. A process
+takes the row over when its beat stood still for the lease time by its own monotonic clock, so no two wall clocks are
+compared. One that lost the row may still have sent a few events again: a reader drops what is not newer than its last.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import socket
+import time
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import sqlalchemy as sa
+from sqlmodel import col, select
+
+from keelman.kafka.feed import EventPublisher, Fact, event_topic
+from keelman.model.errors import Conflict, Unavailable
+from keelman.runtime.backoff import Backoff
+from keelman.runtime.logging import get_logger
+from keelman.runtime.supervise import first_of
+from keelman.state import store
+from keelman.state.database import Database
+from keelman.state.hub import Hub
+from keelman.state.tables import OutboxRow, RelayRow
+
+log = get_logger()
+BATCH = 500
+KEPT = 10_000
+TOPICS = tuple(event_topic(noun) for noun in store.NOUNS)
+
+
+def _identity() -> str:
+    return f"{socket.gethostname()}/{os.getpid()}/{uuid.uuid4().hex[:8]}"
+
+
+@dataclass(slots=True)
+class Relay:
+    """`sole` says that no other process can have this database (an SQLite file is locked): no lease is waited for."""
+
+    database: Database
+    hub: Hub
+    events_broker_cluster: str
+    sole: bool
+    lease_seconds: float = 6.0
+    clock: Callable[[], float] = time.monotonic
+    holder: str = field(default_factory=_identity)
+
+    async def run(self) -> None:
+        """Runs until cancelled; waits without harm while there is no broker."""
+        while True:
+            epoch = await self._taken()
+            log.info("relay_taken", epoch=epoch)
+            try:
+                await first_of(self._publish(epoch), self._beat(epoch))
+            except Conflict as error:
+                log.warning("relay_lost", error=error.message)
+
+    async def _taken(self) -> int:
+        """Waits until the row may be taken, takes it, and returns the new epoch."""
+        seen, since = -1, self.clock()
+        while True:
+            async with self.database.write() as tx:
+                row = await tx.session.get_one(RelayRow, 1, with_for_update=True)
+                if row.beat != seen:
+                    seen, since = row.beat, self.clock()
+                if self.sole or not row.holder or self.clock() - since >= self.lease_seconds:
+                    row.holder, row.epoch, row.beat = self.holder, row.epoch + 1, row.beat + 1
+                    return row.epoch
+            await asyncio.sleep(self.lease_seconds / 6)
+
+    async def _beat(self, epoch: int) -> None:
+        while True:
+            await asyncio.sleep(self.lease_seconds / 3)
+            if not self.sole:
+                await self._update(epoch, {"beat": RelayRow.beat + 1})
+
+    async def _publish(self, epoch: int) -> None:
+        backoff, told = Backoff(first=0.2, most=3.0), False
+        while True:
+            bootstrap = await self._bootstrap()
+            try:
+                async with EventPublisher(bootstrap, TOPICS) as publisher:
+                    log.info("relay_connected", bootstrap_servers=bootstrap)
+                    told = False
+                    backoff.reset()
+                    await first_of(self._drain(epoch, publisher), self._moved(bootstrap))
+            except Unavailable as error:
+                if not told:
+                    log.info("relay_waits", error=error.message)
+                told = True
+                await asyncio.sleep(backoff.next())
+
+    async def _drain(self, epoch: int, publisher: EventPublisher) -> None:
+        with self.hub.subscribed() as changed:
+            while True:
+                changed.clear()
+                async with self.database.read() as reader:
+                    published = (await reader.exec(select(RelayRow.published))).one()
+                    statement = select(OutboxRow).where(col(OutboxRow.revision) > published)
+                    rows = (await reader.exec(statement.order_by(col(OutboxRow.revision)).limit(BATCH))).all()
+                if not rows:
+                    await changed.wait()
+                    continue
+                await publisher.publish([Fact(event_topic(r.noun), r.name, r.payload) for r in rows])
+                await self._update(epoch, {"published": rows[-1].revision, "beat": RelayRow.beat + 1})
+
+    async def _update(self, epoch: int, values: dict[str, object]) -> None:
+        """Changes the row, and trims the outbox when the relay went on; raises Conflict when another process has it."""
+        async with self.database.write() as tx:
+            connection = await tx.session.connection()
+            changed = await connection.execute(
+                sa.update(RelayRow).where(col(RelayRow.id) == 1, col(RelayRow.epoch) == epoch).values(**values)
+            )
+            if changed.rowcount != 1:
+                raise Conflict("another state service relays the events now", reason="RELAY_TAKEN")
+            published = values.get("published")
+            if isinstance(published, int) and published > KEPT:
+                await connection.execute(sa.delete(OutboxRow).where(col(OutboxRow.revision) <= published - KEPT))
+
+    async def _bootstrap(self) -> str:
+        """Waits until the events' broker cluster has an address."""
+        with self.hub.subscribed() as changed:
+            while True:
+                changed.clear()
+                if found := await events_bootstrap(self.database, self.events_broker_cluster):
+                    return found
+                await changed.wait()
+
+    async def _moved(self, bootstrap: str) -> None:
+        """Returns when the events' broker cluster has another address."""
+        with self.hub.subscribed() as changed:
+            while True:
+                changed.clear()
+                found = await events_bootstrap(self.database, self.events_broker_cluster)
+                if found and found != bootstrap:
+                    return
+                await changed.wait()
+
+
+async def events_bootstrap(database: Database, cluster: str) -> str:
+    """Bootstrap servers of the events' broker cluster; empty while it has none."""
+    async with database.read() as reader:
+        found = (await store.load(reader)).broker_clusters.get(cluster)
+    return "" if found is None else found.status.bootstrap_servers

@@ -1,0 +1,183 @@
+"""What workers and Spark services reported through Kafka: copy runs and memberships, in memory.
+
+The topics are read from their beginning at each start, so the truth comes back with them; what they do not say any more
+is dropped with a tombstone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from google.protobuf.message import DecodeError
+
+from keelman.api.connect.v1 import worker_pb2
+from keelman.api.copy.v1 import copy_run_pb2 as pb
+from keelman.api.event.v1 import report_pb2
+from keelman.kafka.feed import COPY_RUN_REPORTS, REPORT_TOPICS, Fact, ReportPublisher, consume
+from keelman.model.workload import ProcessState, SparkSpec, WorkerSpec, Workload, spark_name
+from keelman.rpc.times import from_timestamp
+from keelman.runtime.logging import get_logger
+from keelman.runtime.supervise import first_of
+from keelman.state.database import Database
+from keelman.state.hub import Hub
+from keelman.state.relay import events_bootstrap
+from keelman.state.snapshot import Snapshot
+
+log = get_logger()
+ENDED = (pb.COPY_RUN_STATE_ENDED, pb.COPY_RUN_STATE_FAILED)
+# From here on a copy run has fenced its predecessor, which therefore has ended, whatever was last heard of it.
+FENCING = (pb.COPY_RUN_STATE_FENCED, pb.COPY_RUN_STATE_RUNNING, pb.COPY_RUN_STATE_DRAINING, pb.COPY_RUN_STATE_ENDED)
+KEPT_OF_A_TASK = 10
+LOST = "LOST"
+
+
+@dataclass(slots=True)
+class Reports:
+    """The newest report of each copy run and of each worker."""
+
+    hub: Hub
+    _runs: dict[str, tuple[float, pb.CopyRun]] = field(default_factory=dict)
+    _workers: dict[str, tuple[float, worker_pb2.WorkerMembership]] = field(default_factory=dict)
+
+    def fold(self, fact: Fact) -> list[str]:
+        """Takes one record in; returns the uids of copy runs that are dropped for it."""
+        if fact.value is None:
+            self._runs.pop(fact.key, None) if fact.topic == COPY_RUN_REPORTS else self._workers.pop(fact.key, None)
+            return []
+        try:
+            report = report_pb2.Report.FromString(fact.value)
+        except DecodeError:
+            log.warning("report_not_understood", topic=fact.topic, key=fact.key)
+            return []
+        time = report.time.ToNanoseconds() / 1e9
+        match report.WhichOneof("subject"):
+            case "copy_run":
+                known = self._runs.get(report.copy_run.uid)
+                if known is None or known[0] <= time:
+                    self._runs[report.copy_run.uid] = (time, report.copy_run)
+                    self.hub.wake()
+                    return self._trim(report.copy_run)
+            case "worker":
+                name = report.worker.worker
+                if name not in self._workers or self._workers[name][0] <= time:
+                    membership = worker_pb2.WorkerMembership()
+                    membership.CopyFrom(report.worker.membership)
+                    if not membership.HasField("report_time"):
+                        membership.report_time.CopyFrom(report.time)
+                    self._workers[name] = (time, membership)
+        return []
+
+    def copy_runs(self, snapshot: Snapshot) -> list[pb.CopyRun]:
+        """Every kept copy run as it stands, by worker cluster, connector, task and creation. One that nobody can be
+        copying any more is FAILED with reason LOST, though nobody was left to report it."""
+        workers = {w.address: w for w in snapshot.workloads.values() if isinstance(w.spec, WorkerSpec)}
+        newest: dict[tuple[str, str, int], tuple[int, str]] = {}
+        for _, run in self._runs.values():
+            if run.state in FENCING:
+                newest[_task(run)] = max(newest.get(_task(run), (0, "")), (run.create_time.ToNanoseconds(), run.uid))
+        found = []
+        for _, run in self._runs.values():
+            why = "" if run.state in ENDED else self._why_lost(run, workers, snapshot)
+            successor = newest.get(_task(run))
+            if not why and run.state not in ENDED and successor and successor[0] > run.create_time.ToNanoseconds():
+                why = f"copy run {successor[1]} of the same task fenced it"
+            found.append(_lost(run, why) if why else run)
+        return sorted(found, key=key_of_run)
+
+    def membership(self, worker: Workload) -> worker_pb2.WorkerMembership | None:
+        """What the worker's process last reported of its place in the group; None when its process did not yet."""
+        _, found = self._workers.get(worker.address, (0.0, None))
+        status = worker.status
+        if found is None or status is None or status.state is not ProcessState.RUNNING:
+            return None
+        if status.start_time is not None and from_timestamp(found.report_time) < status.start_time:
+            return None
+        return found
+
+    def _why_lost(self, run: pb.CopyRun, workers: dict[str, Workload], snapshot: Snapshot) -> str:
+        worker = workers.get(run.worker)
+        if worker is None:
+            return f"no worker has the address {run.worker} any more"
+        spark = snapshot.workloads.get(spark_name(worker.node))
+        if spark is None or not isinstance(spark.spec, SparkSpec):
+            return f"its Spark service on node {worker.node} is gone"
+        if snapshot.is_offline(worker.node):
+            return ""
+        created = from_timestamp(run.create_time)
+        return next(filter(None, (_why_dead(w, created) for w in (worker, spark))), "")
+
+    def _trim(self, run: pb.CopyRun) -> list[str]:
+        siblings = [r for _, r in self._runs.values() if _task(r) == _task(run)]
+        dropped = []
+        for group in ([r for r in siblings if r.state in ENDED], [r for r in siblings if r.state not in ENDED]):
+            group.sort(key=lambda r: (r.create_time.ToNanoseconds(), r.uid), reverse=True)
+            dropped += [r.uid for r in group[KEPT_OF_A_TASK:]]
+        for uid in dropped:
+            del self._runs[uid]
+        return dropped
+
+
+@dataclass(slots=True)
+class Reader:
+    """Keeps the reports at what the topics say."""
+
+    database: Database
+    hub: Hub
+    reports: Reports
+    events_broker_cluster: str
+
+    async def run(self) -> None:
+        """Runs until cancelled; waits without harm while there is no broker."""
+        with self.hub.subscribed() as changed:
+            while True:
+                changed.clear()
+                bootstrap = await events_bootstrap(self.database, self.events_broker_cluster)
+                if bootstrap:
+                    await first_of(self._read(bootstrap), self._moved(bootstrap))
+                else:
+                    await changed.wait()
+
+    async def _read(self, bootstrap: str) -> None:
+        async with ReportPublisher(bootstrap, "state") as tombstones:
+            async for fact in consume(bootstrap, REPORT_TOPICS):
+                for uid in self.reports.fold(fact):
+                    tombstones.publish(COPY_RUN_REPORTS, uid, None)
+
+    async def _moved(self, bootstrap: str) -> None:
+        with self.hub.subscribed() as changed:
+            while True:
+                changed.clear()
+                found = await events_bootstrap(self.database, self.events_broker_cluster)
+                if found and found != bootstrap:
+                    return
+                await changed.wait()
+
+
+def key_of_run(run: pb.CopyRun) -> str:
+    """Sorts copy runs by worker cluster, connector, task and creation."""
+    created = run.create_time.ToNanoseconds()
+    return f"{run.worker_cluster}\0{run.connector}\0{run.task:010d}\0{created:020d}\0{run.uid}"
+
+
+def _task(run: pb.CopyRun) -> tuple[str, str, int]:
+    return run.worker_cluster, run.connector, run.task
+
+
+def _why_dead(workload: Workload, created: datetime) -> str:
+    status = workload.current
+    if status is None:
+        return f"{workload.name} is being started anew"
+    if status.state is not ProcessState.RUNNING:
+        return f"{workload.name} is {status.state}"
+    if status.start_time is not None and status.start_time > created:
+        return f"{workload.name} was started again after this copy run began"
+    return ""
+
+
+def _lost(run: pb.CopyRun, why: str) -> pb.CopyRun:
+    shown = pb.CopyRun()
+    shown.CopyFrom(run)
+    shown.state, shown.reason, shown.message = pb.COPY_RUN_STATE_FAILED, LOST, why
+    shown.progress.records_per_second = shown.progress.bytes_per_second = 0.0
+    return shown

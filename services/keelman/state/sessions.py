@@ -1,0 +1,258 @@
+"""Sessions: one registration of an agent, its heartbeats, its assignments and its reports.
+
+When anything fails the whole session is dropped and the agent opens a new one. A node is offline when nothing was heard
+of it for the session time-out, by the monotonic clock; after a start nobody is judged before that time has passed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+from keelman.api.node.v1 import session_service_pb2 as pb
+from keelman.model.errors import Conflict, InvalidArgument, KeelmanError, Unavailable
+from keelman.model.names import checked_name
+from keelman.model.node import Node, NodeState
+from keelman.model.workload import ProcessState, Workload, WorkloadStatus
+from keelman.rpc.times import to_duration
+from keelman.runtime.logging import get_logger
+from keelman.runtime.supervise import first_of
+from keelman.state import store
+from keelman.state.database import Database
+from keelman.state.hub import Hub
+from keelman.state.wire import status_of, workload_message
+
+log = get_logger()
+Write = Callable[[pb.OpenSessionResponse], Awaitable[None]]
+
+
+@dataclass(slots=True, eq=False)
+class _Session:
+    node: str
+    number: int
+    heard: float
+    heard_time: datetime
+    write: Write
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+    why: KeelmanError | None = None
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def end(self, why: KeelmanError) -> None:
+        self.why = self.why or why
+        self.over.set()
+
+    async def tell(self, message: pb.OpenSessionResponse) -> None:
+        async with self.turn:
+            await self.write(message)
+
+
+class Sessions:
+    """All sessions of this process."""
+
+    def __init__(
+        self,
+        database: Database,
+        hub: Hub,
+        *,
+        heartbeat_seconds: float,
+        timeout_seconds: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._database = database
+        self._hub = hub
+        self._heartbeat = heartbeat_seconds
+        self._timeout = timeout_seconds
+        self._clock = clock
+        self._began = clock()
+        self._sessions: dict[str, _Session] = {}
+        self._vitals: dict[str, WorkloadStatus] = {}
+
+    async def begin(self) -> None:
+        """Called once at start: what was known of the nodes is known no longer."""
+        async with self._database.write() as tx:
+            for node in (await store.load(tx.session)).nodes.values():
+                await store.judge(tx, node.name, NodeState.UNKNOWN, "the state service restarted a moment ago")
+
+    async def serve(self, requests: AsyncIterator[pb.OpenSessionRequest], write: Write) -> None:
+        """One session, from its registration to its end; raises what ended it, if an error did."""
+        session = await self._registered(requests, write)
+        log.info("session_opened", node=session.node, session=session.number)
+        try:
+            await session.tell(
+                pb.OpenSessionResponse(
+                    welcome=pb.Welcome(
+                        session=session.number,
+                        heartbeat_interval=to_duration(self._heartbeat),
+                        session_timeout=to_duration(self._timeout),
+                    )
+                )
+            )
+            await first_of(self._receive(session, requests), self._assign(session), session.over.wait())
+        finally:
+            log.info("session_closed", node=session.node, session=session.number, why=str(session.why or ""))
+        if session.why is not None:
+            raise session.why
+
+    async def judge(self) -> None:
+        """Stores as offline every node that was not heard of for the session time-out."""
+        now = self._clock()
+        async with self._database.read() as reader:
+            nodes = (await store.load(reader)).nodes
+        for node in nodes.values():
+            session = self._sessions.get(node.name)
+            silent = now - (self._began if session is None else session.heard)
+            if node.state is NodeState.OFFLINE or silent <= self._timeout:
+                continue
+            message = f"no heartbeat for {self._timeout:g} s"
+            async with self._database.write() as tx:
+                if self._sessions.get(node.name) is session:
+                    await store.judge(tx, node.name, NodeState.OFFLINE, message)
+                    self._sessions.pop(node.name, None)
+            if session is not None:
+                session.end(Unavailable(f"node {node.name}: {message}", reason="SESSION_LAPSED"))
+            log.warning("node_offline", node=node.name)
+
+    def close(self) -> None:
+        """Ends all sessions, since this process ends."""
+        for session in self._sessions.values():
+            session.end(Unavailable("the state service is stopping", reason="STOPPING"))
+
+    def alive(self, node: Node) -> Node:
+        """The node with the time of its last heartbeat."""
+        session = self._sessions.get(node.name)
+        return node if session is None else dataclasses.replace(node, heartbeat_time=session.heard_time)
+
+    def vital(self, workload: Workload) -> Workload:
+        """The workload with the memory and the time that were reported last; these are not worth a write each."""
+        vital, status = self._vitals.get(workload.name), workload.status
+        if vital is None or status is None or (vital.generation, vital.pid) != (status.generation, status.pid):
+            return workload
+        fresh = dataclasses.replace(status, memory_bytes=vital.memory_bytes, observe_time=vital.observe_time)
+        return dataclasses.replace(workload, status=fresh)
+
+    async def _registered(self, requests: AsyncIterator[pb.OpenSessionRequest], write: Write) -> _Session:
+        first = await anext(aiter(requests), None)
+        if first is None or first.WhichOneof("message") != "registration":
+            raise InvalidArgument.of("message", "" if first is None else first.WhichOneof("message"), "a registration")
+        told = first.registration
+        checked_name("registration.node", told.node)
+        host, _, port = told.agent_address.rpartition(":")
+        if not host or not port.isdigit():
+            raise InvalidArgument.of("registration.agent_address", told.agent_address, "host:port")
+        async with self._database.write() as tx:
+            number = await store.next_session(tx)
+            node = Node(
+                name=told.node, uid="", create_time=tx.now, update_time=tx.now, state=NodeState.ONLINE,
+                agent_address=told.agent_address, cpus=told.cpus, memory_bytes=told.memory_bytes,
+                version=told.version,
+            )  # fmt: skip
+            await store.register(tx, node, told.incarnation, number)
+            older = self._sessions.get(told.node)
+            session = _Session(told.node, number, self._clock(), datetime.now(UTC), write)
+            self._sessions[told.node] = session
+        if older is not None:
+            older.end(
+                Conflict(f"node {told.node}: session {older.number} gave way to {number}", reason="SESSION_REPLACED")
+            )
+        return session
+
+    async def _receive(self, session: _Session, requests: AsyncIterator[pb.OpenSessionRequest]) -> None:
+        async for message in requests:
+            session.heard, session.heard_time = self._clock(), datetime.now(UTC)
+            match message.WhichOneof("message"):
+                case "heartbeat":
+                    reply = pb.HeartbeatReply(heartbeat_interval=to_duration(self._heartbeat))
+                    await session.tell(pb.OpenSessionResponse(heartbeat_reply=reply))
+                case "report":
+                    await self._store(session, message.report)
+                    received = pb.ReportReceived(number=message.report.number)
+                    await session.tell(pb.OpenSessionResponse(report_received=received))
+                case other:
+                    raise InvalidArgument.of("message", other or "", "heartbeat or report")
+
+    async def _assign(self, session: _Session) -> None:
+        """Sends the complete set, then what differs from what was sent: it looks at the whole state at each wake."""
+        sent: dict[str, Workload] = {}
+        version = 0
+        with self._hub.subscribed() as changed:
+            while True:
+                changed.clear()
+                async with self._database.read() as reader:
+                    revision, wanted = await store.workloads_of(reader, session.node)
+                # A name that is used anew must be forgotten before it is told, or its generation would seem an old one.
+                reused = [n for n, w in wanted.items() if n in sent and sent[n].uid != w.uid]
+                removed = sorted((sent.keys() - wanted.keys()) | set(reused))
+                news = [w for n, w in sorted(wanted.items()) if n in reused or _differs(sent.get(n), w)]
+                if version == 0:
+                    await self._tell_assignments(session, 0, revision, news, (), complete=True)
+                    version = revision
+                elif removed or news:
+                    if reused:
+                        await self._tell_assignments(session, version, revision, (), removed)
+                        version, removed = revision, []
+                    await self._tell_assignments(session, version, revision, news, removed)
+                    version = revision
+                sent = wanted
+                await changed.wait()
+
+    async def _tell_assignments(
+        self,
+        session: _Session,
+        old: int,
+        new: int,
+        workloads: list[Workload] | tuple[()],
+        removed: list[str] | tuple[()],
+        *,
+        complete: bool = False,
+    ) -> None:
+        told = [workload_message(dataclasses.replace(w, status=None)) for w in workloads]
+        assignments = pb.Assignments(
+            complete=complete, from_version=old, to_version=new, workloads=told, removed=removed
+        )
+        await session.tell(pb.OpenSessionResponse(assignments=assignments))
+
+    async def _store(self, session: _Session, report: pb.WorkloadReport) -> None:
+        statuses = {name: status_of(status) for name, status in report.statuses.items()}
+        self._vitals.update(statuses)
+        async with self._database.read() as reader:
+            _, present = await store.workloads_of(reader, session.node)
+        if not _changes(present, statuses, complete=report.complete):
+            return
+        async with self._database.write() as tx:
+            # A newer session may have come meanwhile, perhaps at another process: its reports are the newer ones.
+            if await store.session_of(tx.session, session.node) != session.number:
+                session.end(Conflict(f"node {session.node}: a newer session stands", reason="SESSION_REPLACED"))
+                return
+            _, present = await store.workloads_of(tx.session, session.node)
+            for workload in _changes(present, statuses, complete=report.complete):
+                await store.save_workload(tx, workload)
+
+
+def _changes(
+    present: Mapping[str, Workload], statuses: Mapping[str, WorkloadStatus], *, complete: bool
+) -> list[Workload]:
+    """The workloads whose reported status is another one than the stored, by name."""
+    changed = []
+    for name, workload in sorted(present.items()):
+        status = statuses.get(name)
+        if status is None:
+            if complete and workload.status is not None:
+                changed.append(dataclasses.replace(workload, status=None))
+        elif _essence(status) != _essence(workload.status):
+            ran = workload.has_run or status.state is ProcessState.RUNNING
+            changed.append(dataclasses.replace(workload, status=status, has_run=ran))
+    return changed
+
+
+def _essence(status: WorkloadStatus | None) -> WorkloadStatus | None:
+    return None if status is None else dataclasses.replace(status, memory_bytes=0, observe_time=None)
+
+
+def _differs(old: Workload | None, new: Workload) -> bool:
+    return old is None or (old.uid, old.generation, old.goal, old.spec) != (
+        new.uid, new.generation, new.goal, new.spec,
+    )  # fmt: skip

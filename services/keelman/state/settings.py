@@ -1,0 +1,59 @@
+"""Every knob of the state service."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from keelman.model.errors import InvalidArgument
+from keelman.runtime.home import Home
+from keelman.runtime.settings import setting
+
+LARGEST_PORT = 65535
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Settings of `keelman state`: flags, KEELMAN_STATE_*, TOML."""
+
+    home: Path | None = setting(
+        None, "Folder of the system; empty means KEELMAN_HOME, else .keelman in the user's home."
+    )
+    host: str = setting("127.0.0.1", "Address that gRPC listens on.")
+    port: int = setting(7410, "Port of gRPC.", minimum=1, maximum=LARGEST_PORT)
+    database: str = setting(
+        "",
+        "Path of an SQLite file, or postgresql://user:password@host/name; empty means state/state.db under home.",
+        secret=True,
+    )
+    events_broker_cluster: str = setting("default", "Broker cluster that holds the topics of events and reports.")
+    heartbeat_seconds: float = setting(2.0, "How often an agent tells that it lives.", unit="s", minimum=0.05)
+    session_timeout_seconds: float = setting(
+        10.0, "After this long without a heartbeat a node is offline.", unit="s", minimum=0.1
+    )
+    worker_ports: str = setting("8083-8182", "Ports given to workers on each node: first-last.")
+    broker_ports: str = setting("9092-9191", "Ports given to brokers and their controllers on each node: first-last.")
+    spark_ports: str = setting("7430-7459", "Ports given to Spark services: first-last.")
+    spark_master: str = setting("local[256,1]", "Spark master of the Spark services.")
+    health_socket: Path | None = setting(
+        None, "Unix socket that also answers gRPC health and reflection; empty for none."
+    )
+    tls_certificate: Path | None = setting(None, "PEM file of the server's certificate chain; empty for no TLS.")
+    tls_key: Path | None = setting(None, "PEM file of the certificate's private key.")
+    trust: str = setting("loopback", "mesh when a sidecar does TLS for this port.", choices=("loopback", "mesh"))
+    grace_seconds: float = setting(10.0, "How long draining may take, all in all.", unit="s", minimum=1)
+    log_level: str = setting("info", "Least severe records to log.", choices=("debug", "info", "warning", "error"))
+    log_json: bool = setting(False, "Log records as JSON, one a line.")
+
+    @property
+    def folder(self) -> Home:
+        """The home, resolved."""
+        return Home.default() if self.home is None else Home(self.home.absolute())
+
+
+def port_range(field: str, text: str) -> range:
+    """The ports of "first-last"; raises InvalidArgument naming the setting."""
+    first, dash, last = (part.strip() for part in text.partition("-"))
+    if first.isdigit() and last.isdigit() and dash and 1 <= int(first) <= int(last) <= LARGEST_PORT:
+        return range(int(first), int(last) + 1)
+    raise InvalidArgument.of(field, text, f"first-last with 1 <= first <= last <= {LARGEST_PORT}")

@@ -1,0 +1,315 @@
+"""Nodes, clusters and workloads in the database: rows to model and back, each write with its event.
+
+Every function takes a session (to read) or a transaction (to write). A cluster's status is derived: `settle` brings it
+up to date at the end of each writing transaction, so no stored status is ever behind what it is derived from.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import uuid
+from typing import Any
+
+from sqlmodel import col, select
+from sqlmodel.ext.asyncio.session import AsyncSession
+
+from keelman.api.event.v1 import event_pb2
+from keelman.model.cluster import (
+    BrokerCluster,
+    BrokerClusterSpec,
+    BrokerClusterStatus,
+    ClusterGoal,
+    ClusterState,
+    ExternalBrokers,
+    ManagedBrokers,
+    WorkerCluster,
+    WorkerClusterSpec,
+    WorkerClusterStatus,
+)
+from keelman.model.errors import Conflict, NotFound
+from keelman.model.node import Node, NodeState
+from keelman.model.workload import (
+    BrokerSpec,
+    Goal,
+    ProcessState,
+    SparkSpec,
+    WorkerSpec,
+    Workload,
+    WorkloadKind,
+    WorkloadSpec,
+    WorkloadStatus,
+)
+from keelman.state import statuses
+from keelman.state.database import Transaction, micros, moment
+from keelman.state.snapshot import Snapshot
+from keelman.state.tables import BrokerClusterRow, CounterRow, NodeRow, WorkerClusterRow, WorkloadRow
+from keelman.state.wire import event_bytes
+
+CREATED = event_pb2.EVENT_TYPE_CREATED
+UPDATED = event_pb2.EVENT_TYPE_UPDATED
+DELETED = event_pb2.EVENT_TYPE_DELETED
+NODE, BROKER_CLUSTER, WORKER_CLUSTER, WORKLOAD = "node", "broker_cluster", "worker_cluster", "workload"
+NOUNS = (NODE, BROKER_CLUSTER, WORKER_CLUSTER, WORKLOAD)
+
+
+async def load(session: AsyncSession) -> Snapshot:
+    """Everything, as one moment saw it."""
+    return Snapshot(
+        nodes={r.name: _node(r) for r in (await session.exec(select(NodeRow))).all()},
+        broker_clusters={r.name: _broker_cluster(r) for r in (await session.exec(select(BrokerClusterRow))).all()},
+        worker_clusters={r.name: _worker_cluster(r) for r in (await session.exec(select(WorkerClusterRow))).all()},
+        workloads={r.name: _workload(r) for r in (await session.exec(select(WorkloadRow))).all()},
+    )
+
+
+async def workloads_of(session: AsyncSession, node: str) -> tuple[int, dict[str, Workload]]:
+    """The workloads of one node, and the revision at which they are so."""
+    revision = (await session.exec(select(CounterRow.value).where(col(CounterRow.name) == "revision"))).one()
+    rows = (await session.exec(select(WorkloadRow).where(col(WorkloadRow.node) == node))).all()
+    return revision, {r.name: _workload(r) for r in rows}
+
+
+async def next_session(tx: Transaction) -> int:
+    """A number that no session ever had."""
+    counter = await tx.session.get_one(CounterRow, "session", with_for_update=True)
+    counter.value += 1
+    return counter.value
+
+
+async def session_of(session: AsyncSession, node: str) -> int:
+    """Number of the newest session of a node; 0 when there is none."""
+    row = await session.get(NodeRow, node)
+    return 0 if row is None else row.session
+
+
+async def register(tx: Transaction, node: Node, incarnation: str, session: int) -> None:
+    """Stores a node's registration; a node that is new gets a uid."""
+    row = await tx.session.get(NodeRow, node.name)
+    kind = UPDATED
+    if row is None:
+        kind = CREATED
+        row = NodeRow(
+            name=node.name, uid=str(uuid.uuid4()), create_time=micros(tx.now), update_time=0, state=node.state,
+            agent_address="", cpus=0, memory_bytes=0, version="", incarnation="", session=0, message="",
+        )  # fmt: skip
+        tx.session.add(row)
+    row.agent_address, row.cpus, row.memory_bytes = node.agent_address, node.cpus, node.memory_bytes
+    row.version, row.incarnation, row.session = node.version, incarnation, session
+    row.state, row.message, row.update_time = NodeState.ONLINE, "", micros(tx.now)
+    await _node_event(tx, row, kind)
+
+
+async def judge(tx: Transaction, name: str, state: NodeState, message: str) -> None:
+    """Stores whether a node is heard of."""
+    row = await tx.session.get_one(NodeRow, name)
+    if (row.state, row.message) != (state, message):
+        row.state, row.message, row.update_time = state, message, micros(tx.now)
+        await _node_event(tx, row, UPDATED)
+
+
+async def forget_node(tx: Transaction, name: str) -> None:
+    """Deletes a node's row."""
+    row = await tx.session.get_one(NodeRow, name)
+    await _node_event(tx, row, DELETED)
+    await tx.session.delete(row)
+
+
+async def save_broker_cluster(tx: Transaction, cluster: BrokerCluster) -> BrokerCluster:
+    """Stores a new or changed broker cluster; returns it with its new etag."""
+    row = await tx.session.get(BrokerClusterRow, cluster.name)
+    cluster = dataclasses.replace(cluster, update_time=tx.now, etag=str(tx.revision + 1))
+    values: dict[str, Any] = {
+        "uid": cluster.uid, "create_time": micros(cluster.create_time), "update_time": micros(cluster.update_time),
+        "generation": cluster.generation, "revision": tx.revision + 1, "goal": str(cluster.goal),
+        "spec": _plain(cluster.spec), "kafka_cluster_id": cluster.kafka_cluster_id, "note": cluster.note,
+        "reachable": cluster.reachable, "status": _plain(cluster.status),
+    }  # fmt: skip
+    if row is None:
+        tx.session.add(BrokerClusterRow(name=cluster.name, **values))
+    else:
+        row.sqlmodel_update(values)
+    kind = CREATED if row is None else UPDATED
+    tx.record(BROKER_CLUSTER, cluster.name, lambda r, t: event_bytes(kind, cluster, r, t))
+    await tx.session.flush()
+    return cluster
+
+
+async def save_worker_cluster(tx: Transaction, cluster: WorkerCluster) -> WorkerCluster:
+    """Stores a new or changed worker cluster; returns it with its new etag."""
+    row = await tx.session.get(WorkerClusterRow, cluster.name)
+    cluster = dataclasses.replace(cluster, update_time=tx.now, etag=str(tx.revision + 1))
+    values: dict[str, Any] = {
+        "uid": cluster.uid, "create_time": micros(cluster.create_time), "update_time": micros(cluster.update_time),
+        "generation": cluster.generation, "revision": tx.revision + 1, "goal": str(cluster.goal),
+        "broker_cluster": cluster.spec.broker_cluster, "spec": _plain(cluster.spec), "note": cluster.note,
+        "status": _plain(cluster.status),
+    }  # fmt: skip
+    if row is None:
+        tx.session.add(WorkerClusterRow(name=cluster.name, **values))
+    else:
+        row.sqlmodel_update(values)
+    kind = CREATED if row is None else UPDATED
+    tx.record(WORKER_CLUSTER, cluster.name, lambda r, t: event_bytes(kind, cluster, r, t))
+    await tx.session.flush()
+    return cluster
+
+
+async def drop_broker_cluster(tx: Transaction, name: str) -> None:
+    """Deletes a broker cluster whose workloads are gone."""
+    row = await tx.session.get_one(BrokerClusterRow, name)
+    gone = _broker_cluster(row)
+    await tx.session.delete(row)
+    tx.record(BROKER_CLUSTER, name, lambda r, t: event_bytes(DELETED, gone, r, t))
+    await tx.session.flush()
+
+
+async def drop_worker_cluster(tx: Transaction, name: str) -> None:
+    """Deletes a worker cluster whose workloads are gone."""
+    row = await tx.session.get_one(WorkerClusterRow, name)
+    gone = _worker_cluster(row)
+    await tx.session.delete(row)
+    tx.record(WORKER_CLUSTER, name, lambda r, t: event_bytes(DELETED, gone, r, t))
+    await tx.session.flush()
+
+
+async def save_workload(tx: Transaction, workload: Workload) -> None:
+    """Stores a new or changed workload; a new one gets a uid."""
+    row = await tx.session.get(WorkloadRow, workload.name)
+    if not workload.uid:
+        workload = dataclasses.replace(workload, uid=row.uid if row is not None else str(uuid.uuid4()))
+    values: dict[str, Any] = {
+        "uid": workload.uid, "node": workload.node, "generation": workload.generation, "goal": str(workload.goal),
+        "spec": _plain(workload.spec), "status": None if workload.status is None else _plain(workload.status),
+        "has_run": workload.has_run, "tried_ports": list(workload.tried_ports),
+    }  # fmt: skip
+    if row is None:
+        tx.session.add(WorkloadRow(name=workload.name, **values))
+    else:
+        row.sqlmodel_update(values)
+    kind = CREATED if row is None else UPDATED
+    tx.record(WORKLOAD, workload.name, lambda r, t: event_bytes(kind, workload, r, t))
+    await tx.session.flush()
+
+
+async def drop_workload(tx: Transaction, name: str) -> None:
+    """Deletes a workload that its node no longer has."""
+    row = await tx.session.get_one(WorkloadRow, name)
+    gone = _workload(row)
+    await tx.session.delete(row)
+    tx.record(WORKLOAD, name, lambda r, t: event_bytes(DELETED, gone, r, t))
+    await tx.session.flush()
+
+
+async def settle(tx: Transaction) -> None:
+    """Derives the clusters' statuses anew after a write, and stores those that changed."""
+    if not tx.wrote:
+        return
+    await tx.session.flush()
+    snapshot = await load(tx.session)
+    for brokers in snapshot.broker_clusters.values():
+        found = statuses.broker_cluster_status(brokers, snapshot)
+        if found != brokers.status:
+            await save_broker_cluster(tx, dataclasses.replace(brokers, status=found))
+    snapshot = await load(tx.session)
+    for workers in snapshot.worker_clusters.values():
+        seen = statuses.worker_cluster_status(workers, snapshot)
+        if seen != workers.status:
+            await save_worker_cluster(tx, dataclasses.replace(workers, status=seen))
+
+
+def found_broker_cluster(snapshot: Snapshot, name: str) -> BrokerCluster:
+    """The broker cluster of that name; raises NotFound."""
+    if name not in snapshot.broker_clusters:
+        raise NotFound(f"no broker cluster is named {name!r}", metadata={"broker_cluster": name})
+    return snapshot.broker_clusters[name]
+
+
+def found_worker_cluster(snapshot: Snapshot, name: str) -> WorkerCluster:
+    """The worker cluster of that name; raises NotFound."""
+    if name not in snapshot.worker_clusters:
+        raise NotFound(f"no worker cluster is named {name!r}", metadata={"worker_cluster": name})
+    return snapshot.worker_clusters[name]
+
+
+def found_node(snapshot: Snapshot, name: str) -> Node:
+    """The node of that name; raises NotFound."""
+    if name not in snapshot.nodes:
+        raise NotFound(f"no node is named {name!r}", metadata={"node": name})
+    return snapshot.nodes[name]
+
+
+def check_etag(name: str, given: str, present: str) -> None:
+    """Raises Conflict when the caller saw an older version than the present one."""
+    if given and given != present:
+        raise Conflict(
+            f"etag: {given!r} is not the present one of {name!r}, which is {present!r}: read it again, then decide",
+            reason="ETAG_MISMATCH",
+            metadata={"name": name, "etag": present},
+        )
+
+
+async def _node_event(tx: Transaction, row: NodeRow, kind: int) -> None:
+    node = _node(row)
+    await tx.session.flush()
+    tx.record(NODE, node.name, lambda r, t: event_bytes(kind, node, r, t))
+
+
+def _plain(value: Any) -> dict[str, Any]:
+    """A dataclass as JSON values; times become microseconds."""
+    made = dataclasses.asdict(value)
+    return {k: micros(v) if hasattr(v, "tzinfo") else list(v) if isinstance(v, tuple) else v for k, v in made.items()}
+
+
+def _node(row: NodeRow) -> Node:
+    return Node(
+        name=row.name, uid=row.uid, create_time=moment(row.create_time), update_time=moment(row.update_time),
+        state=NodeState(row.state), agent_address=row.agent_address, cpus=row.cpus, memory_bytes=row.memory_bytes,
+        version=row.version, message=row.message,
+    )  # fmt: skip
+
+
+def _broker_cluster(row: BrokerClusterRow) -> BrokerCluster:
+    spec: BrokerClusterSpec
+    if "nodes" in row.spec:
+        spec = ManagedBrokers(tuple(row.spec["nodes"]), row.spec["properties"])
+    else:
+        spec = ExternalBrokers(**row.spec)
+    status = BrokerClusterStatus(**row.status | {"state": ClusterState(row.status["state"])})
+    return BrokerCluster(
+        name=row.name, uid=row.uid, create_time=moment(row.create_time), update_time=moment(row.update_time),
+        generation=row.generation, etag=str(row.revision), goal=ClusterGoal(row.goal), spec=spec,
+        kafka_cluster_id=row.kafka_cluster_id, note=row.note, reachable=row.reachable, status=status,
+    )  # fmt: skip
+
+
+def _worker_cluster(row: WorkerClusterRow) -> WorkerCluster:
+    spec = WorkerClusterSpec(**row.spec | {"nodes": tuple(row.spec["nodes"])})
+    status = WorkerClusterStatus(
+        **row.status | {"state": ClusterState(row.status["state"]), "rest_urls": tuple(row.status["rest_urls"])}
+    )
+    return WorkerCluster(
+        name=row.name, uid=row.uid, create_time=moment(row.create_time), update_time=moment(row.update_time),
+        generation=row.generation, etag=str(row.revision), goal=ClusterGoal(row.goal), spec=spec, note=row.note,
+        status=status,
+    )  # fmt: skip
+
+
+_SPECS: dict[WorkloadKind, type[WorkloadSpec]] = {
+    WorkloadKind.BROKER: BrokerSpec,
+    WorkloadKind.SPARK: SparkSpec,
+    WorkloadKind.WORKER: WorkerSpec,
+}
+
+
+def _workload(row: WorkloadRow) -> Workload:
+    return Workload(
+        name=row.name, uid=row.uid, node=row.node, generation=row.generation, goal=Goal(row.goal),
+        spec=_SPECS[WorkloadKind(row.name.partition("/")[0])](**row.spec),
+        status=None if row.status is None else _status(row.status), has_run=row.has_run,
+        tried_ports=tuple(row.tried_ports),
+    )  # fmt: skip
+
+
+def _status(plain: dict[str, Any]) -> WorkloadStatus:
+    times = {k: None if plain[k] is None else moment(plain[k]) for k in ("start_time", "observe_time")}
+    return WorkloadStatus(**plain | times | {"state": ProcessState(plain["state"])})

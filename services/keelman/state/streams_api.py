@@ -1,0 +1,85 @@
+"""The gRPC services that stream: sessions of agents, and copy runs with their watch."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from keelman.api.copy.v1 import copy_run_pb2, copy_run_service_pb2_grpc
+from keelman.api.copy.v1 import copy_run_service_pb2 as runs_pb
+from keelman.api.node.v1 import session_service_pb2, session_service_pb2_grpc
+from keelman.model.errors import NotFound, Unavailable
+from keelman.rpc.pages import page
+from keelman.rpc.server import Context
+from keelman.runtime.supervise import first_of
+from keelman.state.api import loaded
+from keelman.state.database import Database
+from keelman.state.hub import Hub
+from keelman.state.reports import ENDED, Reports, key_of_run
+from keelman.state.sessions import Sessions
+
+
+@dataclass(frozen=True, slots=True)
+class SessionApi(session_service_pb2_grpc.SessionServiceServicer):
+    """The link of the agents."""
+
+    sessions: Sessions
+
+    async def OpenSession(  # type: ignore[override]  # grpc takes a coroutine that writes as well
+        self, request_iterator: AsyncIterator[session_service_pb2.OpenSessionRequest], context: Context
+    ) -> None:
+        """One session; it writes from more than one task, so it is no generator."""
+        await self.sessions.serve(request_iterator, context.write)
+
+
+@dataclass(frozen=True, slots=True)
+class CopyRunApi(copy_run_service_pb2_grpc.CopyRunServiceServicer):
+    """Copy runs, as they were reported."""
+
+    database: Database
+    reports: Reports
+    commits: Hub
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def GetCopyRun(self, request: runs_pb.GetCopyRunRequest, context: Context) -> runs_pb.GetCopyRunResponse:
+        """One copy run."""
+        for run in self.reports.copy_runs(await loaded(self.database)):
+            if run.uid == request.uid:
+                return runs_pb.GetCopyRunResponse(copy_run=run)
+        raise NotFound(f"no copy run has the uid {request.uid!r}", metadata={"uid": request.uid})
+
+    async def ListCopyRuns(
+        self, request: runs_pb.ListCopyRunsRequest, context: Context
+    ) -> runs_pb.ListCopyRunsResponse:
+        """A page of copy runs."""
+        found = [
+            r
+            for r in self.reports.copy_runs(await loaded(self.database))
+            if _matches(request, r) and (request.include_ended or r.state not in ENDED)
+        ]
+        part, token = page(found, key_of_run, request.page_size, request.page_token)
+        return runs_pb.ListCopyRunsResponse(copy_runs=part, next_page_token=token)
+
+    async def WatchCopyRuns(
+        self, request: runs_pb.WatchCopyRunsRequest, context: Context
+    ) -> AsyncIterator[runs_pb.WatchCopyRunsResponse]:
+        """The present copy runs, then each change: reports change them, and so does what happens to their processes."""
+        sent: dict[str, copy_run_pb2.CopyRun] = {}
+        first = True
+        with self.commits.subscribed() as commit, self.reports.hub.subscribed() as report:
+            while not self.stopping.is_set():
+                commit.clear()
+                report.clear()
+                found = {r.uid: r for r in self.reports.copy_runs(await loaded(self.database)) if _matches(request, r)}
+                news = [r for uid, r in found.items() if sent.get(uid) != r]
+                if first or news:
+                    yield runs_pb.WatchCopyRunsResponse(snapshot=first, copy_runs=news)
+                sent, first = found, False
+                await first_of(commit.wait(), report.wait(), self.stopping.wait())
+        raise Unavailable("the state service is stopping: watch again", reason="STOPPING")
+
+
+def _matches(request: Any, run: copy_run_pb2.CopyRun) -> bool:
+    return request.worker_cluster in ("", run.worker_cluster) and request.connector in ("", run.connector)

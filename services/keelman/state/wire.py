@@ -1,0 +1,241 @@
+"""From the model to the wire, and the specs back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from keelman.api.connect.v1 import broker_cluster_pb2, worker_cluster_pb2, worker_pb2
+from keelman.api.event.v1 import event_pb2
+from keelman.api.node.v1 import node_pb2, workload_pb2
+from keelman.model.cluster import (
+    BrokerCluster,
+    BrokerClusterSpec,
+    ExternalBrokers,
+    ManagedBrokers,
+    WorkerCluster,
+    WorkerClusterSpec,
+)
+from keelman.model.errors import InvalidArgument
+from keelman.model.node import Node
+from keelman.model.workload import BrokerSpec, ProcessState, SparkSpec, WorkerSpec, Workload, WorkloadStatus
+from keelman.rpc.times import from_timestamp, to_timestamp
+
+
+def node_message(node: Node) -> node_pb2.Node:
+    """A node."""
+    return node_pb2.Node(
+        name=node.name,
+        uid=node.uid,
+        create_time=to_timestamp(node.create_time),
+        update_time=to_timestamp(node.update_time),
+        status=node_pb2.NodeStatus(
+            state=node_pb2.NodeState.Value(f"NODE_STATE_{node.state}"),
+            agent_address=node.agent_address,
+            cpus=node.cpus,
+            memory_bytes=node.memory_bytes,
+            version=node.version,
+            message=node.message,
+            heartbeat_time=to_timestamp(node.heartbeat_time),
+        ),
+    )
+
+
+def broker_cluster_message(cluster: BrokerCluster) -> broker_cluster_pb2.BrokerCluster:
+    """A broker cluster."""
+    spec = broker_cluster_pb2.BrokerClusterSpec()
+    match cluster.spec:
+        case ManagedBrokers(nodes, properties):
+            spec.managed.nodes.extend(nodes)
+            spec.managed.properties.update(properties)
+        case ExternalBrokers(bootstrap, properties):
+            spec.external.bootstrap_servers = bootstrap
+            spec.external.client_properties.update(properties)
+    return broker_cluster_pb2.BrokerCluster(
+        name=cluster.name,
+        uid=cluster.uid,
+        create_time=to_timestamp(cluster.create_time),
+        update_time=to_timestamp(cluster.update_time),
+        generation=cluster.generation,
+        etag=cluster.etag,
+        spec=spec,
+        status=broker_cluster_pb2.BrokerClusterStatus(
+            state=broker_cluster_pb2.ClusterState.Value(f"CLUSTER_STATE_{cluster.status.state}"),
+            message=cluster.status.message,
+            bootstrap_servers=cluster.status.bootstrap_servers,
+            kafka_cluster_id=cluster.kafka_cluster_id,
+        ),
+    )
+
+
+def broker_cluster_spec(message: broker_cluster_pb2.BrokerClusterSpec) -> BrokerClusterSpec:
+    """What a user wants of a broker cluster; raises InvalidArgument when neither kind is given."""
+    match message.WhichOneof("kind"):
+        case "managed":
+            return ManagedBrokers(tuple(message.managed.nodes), dict(message.managed.properties))
+        case "external":
+            return ExternalBrokers(message.external.bootstrap_servers, dict(message.external.client_properties))
+        case _:
+            raise InvalidArgument.of("spec", "", "managed (nodes to run brokers on) or external (bootstrap_servers)")
+
+
+def worker_cluster_message(cluster: WorkerCluster) -> worker_cluster_pb2.WorkerCluster:
+    """A worker cluster."""
+    spec = worker_cluster_pb2.WorkerClusterSpec(
+        broker_cluster=cluster.spec.broker_cluster, properties=dict(cluster.spec.properties)
+    )
+    if cluster.spec.nodes:
+        spec.nodes.names.extend(cluster.spec.nodes)
+    else:
+        spec.count = cluster.spec.count
+    return worker_cluster_pb2.WorkerCluster(
+        name=cluster.name,
+        uid=cluster.uid,
+        create_time=to_timestamp(cluster.create_time),
+        update_time=to_timestamp(cluster.update_time),
+        generation=cluster.generation,
+        etag=cluster.etag,
+        spec=spec,
+        status=worker_cluster_pb2.WorkerClusterStatus(
+            state=broker_cluster_pb2.ClusterState.Value(f"CLUSTER_STATE_{cluster.status.state}"),
+            message=cluster.status.message,
+            group_id=cluster.spec.properties.get("group.id") or f"keelman-{cluster.name}",
+            ready_workers=cluster.status.ready_workers,
+            wanted_workers=cluster.spec.wanted_workers,
+            rest_urls=cluster.status.rest_urls,
+        ),
+    )
+
+
+def worker_cluster_spec(message: worker_cluster_pb2.WorkerClusterSpec) -> WorkerClusterSpec:
+    """What a user wants of a worker cluster; raises InvalidArgument when no placement is given."""
+    properties = dict(message.properties)
+    match message.WhichOneof("placement"):
+        case "nodes":
+            if not message.nodes.names:
+                raise InvalidArgument.of("spec.nodes.names", "", "at least one node")
+            return WorkerClusterSpec(message.broker_cluster, nodes=tuple(message.nodes.names), properties=properties)
+        case "count":
+            if message.count < 1:
+                raise InvalidArgument.of("spec.count", message.count, "a whole number of at least 1")
+            return WorkerClusterSpec(message.broker_cluster, count=message.count, properties=properties)
+        case _:
+            raise InvalidArgument.of("spec.placement", "", "nodes (names of nodes) or count (a number of workers)")
+
+
+def status_message(status: WorkloadStatus) -> workload_pb2.WorkloadStatus:
+    """What an agent saw."""
+    return workload_pb2.WorkloadStatus(
+        state=workload_pb2.WorkloadState.Value(f"WORKLOAD_STATE_{status.state}"),
+        generation=status.generation,
+        pid=status.pid,
+        start_time=to_timestamp(status.start_time),
+        restarts=status.restarts,
+        exit_code=status.exit_code,
+        message=status.message,
+        reason=status.reason,
+        observe_time=to_timestamp(status.observe_time),
+        memory_bytes=status.memory_bytes,
+    )
+
+
+def status_of(message: workload_pb2.WorkloadStatus) -> WorkloadStatus:
+    """What an agent reports; raises InvalidArgument for a state that has no meaning."""
+    name = workload_pb2.WorkloadState.Name(message.state).removeprefix("WORKLOAD_STATE_")
+    if name not in ProcessState.__members__:
+        raise InvalidArgument.of("report.statuses.state", name, ", ".join(ProcessState))
+    return WorkloadStatus(
+        state=ProcessState(name),
+        generation=message.generation,
+        pid=message.pid,
+        start_time=from_timestamp(message.start_time) if message.HasField("start_time") else None,
+        restarts=message.restarts,
+        exit_code=message.exit_code if message.HasField("exit_code") else None,
+        message=message.message,
+        reason=message.reason,
+        observe_time=from_timestamp(message.observe_time) if message.HasField("observe_time") else None,
+        memory_bytes=message.memory_bytes,
+    )
+
+
+def workload_message(workload: Workload) -> workload_pb2.Workload:
+    """A workload with its placement and, when there is one, its status."""
+    spec = workload_pb2.WorkloadSpec()
+    match workload.spec:
+        case BrokerSpec() as broker:
+            spec.broker.CopyFrom(
+                workload_pb2.BrokerWorkload(
+                    broker_cluster=broker.broker_cluster,
+                    kafka_cluster_id=broker.kafka_cluster_id,
+                    broker_id=broker.broker_id,
+                    host=broker.host,
+                    port=broker.port,
+                    controller_port=broker.controller_port,
+                    properties=dict(broker.properties),
+                )
+            )
+        case SparkSpec() as spark:
+            spec.spark.CopyFrom(
+                workload_pb2.SparkWorkload(
+                    host=spark.host,
+                    port=spark.port,
+                    master=spark.master,
+                    reports_bootstrap_servers=spark.reports_bootstrap_servers,
+                )
+            )
+        case WorkerSpec() as worker:
+            spec.worker.CopyFrom(
+                workload_pb2.WorkerWorkload(
+                    worker_cluster=worker.worker_cluster,
+                    host=worker.host,
+                    port=worker.port,
+                    properties=dict(worker.properties),
+                    spark_address=worker.spark_address,
+                    reports_bootstrap_servers=worker.reports_bootstrap_servers,
+                )
+            )
+    return workload_pb2.Workload(
+        name=workload.name,
+        uid=workload.uid,
+        node=workload.node,
+        generation=workload.generation,
+        goal=workload_pb2.WorkloadGoal.Value(f"WORKLOAD_GOAL_{workload.goal}"),
+        spec=spec,
+        status=status_message(workload.status) if workload.status is not None else None,
+    )
+
+
+def worker_message(workload: Workload, membership: worker_pb2.WorkerMembership | None) -> worker_pb2.Worker:
+    """A worker: its workload as its user sees it."""
+    return worker_pb2.Worker(
+        name=workload.name.removeprefix("worker/"),
+        worker_cluster=workload.cluster,
+        node=workload.node,
+        rest_url=f"http://{workload.address}",
+        process=status_message(workload.status) if workload.status is not None else None,
+        membership=membership,
+    )
+
+
+def event_bytes(
+    kind: int, resource: Node | BrokerCluster | WorkerCluster | Workload, revision: int, time: datetime
+) -> bytes:
+    """An event as it stands in the outbox and in its topic."""
+    event = event_pb2.Event(
+        revision=revision, time=to_timestamp(time), type=event_pb2.EventType.ValueType(kind), name=resource.name
+    )
+    match resource:
+        case Node():
+            event.node.CopyFrom(node_message(resource))
+        case BrokerCluster():
+            event.broker_cluster.CopyFrom(broker_cluster_message(resource))
+        case WorkerCluster():
+            event.worker_cluster.CopyFrom(worker_cluster_message(resource))
+        case Workload():
+            event.workload.CopyFrom(workload_message(resource))
+    return event.SerializeToString(deterministic=True)
+
+
+def names_of(workloads: Iterable[Workload]) -> str:
+    """Names for a message to people."""
+    return ", ".join(w.name for w in workloads)
