@@ -37,8 +37,14 @@ class Line:
         self._last = text
         if self._status is not None:
             self._status.update(_escaped(text))
+            self._status.start()
         else:
             print(text, file=sys.stderr, flush=True)
+
+    def pause(self) -> None:
+        """Leaves the terminal to others until the next `say`."""
+        if self._status is not None:
+            self._status.stop()
 
 
 @contextmanager

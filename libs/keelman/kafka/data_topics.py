@@ -1,0 +1,58 @@
+"""Topics that hold records: made and removed on request, for those who do not let a connector make them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from aiokafka.admin import NewTopic
+from aiokafka.errors import KafkaError, NoError, TopicAlreadyExistsError, UnknownTopicOrPartitionError, for_code
+
+from keelman.kafka.clients import admin_client
+from keelman.model.errors import FailedPrecondition, Unavailable
+
+CLIENT = "keelman-topics"
+
+
+async def create_topic(
+    properties: Mapping[str, str], name: str, *, partitions: int, settings: Mapping[str, str] | None = None
+) -> bool:
+    """Makes a topic with the broker's default replication; False when it is there already, with as many partitions.
+
+    `properties` are Java's client properties. Raises FailedPrecondition for another number of partitions and for what
+    the broker refuses, Unavailable when no broker answers.
+    """
+    topic = NewTopic(name=name, num_partitions=partitions, replication_factor=-1, topic_configs=dict(settings or {}))
+    async with admin_client(properties, client_id=CLIENT) as admin:
+        try:
+            answer = await admin.create_topics([topic])
+            code, *message = answer.topic_errors[0][1:]
+            problem = for_code(code)
+            if problem is NoError:
+                return True
+            if problem is not TopicAlreadyExistsError:
+                text = message[0] if message and message[0] else problem.__name__
+                raise FailedPrecondition(f"topic {name} cannot be created: {text}", reason="WRONG_TOPIC")
+            described = (await admin.describe_topics([name]))[0]
+        except KafkaError as error:
+            raise Unavailable(f"topic {name} cannot be created: {error}") from None
+    if len(described["partitions"]) != partitions:
+        raise FailedPrecondition(
+            f"topic {name} has {len(described['partitions'])} partitions, wanted exactly {partitions}",
+            reason="WRONG_TOPIC",
+        )
+    return False
+
+
+async def delete_topics(properties: Mapping[str, str], names: Sequence[str]) -> None:
+    """Removes topics with their records; those that are not there are gone already. Raises as `create_topic`."""
+    if not names:
+        return
+    async with admin_client(properties, client_id=CLIENT) as admin:
+        try:
+            answer = await admin.delete_topics(list(names))
+        except KafkaError as error:
+            raise Unavailable(f"topics {', '.join(names)} cannot be deleted: {error}") from None
+        for name, code in answer.topic_error_codes:
+            problem = for_code(code)
+            if problem not in (NoError, UnknownTopicOrPartitionError):
+                raise FailedPrecondition(f"topic {name} cannot be deleted: {problem.__name__}", reason="WRONG_TOPIC")

@@ -1,0 +1,1 @@
+"""The main job: a real file copied file -> topic -> file through every part of the system, and verified."""

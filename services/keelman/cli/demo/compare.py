@@ -1,0 +1,63 @@
+"""Compares two files in pieces: one as the beginning of the other, or byte for byte with count and checksum."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+CHUNK_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """The first byte at which two files differ, and the line it stands in; where one ends, the byte after its last."""
+
+    byte: int
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What OUTPUT is, and where it first differs from INPUT: None when they are equal byte for byte."""
+
+    size: int
+    lines: int
+    sha256: str
+    difference: Difference | None
+
+
+def is_beginning(part: Path, whole: Path) -> Difference | None:
+    """None when `part` is the beginning of `whole` or all of it, else where they differ. Raises OSError."""
+    at, lines = 0, 0
+    with part.open("rb") as left, whole.open("rb") as right:
+        while piece := left.read(CHUNK_BYTES):
+            other = right.read(len(piece))
+            if piece != other:
+                return _first(piece, other, at, lines)
+            at += len(piece)
+            lines += piece.count(b"\n")
+    return None
+
+
+def verdict(output: Path, given: Path) -> Verdict:
+    """Reads both files to their ends. Raises OSError."""
+    digest, at, lines = hashlib.sha256(), 0, 0
+    difference: Difference | None = None
+    with output.open("rb") as left, given.open("rb") as right:
+        while True:
+            piece, other = left.read(CHUNK_BYTES), right.read(CHUNK_BYTES)
+            if not piece and (difference is not None or not other):
+                break
+            if difference is None and piece != other:
+                difference = _first(piece, other, at, lines)
+            digest.update(piece)
+            at += len(piece)
+            lines += piece.count(b"\n")
+    return Verdict(at, lines, digest.hexdigest(), difference)
+
+
+def _first(piece: bytes, other: bytes, at: int, lines: int) -> Difference:
+    shorter = min(len(piece), len(other))
+    place = next((n for n in range(shorter) if piece[n] != other[n]), shorter)
+    return Difference(at + place, lines + piece[:place].count(b"\n") + 1)

@@ -1,0 +1,197 @@
+"""The main job, step by step: check, bring up, connect, copy, verify, tell."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import fcntl
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from keelman.cli.columns import size
+from keelman.cli.demo.attempt import Decision, Pair, checked_output, decide
+from keelman.cli.demo.compare import Verdict, verdict
+from keelman.cli.demo.copying import WORKER_CLUSTER, Copy, begin_copy
+from keelman.cli.demo.phases import Phases
+from keelman.cli.demo.system import TiedSystem
+from keelman.cli.demo.text import Facts, check_text
+from keelman.cli.demo.watching import watch_copy
+from keelman.cli.exits import FAILED, INTERRUPTED, OK
+from keelman.cli.main import complain
+from keelman.cli.starting import options as up_options
+from keelman.cli.system import System
+from keelman.cli.up import Options, connected
+from keelman.cli.waiting import Line, progress_line
+from keelman.model.errors import FailedPrecondition, InvalidArgument, KeelmanError
+from keelman.runtime.home import Home
+from keelman.runtime.logging import configure
+from keelman.runtime.supervise import first_of, run_process
+
+DATA_SET = "airports.csv"
+STOP_SECONDS = 180.0
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the job is asked to do."""
+
+    options: Options
+    input: Path
+    output: Path | None
+    once: bool
+
+
+@dataclass(slots=True)
+class Result:
+    """How it went; `equal` is None until it was verified."""
+
+    equal: bool | None = None
+    error: KeelmanError | None = None
+
+
+def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
+    """Runs the job. With once: 0 only when OUTPUT equals INPUT byte for byte, else 1 and the reason."""
+    parser = argparse.ArgumentParser(prog="keelman demo", description="Copy a file through every part and verify it.")
+    parser.add_argument("input", nargs="?", default=environment.get("INPUT", ""), help="a real data set when left out")
+    parser.add_argument(
+        "output", nargs="?", default=environment.get("OUTPUT", ""), help="a file under the home when left out"
+    )
+    truths = ("1", "true", "yes", "on")
+    once = environment.get("ONCE", "").lower() in truths
+    parser.add_argument("--once", action="store_true", default=once, help="end when done, stop what was started")
+    parser.add_argument("--home", type=Path, default=None, help="folder of the system [KEELMAN_HOME, else ~/.keelman]")
+    parser.add_argument("--free-ports", action="store_true", help="take free ports for everything")
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="SERVICE.KEY=VALUE", help="a setting of a service"
+    )
+    given = parser.parse_args(arguments)
+    configure("demo", level="warning")
+    result = Result()
+    try:
+        source = Path(given.input).expanduser() if given.input else data_set()
+        options = up_options(given.home, given.set, port=None, http_port=None, free_ports=given.free_ports, broker=True)
+        request = Request(options, source, Path(given.output).expanduser() if given.output else None, given.once)
+        code = run_process("keelman demo", partial(_job, request, result), grace_seconds=STOP_SECONDS)
+    except KeelmanError as error:
+        complain(error.message)
+        return FAILED
+    if result.error is not None:
+        complain(result.error.message)
+        return FAILED
+    if result.equal is None:
+        complain("interrupted before OUTPUT was verified: run it again to go on where it stopped")
+        return INTERRUPTED
+    return OK if result.equal and code == OK else FAILED
+
+
+def data_set() -> Path:
+    """The default INPUT: a public data set of airports that the package vega-datasets ships. Raises InvalidArgument."""
+    from importlib.util import find_spec  # noqa: PLC0415
+
+    found = find_spec("vega_datasets")  # not imported: that would take pandas and a second
+    for folder in (found.submodule_search_locations or []) if found else []:
+        file = Path(folder) / "_data" / DATA_SET
+        if file.is_file():
+            return file
+    raise InvalidArgument("INPUT: not given, and the package vega-datasets is not installed: give INPUT=path")
+
+
+async def _job(request: Request, result: Result, stop: asyncio.Event) -> None:
+    try:
+        await first_of(_whole(request, result), stop.wait())
+    except KeelmanError as error:
+        result.error = error
+
+
+async def _whole(request: Request, result: Result) -> None:
+    phases = Phases()
+    with progress_line("checking INPUT and OUTPUT") as line:
+        with phases.phase("checks"):
+            facts, pair = await asyncio.to_thread(_checked, request)
+            lock = _alone(pair)
+        with lock:
+            decision = await asyncio.to_thread(decide, pair, facts)
+            await _on_system(request, result, phases, (facts, pair, decision), line)
+
+
+async def _on_system(
+    request: Request, result: Result, phases: Phases, what: tuple[Facts, Pair, Decision], line: Line
+) -> None:
+    facts, pair, decision = what
+    print(f"input    {pair.input} ({facts.lines} lines, {size(facts.size)}, sha256 {facts.sha256[:16]}...)")
+    print(f"output   {pair.output} ({decision.fresh or 'going on where the last run stopped'})", flush=True)
+    tied = TiedSystem(request.options, phases, line.say)
+    async with tied.up():
+        system = await tied.serving()
+        async with connected(system.gateway) as gateway:
+            copy = await begin_copy(gateway, tied.ready, pair, decision, phases=phases, say=line.say)
+            line.say("copying")
+            line.pause()
+            with phases.phase("copy"):
+                await watch_copy(gateway, copy, facts, tied.alive)
+        with phases.phase("verify"):
+            found = await asyncio.to_thread(verdict, pair.output, pair.input)
+        result.equal = _tell_verdict(found, facts, pair)
+        if not request.once:
+            _tell_times(phases)
+            _tell_next(system, copy, request.options.home)
+            if tied.ours:
+                print("\nrunning until Ctrl-C", flush=True)
+                await asyncio.Event().wait()
+    if request.once:
+        _tell_times(phases)
+
+
+def _checked(request: Request) -> tuple[Facts, Pair]:
+    """INPUT read once, OUTPUT found writable. Raises InvalidArgument."""
+    facts = check_text(request.input)
+    home, given = request.options.home, request.input.resolve()
+    output = request.output
+    if output is None:
+        output = home.root / "copies" / given.name
+        output.parent.mkdir(parents=True, exist_ok=True)
+    return facts, Pair(home, given, checked_output(output, given))
+
+
+@contextlib.contextmanager
+def _alone(pair: Pair) -> Iterator[None]:
+    """Holds the pair's lock. Raises FailedPrecondition while another run copies the same."""
+    pair.record.parent.mkdir(parents=True, exist_ok=True)
+    with pair.record.with_suffix(".lock").open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise FailedPrecondition(f"another run copies {pair.input} to {pair.output} already") from None
+        yield
+
+
+def _tell_verdict(found: Verdict, facts: Facts, pair: Pair) -> bool:
+    if found.difference is None:
+        print(f"verified {found.lines} lines in order, {found.size} bytes, sha256 {found.sha256}: OUTPUT equals INPUT")
+        return True
+    where = f"line {found.difference.line}, byte {found.difference.byte}"
+    counts = f"OUTPUT has {found.lines} lines in {found.size} bytes, INPUT {facts.lines} in {facts.size}"
+    complain(f"OUTPUT {pair.output} differs from INPUT at {where}; {counts}")
+    return False
+
+
+def _tell_times(phases: Phases) -> None:
+    print("\nwhere the seconds went (they overlap)\n" + "\n".join(phases.lines()), flush=True)
+
+
+def _tell_next(system: System, copy: Copy, home: Home) -> None:
+    there = "" if home == Home.default() else f" --home {home.root}"
+    print(
+        "\nlook around\n"
+        f"  keelman status{there}\n"
+        f"  keelman get copy-runs --ended -o wide{there}\n"
+        f"  keelman describe connector {WORKER_CLUSTER}/{copy.source}{there}\n"
+        f"  keelman logs -f wc {WORKER_CLUSTER}{there}\n"
+        f"  curl {copy.rest_url}/connectors/{copy.sink}/status\n"
+        f"  curl {system.http}/clusters/{WORKER_CLUSTER}/connectors\n"
+        f"  a Kafka client at {copy.bootstrap_servers}, topic {copy.topic}\n"
+        f"  a gRPC client with reflection at {system.gateway}"
+    )

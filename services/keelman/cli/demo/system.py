@@ -1,0 +1,110 @@
+"""The system that the job runs on: the home's own if it is up, else one that the job starts and ties to itself."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import AsyncIterator, Callable
+
+from keelman.cli.demo.phases import Phases
+from keelman.cli.detached import Detached, Heard, start_detached
+from keelman.cli.system import System, running_system
+from keelman.cli.up import Options
+from keelman.cli.waiting import until
+from keelman.model.errors import Unavailable
+from keelman.runtime.supervise import Siblings
+
+
+class TiedSystem:
+    """Brings the system up and, if it was this job that started it, down again."""
+
+    def __init__(self, options: Options, phases: Phases, say: Callable[[str], None]) -> None:
+        self._options = options
+        self._phases = phases
+        self._say = say
+        self._detached: Detached | None = None
+        self._serving = asyncio.Event()
+        self._ready = asyncio.Event()
+
+    @property
+    def ours(self) -> bool:
+        """Whether this job started it."""
+        return self._detached is not None
+
+    @contextlib.asynccontextmanager
+    async def up(self) -> AsyncIterator[TiedSystem]:
+        """The system, its services being started. Leaving the block stops what was started here, by all means."""
+        known = running_system(self._options.home)
+        async with Siblings() as siblings:
+            if known is not None:
+                self._say(f"using the running system, gateway at {known.gateway}")
+                siblings.start(self._until_known_ready())
+            else:
+                self._phases.begin("services")
+                self._detached = start_detached(self._options, tied=True)
+                siblings.start(self._hear(self._detached))
+            try:
+                yield self
+            finally:
+                await self._stop()
+
+    async def serving(self) -> System:
+        """Waits until the services answer."""
+        await self._serving.wait()
+        system = running_system(self._options.home)
+        if system is None:
+            raise Unavailable(f"the system of {self._options.home.root} ended: see {self._options.home.log('up')}")
+        return system
+
+    async def ready(self) -> None:
+        """Waits until the broker runs too."""
+        await self._ready.wait()
+
+    def alive(self) -> bool:
+        """False when the system ended under the job."""
+        return running_system(self._options.home) is not None
+
+    async def _hear(self, started: Detached) -> None:
+        await started.ready(self._heard)
+        self._phases.end("broker")
+        self._ready.set()
+
+    def _heard(self, heard: Heard) -> None:
+        if heard.kind == "say":
+            self._say(heard.text)
+        elif heard.kind == "serving":
+            self._phases.end("services")
+            self._phases.begin("broker")
+            self._serving.set()
+
+    async def _until_known_ready(self) -> None:
+        home = self._options.home
+
+        def ready_or_gone() -> bool:
+            system = running_system(home)
+            if system is None:
+                raise Unavailable(f"the system of {home.root} ended: see {home.log('up')}")
+            return system.ready
+
+        await until(ready_or_gone)
+        self._serving.set()
+        self._ready.set()
+
+    async def _stop(self) -> None:
+        started = self._detached
+        if started is None:
+            return
+        self._say("stopping the system that this run started")
+        with self._phases.phase("stop"):
+            if started.process.poll() is None:
+                started.process.send_signal(signal.SIGTERM)
+            try:
+                await until(lambda: started.process.poll() is not None)
+            except asyncio.CancelledError:
+                # A second Ctrl-C: the second signal tells it to cut.
+                started.process.send_signal(signal.SIGTERM)
+                await until(lambda: started.process.poll() is not None)
+                raise
+            finally:
+                started.link.close()

@@ -1,0 +1,98 @@
+"""Whether lines of text can carry a file exactly: checked once, in pieces, before anything is started."""
+
+from __future__ import annotations
+
+import codecs
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+
+from keelman.model.errors import InvalidArgument
+
+CHUNK_BYTES = 1 << 20
+LONGEST_LINE_BYTES = 1_000_000  # a record has to fit into the 1 MiB that a broker takes by default
+LEGAL = "legal is UTF-8 text whose every line, the last one too, ends with a single line feed"
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What was found: size in bytes, number of lines, sha256 in hex."""
+
+    path: Path
+    size: int
+    lines: int
+    sha256: str
+
+
+def check_text(path: Path, field: str = "INPUT") -> Facts:
+    """Reads the whole file in pieces. Raises InvalidArgument naming line and byte of the first thing not legal."""
+    try:
+        if path.is_dir():
+            raise InvalidArgument(f"{field} {path}: is a folder: legal is a readable file of text lines")
+        if path.exists() and not path.is_file():
+            raise InvalidArgument(f"{field} {path}: is not a regular file: legal is a readable file of text lines")
+        return _read(path, field)
+    except OSError as error:
+        raise InvalidArgument(f"{field} {path}: {error.strerror}: legal is a readable file of text lines") from None
+
+
+def _read(path: Path, field: str) -> Facts:
+    digest, decoder = hashlib.sha256(), codecs.getincrementaldecoder("utf-8")()
+    size = lines = 0
+    line_start = 0  # offset of the line that is being read
+    last = b""
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK_BYTES):
+            pending = len(decoder.getstate()[0])
+            problem = _problem(chunk, decoder, pending)
+            if problem is not None:
+                what, at = problem
+                line = lines + chunk[: max(0, at)].count(b"\n") + 1
+                raise InvalidArgument(f"{field} {path}: line {line}, byte {size + at}: {what}: {LEGAL}")
+            first = chunk.find(b"\n")
+            longest = size + (first if first >= 0 else len(chunk)) - line_start
+            if longest > LONGEST_LINE_BYTES:
+                raise InvalidArgument(
+                    f"{field} {path}: line {lines + 1}, byte {line_start}: longer than {LONGEST_LINE_BYTES} bytes: "
+                    "legal are lines that fit into one Kafka record"
+                )
+            digest.update(chunk)
+            lines += chunk.count(b"\n")
+            if first >= 0:
+                line_start = size + chunk.rfind(b"\n") + 1
+            size += len(chunk)
+            last = chunk
+    if not size:
+        raise InvalidArgument(f"{field} {path}: is empty: legal is a file with at least one line")
+    if decoder.getstate()[0]:
+        at = size - len(decoder.getstate()[0])
+        raise InvalidArgument(f"{field} {path}: line {lines + 1}, byte {at}: ends within a UTF-8 character: {LEGAL}")
+    if not last.endswith(b"\n"):
+        raise InvalidArgument(f"{field} {path}: line {lines + 1}, byte {size}: no line feed at the end: {LEGAL}")
+    return Facts(path, size, lines, digest.hexdigest())
+
+
+def _problem(chunk: bytes, decoder: codecs.IncrementalDecoder, pending: int) -> tuple[str, int] | None:
+    """The first thing not legal in a piece, and where: negative when a bad character begins in the piece before."""
+    found: list[tuple[int, str]] = []
+    try:
+        decoder.decode(chunk)
+    except UnicodeDecodeError as error:
+        found.append((error.start - pending, f"not UTF-8 ({error.reason})"))
+    carriage_return = chunk.find(b"\r")
+    if carriage_return >= 0:
+        found.append((carriage_return, "a carriage return"))
+    if not found:
+        return None
+    at, what = min(found)
+    return what, at
+
+
+def sha256_of_first(path: Path, size: int) -> str:
+    """The sha256 of a file's first `size` bytes in hex; of all of it when it is shorter. Raises OSError."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while size > 0 and (chunk := file.read(min(size, CHUNK_BYTES))):
+            digest.update(chunk)
+            size -= len(chunk)
+    return digest.hexdigest()
