@@ -1,0 +1,1 @@
+"""The Spark service: slots and copy runs of one node."""

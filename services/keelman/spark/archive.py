@@ -1,0 +1,65 @@
+"""Makes the class data archive that halves the start of Spark's JVM: `python -m keelman.spark.archive`.
+
+A set-up step of about half a minute, once per Java and PySpark; without it the service starts all the same, only later.
+The archive appears complete or not at all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+from keelman.model.errors import Internal, KeelmanError
+from keelman.runtime.java import find
+from keelman.spark.jobs import SCHEMA, load_pyspark, open_session, session_configuration
+from keelman.spark.jvm import Gateway, archive_file, command, end, environment, jvm
+from keelman.spark.service import package_roots
+
+WRITE_SECONDS = 300.0
+MASTER = "local[4,1]"
+
+
+async def make_archive(*, heap_mb: int = 512) -> Path:
+    """Starts Spark once, runs what every service runs, and keeps the classes that it loaded. Returns the file."""
+    java = find()
+    target = archive_file(java)
+    if target.is_file():
+        return target
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target.parent, prefix="making-") as name:
+        folder = Path(name)
+        made = folder / "classes.jsa"
+        options = [f"-XX:ArchiveClassesAtExit={made}"]
+        line = command(java, heap_mb=heap_mb, folder=folder, options=options)
+        async with jvm(line, environment([str(p) for p in package_roots()], ())) as (process, gateway):
+            await asyncio.to_thread(_exercise, gateway, folder)
+            await end(process, WRITE_SECONDS)
+        if not made.is_file():
+            raise Internal(f"Java {java.version} wrote no class data archive: see its lines above")
+        os.replace(made, target)
+    return target
+
+
+def _exercise(gateway: Gateway, folder: Path) -> None:
+    load_pyspark()
+    session = open_session(gateway, session_configuration(MASTER, str(folder)))
+    session.sparkContext.setJobGroup("warm-up", "warm-up", interruptOnCancel=True)
+    session.range(0, 1, 1, 1).mapInArrow(list, SCHEMA).collect()
+    session.sparkContext.cancelJobGroup("warm-up")
+
+
+def main() -> int:
+    """Makes the archive if it is not there; prints its path."""
+    try:
+        print(asyncio.run(make_archive()))
+    except KeelmanError as error:
+        print(f"keelman.spark.archive: {error.message}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

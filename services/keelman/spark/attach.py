@@ -1,0 +1,59 @@
+"""The slots' side of the service: one stream a slot."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from keelman.api.copy.v1.slot_service_pb2 import AttachRequest, AttachResponse, HomeBeat
+from keelman.api.copy.v1.slot_service_pb2_grpc import SlotServiceServicer
+from keelman.model.errors import InvalidArgument
+from keelman.rpc.server import Context
+from keelman.runtime.supervise import first_of
+from keelman.spark.dispatch import Dispatcher, Mailbox
+from keelman.spark.slots import Slot
+
+BEAT_SECONDS = 1.0
+
+
+class SlotApi(SlotServiceServicer):
+    """Serves SlotService."""
+
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        self._dispatcher = dispatcher
+
+    async def Attach(  # type: ignore[override]  # writes through the context: reader and writer side by side
+        self, requests: AsyncIterator[AttachRequest], context: Context
+    ) -> None:
+        """Holds one slot's stream until either side gives the other up."""
+        first = await anext(aiter(requests), AttachRequest())
+        if first.WhichOneof("message") != "greeting":
+            raise InvalidArgument("the first message of a slot is its greeting")
+        slot, mail = self._dispatcher.attach(first.greeting)
+        try:
+            await first_of(self._hear(slot, requests), self._speak(mail, context), mail.closed.wait())
+        finally:
+            self._dispatcher.detached(slot)
+
+    async def _hear(self, slot: Slot, requests: AsyncIterator[AttachRequest]) -> None:
+        async for message in requests:
+            match message.WhichOneof("message"):
+                case "beat":
+                    self._dispatcher.beat(slot, message.beat)
+                case "update":
+                    self._dispatcher.update(slot, message.update)
+                case _:
+                    raise InvalidArgument("a slot greets once, then sends beats and updates")
+
+    @staticmethod
+    async def _speak(mail: Mailbox, context: Context) -> None:
+        loop = asyncio.get_running_loop()
+        due = loop.time()
+        while True:
+            try:
+                async with asyncio.timeout_at(due):
+                    message = await mail.queue.get()
+            except TimeoutError:
+                message = AttachResponse(beat=HomeBeat())
+                due = loop.time() + BEAT_SECONDS
+            await context.write(message)

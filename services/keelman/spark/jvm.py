@@ -1,0 +1,156 @@
+"""Spark's JVM: the command that starts it quickly, and the process, tied to ours so that it never outlives us."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import importlib.util
+import os
+import tempfile
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from keelman.model.errors import Internal, Unavailable
+from keelman.runtime.home import cache_folder
+from keelman.runtime.java import Java
+from keelman.runtime.tether import tethered
+
+START_SECONDS = 120.0
+END_SECONDS = 3.0
+# What Spark's own launcher opens (org.apache.spark.launcher.JavaModuleOptions).
+OPENED = (
+    *("java.lang", "java.lang.invoke", "java.lang.reflect", "java.io", "java.net", "java.nio", "java.util"),
+    *("java.util.concurrent", "java.util.concurrent.atomic", "jdk.internal.ref", "sun.nio.ch", "sun.nio.cs"),
+    *("sun.security.action", "sun.util.calendar"),
+)
+# The driver only starts jobs and waits, so it is tuned for a quick start and a small size.
+QUICK = (
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:-UsePerfData",
+    "-Xms32m",
+    "-Xss512k",
+    "-XX:ReservedCodeCacheSize=64m",
+    "-XX:MaxMetaspaceSize=256m",
+    "-XX:+ExitOnOutOfMemoryError",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """Where py4j reaches the JVM."""
+
+    port: int
+    secret: str
+
+
+def spark_jars() -> list[Path]:
+    """The jars of the installed PySpark, in a fixed order. Raises Internal when there are none."""
+    found = importlib.util.find_spec("pyspark")
+    folder = Path(next(iter(found.submodule_search_locations or ()))) / "jars" if found else None
+    jars = sorted(folder.glob("*.jar")) if folder else []
+    if not jars:
+        raise Internal(f"PySpark's jars are not there ({folder}): install keelman[spark] again")
+    return jars
+
+
+def archive_file(java: Java) -> Path:
+    """Where the class data archive for this Java and these jars is kept; see keelman.spark.archive."""
+    text = "\n".join([java.version, str(java.home), *(f"{j} {j.stat().st_size}" for j in spark_jars())])
+    return cache_folder() / "spark" / f"classes-{hashlib.sha256(text.encode()).hexdigest()[:16]}.jsa"
+
+
+def command(java: Java, *, heap_mb: int, folder: Path, options: Sequence[str] = ()) -> list[str]:
+    """The command line of a JVM that py4j drives. `options` are further JVM flags.
+
+    It starts the gateway class itself: spark-submit costs two more program starts, and a local master needs none of it.
+    """
+    archive = archive_file(java)
+    shared = [f"-XX:SharedArchiveFile={archive}", "-Xshare:auto"] if archive.is_file() and not options else []
+    return [
+        str(java.program),
+        *QUICK,
+        f"-Xmx{heap_mb}m",
+        *shared,
+        "-Xlog:disable",
+        "-Xlog:all=error:stderr",
+        *options,
+        *(f"--add-opens=java.base/{p}=ALL-UNNAMED" for p in OPENED),
+        "-Djdk.reflect.useDirectMethodHandle=false",
+        "-Dio.netty.tryReflectionSetAccessible=true",
+        f"-Djava.io.tmpdir={folder}",
+        f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties')}",
+        "-cp",
+        ":".join(map(str, spark_jars())),
+        "org.apache.spark.api.python.PythonGatewayServer",
+    ]
+
+
+def environment(python_path: Sequence[str], preload: Sequence[str]) -> dict[str, str]:
+    """What the JVM and, through it, the slots get as environment."""
+    # With SPARK_HOME set, slots would import pyspark from an uncompiled zip.
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_", "JAVA_TOOL_OPTIONS"))}
+    paths = dict.fromkeys([*python_path, *kept.get("PYTHONPATH", "").split(os.pathsep)])
+    return {
+        **kept,
+        "SPARK_CONNECT_MODE": "0",
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "PYTHONPATH": os.pathsep.join(p for p in paths if p),
+        "KEELMAN_SLOT_PRELOAD": ",".join(preload),
+        # A library that starts a thread when it is imported cannot be imported before a fork.
+        "OPENBLAS_NUM_THREADS": "1",
+        "OMP_NUM_THREADS": "1",
+        "JE_ARROW_MALLOC_CONF": "background_thread:false",
+    }
+
+
+@contextlib.asynccontextmanager
+async def jvm(command: Sequence[str], environment: Mapping[str, str]) -> AsyncIterator[tuple[Process, Gateway]]:
+    """Starts the JVM and waits for its gateway; on leaving lets it end, then kills it.
+
+    Enter it from the main thread (see keelman.runtime.tether). Raises Unavailable when the JVM ends before that.
+    """
+    with tempfile.TemporaryDirectory(prefix="keelman-spark-") as folder:
+        info = Path(folder) / "gateway"
+        process = await asyncio.create_subprocess_exec(
+            *tethered(command),
+            stdin=asyncio.subprocess.PIPE,
+            env={**environment, "_PYSPARK_DRIVER_CONN_INFO_PATH": str(info)},
+        )
+        try:
+            yield process, await _gateway(process, info)
+        finally:
+            await end(process)
+
+
+async def end(process: Process, seconds: float = END_SECONDS) -> None:
+    """Ends the JVM: it leaves by itself when its standard input closes; after `seconds` it is killed."""
+    if process.stdin is not None:
+        process.stdin.close()
+    try:
+        async with asyncio.timeout(seconds):
+            await process.wait()
+    except TimeoutError:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+
+
+async def _gateway(process: Process, info: Path) -> Gateway:
+    try:
+        async with asyncio.timeout(START_SECONDS):
+            while not info.is_file():
+                if process.returncode is not None:
+                    raise Unavailable(
+                        f"Spark's JVM ended while it started (exit code {process.returncode}): see its lines above",
+                        reason="SPARK_LOST",
+                    )
+                await asyncio.sleep(0.02)
+    except TimeoutError:
+        raise Unavailable(f"Spark's JVM did not start within {START_SECONDS:.0f} s", reason="SPARK_LOST") from None
+    raw = info.read_bytes()
+    length = int.from_bytes(raw[4:8], "big")
+    return Gateway(int.from_bytes(raw[:4], "big"), raw[8 : 8 + length].decode())

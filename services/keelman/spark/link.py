@@ -1,0 +1,83 @@
+"""The workers' side of the service: one link a worker, over which its lease is renewed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from keelman.api.copy.v1.run_order_pb2 import RunUpdate
+from keelman.api.copy.v1.worker_link_service_pb2 import (
+    LeaseRenewed,
+    LinkWelcome,
+    OpenLinkRequest,
+    OpenLinkResponse,
+)
+from keelman.api.copy.v1.worker_link_service_pb2_grpc import WorkerLinkServiceServicer
+from keelman.engine.updates import UpdateQueue
+from keelman.model.errors import Conflict, InvalidArgument
+from keelman.rpc.server import Context
+from keelman.rpc.times import to_duration
+from keelman.runtime.supervise import first_of
+from keelman.spark.dispatch import Dispatcher
+from keelman.spark.runs import Owner
+from keelman.spark.waits import settled
+
+GONE_SECONDS = 5.0
+# Stands for the answer to a renewal among the updates: so the link has one writer and one bounded queue.
+RENEWED = RunUpdate()
+
+
+class LinkApi(WorkerLinkServiceServicer):
+    """Serves WorkerLinkService."""
+
+    def __init__(self, dispatcher: Dispatcher, lease_seconds: float) -> None:
+        self._dispatcher, self._lease_seconds = dispatcher, lease_seconds
+
+    async def OpenLink(  # type: ignore[override]  # writes through the context: reader and writer side by side
+        self, requests: AsyncIterator[OpenLinkRequest], context: Context
+    ) -> None:
+        """Holds one worker's link until it closes; the lease goes on without it until it lapses."""
+        first = await anext(aiter(requests), OpenLinkRequest())
+        greeting = first.greeting
+        if first.WhichOneof("message") != "greeting" or not greeting.worker or not greeting.incarnation:
+            raise InvalidArgument("the first message of a worker is its greeting, with worker and incarnation")
+        owner = Owner(greeting.worker_cluster, greeting.worker, greeting.incarnation)
+        updates = UpdateQueue()
+        old = self._dispatcher.greet(owner, updates)
+        try:
+            # The new incarnation may begin only when nothing of the old one can write any more.
+            slots = self._dispatcher.slots
+            await settled(lambda: all(s.owner not in old for s in slots.values()), GONE_SECONDS)
+            if not self._dispatcher.renew(owner):
+                raise superseded(owner)
+            welcome = LinkWelcome(lease_time=to_duration(self._lease_seconds), runs=self._dispatcher.present(owner))
+            await context.write(OpenLinkResponse(welcome=welcome))
+            await first_of(self._hear(owner, requests, updates), self._speak(updates, context))
+        finally:
+            self._dispatcher.unlink(owner, updates)
+
+    async def _hear(self, owner: Owner, requests: AsyncIterator[OpenLinkRequest], updates: UpdateQueue) -> None:
+        async for message in requests:
+            if not self._dispatcher.holds(owner, updates):
+                raise superseded(owner)
+            match message.WhichOneof("message"):
+                case "renewal":
+                    self._dispatcher.renew(owner)
+                    updates.put(RENEWED)
+                case "order":
+                    self._dispatcher.order(owner, message.order)
+                case _:
+                    raise InvalidArgument("a worker greets once, then renews and orders")
+
+    @staticmethod
+    async def _speak(updates: UpdateQueue, context: Context) -> None:
+        while True:
+            update = await updates.get()
+            renewed = update is RENEWED
+            await context.write(
+                OpenLinkResponse(renewed=LeaseRenewed()) if renewed else OpenLinkResponse(update=update)
+            )
+
+
+def superseded(owner: Owner) -> Conflict:
+    """The error for a link whose place another one has taken."""
+    return Conflict(f"another link of worker {owner.worker} has taken over", reason="SUPERSEDED")

@@ -1,0 +1,157 @@
+"""The copy runs of this service as pure data: how updates change them, which are kept, and for whom.
+
+No I/O and no clock; times come with the calls.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from keelman.api.copy.v1.copy_run_pb2 import (
+    COPY_RUN_STATE_ENDED,
+    COPY_RUN_STATE_FAILED,
+    COPY_RUN_STATE_PENDING,
+    COPY_RUN_STATE_UNSPECIFIED,
+    CopyRun,
+)
+from keelman.api.copy.v1.run_order_pb2 import RunOrder, RunUpdate
+from keelman.api.copy.v1.ticket_pb2 import StartTicket
+
+KEPT_ENDED = 10
+KEPT_TASKS = 5_000
+FINAL = frozenset({COPY_RUN_STATE_ENDED, COPY_RUN_STATE_FAILED})
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """One start of one worker process."""
+
+    worker_cluster: str
+    worker: str
+    incarnation: str
+
+    @property
+    def address(self) -> tuple[str, str]:
+        """The same for every incarnation of the worker."""
+        return self.worker_cluster, self.worker
+
+
+@dataclass(slots=True)
+class Run:
+    """A copy run and what the service must remember to carry it out."""
+
+    owner: Owner
+    copy_run: CopyRun
+    # Orders that came before there was a slot, the start ticket first. Holds secrets: emptied when they are passed on.
+    waiting: list[RunOrder] = field(default_factory=list)
+    last: RunUpdate = field(default_factory=RunUpdate)
+
+    @property
+    def uid(self) -> str:
+        """The copy run's uid."""
+        return self.copy_run.uid
+
+    @property
+    def live(self) -> bool:
+        """Not ended."""
+        return self.copy_run.state not in FINAL
+
+
+def opened(ticket: StartTicket, now: datetime) -> CopyRun:
+    """The copy run that a start ticket begins."""
+    run = CopyRun(
+        uid=ticket.run_uid,
+        worker_cluster=ticket.worker_cluster,
+        connector=ticket.connector,
+        task=ticket.task,
+        worker=ticket.worker,
+        state=COPY_RUN_STATE_PENDING,
+    )
+    run.create_time.FromDatetime(now)
+    run.update_time.FromDatetime(now)
+    run.progress.lag = -1
+    run.progress.seconds_left = -1
+    return run
+
+
+def fold(run: CopyRun, update: RunUpdate, now: datetime) -> bool:
+    """Folds what a slot told into the copy run; False when nothing came of it.
+
+    States only move forward and an ended copy run stays as it ended, since updates of a lost slot may still
+    come. Progress never goes back either.
+    """
+    if run.state in FINAL or not COPY_RUN_STATE_UNSPECIFIED <= update.state <= COPY_RUN_STATE_FAILED:
+        return False
+    changed = False
+    if update.state > run.state:
+        run.state, run.reason, run.message = update.state, update.reason, update.message
+        changed = True
+    elif update.state == run.state and (run.reason, run.message) != (update.reason, update.message):
+        run.reason, run.message = update.reason, update.message
+        changed = True
+    if update.HasField("progress") and update.progress.records >= run.progress.records:
+        changed = changed or update.progress != run.progress
+        run.progress.CopyFrom(update.progress)
+    if changed:
+        run.update_time.FromDatetime(now)
+    return changed
+
+
+class RunBook:
+    """All copy runs of this service that have not ended, and the last ten ended ones of each task."""
+
+    def __init__(self) -> None:
+        self._runs: dict[str, Run] = {}
+        self._ended: dict[tuple[str, str, int], deque[str]] = {}
+
+    def add(self, run: Run) -> None:
+        """Adds a new copy run; its uid must not be there."""
+        self._runs[run.uid] = run
+
+    def get(self, uid: str) -> Run | None:
+        """The copy run of this uid."""
+        return self._runs.get(uid)
+
+    def ended(self, run: Run) -> None:
+        """Files a copy run that has ended; forgets the oldest beyond ten of its task, and tasks of long ago."""
+        run.waiting.clear()
+        task = (run.copy_run.worker_cluster, run.copy_run.connector, run.copy_run.task)
+        kept = self._ended.pop(task, deque())
+        self._ended[task] = kept
+        kept.append(run.uid)
+        if len(kept) > KEPT_ENDED:
+            self._runs.pop(kept.popleft(), None)
+        if len(self._ended) > KEPT_TASKS:
+            for uid in self._ended.pop(next(iter(self._ended))):
+                self._runs.pop(uid, None)
+
+    def live(self, owner: Owner | None = None) -> list[Run]:
+        """Copy runs that have not ended, of one owner or of all."""
+        return [r for r in self._runs.values() if r.live and (owner is None or r.owner == owner)]
+
+    def pending(self) -> list[Run]:
+        """Copy runs without a slot, in the order of their tickets."""
+        return [r for r in self._runs.values() if r.live and not r.copy_run.slot]
+
+    def matching(self, worker_cluster: str, connector: str, *, include_ended: bool) -> Iterator[CopyRun]:
+        """Copy runs of a worker cluster and a connector; empty names mean all."""
+        for run in self._runs.values():
+            if (include_ended or run.live) and matches(run.copy_run, worker_cluster, connector):
+                yield run.copy_run
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+
+def matches(run: CopyRun, worker_cluster: str, connector: str) -> bool:
+    """Whether a filter lets the copy run through; empty names mean all."""
+    return worker_cluster in ("", run.worker_cluster) and connector in ("", run.connector)
+
+
+def sort_key(run: CopyRun) -> str:
+    """Orders copy runs by worker cluster, connector, task and creation."""
+    when = run.create_time.ToNanoseconds()
+    return f"{run.worker_cluster}\0{run.connector}\0{run.task:010d}\0{when:020d}\0{run.uid}"

@@ -1,0 +1,163 @@
+"""Builds the parts of the Spark service and runs them."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import time
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import keelman
+from keelman.api.copy.v1 import copy_run_service_pb2_grpc, slot_service_pb2_grpc, worker_link_service_pb2_grpc
+from keelman.engine.slot import DEFAULT_LOOP
+from keelman.model.errors import InvalidArgument, Unavailable
+from keelman.rpc.server import Service, port_taken, serve
+from keelman.runtime.java import find
+from keelman.runtime.logging import get_logger
+from keelman.runtime.ports import port_is_free
+from keelman.runtime.supervise import Siblings, first_of
+from keelman.spark.api import CopyRunApi, Watchers
+from keelman.spark.attach import SlotApi
+from keelman.spark.dispatch import Dispatcher, Times
+from keelman.spark.jobs import SparkJobs, load_pyspark, open_session, session_configuration
+from keelman.spark.jvm import command, environment, jvm
+from keelman.spark.link import LinkApi
+from keelman.spark.settings import Settings
+from keelman.spark.slots import Limits
+from keelman.spark.waits import settled
+
+log = get_logger()
+
+TICK_SECONDS = 0.2
+SLOTS_END_SECONDS = 4.0
+PRELOAD = ("confluent_kafka", "keelman.engine.run", "keelman.connectors")
+
+
+async def run(settings: Settings, stop: asyncio.Event, *, loop: str = DEFAULT_LOOP, path: Sequence[str] = ()) -> None:
+    """Runs the service until `stop` is set or Spark's JVM is lost (raises Unavailable, SPARK_LOST).
+
+    `loop` names the factory of task loops as module:name, `path` further folders that slots import from.
+    """
+    begun = time.monotonic()
+    if not settings.master.startswith("local["):
+        raise InvalidArgument.of("spark.master", settings.master, "local[n,1]; remote masters are not served yet")
+    if not port_is_free(settings.host, settings.port):
+        raise port_taken("spark", settings.host, settings.port)
+    java = find()
+    folder = fresh_folder(settings.work_folder / "spark")
+    async with AsyncExitStack() as stack:
+        threads = asyncio.get_running_loop()
+        loading = threads.run_in_executor(None, load_pyspark)
+        process, gateway = await stack.enter_async_context(
+            jvm(
+                command(java, heap_mb=settings.driver_memory_mb, folder=folder),
+                environment([*map(str, package_roots()), *path], PRELOAD),
+            )
+        )
+        await loading
+        configuration = session_configuration(settings.master, str(folder))
+        session: Any = None
+
+        async def open_it() -> None:
+            nonlocal session
+            session = await threads.run_in_executor(None, open_session, gateway, configuration)
+
+        await first_of(open_it(), stop.wait(), _lost(process))
+        if session is None:
+            return
+        log.info("spark_started", pid=process.pid, seconds=round(time.monotonic() - begun, 2))
+        tasks = await stack.enter_async_context(Siblings())
+        watchers = Watchers()
+        jobs = SparkJobs(
+            session,
+            tasks,
+            home=f"{settings.host}:{settings.port}",
+            beat_timeout_seconds=settings.slot_beat_timeout_seconds,
+            loop=loop,
+            most=2 * settings.max_slots,
+        )
+        stack.callback(jobs.close)
+        dispatcher = Dispatcher(
+            jobs,
+            Limits(settings.slots_per_worker, settings.runs_per_slot, settings.max_slots),
+            Times(
+                settings.lease_seconds,
+                settings.slot_beat_timeout_seconds,
+                settings.slot_idle_seconds,
+                settings.slot_start_timeout_seconds,
+            ),
+            changed=watchers.changed,
+        )
+        jobs.ended = dispatcher.job_ended
+        health = await stack.enter_async_context(
+            serve(
+                *services(dispatcher, watchers, settings),
+                host=settings.host,
+                port=settings.port,
+                socket=settings.health_socket,
+                label="spark",
+            )
+        )
+        jobs.warm_up()
+        await health.ready()
+        log.info("serving", host=settings.host, port=settings.port, seconds=round(time.monotonic() - begun, 2))
+        await first_of(_tick(dispatcher), stop.wait(), _lost(process))
+        await health.unready()
+        await drain(dispatcher, settings.grace_seconds * 0.75)
+
+
+def services(dispatcher: Dispatcher, watchers: Watchers, settings: Settings) -> list[Service]:
+    """What is served on the port."""
+    link = LinkApi(dispatcher, settings.lease_seconds)
+    add_link = worker_link_service_pb2_grpc.add_WorkerLinkServiceServicer_to_server
+    add_slot = slot_service_pb2_grpc.add_SlotServiceServicer_to_server
+    add_runs = copy_run_service_pb2_grpc.add_CopyRunServiceServicer_to_server
+    return [
+        Service("keelman.api.copy.v1.WorkerLinkService", add_link, link),
+        Service("keelman.api.copy.v1.SlotService", add_slot, SlotApi(dispatcher)),
+        Service("keelman.api.copy.v1.CopyRunService", add_runs, CopyRunApi(dispatcher, watchers)),
+    ]
+
+
+async def drain(dispatcher: Dispatcher, seconds: float) -> None:
+    """Lets every copy run commit and end, then ends the slots."""
+    dispatcher.drain()
+
+    async def wait() -> None:
+        if not await settled(lambda: not dispatcher.book.live(), seconds):
+            log.warning("drain_cut", copy_runs=len(dispatcher.book.live()), seconds=seconds)
+        dispatcher.end_all_slots("STOPPING")
+        await settled(lambda: not dispatcher.slots, SLOTS_END_SECONDS)
+
+    await first_of(wait(), _tick(dispatcher))
+
+
+async def _tick(dispatcher: Dispatcher) -> None:
+    while True:
+        dispatcher.tick()
+        await asyncio.sleep(TICK_SECONDS)
+
+
+async def _lost(process: asyncio.subprocess.Process) -> None:
+    code = await process.wait()
+    raise Unavailable(f"Spark's JVM (pid {process.pid}) ended: exit code {code}", reason="SPARK_LOST")
+
+
+def package_roots() -> list[Path]:
+    """The folders that slots import keelman from."""
+    return [Path(p).parent for p in keelman.__path__]
+
+
+def fresh_folder(folder: Path) -> Path:
+    """An empty folder; what an earlier life left in it is removed. Raises InvalidArgument when it cannot be had."""
+    try:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidArgument.of(
+            "spark.work_folder", str(folder.parent), f"a writable folder ({error.strerror})"
+        ) from None
+    return folder

@@ -1,0 +1,242 @@
+"""The Spark service as a real process, with real Spark jobs for slots; only the task loop inside is a small one."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from spark_support.kit import Spark, Worker, worker
+
+from keelman.api.copy.v1 import copy_run_pb2 as states
+from keelman.api.copy.v1.copy_run_service_pb2 import ListCopyRunsRequest, WatchCopyRunsRequest
+from keelman.api.copy.v1.copy_run_service_pb2_grpc import CopyRunServiceStub
+from keelman.api.copy.v1.slot_service_pb2 import AttachRequest, SlotGreeting
+from keelman.api.copy.v1.slot_service_pb2_grpc import SlotServiceStub
+from keelman.api.copy.v1.worker_link_service_pb2 import OpenLinkRequest, WorkerGreeting
+from keelman.api.copy.v1.worker_link_service_pb2_grpc import WorkerLinkServiceStub
+from keelman.model.errors import Conflict, Unauthenticated
+from keelman.rpc.channels import channel
+from keelman.rpc.errors import translated
+from keelman.testing.eventually import eventually
+
+pytestmark = [pytest.mark.component, pytest.mark.timeout(180)]
+RUNNING, ENDED, FAILED = states.COPY_RUN_STATE_RUNNING, states.COPY_RUN_STATE_ENDED, states.COPY_RUN_STATE_FAILED
+
+
+@pytest_asyncio.fixture(scope="module")
+async def spark(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Spark]:
+    made = Spark(tmp_path_factory.mktemp("spark"))
+    try:
+        await made.serving()
+        yield made
+    finally:
+        made.kill()
+
+
+@pytest_asyncio.fixture
+async def one(spark: Spark, request: pytest.FixtureRequest) -> AsyncIterator[Worker]:
+    async with worker(spark, f"{request.node.name}:8083") as made:
+        yield made
+
+
+async def grows(file: Path) -> None:
+    size = file.stat().st_size if file.exists() else 0
+    await eventually(lambda: file.exists() and file.stat().st_size > size, what=f"{file.name} grows")
+
+
+async def answer_to(call: Any, message: object) -> object:
+    with translated():
+        await call.write(message)
+        return await call.read()
+
+
+def times(file: Path) -> list[float]:
+    return [float(line) for line in file.read_text().split()]
+
+
+async def test_a_run_goes_from_ticket_to_drain(one: Worker, tmp_path: Path) -> None:
+    uid = await one.running(tmp_path)
+    await grows(tmp_path / uid)
+    one.drain(uid)
+    ended = await one.reached(uid, ENDED)
+    assert ended.reason == "DRAINED"
+    assert ended.progress.records == len(times(tmp_path / uid))
+    told = [u.state for u in one.updates if u.run_uid == uid]
+    assert told == sorted(told), "states only move forward"
+    assert (await one.get(uid)).progress.records == ended.progress.records
+    assert one.renewed > 0
+
+
+async def test_runs_spread_over_the_workers_slots_and_a_cut_ends_one_only(one: Worker, tmp_path: Path) -> None:
+    first, second, third = [await one.running(tmp_path) for _ in range(3)]
+    slots = [next(u.slot for u in reversed(one.updates) if u.run_uid == uid) for uid in (first, second, third)]
+    assert slots[0] != slots[1]
+    assert slots[2] in slots[:2]
+    one.cut(second)
+    assert (await one.reached(second, ENDED)).reason == "WITHDRAWN"
+    await grows(tmp_path / first)
+    await grows(tmp_path / third)
+
+
+async def test_a_loop_that_cannot_start_fails_its_run_and_nothing_else(one: Worker, tmp_path: Path) -> None:
+    good = await one.running(tmp_path)
+    failed = await one.reached(one.start(tmp_path, mode="refuse"), FAILED)
+    assert (failed.reason, failed.retriable) == ("TASK_FAILED", False)
+    assert "a path" in failed.message
+    assert "ValueError" in failed.trace
+    await grows(tmp_path / good)
+
+
+async def test_a_burst_of_progress_loses_no_state_and_the_newest_wins(one: Worker, tmp_path: Path) -> None:
+    uid = await one.running(tmp_path, mode="burst")
+    one.drain(uid)
+    ended = await one.reached(uid, ENDED)
+    told = [u for u in one.updates if u.run_uid == uid]
+    assert ended.progress.records >= 199_999
+    assert len(told) < 20_000, "progress is thinned out on its way"
+
+
+async def test_a_wrong_or_used_token_is_refused(spark: Spark, one: Worker, tmp_path: Path) -> None:
+    uid = await one.running(tmp_path)
+    slot = next(u.slot for u in reversed(one.updates) if u.run_uid == uid)
+    async with channel(spark.address) as home:
+        for name in (slot, "slot-none"):
+            call = SlotServiceStub(home).Attach()
+            with pytest.raises(Unauthenticated):
+                await answer_to(call, AttachRequest(greeting=SlotGreeting(slot=name, token="guessed")))
+    await grows(tmp_path / uid)
+
+
+async def test_a_killed_slot_fails_its_runs_at_once_and_a_new_one_works(one: Worker, tmp_path: Path) -> None:
+    uid = await one.running(tmp_path)
+    one.slot_process(uid).kill()
+    lost = await one.reached(uid, FAILED, seconds=5)
+    assert (lost.reason, lost.retriable) == ("SLOT_LOST", True)
+    again = await one.running(tmp_path)
+    await grows(tmp_path / again)
+
+
+async def test_a_frozen_slot_is_given_up_and_commits_nothing_more(one: Worker, tmp_path: Path) -> None:
+    uid = await one.running(tmp_path)
+    await grows(tmp_path / uid)
+    process = one.slot_process(uid)
+    process.suspend()
+    stopped = time.time()
+    lost = await one.reached(uid, FAILED, seconds=20)
+    assert (lost.reason, lost.retriable) == ("SLOT_LOST", True)
+    assert "no beat" in lost.message
+    await eventually(lambda: not process.is_running(), what="Spark ends the frozen process")
+    assert max(times(tmp_path / uid)) <= stopped + 0.5
+
+
+async def test_a_silent_loop_gets_its_slot_recycled(one: Worker, tmp_path: Path) -> None:
+    uid = await one.running(tmp_path, mode="silent")
+    lost = await one.reached(uid, FAILED)
+    assert (lost.reason, lost.retriable) == ("SLOT_LOST", True)
+    assert "no sign of life" in lost.message
+
+
+async def test_a_lapsed_lease_cuts_the_runs_though_the_link_is_open(one: Worker, tmp_path: Path) -> None:
+    uid = await one.running(tmp_path)
+    process = one.slot_process(uid)
+    one.renewing = False
+    lapsed = await one.reached(uid, FAILED)
+    assert (lapsed.reason, lapsed.retriable) == ("LEASE_LAPSED", True)
+    await eventually(lambda: not process.is_running(), what="the slot has ended")
+    refused = await one.reached(one.start(tmp_path), FAILED)
+    assert refused.reason == "LEASE_LAPSED"
+    one.renewing, renewed = True, one.renewed
+    await eventually(lambda: one.renewed > renewed, what="the lease is renewed")
+    await one.running(tmp_path)
+
+
+async def test_links_take_over_or_cut(spark: Spark, tmp_path: Path) -> None:
+    async with worker(spark, "takeover:8083", "a") as first:
+        uid = await first.running(tmp_path)
+        process = first.slot_process(uid)
+    async with worker(spark, "takeover:8083", "a") as same:
+        assert same.welcome is not None
+        assert [u.run_uid for u in same.welcome.runs] == [uid]
+        await grows(tmp_path / uid)
+        async with worker(spark, "takeover:8083", "b") as other:
+            assert other.welcome is not None
+            assert not other.welcome.runs
+            assert not process.is_running(), "nothing of the old incarnation runs when the new one is welcomed"
+            assert (await other.get(uid)).reason == "SUPERSEDED"
+            await other.running(tmp_path)
+    async with channel(spark.address) as link:
+        call = WorkerLinkServiceStub(link).OpenLink()
+        greeting = WorkerGreeting(worker_cluster="wc", worker="takeover:8083", incarnation="a")
+        with pytest.raises(Conflict):
+            await answer_to(call, OpenLinkRequest(greeting=greeting))
+
+
+async def test_copy_runs_are_listed_and_watched(spark: Spark, one: Worker, tmp_path: Path) -> None:
+    async with channel(spark.address) as link:
+        runs = CopyRunServiceStub(link)
+        watch = runs.WatchCopyRuns(WatchCopyRunsRequest(worker_cluster="wc"))
+        assert (await watch.read()).snapshot
+        uid = await one.running(tmp_path)
+
+        async def seen() -> bool:
+            return any(r.uid == uid and r.state == RUNNING for r in (await watch.read()).copy_runs)
+
+        await eventually(seen, every=0)
+        one.drain(uid)
+        await one.reached(uid, ENDED)
+        live = await runs.ListCopyRuns(ListCopyRunsRequest())
+        every = await runs.ListCopyRuns(ListCopyRunsRequest(include_ended=True))
+        assert uid not in [r.uid for r in live.copy_runs]
+        assert uid in [r.uid for r in every.copy_runs]
+
+
+async def test_an_unknown_run_is_answered(one: Worker) -> None:
+    one.drain("run-of-an-earlier-life")
+    answer = await one.reached("run-of-an-earlier-life", FAILED)
+    assert (answer.reason, answer.retriable) == ("UNKNOWN_RUN", True)
+
+
+async def test_sigterm_drains_and_leaves_no_process(spark: Spark, one: Worker, tmp_path: Path) -> None:
+    uid = await one.running(tmp_path)
+    await grows(tmp_path / uid)
+    spark.below()
+    spark.process.send_signal(signal.SIGTERM)
+    assert (await one.reached(uid, ENDED)).reason == "DRAINED"
+    await eventually(lambda: spark.process.poll() is not None, what="the service ends")
+    assert spark.process.returncode == 0, spark.text()
+    await spark.nothing_left(5)
+    assert "Traceback" not in spark.text()
+
+
+async def test_a_killed_jvm_ends_the_service_and_every_slot(tmp_path: Path) -> None:
+    spark = Spark(tmp_path)
+    try:
+        await spark.serving()
+        async with worker(spark, "jvm:8083") as one:
+            await one.running(tmp_path)
+            spark.below()
+            spark.jvm().kill()
+            await eventually(lambda: spark.process.poll() is not None, seconds=10, what="the service notices")
+            assert spark.process.returncode == 1
+            assert "Spark's JVM" in spark.text()
+            await spark.nothing_left(10)
+    finally:
+        spark.kill()
+
+
+async def test_a_killed_service_takes_everything_with_it(tmp_path: Path) -> None:
+    spark = Spark(tmp_path)
+    try:
+        await spark.serving()
+        async with worker(spark, "python:8083") as one:
+            uid = await one.running(tmp_path)
+            spark.kill()
+            await spark.nothing_left(10)
+            assert time.time() - max(times(tmp_path / uid)) < 10
+    finally:
+        spark.kill()
