@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 
 from keelman.agent.commands import Command
@@ -21,6 +21,7 @@ from keelman.runtime.main import SERVICES
 from keelman.runtime.ports import port_is_free
 
 log = get_logger()
+PORT_SECONDS = 2.0
 
 
 class Launcher:
@@ -52,9 +53,9 @@ class Launcher:
         """Does one step. What keeps a workload from starting becomes its status; other errors are raised."""
         match action:
             case Action.PREPARE:
-                self._guarded(self._prepare, local)
+                await self._guarded(self._prepare, local)
             case Action.START:
-                self._guarded(self._start, local)
+                await self._guarded(self._start, local)
             case Action.STOP:
                 self._stop(local)
             case Action.KILL:
@@ -83,9 +84,9 @@ class Launcher:
         with contextlib.suppress(OSError):  # kept or not, this agent knows
             children.write_record(local.folder, local.record)
 
-    def _guarded(self, step: Callable[[Local], None], local: Local) -> None:
+    async def _guarded(self, step: Callable[[Local], Awaitable[None]], local: Local) -> None:
         try:
-            step(local)
+            await step(local)
         except KeelmanError as error:
             reason, message = error.reason, error.message
         except OSError as error:
@@ -95,7 +96,7 @@ class Launcher:
         local.could_not_start(reason, message, time.monotonic())
         log.warning("could_not_start", workload=local.name, reason=reason, message=message)
 
-    def _prepare(self, local: Local) -> None:
+    async def _prepare(self, local: Local) -> None:
         workload = local.workload
         kind = str(workload.spec.WhichOneof("kind")) if workload is not None else ""
         if workload is None or kind not in self._commands:
@@ -104,8 +105,13 @@ class Launcher:
                 reason="UNKNOWN_KIND",
             )
         prepared = self._commands[kind](workload, self._home)
+        # One that ran here before gets its ports back: what holds them is most likely on its way out.
+        end = time.monotonic() + (PORT_SECONDS if local.record is not None else 0.0)
         for host, port in prepared.ports:
-            if not port_is_free(host, port):
+            while not port_is_free(host, port):
+                if time.monotonic() < end:
+                    await asyncio.sleep(0.05)
+                    continue
                 raise Unavailable(
                     f"port {port} on {host} is taken by another process: stop that, or place {local.name} on another",
                     reason="PORT_TAKEN",
@@ -119,9 +125,9 @@ class Launcher:
         socket.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         socket.unlink(missing_ok=True)
         cut_if_long(log_file(local.folder))
-        local.prepared, local.prepared_generation = prepared, local.generation
+        local.prepared, local.prepared_plan = prepared, (workload.uid, workload.generation)
 
-    def _start(self, local: Local) -> None:
+    async def _start(self, local: Local) -> None:
         if local.prepared is None:
             return
         record = local.new_record(local.prepared.command)

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from keelman.agent.commands import Prepared
-from keelman.agent.step import Goal, Seen, Wanted, failures_after, restart_delay
+from keelman.agent.step import NO_PLAN, Goal, Plan, Seen, Wanted, failures_after, restart_delay
 from keelman.api.node.v1.workload_pb2 import Workload, WorkloadGoal, WorkloadState, WorkloadStatus
 from keelman.rpc.times import to_timestamp
 from keelman.runtime.children import Child, Exit, Record
@@ -34,7 +34,7 @@ class Local:
     swept: bool = True
     removed: bool = False
     prepared: Prepared | None = None
-    prepared_generation: int | None = None
+    prepared_plan: Plan | None = None
     kill_at: float | None = None
     start_at: float = 0.0
     failures: int = 0
@@ -59,16 +59,21 @@ class Local:
             return self.workload.generation
         return self.record.generation if self.record else 0
 
+    @property
+    def plan(self) -> Plan:
+        """Of what is wanted."""
+        return (self.workload.uid, self.workload.generation) if self.workload is not None else NO_PLAN
+
     def wanted(self) -> Wanted:
         """What the step function is to compare."""
-        return Wanted(self.goal, self.generation)
+        return Wanted(self.goal, self.plan)
 
     def seen(self) -> Seen:
         """What it is to be compared with."""
         return Seen(
             alive=self.child is not None,
-            generation=self.record.generation if self.record else 0,
-            prepared=self.prepared_generation,
+            plan=(self.record.uid, self.record.generation) if self.record else NO_PLAN,
+            prepared=self.prepared_plan,
             swept=self.swept,
             folder=not self.removed,
             kill_at=self.kill_at,
@@ -76,12 +81,15 @@ class Local:
         )
 
     def ended(self, end: Exit, last_line: str, now: float, *, seen: bool) -> None:
-        """Its process is gone. Sets when to start it again, if it is to run; and the words for people."""
-        asked = self.kill_at is not None or self.goal in (Goal.STOPPED, Goal.REMOVED)
+        """Its process is gone. Sets when to start it again, if it is to run; and the words for people.
+
+        One that ended in order while no agent was there had been asked to, by `keelman down` for one.
+        """
+        asked = self.kill_at is not None or self.goal in (Goal.STOPPED, Goal.REMOVED) or (end.code == 0 and not seen)
         healthy = now - self.healthy_since if self.healthy_since is not None else 0.0
         self.child, self.kill_at, self.healthy_since, self.memory_bytes = None, None, None, 0
         self.swept, self.end_seen = False, seen
-        self.prepared, self.prepared_generation = None, None
+        self.prepared, self.prepared_plan = None, None
         self.exit_code = end.code
         if asked:
             self.failed, self.reason, self.message = False, "", ""
@@ -96,7 +104,7 @@ class Local:
 
     def could_not_start(self, reason: str, message: str, now: float) -> None:
         """A try to start it failed before there was a process. The second such try waits too."""
-        self.prepared, self.prepared_generation = None, None
+        self.prepared, self.prepared_plan = None, None
         self.failures = max(2, self.failures + 1)
         self.start_at = now + restart_delay(self.failures)
         self.failed, self.reason, self.message = True, reason, message

@@ -8,6 +8,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 FIRST_BACKOFF_SECONDS = 1.0
 MOST_BACKOFF_SECONDS = 30.0
@@ -36,21 +37,25 @@ class Action(enum.Enum):
     REMOVE = "remove"  # delete the folder
 
 
+Plan: TypeAlias = tuple[str, int]  # uid and generation of a workload
+NO_PLAN: Plan = ("", 0)
+
+
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is wanted of a workload, and the number of the plan that says so."""
+    """What is wanted of a workload, and the plan that says so."""
 
     goal: Goal
-    generation: int = 0
+    plan: Plan = NO_PLAN
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What is seen of a workload. `generation` is the one its process was started for."""
+    """What is seen of a workload. `plan` is the one its process was started for."""
 
     alive: bool = False
-    generation: int = 0
-    prepared: int | None = None  # generation that files and ports are ready for
+    plan: Plan = NO_PLAN
+    prepared: Plan | None = None  # what files and ports are ready for
     swept: bool = True  # nothing is left of the process before
     folder: bool = True  # its folder may be there
     kill_at: float | None = None  # it was asked to end and is killed then
@@ -82,7 +87,7 @@ def next_step(wanted: Wanted, seen: Seen, now: float) -> Step:
 def _of_absent(wanted: Wanted, seen: Seen, now: float) -> Step:
     if now < seen.start_at:
         return Step(Action.WAIT, seen.start_at)
-    return Step(Action.START if seen.prepared == wanted.generation else Action.PREPARE)
+    return Step(Action.START if seen.prepared == wanted.plan else Action.PREPARE)
 
 
 def _of_living(wanted: Wanted, seen: Seen, now: float) -> Step:
@@ -90,7 +95,7 @@ def _of_living(wanted: Wanted, seen: Seen, now: float) -> Step:
         return NOTHING
     if seen.kill_at is not None:
         return Step(Action.KILL) if now >= seen.kill_at else Step(Action.WAIT, seen.kill_at)
-    if wanted.goal is Goal.RUNNING and seen.generation == wanted.generation:
+    if wanted.goal is Goal.RUNNING and seen.plan == wanted.plan:
         return NOTHING
     return Step(Action.STOP)
 
@@ -119,6 +124,6 @@ def drained_kinds(alive: Iterable[str]) -> frozenset[str]:
     return frozenset(kinds[: last + 1])
 
 
-def may_replace(old: tuple[str, int] | None, new: tuple[str, int]) -> bool:
-    """Whether an assignment (uid, generation) is to be obeyed after the last seen of its name: not an older plan."""
+def may_replace(old: Plan | None, new: Plan) -> bool:
+    """Whether an assignment is to be obeyed after the last one seen of its name: not when it is of an older plan."""
     return old is None or old[0] != new[0] or new[1] >= old[1]

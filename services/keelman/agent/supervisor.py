@@ -209,10 +209,10 @@ class Supervisor:
 
     def _aim(self, local: Local) -> bool:
         """Sets what is wanted of a workload; True when that is new."""
-        before = (local.goal, local.generation)
+        before = (local.goal, local.plan)
         workload = self._assignments.workloads.get(local.name)
         if workload is not None:
-            if local.workload is None or local.generation != workload.generation or local.workload.uid != workload.uid:
+            if local.plan != (workload.uid, workload.generation):
                 # A new plan is tried at once, whatever became of the one before.
                 local.start_at, local.failures = 0.0, 0
             local.workload = workload
@@ -222,7 +222,7 @@ class Supervisor:
         if self._draining and local.goal in (Goal.RUNNING, Goal.UNTOUCHED, Goal.STOPPED):
             now = drained_kinds(k.local.kind for k in self._keepers.values() if k.local.child is not None)
             local.goal = Goal.STOPPED if local.child is None or local.kind in now else Goal.UNTOUCHED
-        return before != (local.goal, local.generation)
+        return before != (local.goal, local.plan)
 
     def _is_over(self, local: Local) -> bool:
         known = local.name in self._assignments.workloads
