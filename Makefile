@@ -75,6 +75,7 @@ run: setup ## copy a real data set file -> topic -> file: [ONCE=1] [INPUT=path O
 
 lock: ## compile the lock file anew: hashes, no index
 	$(BIN)/pip-compile -q --generate-hashes --allow-unsafe --strip-extras --no-emit-index-url --no-emit-find-links --no-emit-trusted-host --unsafe-package keelman --all-extras -o requirements/dev.txt pyproject.toml requirements/dev.in
+	sed -i '/^# The following packages are considered to be unsafe/d;/^keelman @/,$$d' requirements/dev.txt  # ourselves: installed from the checkout
 
 clean: ## remove what the build made; keeps the virtual environment and caches
 	rm -rf build dist libs/keelman/api .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
