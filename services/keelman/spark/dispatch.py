@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Protocol
@@ -99,7 +99,7 @@ class Dispatcher:
         limits: Limits,
         times: Times,
         *,
-        changed: Callable[[CopyRun], None] = lambda run: None,
+        changed: Sequence[Callable[[CopyRun], None]] = (),
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
@@ -108,7 +108,7 @@ class Dispatcher:
         self.leases: dict[Owner, Lease] = {}
         self.draining = False
         self._jobs, self._limits, self._times = jobs, limits, times
-        self._changed, self._clock, self._now = changed, clock, now
+        self._listeners, self._clock, self._now = changed, clock, now
         self._mail: dict[str, Mailbox] = {}
         self._ending: dict[str, float] = {}
         self._trouble: dict[Owner, Trouble] = {}
@@ -396,6 +396,10 @@ class Dispatcher:
             slot.empty_since = self._clock()
             if slot.usable:
                 self.place()
+
+    def _changed(self, copy_run: CopyRun) -> None:
+        for listener in self._listeners:
+            listener(copy_run)
 
     def _last(self, run: Run) -> RunUpdate:
         update = RunUpdate()

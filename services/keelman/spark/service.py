@@ -13,6 +13,7 @@ from typing import Any
 import keelman
 from keelman.api.copy.v1 import copy_run_service_pb2_grpc, slot_service_pb2_grpc, worker_link_service_pb2_grpc
 from keelman.engine.slot import DEFAULT_LOOP
+from keelman.kafka.feed import ReportPublisher
 from keelman.model.errors import InvalidArgument, Unavailable
 from keelman.rpc.server import Service, port_taken, serve
 from keelman.runtime.java import find
@@ -25,6 +26,7 @@ from keelman.spark.dispatch import Dispatcher, Times
 from keelman.spark.jobs import SparkJobs, load_pyspark, open_session, session_configuration
 from keelman.spark.jvm import command, environment, jvm
 from keelman.spark.link import LinkApi
+from keelman.spark.reports import Reporter
 from keelman.spark.settings import Settings
 from keelman.spark.slots import Limits
 from keelman.spark.waits import settled
@@ -33,7 +35,7 @@ log = get_logger()
 
 TICK_SECONDS = 0.2
 SLOTS_END_SECONDS = 4.0
-PRELOAD = ("confluent_kafka", "keelman.engine.run", "keelman.connectors")
+PRELOAD = ("keelman.engine.run", "keelman.connectors.file_source", "keelman.connectors.file_sink")
 
 
 async def run(settings: Settings, stop: asyncio.Event, *, loop: str = DEFAULT_LOOP, path: Sequence[str] = ()) -> None:
@@ -71,6 +73,9 @@ async def run(settings: Settings, stop: asyncio.Event, *, loop: str = DEFAULT_LO
         log.info("spark_started", pid=process.pid, seconds=round(time.monotonic() - begun, 2))
         tasks = await stack.enter_async_context(Siblings())
         watchers = Watchers()
+        source = f"spark/{settings.node}"
+        publisher = await stack.enter_async_context(ReportPublisher(settings.reports_bootstrap_servers, source))
+        reporter = Reporter(publisher, source)
         jobs = SparkJobs(
             session,
             tasks,
@@ -89,7 +94,7 @@ async def run(settings: Settings, stop: asyncio.Event, *, loop: str = DEFAULT_LO
                 settings.slot_idle_seconds,
                 settings.slot_start_timeout_seconds,
             ),
-            changed=watchers.changed,
+            changed=(watchers.changed, reporter.changed),
         )
         jobs.ended = dispatcher.job_ended
         health = await stack.enter_async_context(
@@ -104,9 +109,9 @@ async def run(settings: Settings, stop: asyncio.Event, *, loop: str = DEFAULT_LO
         jobs.warm_up()
         await health.ready()
         log.info("serving", host=settings.host, port=settings.port, seconds=round(time.monotonic() - begun, 2))
-        await first_of(_tick(dispatcher), stop.wait(), _lost(process))
+        await first_of(_tick(dispatcher, reporter), stop.wait(), _lost(process))
         await health.unready()
-        await drain(dispatcher, settings.grace_seconds * 0.75)
+        await drain(dispatcher, reporter, settings.grace_seconds * 0.75)
 
 
 def services(dispatcher: Dispatcher, watchers: Watchers, settings: Settings) -> list[Service]:
@@ -122,7 +127,7 @@ def services(dispatcher: Dispatcher, watchers: Watchers, settings: Settings) -> 
     ]
 
 
-async def drain(dispatcher: Dispatcher, seconds: float) -> None:
+async def drain(dispatcher: Dispatcher, reporter: Reporter, seconds: float) -> None:
     """Lets every copy run commit and end, then ends the slots."""
     dispatcher.drain()
 
@@ -132,12 +137,13 @@ async def drain(dispatcher: Dispatcher, seconds: float) -> None:
         dispatcher.end_all_slots("STOPPING")
         await settled(lambda: not dispatcher.slots, SLOTS_END_SECONDS)
 
-    await first_of(wait(), _tick(dispatcher))
+    await first_of(wait(), _tick(dispatcher, reporter))
 
 
-async def _tick(dispatcher: Dispatcher) -> None:
+async def _tick(dispatcher: Dispatcher, reporter: Reporter) -> None:
     while True:
         dispatcher.tick()
+        reporter.flush()
         await asyncio.sleep(TICK_SECONDS)
 
 

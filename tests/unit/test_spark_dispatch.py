@@ -1,0 +1,335 @@
+"""What an event of a worker, a slot or the clock does to the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from keelman.api.copy.v1 import copy_run_pb2 as states
+from keelman.api.copy.v1.run_order_pb2 import Cut, Drain, RunOrder, RunUpdate
+from keelman.api.copy.v1.slot_service_pb2 import AttachResponse, SlotBeat, SlotGreeting
+from keelman.api.copy.v1.ticket_pb2 import Confirmation, StartTicket
+from keelman.model.errors import Conflict, Unauthenticated
+from keelman.spark.dispatch import ENDING_SECONDS, Dispatcher, Mailbox, Times
+from keelman.spark.runs import Owner
+from keelman.spark.slots import Limits, Slot, SlotState
+
+PENDING, RUNNING = states.COPY_RUN_STATE_PENDING, states.COPY_RUN_STATE_RUNNING
+ENDED, FAILED = states.COPY_RUN_STATE_ENDED, states.COPY_RUN_STATE_FAILED
+ME, NEXT, OTHER = Owner("wc", "me:1", "1"), Owner("wc", "me:1", "2"), Owner("wc", "other:1", "1")
+
+
+@dataclass
+class World:
+    """A dispatcher with a clock to turn, and a record of what it did."""
+
+    limits: Limits = field(default_factory=lambda: Limits(1, 2, 2))
+    now: float = 1000.0
+    started: list[Slot] = field(default_factory=list)
+    tokens: dict[str, str] = field(default_factory=dict)
+    cancelled: list[str] = field(default_factory=list)
+    told: list[RunUpdate] = field(default_factory=list)
+    mail: dict[str, Mailbox] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        times = Times(lease=3, beat=5, slot_idle=60, slot_start=30)
+        self.d = Dispatcher(self, self.limits, times, clock=lambda: self.now)
+
+    def start(self, slot: Slot) -> None:
+        self.started.append(slot)
+        self.tokens[slot.id] = slot.token
+
+    def cancel(self, slot_id: str) -> None:
+        self.cancelled.append(slot_id)
+
+    def put(self, update: RunUpdate) -> None:
+        self.told.append(update)
+
+    def ticket(self, uid: str, owner: Owner = ME) -> None:
+        ticket = StartTicket(run_uid=uid, worker_cluster="wc", worker=owner.worker, connector="c")
+        self.d.order(owner, RunOrder(run_uid=uid, start=ticket))
+
+    def attach(self, slot: Slot) -> None:
+        _, self.mail[slot.id] = self.d.attach(SlotGreeting(slot=slot.id, token=self.tokens[slot.id], pid=1))
+
+    def running(self, uid: str, owner: Owner = ME) -> Slot:
+        self.ticket(uid, owner)
+        slot = self.d.slots[self.run(uid).slot]
+        if slot.state is SlotState.STARTING:
+            self.attach(slot)
+        self.d.update(slot, RunUpdate(run_uid=uid, state=RUNNING))
+        return slot
+
+    def run(self, uid: str) -> states.CopyRun:
+        found = self.d.book.get(uid)
+        assert found is not None
+        return found.copy_run
+
+    def sent(self, slot: Slot) -> list[AttachResponse]:
+        queue = self.mail[slot.id].queue
+        return [queue.get_nowait() for _ in range(queue.qsize())]
+
+    def orders(self, slot: Slot) -> list[tuple[str, str | None]]:
+        return [(m.order.run_uid, m.order.WhichOneof("order")) for m in self.sent(slot) if m.HasField("order")]
+
+    def after(self, seconds: float, *, beats: bool = True, renew: bool = True) -> None:
+        """Turns the clock in small steps, with or without signs of life."""
+        end = self.now + seconds
+        while self.now < end:
+            self.now = min(end, self.now + 0.5)
+            for slot in list(self.d.slots.values()) if beats else ():
+                if slot.state is SlotState.ATTACHED:
+                    self.d.beat(slot, SlotBeat())
+            for owner in list(self.d.leases) if renew else ():
+                self.d.renew(owner)
+            self.d.tick()
+
+
+@pytest.fixture
+def w() -> World:
+    made = World()
+    made.d.greet(ME, made)
+    return made
+
+
+def test_a_ticket_starts_a_slot_and_reaches_it_when_it_attaches(w: World) -> None:
+    w.ticket("a")
+    assert (w.run("a").state, w.run("a").message) == (PENDING, "its slot starts")
+    w.attach(w.started[0])
+    assert w.orders(w.started[0]) == [("a", "start")]
+    record = w.d.book.get("a")
+    assert record is not None
+    assert not record.waiting, "the ticket's secrets are gone once it is passed on"
+    w.d.order(ME, RunOrder(run_uid="a", confirm=Confirmation()))
+    assert w.orders(w.started[0]) == [("a", "confirm")]
+
+
+def test_a_token_serves_once(w: World) -> None:
+    w.ticket("a")
+    slot = w.started[0]
+    with pytest.raises(Unauthenticated):
+        w.d.attach(SlotGreeting(slot=slot.id, token="x"))
+    w.attach(slot)
+    for token in (w.tokens[slot.id], ""):
+        with pytest.raises(Unauthenticated):
+            w.d.attach(SlotGreeting(slot=slot.id, token=token))
+
+
+def test_a_run_without_a_place_says_why_and_starts_when_one_frees(w: World) -> None:
+    slot = w.running("a")
+    w.running("b")
+    w.ticket("c")
+    assert (w.run("c").state, w.run("c").reason) == (PENDING, "NO_FREE_SLOT")
+    assert "runs_per_slot" in w.run("c").message
+    w.orders(slot)
+    w.d.update(slot, RunUpdate(run_uid="a", state=ENDED))
+    assert w.orders(slot) == [("c", "start")]
+    assert w.run("c").reason == ""
+
+
+def test_a_lost_slot_fails_its_runs_and_frees_its_place_only_when_its_job_ended() -> None:
+    w = World(Limits(1, 2, 1))
+    w.d.greet(ME, w)
+    slot = w.running("a")
+    w.d.detached(slot)
+    lost = w.told[-1]
+    assert (lost.run_uid, lost.state, lost.reason, lost.retriable) == ("a", FAILED, "SLOT_LOST", True)
+    assert w.cancelled == [slot.id]
+    w.ticket("b")
+    assert (w.run("b").reason, len(w.started)) == ("NO_FREE_SLOT", 1)
+    w.d.job_ended(slot.id, "killed")
+    assert len(w.started) == 2
+
+
+def test_a_job_that_ends_under_an_attached_slot_loses_it(w: World) -> None:
+    slot = w.running("a")
+    w.d.job_ended(slot.id, "Python worker exited unexpectedly")
+    assert w.run("a").reason == "SLOT_LOST"
+    assert "exited unexpectedly" in w.run("a").message
+    assert not w.d.slots
+
+
+def test_missing_beats_lose_a_slot(w: World) -> None:
+    slot = w.running("a")
+    w.after(4.5, beats=False)
+    assert w.run("a").state == RUNNING
+    w.after(1, beats=False)
+    assert (w.run("a").reason, w.cancelled) == ("SLOT_LOST", [slot.id])
+
+
+def test_a_service_that_was_not_awake_does_not_blame_its_slots(w: World) -> None:
+    w.running("a")
+    w.now += 20
+    w.d.renew(ME)
+    w.d.tick()
+    assert w.run("a").state == RUNNING
+    w.after(5.5, beats=False)
+    assert w.run("a").reason == "SLOT_LOST"
+
+
+def test_a_silent_run_recycles_its_slot_with_all_its_runs(w: World) -> None:
+    slot = w.running("a")
+    w.running("b")
+    w.d.beat(slot, SlotBeat(silent_runs=["b"]))
+    assert [w.run(u).reason for u in "ab"] == ["SLOT_LOST"] * 2
+    assert w.cancelled == [slot.id]
+
+
+def test_a_silent_run_of_the_past_recycles_nothing(w: World) -> None:
+    slot = w.running("a")
+    w.d.beat(slot, SlotBeat(silent_runs=["gone"]))
+    assert w.run("a").state == RUNNING
+
+
+def test_slots_speak_of_their_own_runs_only(w: World) -> None:
+    w.running("a")
+    w.d.greet(OTHER, w)
+    other = w.running("b", OTHER)
+    w.d.update(other, RunUpdate(run_uid="a", state=FAILED))
+    assert w.run("a").state == RUNNING
+
+
+def test_a_failed_start_keeps_the_run_backs_off_and_tries_again(w: World) -> None:
+    w.ticket("a")
+    w.d.job_ended(w.started[0].id, "ModuleNotFoundError: no keelman")
+    assert (w.run("a").state, w.run("a").reason, w.run("a").slot) == (PENDING, "SLOT_START_FAILED", "")
+    assert "no keelman" in w.run("a").message
+    assert len(w.started) == 1
+    w.after(1)
+    assert len(w.started) == 2
+    w.attach(w.started[1])
+    assert w.orders(w.started[1]) == [("a", "start")]
+
+
+def test_the_back_off_grows(w: World) -> None:
+    w.ticket("a")
+    waits = []
+    for tries in range(1, 9):
+        begun = w.now
+        w.d.job_ended(w.started[-1].id, "broken")
+        while len(w.started) == tries:
+            w.after(0.5)
+        waits.append(w.now - begun)
+    assert waits[0] <= 1
+    assert 10 < waits[-1] <= 31
+
+
+def test_a_slot_that_never_calls_home_has_failed(w: World) -> None:
+    w.ticket("a")
+    w.after(31)
+    assert w.cancelled[0] == w.started[0].id
+    assert w.run("a").state == PENDING
+
+
+def test_a_lapsed_lease_fails_runs_and_ends_slots(w: World) -> None:
+    slot = w.running("a")
+    w.after(2.5, renew=False)
+    assert w.run("a").state == RUNNING
+    w.after(1, renew=False)
+    assert (w.run("a").state, w.run("a").reason) == (FAILED, "LEASE_LAPSED")
+    assert any(m.HasField("end") for m in w.sent(slot))
+    assert not w.cancelled, "it may end by itself first"
+    w.after(ENDING_SECONDS + 1, renew=False)
+    assert w.cancelled == [slot.id]
+    w.ticket("b")
+    assert (w.told[-1].run_uid, w.told[-1].reason) == ("b", "LEASE_LAPSED")
+    w.d.renew(ME)
+    w.ticket("c")
+    assert w.run("c").state == PENDING
+
+
+def test_a_lease_outlives_its_link_but_not_for_longer_than_its_time(w: World) -> None:
+    w.running("a")
+    w.d.unlink(ME, w)
+    w.after(2, renew=False)
+    assert w.run("a").state == RUNNING
+    w.after(2, renew=False)
+    assert w.run("a").reason == "LEASE_LAPSED"
+    assert not w.d.leases
+
+
+def test_a_new_link_of_the_same_incarnation_takes_over(w: World) -> None:
+    w.running("a")
+    new = World()
+    assert w.d.greet(ME, new) == []
+    assert [u.run_uid for u in w.d.present(ME)] == ["a"]
+    assert not w.d.holds(ME, w)
+    w.d.unlink(ME, w)
+    assert w.d.holds(ME, new), "the old link's end takes nothing from the new one"
+
+
+def test_a_new_incarnation_cuts_the_old_one_which_may_not_come_back(w: World) -> None:
+    slot = w.running("a")
+    assert w.d.greet(NEXT, w) == [ME]
+    assert w.run("a").reason == "SUPERSEDED"
+    assert any(m.HasField("end") for m in w.sent(slot))
+    assert not w.d.renew(ME)
+    with pytest.raises(Conflict):
+        w.d.greet(ME, w)
+
+
+@pytest.mark.parametrize(
+    ("order", "reason"),
+    [(RunOrder(cut=Cut(reason="WITHDRAWN")), "WITHDRAWN"), (RunOrder(drain=Drain()), "DRAINED")],
+)
+def test_a_run_without_a_slot_ends_on_the_spot(w: World, order: RunOrder, reason: str) -> None:
+    w.ticket("a")
+    order.run_uid = "a"
+    w.d.order(ME, order)
+    assert (w.run("a").state, w.run("a").reason) == (ENDED, reason)
+    w.attach(w.started[0])
+    assert w.orders(w.started[0]) == []
+
+
+def test_the_same_ticket_twice_is_one_run(w: World) -> None:
+    w.running("a")
+    w.ticket("a")
+    assert w.told[-1].state == RUNNING
+    assert len(w.d.book) == 1
+
+
+def test_orders_for_runs_of_another_worker_are_refused(w: World) -> None:
+    slot = w.running("a")
+    w.orders(slot)
+    w.d.greet(OTHER, w)
+    w.d.order(OTHER, RunOrder(run_uid="a", drain=Drain()))
+    assert (w.told[-1].reason, w.run("a").state) == ("UNKNOWN_RUN", RUNNING)
+    assert w.orders(slot) == []
+
+
+def test_an_idle_slot_is_kept_warm_for_a_while(w: World) -> None:
+    slot = w.running("a")
+    w.d.update(slot, RunUpdate(run_uid="a", state=ENDED))
+    w.after(59)
+    assert slot.state is SlotState.ATTACHED
+    w.after(2)
+    assert slot.state is SlotState.ENDING
+
+
+def test_an_idle_slot_of_another_worker_makes_room() -> None:
+    w = World(Limits(1, 2, 1))
+    w.d.greet(ME, w)
+    w.d.greet(OTHER, w)
+    slot = w.running("a")
+    w.d.update(slot, RunUpdate(run_uid="a", state=ENDED))
+    w.ticket("b", OTHER)
+    assert (w.run("b").reason, slot.state) == ("NO_FREE_SLOT", SlotState.ENDING)
+    w.d.job_ended(slot.id, "")
+    assert w.started[-1].owner == OTHER
+
+
+def test_draining_refuses_tickets_and_drains_what_runs(w: World) -> None:
+    slot = w.running("a")
+    w.orders(slot)
+    w.d.drain()
+    assert w.orders(slot) == [("a", "drain")]
+    w.ticket("b")
+    assert (w.told[-1].reason, w.told[-1].retriable) == ("STOPPING", True)
+
+
+def test_topics_add_up_over_updates(w: World) -> None:
+    slot = w.running("a")
+    w.d.update(slot, RunUpdate(run_uid="a", state=RUNNING, reason="x", topics=["t1"]))
+    w.d.update(slot, RunUpdate(run_uid="a", state=RUNNING, reason="y", topics=["t2"]))
+    assert list(w.told[-1].topics) == ["t1", "t2"]

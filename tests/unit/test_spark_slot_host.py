@@ -1,0 +1,121 @@
+"""The slot's own parts: its right to act, and the queue of its updates; and the reports made of them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+from keelman.api.copy.v1 import copy_run_pb2 as states
+from keelman.api.copy.v1.copy_run_pb2 import CopyRun
+from keelman.api.copy.v1.run_order_pb2 import RunUpdate
+from keelman.api.event.v1.report_pb2 import Report
+from keelman.engine.slot import Vitals
+from keelman.engine.updates import UpdateQueue
+from keelman.spark.reports import Reporter
+
+RUNNING, ENDED = states.COPY_RUN_STATE_RUNNING, states.COPY_RUN_STATE_ENDED
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_slot_may_act_while_it_is_awake_and_hears_its_home() -> None:
+    clock = Clock()
+    vitals = Vitals(4.0, clock)
+    for _ in range(20):
+        clock.now += 1
+        vitals.tick()
+        vitals.heard()
+        assert vitals.allowed()
+
+
+def test_a_home_not_heard_ends_the_right_to_act() -> None:
+    clock = Clock()
+    vitals = Vitals(4.0, clock)
+    for _ in range(5):
+        clock.now += 1
+        vitals.tick()
+    assert not vitals.allowed()
+    assert "no beat" in vitals.lost
+
+
+def test_beats_that_waited_in_the_socket_do_not_wake_a_frozen_slot() -> None:
+    clock = Clock()
+    vitals = Vitals(4.0, clock)
+    clock.now += 6
+    vitals.heard()
+    vitals.tick()
+    assert not vitals.allowed()
+    assert "frozen" in vitals.lost
+
+
+def test_a_blocked_event_loop_ends_the_right_to_act_too() -> None:
+    clock = Clock()
+    vitals = Vitals(4.0, clock)
+    for _ in range(5):
+        clock.now += 1
+        vitals.heard()
+    assert not vitals.allowed()
+
+
+async def drained(queue: UpdateQueue) -> list[RunUpdate]:
+    found = []
+    while len(queue):
+        found.append(await queue.get())
+    return found
+
+
+async def test_states_are_kept_and_of_progress_the_newest() -> None:
+    queue = UpdateQueue()
+    for records in range(1000):
+        for uid in "ab":
+            queue.put(RunUpdate(run_uid=uid, state=RUNNING, progress={"records": records}))
+    queue.put(RunUpdate(run_uid="a", state=ENDED))
+    found = [(u.run_uid, u.state, u.progress.records) for u in await drained(queue)]
+    assert found == [("a", RUNNING, 999), ("b", RUNNING, 999), ("a", ENDED, 0)]
+
+
+async def test_a_put_from_another_thread_wakes_the_reader() -> None:
+    queue = UpdateQueue()
+    for number in range(50):
+        thread = threading.Thread(target=queue.put, args=[RunUpdate(run_uid=str(number), state=RUNNING)])
+        async with asyncio.timeout(10):
+            getting = asyncio.ensure_future(queue.get())
+            await asyncio.sleep(0)
+            thread.start()
+            assert (await getting).run_uid == str(number)
+        thread.join()
+
+
+class Topic:
+    def __init__(self) -> None:
+        self.reports: list[Report] = []
+
+    def publish(self, topic: str, key: str, value: bytes | None) -> None:
+        assert topic.startswith("keelman.reports.copy")
+        assert value is not None
+        self.reports.append(Report.FromString(value))
+        assert key == self.reports[-1].name
+
+
+def test_states_are_reported_at_once_and_progress_once_a_second() -> None:
+    clock, topic = Clock(), Topic()
+    reporter = Reporter(topic, "spark/n1", clock)
+    run = CopyRun(uid="r", state=RUNNING)
+    for records in range(100):
+        clock.now = 10 + records / 50
+        run.progress.records = records
+        reporter.changed(run)
+        reporter.flush()
+    assert [r.copy_run.progress.records for r in topic.reports] == [0, 50]
+    run.state = ENDED
+    reporter.changed(run)
+    assert topic.reports[-1].copy_run.state == ENDED
+    assert topic.reports[-1].source == "spark/n1"
+    clock.now += 5
+    reporter.flush()
+    assert len(topic.reports) == 3, "what was held back is older than the end"
