@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -48,3 +50,17 @@ def test_words_that_mean_nothing_are_refused(words: list[str], capsys: pytest.Ca
         service_main("gateway", words)
     assert caught.value.code == 2
     assert "usage: keelman gateway" in capsys.readouterr().err
+
+
+def test_a_missing_package_is_named_with_the_extra_that_has_it() -> None:
+    program = "import sys; sys.modules['starlette'] = None; from keelman.runtime.main import service_main; "
+    done = subprocess.run(
+        [sys.executable, "-c", program + "sys.exit(service_main('gateway', ['run']))"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 1
+    assert "is not installed: pip install 'keelman[gateway]'" in done.stderr
+    assert done.stderr.count("\n") == 1

@@ -81,7 +81,7 @@ class _Way:
             except grpc.aio.AioRpcError as error:
                 await self._refuse(context, error)
             finally:
-                call.cancel()
+                call.cancel()  # the client may have gone while a message was on its way to it, and not while waiting
 
         if method.server_streaming:
             return grpc.unary_stream_rpc_method_handler(stream)

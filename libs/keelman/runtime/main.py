@@ -67,10 +67,17 @@ def service_main(name: str, arguments: Sequence[str]) -> int:
         print_config(loaded)
         return 0
     settings = loaded.settings
+    try:
+        run = program.run
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("keelman"):
+            raise
+        print(f"keelman {name}: {error.name} is not installed: pip install 'keelman[{name}]'", file=sys.stderr)
+        return 1
     configure(name, json=getattr(settings, "log_json", False), level=getattr(settings, "log_level", "info"))
     return run_process(
         f"keelman {name}",
-        lambda stop: program.run(settings, stop),
+        lambda stop: run(settings, stop),
         grace_seconds=getattr(settings, "grace_seconds", 30.0),
     )
 

@@ -113,11 +113,8 @@ class LogApi(AgentServiceServicer):
         address = await self._state.agent_address(request.workload)
         async with channel(address) as to_agent:
             call: Any = AgentServiceStub(to_agent).StreamLogs(request, timeout=context.time_remaining())
-            try:
-                async for piece in translated_stream(call, peer=f"the agent at {address}"):
-                    yield piece
-            finally:
-                call.cancel()
+            async for piece in translated_stream(call, peer=f"the agent at {address}"):
+                yield piece
 
     async def ListLocalWorkloads(
         self, request: agent.ListLocalWorkloadsRequest, context: Context
