@@ -166,7 +166,11 @@ def host(spec: dict[str, Any]) -> int:
                 update = run.updates.get(timeout=0.02)
             except queue.Empty:
                 continue
-            told = {"state": STATES.Name(update.state)[15:], "reason": update.reason, "records": update.progress.records}
+            told = {
+                "state": STATES.Name(update.state)[15:],
+                "reason": update.reason,
+                "records": update.progress.records,
+            }
             told |= {"lag": update.progress.lag, "rate": round(update.progress.records_per_second)}
             told |= {"message": update.message, "left": update.progress.seconds_left}
             print(json.dumps(told), flush=True)

@@ -1,4 +1,4 @@
-"""Definitions of configuration keys, and Connect's own texts for what is wrong with a value. Unknown keys are accepted."""
+"""Definitions of configuration keys, and Connect's own texts for what is wrong. Unknown keys are accepted."""
 
 from __future__ import annotations
 
@@ -96,25 +96,24 @@ class ConfigDef:
 
 def parse_type(name: str, text: str | None, kind: Type) -> Any:
     """A text as a value of a type, trimmed as Connect trims. Raises ConfigValueError."""
-    if text is None:
-        return None
-    if kind is Type.PASSWORD:
+    if text is None or kind is Type.PASSWORD:
         return text
     trimmed = text.strip()
+    value: Any = trimmed
     if kind is Type.BOOLEAN:
         if trimmed.lower() not in ("true", "false"):
             raise ConfigValueError(name, trimmed, "Expected value to be either true or false")
-        return trimmed.lower() == "true"
-    if kind in _BITS:
-        return _integer(name, trimmed, kind)
-    if kind is Type.DOUBLE:
+        value = trimmed.lower() == "true"
+    elif kind in _BITS:
+        value = _integer(name, trimmed, kind)
+    elif kind is Type.DOUBLE:
         try:
-            return float(trimmed)
+            value = float(trimmed)
         except ValueError:
             raise ConfigValueError(name, trimmed, "Not a number of type DOUBLE") from None
-    if kind is Type.LIST:
-        return [part.strip() for part in trimmed.split(",")] if trimmed else []
-    return trimmed
+    elif kind is Type.LIST:
+        value = [part.strip() for part in trimmed.split(",")] if trimmed else []
+    return value
 
 
 def _integer(name: str, text: str, kind: Type) -> int:

@@ -1,4 +1,4 @@
-"""Converters between Connect's data and bytes, a column at a time; under Connect's class names and configuration keys."""
+"""Converters between Connect's data and bytes, a column at a time; under Connect's class names and keys."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def json_string(text: str) -> str:
     return '"' + _TO_ESCAPE.sub(lambda m: _SHORT.get(m[0]) or f"\\u{ord(m[0]):04X}", text) + '"'
 
 
-def json_text(value: Any) -> str:
+def json_text(value: Any) -> str:  # noqa: PLR0911  one line a type
     """Compact JSON as Jackson writes it; mappings keep their order. Raises DataError for what JSON cannot hold."""
     if value is None:
         return "null"
@@ -92,7 +92,7 @@ def json_text(value: Any) -> str:
     raise DataError(f"a {type(value).__name__} cannot be written as JSON")
 
 
-def java_text(value: Any) -> str:
+def java_text(value: Any) -> str:  # noqa: PLR0911  one line a type
     """Java's toString() of a Connect value: null, true, 1.0E10, {a=1}, [1, 2], Struct{a=1}.
 
     Bytes have no useful toString() in Java (`[B@1b2c3d`); here they are their own text, read as UTF-8.

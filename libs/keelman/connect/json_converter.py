@@ -15,7 +15,7 @@ from keelman.connect.converters import Converter
 from keelman.connect.errors import DataError
 from keelman.connect.java import json_text
 from keelman.connect.records import Column
-from keelman.connect.schema import INTEGER_RANGES, TYPES, Field, Schema, Struct, checked
+from keelman.connect.schema import TYPES, Field, Schema, Struct, checked
 
 _ENVELOPE = (
     'JsonConverter with schemas.enable requires "schema" and "payload" fields and may not contain additional fields. '
@@ -91,7 +91,7 @@ class JsonConverter(Converter):
             self._texts[schema] = text
         return f'{{"schema":{text},"payload":{payload}}}'.encode()
 
-    def _plain(self, schema: Schema | None, value: Any) -> Any:
+    def _plain(self, schema: Schema | None, value: Any) -> Any:  # noqa: PLR0911  one line a type
         """The value as JSON's own types."""
         if schema is None:
             if isinstance(value, Struct):
@@ -152,7 +152,7 @@ class JsonConverter(Converter):
             raise DataError(f"Invalid null value for required {schema.type.upper()} field")
         return _to_logical(schema, self._shape(schema, value))
 
-    def _shape(self, schema: Schema, value: Any) -> Any:
+    def _shape(self, schema: Schema, value: Any) -> Any:  # noqa: PLR0911  one line a type
         kind = schema.type
         if kind == "struct":
             _expect(isinstance(value, dict), "Structs should be encoded as JSON objects, but found ", value)
@@ -304,4 +304,3 @@ _NODES: dict[type, str] = {
     int: "NUMBER",
     float: "NUMBER",
 }
-assert INTEGER_RANGES.keys() <= TYPES

@@ -1,7 +1,7 @@
 """Source offsets as they stand in the offset topic: exact bytes both ways, and the table of one connector's.
 
-Key `["connector",{partition}]`, value `{offset}` or a tombstone. Compaction and lookup go by key bytes and partition, so
-bytes that are in the topic are used again as they are, and new ones are written exactly as Jackson writes them.
+Key `["connector",{partition}]`, value `{offset}` or a tombstone. Compaction and lookup go by key bytes and partition,
+so bytes that are in the topic are used again as they are, and new ones are written exactly as Jackson writes them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PRIMITIVES = (str, int, float, bool, type(None))
 
 
 def key_bytes(connector: str, partition: Partition) -> bytes:
-    """The key of a partition that the topic does not know yet. Raises DataError unless keys are strings, values primitive."""
+    """The key of a partition that is new to the topic. Raises DataError unless keys are strings, values primitive."""
     return f"[{json_text(connector)},{_flat(partition)}]".encode()
 
 

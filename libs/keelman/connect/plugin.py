@@ -40,7 +40,7 @@ class Reader(ABC):
         """Bytes that wait to be read, None when not known. Called about once a second."""
         return None
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027  most have nothing to give back
         """Gives everything back; called once, also after an error."""
 
 
@@ -79,7 +79,7 @@ class Writer(ABC):
         `clean` is true in the last commit of a run that was drained.
         """
 
-    def close(self) -> None:
+    def close(self) -> None:  # noqa: B027  most have nothing to give back
         """Gives everything back; called once, also after an error. What is not committed may be lost."""
 
 

@@ -22,7 +22,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """What a value is. `type` is a JSON type name: int8 ... int64, float, double, boolean, bytes, string, array, map, struct."""
+    """What a value is. `type` is one of TYPES, the names that JsonConverter writes."""
 
     type: str
     optional: bool = False

@@ -98,9 +98,9 @@ class EmptyReader(Reader):
 class FileReader(Reader):
     """Follows one file from a byte position.
 
-    Lines end with \\n, \\r or \\r\\n; one without its end yet stays in the file and is read again when there is more, so the
-    only state is the position. Bytes that are not UTF-8 become U+FFFD, as Java reads them. The file may come into being
-    later; once open it stays open, also when another takes its name.
+    Lines end with \\n, \\r or \\r\\n; one without its end stays in the file and is read again when there is more, so
+    the only state is the position. Bytes that are not UTF-8 become U+FFFD, as Java reads them. The file may come into
+    being later; once open it stays open, also when another takes its name.
     """
 
     def __init__(self, path: str, topic: str, position: int) -> None:

@@ -1,4 +1,4 @@
-"""Client properties: from the names that Java's clients know, in worker and connector configurations, to librdkafka's."""
+"""Client properties: from the names of Java's clients, in worker and connector configurations, to librdkafka's."""
 
 from __future__ import annotations
 
@@ -70,17 +70,17 @@ _JAAS = re.compile(r'(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')
 
 
 def producer_properties(worker: Mapping[str, str], connector: Mapping[str, str]) -> dict[str, Any]:
-    """What the user set for producers: the worker's common keys, `producer.`, then the connector's `producer.override.`."""
+    """For producers: the worker's common keys, its `producer.`, then the connector's `producer.override.`."""
     return _merged(worker, "producer.", connector, "producer.override.", _PRODUCER)
 
 
 def consumer_properties(worker: Mapping[str, str], connector: Mapping[str, str]) -> dict[str, Any]:
-    """What the user set for consumers: the worker's common keys, `consumer.`, then the connector's `consumer.override.`."""
+    """For consumers: the worker's common keys, its `consumer.`, then the connector's `consumer.override.`."""
     return _merged(worker, "consumer.", connector, "consumer.override.", _CONSUMER)
 
 
 def admin_properties(worker: Mapping[str, str], connector: Mapping[str, str]) -> dict[str, Any]:
-    """What the user set for admin clients, the same way."""
+    """For admin clients, the same way."""
     return _merged(worker, "admin.", connector, "admin.override.", _COMMON)
 
 

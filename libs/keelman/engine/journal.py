@@ -1,7 +1,8 @@
 """The side journal of an exactly-once file: how long the file was when which offsets were in it.
 
-One small JSON file beside the data, replaced whole: written to a temporary name, made durable, renamed. At two commits a
-second that costs three fsyncs each, and at any moment, also after a power cut, it is an old or a new journal, never half.
+One small JSON file beside the data, replaced whole: written to a temporary name, made durable, renamed. At two commits
+a second that costs three fsyncs each, and at any moment, also after a power cut, it is an old or a new journal, never
+half of one.
 
 The data is made durable first and the journal after it, so the journal never speaks of bytes that are not there. What
 the file holds beyond the journaled length was written by a commit that never came about; it is cut off at the start.
@@ -56,8 +57,8 @@ class Journal:
             return decode(raw)
         except (ValueError, KeyError, TypeError) as error:
             raise ConnectError(
-                f"{self.path}: the journal is damaged ({error}); to go on from the group's offsets, and accept repeated "
-                f"records, remove it"
+                f"{self.path}: the journal is damaged ({error}); remove it to go on from the group's offsets, "
+                f"which can repeat records"
             ) from error
 
     def save(self, entry: Entry) -> None:

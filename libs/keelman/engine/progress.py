@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 
-from keelman.api.copy.v1.copy_run_pb2 import LAG_UNIT_UNSPECIFIED, CopyProgress, LagUnit
+from keelman.api.copy.v1.copy_run_pb2 import LAG_UNIT_BYTES, LAG_UNIT_UNSPECIFIED, CopyProgress, LagUnit
 
 WINDOW_SECONDS = 5.0
 
@@ -29,7 +29,7 @@ class Progress:
         self._committed_at = time.time()
         self.changed = True
 
-    def message(self, lag: int | None, unit: LagUnit, now: float | None = None) -> CopyProgress:
+    def message(self, lag: int | None, unit: LagUnit.ValueType, now: float | None = None) -> CopyProgress:
         """The progress to tell; `lag` is what is left in its unit, None when not known."""
         at = time.monotonic() if now is None else now
         self._marks.append((at, self._records, self._bytes))
@@ -53,10 +53,10 @@ class Progress:
         return told
 
     @staticmethod
-    def _seconds_left(lag: int | None, unit: LagUnit, records_rate: float, bytes_rate: float) -> float:
+    def _seconds_left(lag: int | None, unit: LagUnit.ValueType, records_rate: float, bytes_rate: float) -> float:
         if lag is None:
             return -1.0
         if lag == 0:
             return 0.0
-        rate = bytes_rate if LagUnit.Name(unit) == "LAG_UNIT_BYTES" else records_rate
+        rate = bytes_rate if unit == LAG_UNIT_BYTES else records_rate
         return lag / rate if rate > 0 else -1.0

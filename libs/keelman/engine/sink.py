@@ -174,9 +174,8 @@ class SinkCopy:
             last = records[-1]
             ends = {TopicPartition(last.topic(), last.partition()): last.offset() + 1}
         else:
-            ends = {(m.topic(), m.partition()): m.offset() + 1 for m in records}
-        for (topic, partition), offset in ends.items():
-            self._positions[TopicPartition(topic, partition)] = offset
+            ends = {TopicPartition(m.topic(), m.partition()): m.offset() + 1 for m in records}
+        self._positions.update(ends)
         self._dirty = True
 
     def _take_error(self, message: Message, error: KafkaError) -> None:

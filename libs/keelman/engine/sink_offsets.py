@@ -18,7 +18,7 @@ class Start:
 def start_of(kept: KeptOffset | None, group: int | None, log_end: int | None) -> Start:
     """Decides for one partition.
 
-    `group` is the group's committed offset, None when it has none; `log_end` is the partition's end, None when not known.
+    `group` is the group's committed offset, None when it has none; `log_end` the partition's end, None when not known.
 
     The kept offset stands, since it moved together with the data. Two things show that it must not: the group's offset
     is none of those that this sink could have put there, so an operator moved it; or the log ends before it, so the

@@ -29,7 +29,7 @@ class Teller:
 
     def tell(
         self,
-        state: CopyRunState,
+        state: CopyRunState.ValueType,
         *,
         reason: str = "",
         message: str = "",

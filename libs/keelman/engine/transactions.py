@@ -40,6 +40,9 @@ PRODUCER_DEFAULTS: dict[str, Any] = {
 class Outlet(ABC):
     """A producer under one copy run. One thread uses it; every wait beats, so that a cut is heard within a second."""
 
+    committed = False
+    """Whether the last call of `commit` did commit, also when it raised after that."""
+
     def __init__(self, properties: dict[str, Any], control: Control) -> None:
         """Opens the producer. Raises KafkaException for properties that it refuses."""
         self._control = control
@@ -190,7 +193,8 @@ class Transactions(Outlet):
         while True:
             self._control.beat()
             try:
-                return self.producer.init_transactions(1.0)
+                self.producer.init_transactions(1.0)
+                return
             except KafkaException as error:
                 if not error.args[0].retriable() or time.monotonic() > deadline:
                     raise
@@ -225,9 +229,6 @@ class Transactions(Outlet):
         if self._coordinator_losses != self._losses_before:
             raise RunFailure("BROKER_LOST", "the transaction coordinator disconnected; the producer is not used again")
 
-    committed = False
-    """Whether the last call of `commit` did commit, also when it raised after that."""
-
     def abort(self) -> None:
         """Aborts an open transaction, so that readers of its partitions need not wait for its time-out."""
         if self._open and self._producer is not None:
@@ -238,8 +239,6 @@ class Transactions(Outlet):
 
 class PlainOutlet(Outlet):
     """At-least-once: records first, then their offsets, each delivered before the next step."""
-
-    committed = False
 
     def fence(self) -> None:
         """Nothing can be fenced without transactions."""
