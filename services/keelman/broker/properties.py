@@ -11,8 +11,8 @@ LISTENER = "PLAINTEXT"
 CONTROLLER = "CONTROLLER"
 
 # Kafka's 50 pays where many brokers share the load of one cluster's groups; every partition costs files to open and a
-# log to load at each start (measured: 1 s and 50 MB more with 50). 12 shares evenly over 1, 2, 3, 4, 6 or 12 brokers. It
-# cannot be changed later, since the number decides where a group's or a transaction's records are found.
+# log to load at each start (measured: 1 s and 50 MB more with 50). 12 shares evenly over 1, 2, 3, 4, 6 or 12 brokers.
+# It cannot be changed later, since the number decides where a group's or a transaction's records are found.
 INTERNAL_PARTITIONS = 12
 
 # Kafka's 128 MiB are touched whole at start; 16 MiB hold the keys of a 600,000-record segment in one pass.
