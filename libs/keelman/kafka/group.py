@@ -97,7 +97,7 @@ class GroupClient:
         return answer.error_code, bytes(answer.member_assignment or b"")
 
     async def heartbeat(self, generation: int, member: str, *, seconds: float) -> int:
-        """Heartbeat on a connection of its own: a pending JoinGroup holds up what follows it. Returns the error code."""
+        """Heartbeat on a connection of its own: a pending JoinGroup holds up what follows it. Gives the error code."""
         try:
             async with asyncio.timeout(seconds):
                 answer = await self._ask(HeartbeatRequest(self._group, generation, member), ConnectionGroup.DEFAULT)

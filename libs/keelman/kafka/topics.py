@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from aiokafka.admin import NewTopic
@@ -29,17 +29,22 @@ class CompactedTopic:
     setting_key: str = ""
 
 
-async def ensure_topic(admin: Admin, wanted: CompactedTopic) -> int:
-    """Makes the topic when it is missing; returns its number of partitions.
+async def ensure_topics(admin: Admin, wanted: Sequence[CompactedTopic]) -> list[int]:
+    """Makes the topics that are missing; returns the number of partitions of each.
 
-    Raises FailedPrecondition for a topic that has the wrong partitions or is not compacted, or that cannot be made so.
+    Raises FailedPrecondition for a topic that has the wrong partitions or is not compacted, or that cannot be made so;
+    Unavailable while the brokers cannot tell.
     """
+    missing = [topic for topic in wanted if await _partitions(admin, topic.name) is None]
+    if missing:
+        await _create(admin, missing)
+    return [await _checked(admin, topic) for topic in wanted]
+
+
+async def _checked(admin: Admin, wanted: CompactedTopic) -> int:
     found = await _partitions(admin, wanted.name)
     if found is None:
-        await _create(admin, wanted)
-        found = await _partitions(admin, wanted.name)
-        if found is None:
-            raise Unavailable(f"topic {wanted.name} was created and is not known to the brokers yet")
+        raise Unavailable(f"topic {wanted.name} was created and is not known to the brokers yet")
     if wanted.exact and found != wanted.partitions:
         raise FailedPrecondition(
             f"{wanted.setting_key}: topic {wanted.name} has {found} partitions, wanted exactly {wanted.partitions}",
@@ -54,24 +59,32 @@ async def ensure_topic(admin: Admin, wanted: CompactedTopic) -> int:
     return found
 
 
-async def _create(admin: Admin, wanted: CompactedTopic) -> None:
+async def _create(admin: Admin, missing: Sequence[CompactedTopic]) -> None:
     brokers = len((await admin.describe_cluster())["brokers"])
-    factor = min(3, max(1, brokers)) if wanted.replication_factor is None else wanted.replication_factor
-    settings = {**wanted.settings, "cleanup.policy": "compact"}
-    topic = NewTopic(
-        name=wanted.name, num_partitions=wanted.partitions, replication_factor=factor, topic_configs=settings
-    )
+    by_name = {topic.name: topic for topic in missing}
+    factors = {
+        t.name: min(3, max(1, brokers)) if t.replication_factor is None else t.replication_factor for t in missing
+    }
+    asked = [
+        NewTopic(
+            name=topic.name,
+            num_partitions=topic.partitions,
+            replication_factor=factors[topic.name],
+            topic_configs={**topic.settings, "cleanup.policy": "compact"},
+        )
+        for topic in missing
+    ]
     try:
-        answer = await admin.create_topics([topic])
+        answer = await admin.create_topics(asked)
     except KafkaError as error:
-        raise Unavailable(f"topic {wanted.name} cannot be created: {error}") from None
+        raise Unavailable(f"topics {', '.join(by_name)} cannot be created: {error!r}") from None
     for name, code, *message in answer.topic_errors:
         problem = for_code(code)
         if problem not in (NoError, TopicAlreadyExistsError):
             text = message[0] if message and message[0] else problem.__name__
             raise FailedPrecondition(
-                f"{wanted.setting_key}: topic {name} cannot be created with {wanted.partitions} partitions and "
-                f"replication factor {factor} on {brokers} broker(s): {text}",
+                f"{by_name[name].setting_key}: topic {name} cannot be created with {by_name[name].partitions} "
+                f"partitions and replication factor {factors[name]} on {brokers} broker(s): {text}",
                 reason="WRONG_TOPIC",
             )
 

@@ -18,20 +18,13 @@ from keelman.runtime.supervise import Siblings, first_of
 from keelman.worker.leader import Leader
 from keelman.worker.membership import Membership, Place, allocation
 from keelman.worker.owned_work import OwnedWork
+from keelman.worker.rest_errors import Elsewhere, RestError
 from keelman.worker.store import Store
 
 T = TypeVar("T")
 log = get_logger()
 IDLE_SECONDS = 5.0
 LEAVE_SECONDS = 3.0
-
-
-class NotLeader(Exception):
-    """Only the leader can do this; `url` is where it answers, empty while nobody knows."""
-
-    def __init__(self, url: str) -> None:
-        super().__init__(url)
-        self.url = url
 
 
 @dataclass(slots=True)
@@ -65,10 +58,10 @@ class Herder:
         return self.membership.place
 
     def require_leader(self) -> None:
-        """Raises NotLeader unless this worker leads."""
+        """Raises Elsewhere unless this worker leads."""
         place = self.membership.place
         if place is None or not place.leader:
-            raise NotLeader(place.assignment.leader_url if place else "")
+            raise Elsewhere(place.assignment.leader_url if place else "")
 
     async def call(self, operation: Callable[[], Awaitable[T]], *, seconds: float) -> T:
         """Has the operation done between other things, once this worker has its place; raises what it raises.
@@ -188,7 +181,7 @@ class Herder:
                 continue
             try:
                 result = await request.operation()
-            except (KeelmanError, NotLeader) as error:
+            except (KeelmanError, RestError, Elsewhere) as error:
                 problem: Exception | None = error
             except Exception as error:
                 log.error("request_failed", trace=traceback.format_exc())

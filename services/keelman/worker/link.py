@@ -11,7 +11,7 @@ from typing import Any
 from keelman.api.copy.v1 import run_order_pb2 as orders
 from keelman.api.copy.v1 import worker_link_service_pb2 as wire
 from keelman.api.copy.v1.worker_link_service_pb2_grpc import WorkerLinkServiceStub
-from keelman.model.errors import KeelmanError
+from keelman.model.errors import KeelmanError, Unavailable
 from keelman.rpc.channels import channel
 from keelman.rpc.errors import translated_stream
 from keelman.runtime.backoff import Backoff
@@ -21,6 +21,7 @@ from keelman.runtime.supervise import first_of
 log = get_logger()
 LEASE_SECONDS = 3.0
 RENEW_SECONDS = 1.0
+SILENT_SECONDS = 5.0
 
 
 class SparkLink:
@@ -36,6 +37,7 @@ class SparkLink:
         self._right = right
         self._out: asyncio.Queue[wire.OpenLinkRequest] = asyncio.Queue()
         self._renewed = time.monotonic()
+        self._asked: float | None = None
         self.up = asyncio.Event()
         self.updated: Callable[[orders.RunUpdate], None] = lambda update: None
         self.standing: Callable[[frozenset[str]], None] = lambda uids: None
@@ -68,7 +70,7 @@ class SparkLink:
             await asyncio.sleep(backoff.next())
 
     async def _link(self, opened: Any) -> None:
-        self._out = asyncio.Queue()
+        self._out, self._asked = asyncio.Queue(), None
         self._out.put_nowait(wire.OpenLinkRequest(greeting=self._greeting))
         answers = translated_stream(WorkerLinkServiceStub(opened).OpenLink(self._requests()))
         await first_of(self._receive(answers), self._renew())
@@ -88,7 +90,7 @@ class SparkLink:
                 for update in answer.welcome.runs:
                     self.updated(update)
             elif kind == "renewed":
-                self._renewed = time.monotonic()
+                self._renewed, self._asked = time.monotonic(), None
             elif kind == "update":
                 self.updated(answer.update)
 
@@ -97,4 +99,7 @@ class SparkLink:
         while True:
             if self._right():
                 self._out.put_nowait(wire.OpenLinkRequest(renewal=wire.LeaseRenewal()))
+                self._asked = self._asked or time.monotonic()
+            if self._asked is not None and time.monotonic() - self._asked > SILENT_SECONDS:
+                raise Unavailable(f"the Spark service has not answered a renewal for {SILENT_SECONDS} s")
             await asyncio.sleep(RENEW_SECONDS)

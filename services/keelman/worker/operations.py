@@ -13,20 +13,12 @@ from keelman.model.errors import NotFound
 from keelman.worker import config_state as records
 from keelman.worker.config_state import PAUSED, STARTED, STOPPED, RestartRequest
 from keelman.worker.herder import Herder
-from keelman.worker.rest_errors import RestError, invalid_config, not_found
+from keelman.worker.rest_errors import Elsewhere, RestError, invalid_config, not_found
 from keelman.worker.status_state import FAILED, RESTARTING, Status
 from keelman.worker.tickets import is_source
 
 SECONDS = 90.0
 INITIAL_STATES = {"RUNNING": STARTED, "PAUSED": PAUSED, "STOPPED": STOPPED}
-
-
-class NotOwner(Exception):
-    """Another worker has this task; `url` is where it answers."""
-
-    def __init__(self, url: str) -> None:
-        super().__init__(url)
-        self.url = url
 
 
 class Operations:
@@ -198,7 +190,7 @@ class Operations:
         return await self._herder.call(do, seconds=SECONDS)
 
     async def restart_task(self, name: str, task: int) -> None:
-        """Restarts a task of this worker. Raises NotOwner, NotLeader, 404."""
+        """Restarts a task of this worker. Raises Elsewhere, 404."""
         work = Work(name, task)
 
         async def do() -> None:
@@ -210,7 +202,7 @@ class Operations:
             owner = self._herder.leader.owner(work)
             if owner is None or owner == self._herder.url:
                 raise RestError(409, f"Task {name}-{task} has no worker at this moment")
-            raise NotOwner(owner)
+            raise Elsewhere(owner)
 
         await self._herder.call(do, seconds=SECONDS)
 

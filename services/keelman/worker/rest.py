@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar
+from typing import Any
+from urllib.parse import quote, unquote
 
 import httpx
 import orjson
@@ -12,17 +13,19 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from keelman.kafka.clients import Admin
 from keelman.model.errors import KeelmanError
 from keelman.runtime.version import version
 from keelman.worker import plugins
 from keelman.worker.config_state import PAUSED, STARTED
-from keelman.worker.herder import Herder, NotLeader
-from keelman.worker.operations import NotOwner, Operations
+from keelman.worker.herder import Herder
+from keelman.worker.operations import Operations
 from keelman.worker.rest_errors import (
     CONFLICT,
     NO_LEADER,
+    Elsewhere,
     RestError,
     error_response,
     json_response,
@@ -32,7 +35,6 @@ from keelman.worker.rest_errors import (
     on_status,
 )
 
-T = TypeVar("T")
 CONNECT_VERSION = "4.3.0"
 FORWARD_SECONDS = 90.0
 
@@ -62,8 +64,18 @@ class RestApi:
             raise RestError(503, "Worker is starting: its brokers have not answered yet")
         return self._operations
 
-    def app(self) -> Starlette:
-        """The ASGI application."""
+    def app(self) -> ASGIApp:
+        """The ASGI application. Paths are matched as they were sent: a connector's name may hold an escaped slash."""
+        routed = self._routed()
+
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["type"] == "http":
+                scope = {**scope, "path": scope["raw_path"].decode("ascii", "replace")}
+            await routed(scope, receive, send)
+
+        return app
+
+    def _routed(self) -> Starlette:
         table: list[tuple[str, str, Callable[[Request], Awaitable[Response]]]] = [
             ("GET", "/", self.root),
             ("GET", "/health", self.health),
@@ -146,7 +158,7 @@ class RestApi:
 
         async def do() -> Response:
             _, info = await self._do.put_config(name, config, create=True, initial_state=initial)
-            return json_response(info, 201, {"Location": f"/connectors/{name}"})
+            return json_response(info, 201, {"Location": f"/connectors/{quote(name, safe='')}"})
 
         return await self._led(request, do)
 
@@ -165,7 +177,9 @@ class RestApi:
 
         async def do() -> Response:
             created, info = await self._do.put_config(name, config, create=False)
-            return json_response(info, 201 if created else 200, {"Location": f"/connectors/{name}"} if created else {})
+            return json_response(
+                info, 201 if created else 200, {"Location": f"/connectors/{quote(name, safe='')}"} if created else {}
+            )
 
         return await self._led(request, do)
 
@@ -253,7 +267,7 @@ class RestApi:
         self._do  # noqa: B018 - says 503 while the worker starts
         try:
             return await do()
-        except (NotLeader, NotOwner) as other:
+        except Elsewhere as other:
             return await self._forward(request, other.url)
 
     async def _forward(self, request: Request, url: str) -> Response:
@@ -266,7 +280,7 @@ class RestApi:
         query = httpx.QueryParams([(k, v) for k, v in params if k != "forward"])
         query = query.add("forward", "true" if hop is None else "false")
         headers = {k: request.headers[k] for k in ("authorization", "content-type") if k in request.headers}
-        target = url.rstrip("/") + request.url.path
+        target = url.rstrip("/") + request.scope["path"]
         try:
             answer = await self._http.request(
                 request.method, target, params=query, headers=headers, content=await request.body()
@@ -284,6 +298,9 @@ def _by_method(
 ) -> Callable[[Request], Awaitable[Response]]:
     async def handle(request: Request) -> Response:
         method = "GET" if request.method == "HEAD" else request.method
+        for key, value in request.path_params.items():
+            if isinstance(value, str):
+                request.path_params[key] = unquote(value)
         return await handlers[method](request)
 
     return handle

@@ -27,6 +27,17 @@ class RestError(Exception):
         self.message = message
 
 
+class Elsewhere(Exception):
+    """Only another worker, the leader or the owner of a task, can do this.
+
+    `url` is where it answers, empty while nobody knows.
+    """
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.url = url
+
+
 def not_found(message: str) -> RestError:
     """404 with this message."""
     return RestError(404, message)

@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from keelman.kafka.clients import Admin, ClientError, admin_client
 from keelman.kafka.layout import Work
 from keelman.kafka.table import Row, TopicTable
-from keelman.kafka.topics import CompactedTopic, ensure_topic
+from keelman.kafka.topics import CompactedTopic, ensure_topics
 from keelman.kafka.writer import FencingWriter, Record, TopicWriter
 from keelman.model.errors import Unavailable
 from keelman.runtime.backoff import Backoff
@@ -54,7 +54,7 @@ class Store:
         client_id = f"{properties.group_id}-{worker_id}"
         async with admin_client(properties.raw, client_id=client_id) as admin:
             wanted = (properties.config_topic, properties.offset_topic, properties.status_topic)
-            found = [await _made(admin, topic) for topic in wanted]
+            found = await _made(admin, wanted)
         store = Store(properties, partitions=(found[0], found[1], found[2]), worker_id=worker_id)
         raw, committed = properties.raw, properties.fenced
         async with contextlib.AsyncExitStack() as stack:
@@ -159,15 +159,15 @@ class Store:
         self.statuses.apply(row.key.decode(errors="replace"), row.value)
 
 
-async def _made(admin: Admin, topic: CompactedTopic) -> int:
+async def _made(admin: Admin, topics: Sequence[CompactedTopic]) -> list[int]:
     """Tries again while the brokers cannot tell: they may be starting."""
     backoff = Backoff(first=0.1, most=2.0)
     problem: Exception | None = None
     for _ in range(TRIES):
         try:
-            return await ensure_topic(admin, topic)
+            return await ensure_topics(admin, topics)
         except (Unavailable, ClientError) as error:
             problem = error
-            log.info("topics_not_ready", error=str(error))
+            log.debug("topics_not_ready", error=str(error))
             await asyncio.sleep(backoff.next())
-    raise Unavailable(f"the brokers do not tell about topic {topic.name}: {problem}")
+    raise Unavailable(f"the brokers do not tell about the worker's topics: {problem}")

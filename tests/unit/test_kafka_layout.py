@@ -1,0 +1,62 @@
+"""Group metadata and assignments byte for byte, against the vectors of Connect's own layout."""
+
+import pytest
+
+from keelman.kafka.layout import (
+    Assignment,
+    Metadata,
+    OwnFields,
+    Work,
+    decode_assignment,
+    decode_metadata,
+    encode_assignment,
+    encode_metadata,
+)
+from keelman.model.errors import InvalidArgument
+
+METADATA = "0002000f687474703a2f2f77313a383038332f0000000000000007ffffffff"
+ASSIGNMENT = (
+    "00020000000d636f6e6e6563742d312d616263000f687474703a2f2f77313a383038332f0000000000000007"
+    "0000000100016300000002ffffffff000000000000000000000000"
+)
+TOLD = Assignment("connect-1-abc", "http://w1:8083/", 7, (Work("c"), Work("c", 0)))
+
+
+def test_metadata_without_our_fields_is_connects_own() -> None:
+    plain = Metadata("http://w1:8083/", 7, None, None)
+    assert encode_metadata(plain).hex() == METADATA
+    assert decode_metadata(bytes.fromhex(METADATA)) == plain
+
+
+def test_an_assignment_is_connects_own() -> None:
+    assert encode_assignment(TOLD).hex() == ASSIGNMENT
+    assert decode_assignment(bytes.fromhex(ASSIGNMENT)) == TOLD
+
+
+def test_our_fields_come_after_connects_and_are_read_back() -> None:
+    metadata = Metadata("http://w1:8083/", 7, TOLD, OwnFields({"zone": "a"}, 3, True))
+    raw = encode_metadata(metadata)
+    assert decode_metadata(raw) == metadata
+    ours = encode_metadata(Metadata("http://w1:8083/", 7, None, OwnFields()))
+    assert ours.hex().startswith(METADATA)
+
+
+def test_revocations_and_delay_are_read_back() -> None:
+    told = Assignment("m", "u", 1, (), (Work("a", 2), Work("b")), 3000, 1)
+    assert decode_assignment(encode_assignment(told)) == told
+
+
+def test_later_versions_and_trailing_bytes_are_read_as_the_known_version() -> None:
+    later = bytes.fromhex("0009" + ASSIGNMENT[4:]) + b"more"
+    assert decode_assignment(later) == TOLD
+
+
+def test_version_0_has_no_revocations() -> None:
+    plain = bytes.fromhex("0000" + ASSIGNMENT[4:-16])
+    assert decode_assignment(plain) == TOLD
+
+
+@pytest.mark.parametrize("cut", [1, 5, 20, 40])
+def test_what_is_cut_short_is_refused(cut: int) -> None:
+    with pytest.raises(InvalidArgument, match="not of this layout"):
+        decode_assignment(bytes.fromhex(ASSIGNMENT)[:cut])

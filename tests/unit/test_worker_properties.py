@@ -1,0 +1,80 @@
+"""The worker's properties: what is read, and one clear message for what is wrong."""
+
+from pathlib import Path
+
+import pytest
+
+from keelman.model.errors import InvalidArgument
+from keelman.worker.properties import checked, read_properties
+
+GOOD = {
+    "bootstrap.servers": "h:9092",
+    "group.id": "g",
+    "key.converter": "k",
+    "value.converter": "v",
+    "config.storage.topic": "c",
+    "offset.storage.topic": "o",
+    "status.storage.topic": "s",
+}
+
+
+def test_what_is_not_set_has_its_default() -> None:
+    found = checked(GOOD)
+    assert (found.session_ms, found.heartbeat_ms, found.rebalance_ms, found.rebalance_delay_ms) == (
+        6000,
+        1000,
+        60000,
+        3000,
+    )
+    assert found.exactly_once_sources
+    assert found.fenced
+    assert [(t.partitions, t.replication_factor) for t in (found.config_topic, found.offset_topic)] == [
+        (1, None),
+        (25, None),
+    ]
+    assert found.listeners[0].port == 8083
+
+
+@pytest.mark.parametrize("key", sorted(GOOD))
+def test_a_missing_key_is_named(key: str) -> None:
+    with pytest.raises(InvalidArgument, match=f"^{key} is missing"):
+        checked({k: v for k, v in GOOD.items() if k != key})
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "legal"),
+    [
+        ("session.timeout.ms", "soon", "a whole number"),
+        ("heartbeat.interval.ms", "6000", "less than session.timeout.ms"),
+        ("exactly.once.source.support", "maybe", "one of disabled, preparing, enabled"),
+        ("listeners", "https://h:1", "http://host:port"),
+        ("listeners", "http://h:port", "http://host:port"),
+        ("bootstrap.servers", "nohost", "host:port"),
+        ("offset.storage.partitions", "0", "at least 1"),
+        ("status.storage.topic", "o", "three different topics"),
+    ],
+)
+def test_an_illegal_value_is_named_with_what_is_legal(key: str, value: str, legal: str) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        checked({**GOOD, key: value})
+    assert key in caught.value.message
+    assert value in caught.value.message
+    assert legal in caught.value.message
+
+
+def test_topic_settings_reach_the_topic() -> None:
+    found = checked({**GOOD, "offset.storage.segment.bytes": "1048576", "offset.storage.cleanup.policy": "delete"})
+    assert found.offset_topic.settings == {"segment.bytes": "1048576"}
+
+
+def test_a_file_is_read_as_java_reads_it(tmp_path: Path) -> None:
+    file = tmp_path / "worker.properties"
+    file.write_text("# a comment\n" + "\n".join(f"{k} = {v}" for k, v in GOOD.items()) + "\nlisteners=http\\://a\\:1\n")
+    found = read_properties(file)
+    assert found.listeners[0].port == 1
+    assert found.group_id == "g"
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgument, match=r"properties_file: .*none.properties' cannot be read: No such file"):
+        read_properties(tmp_path / "none.properties")
