@@ -16,14 +16,20 @@ CLIENT = "keelman-topics"
 async def create_topic(
     properties: Mapping[str, str], name: str, *, partitions: int, settings: Mapping[str, str] | None = None
 ) -> bool:
-    """Makes a topic with the broker's default replication; False when it is there already, with as many partitions.
+    """Makes a topic, kept on min(3, brokers) brokers; False when it is there already, with as many partitions.
 
     `properties` are Java's client properties. Raises FailedPrecondition for another number of partitions and for what
     the broker refuses, Unavailable when no broker answers.
     """
-    topic = NewTopic(name=name, num_partitions=partitions, replication_factor=-1, topic_configs=dict(settings or {}))
     async with admin_client(properties, client_id=CLIENT) as admin:
         try:
+            brokers = len((await admin.describe_cluster())["brokers"])
+            topic = NewTopic(
+                name=name,
+                num_partitions=partitions,
+                replication_factor=min(3, max(1, brokers)),
+                topic_configs=dict(settings or {}),
+            )
             answer = await admin.create_topics([topic])
             code, *message = answer.topic_errors[0][1:]
             problem = for_code(code)

@@ -40,6 +40,7 @@ KEYS_KEPT = 10_000
 TOPIC_EXISTS = 36
 REQUEST_MS = 10_000
 LAST_SECONDS = 2.0
+ASK_SECONDS = 1.0
 
 
 def event_topic(noun: str) -> str:
@@ -98,6 +99,11 @@ class EventPublisher:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
+        # What has no answer yet is published again by whoever comes next; with the broker away, a flush would take the
+        # client's whole time-out, and all the time it asks for brokers without a pause.
+        sender = self._producer._sender
+        if sender is not None and sender.sender_task is not None:
+            sender.sender_task.cancel()
         with contextlib.suppress(KafkaError, OSError):
             await self._producer.stop()
 
@@ -107,7 +113,14 @@ class EventPublisher:
         with _translated(self._bootstrap):
             waits = [await self._producer.send(f.topic, f.value, f.key.encode()) for f in facts]
             for wait in waits:
-                await wait
+                while not wait.done():
+                    try:
+                        async with asyncio.timeout(ASK_SECONDS):
+                            await asyncio.shield(wait)
+                    except TimeoutError:
+                        if not await broker_answers(self._bootstrap):
+                            raise Unavailable(f"no broker answers at {self._bootstrap}") from None
+                wait.result()
 
 
 class ReportPublisher:
