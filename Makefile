@@ -29,7 +29,7 @@ $(STAMP): requirements/dev.txt pyproject.toml tools/build_protos.py
 $(JARS): $(STAMP) libs/keelman/runtime/kafka_broker.lock
 	@echo "== Java and Kafka"
 	@$(BIN)/python tools/ensure_system.py
-	$(BIN)/python -m keelman.runtime.maven
+	$(BIN)/python -m keelman.broker prepare
 	@touch $@
 
 protos: $(STAMP) ## generate the wire code from protos/
