@@ -20,6 +20,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+import setproctitle
+
 from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_ENDED, COPY_RUN_STATE_FAILED
 from keelman.api.copy.v1.run_order_pb2 import RunOrder, RunUpdate
 from keelman.api.copy.v1.slot_service_pb2 import AttachRequest, SlotBeat, SlotGreeting
@@ -29,6 +31,7 @@ from keelman.engine.updates import UpdateQueue
 from keelman.model.errors import KeelmanError
 from keelman.rpc.channels import channel
 from keelman.rpc.errors import translated
+from keelman.runtime.logging import configure
 from keelman.runtime.supervise import first_of
 
 BEAT_SECONDS = 1.0
@@ -73,6 +76,8 @@ class SlotOrder:
     home: str
     beat_timeout_seconds: float
     loop: str = DEFAULT_LOOP
+    log_json: bool = False
+    log_level: str = "info"
 
 
 def slot_work(order: SlotOrder) -> Callable[[Iterable[Any]], Iterator[Any]]:
@@ -94,6 +99,8 @@ def host_slot(order: SlotOrder) -> None:
 
     Raises Unauthenticated when the home refuses the token and Unavailable when it cannot be reached.
     """
+    setproctitle.setproctitle(f"keelman {order.slot}")
+    configure("slot", json=order.log_json, level=order.log_level, slot=order.slot)
     asyncio.run(SlotHost(order).run())
 
 

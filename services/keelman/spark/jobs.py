@@ -69,6 +69,8 @@ def session_configuration(master: str, folder: str) -> dict[str, str]:
         "spark.python.daemon.module": "keelman.engine.daemon",
         "spark.python.worker.reuse": "false",
         "spark.python.task.killTimeout": "500ms",
+        "spark.rpc.netty.dispatcher.numThreads": "2",
+        "spark.shuffle.mapOutput.dispatcher.numThreads": "1",
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.codegen.wholeStage": "false",
         "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -91,18 +93,19 @@ class SparkJobs:
         home: str,
         beat_timeout_seconds: float,
         loop: str,
+        log: tuple[bool, str],
         most: int,
     ) -> None:
         self._session, self._tasks = session, tasks
         self.ended: Callable[[str, str], None] = lambda slot_id, error: None
-        self._home, self._beat, self._loop = home, beat_timeout_seconds, loop
+        self._home, self._beat, self._loop, self._log = home, beat_timeout_seconds, loop, log
         # Threads are used again: py4j keeps a connection, and the JVM a thread, for each.
         self._threads = ThreadPoolExecutor(most, thread_name_prefix="slot-job")
         self._calls = ThreadPoolExecutor(2, thread_name_prefix="spark-call")
 
     def start(self, slot: Slot) -> None:
         """Submits the job of one slot."""
-        order = SlotOrder(slot.id, slot.token, self._home, self._beat, self._loop)
+        order = SlotOrder(slot.id, slot.token, self._home, self._beat, self._loop, *self._log)
         self._tasks.start(self._run(slot.id, slot_work(order)))
 
     def cancel(self, slot_id: str) -> None:

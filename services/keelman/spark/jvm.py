@@ -19,7 +19,7 @@ from keelman.runtime.java import Java
 from keelman.runtime.tether import tethered
 
 START_SECONDS = 120.0
-END_SECONDS = 3.0
+END_SECONDS = 1.5
 # What Spark's own launcher opens (org.apache.spark.launcher.JavaModuleOptions).
 OPENED = (
     *("java.lang", "java.lang.invoke", "java.lang.reflect", "java.io", "java.net", "java.nio", "java.util"),

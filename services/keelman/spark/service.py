@@ -35,6 +35,7 @@ log = get_logger()
 
 TICK_SECONDS = 0.2
 SLOTS_END_SECONDS = 4.0
+LINKS_END_SECONDS = 0.5
 PRELOAD = ("keelman.engine.run", "keelman.connectors.file_source", "keelman.connectors.file_sink")
 
 
@@ -82,6 +83,7 @@ async def run(settings: Settings, stop: asyncio.Event, *, loop: str = DEFAULT_LO
             home=f"{settings.host}:{settings.port}",
             beat_timeout_seconds=settings.slot_beat_timeout_seconds,
             loop=loop,
+            log=(settings.log_json, settings.log_level),
             most=2 * settings.max_slots,
         )
         stack.callback(jobs.close)
@@ -104,6 +106,7 @@ async def run(settings: Settings, stop: asyncio.Event, *, loop: str = DEFAULT_LO
                 port=settings.port,
                 socket=settings.health_socket,
                 label="spark",
+                grace_seconds=LINKS_END_SECONDS,
             )
         )
         jobs.warm_up()
