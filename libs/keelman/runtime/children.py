@@ -90,8 +90,9 @@ class Child:
 
     def kill(self) -> None:
         """Kills it and its whole family."""
+        rest = family(self.pid)  # first: once it is dead, those that left its session are nobody's children
         self._signal(signal.SIGKILL)
-        kill_all(family(self.pid))
+        kill_all(rest)
 
     def release(self) -> None:
         """Stops watching; the process goes on."""
@@ -279,17 +280,17 @@ def kill_all(pids: Iterable[int]) -> None:
 
 
 async def sweep(folder: Path, record: Record, *, seen: bool) -> list[int]:
-    """Kills what an ended child left behind in its session and waits until it is gone, so that its ports are free.
+    """Kills what an ended child left behind and waits until it is gone, so that its ports are free.
 
-    `seen` means that its end was watched. When it was not, its number may have gone to a stranger since, so that only
-    processes with the folder's mark are taken for its own. Returns the processes that were left. Raises TimeoutError
+    That is whoever carries the folder's mark and, when the child's end was watched (`seen`), whoever is in its session;
+    otherwise its number may have gone to a stranger since. Returns the processes that were left. Raises TimeoutError
     when one does not go within ten seconds.
     """
-    if not record.pid or start_of(record.pid) not in (None, record.start):
-        return []
 
     def rest() -> list[int]:
-        return [p for p in family(record.pid) if seen or is_marked(p, folder)]
+        session = family(record.pid) if seen and start_of(record.pid) is None else []
+        marked = [p for p in psutil.pids() if is_marked(p, folder) and start_of(p) is not None]
+        return sorted({*session, *marked})
 
     found = left = await asyncio.to_thread(rest)
     async with asyncio.timeout(SWEEP_SECONDS):

@@ -67,8 +67,12 @@ def _same(old: WorkloadStatus, new: WorkloadStatus) -> bool:
         return False
     if bool(old.memory_bytes) != bool(new.memory_bytes):
         return False
-    like = WorkloadStatus()
-    like.CopyFrom(new)
-    like.memory_bytes = old.memory_bytes
-    like.observe_time.CopyFrom(old.observe_time)
-    return like == old
+    return _essence(old) == _essence(new)
+
+
+def _essence(status: WorkloadStatus) -> WorkloadStatus:
+    made = WorkloadStatus()
+    made.CopyFrom(status)
+    made.ClearField("memory_bytes")
+    made.ClearField("observe_time")
+    return made
