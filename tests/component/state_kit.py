@@ -1,4 +1,4 @@
-"""What the tests of the state service share: the service in this loop or as a process, its clients, a simulated agent."""
+"""What the tests of the state service share: the service in this loop or as a process, clients, a simulated agent."""
 
 import asyncio
 import contextlib

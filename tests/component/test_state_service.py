@@ -11,6 +11,7 @@ from keelman.api.connect.v1 import worker_cluster_pb2, worker_service_pb2
 from keelman.api.connect.v1 import worker_cluster_service_pb2 as workers_pb
 from keelman.api.node.v1 import node_pb2, node_service_pb2, session_service_pb2, workload_pb2
 from keelman.model.errors import AlreadyExists, Conflict, FailedPrecondition, InvalidArgument, NotFound
+from keelman.rpc.errors import translated
 from keelman.testing.eventually import eventually
 
 pytestmark = pytest.mark.component
@@ -97,8 +98,8 @@ async def test_a_repeated_create_gets_the_first_answer(clients: Clients) -> None
         assert await clients.create_managed("default", "n1", request_id="r1") == first
         with pytest.raises(AlreadyExists, match="'default' exists already"):
             await clients.create_managed("default", "n1", request_id="r2")
+        spec = worker_cluster_pb2.WorkerClusterSpec(broker_cluster="default", count=1)
         with pytest.raises(InvalidArgument, match="was used for CreateBrokerCluster"):
-            spec = worker_cluster_pb2.WorkerClusterSpec(broker_cluster="default", count=1)
             await clients.clusters.CreateWorkerCluster(
                 workers_pb.CreateWorkerClusterRequest(name="demo", spec=spec, request_id="r1")
             )
@@ -166,18 +167,18 @@ async def test_worker_clusters_that_cannot_be(clients: Clients, spec, error, tex
 
 @pytest.mark.parametrize("bootstrap", ["", "host", "host:", ":1", "a:1,b", "a:1,,b:2", "a:0", "a:65536", "http://a:1"])
 async def test_bootstrap_servers_that_cannot_be(clients: Clients, bootstrap: str) -> None:
-    with pytest.raises(InvalidArgument, match="spec.external.bootstrap_servers: .* host:port"):
+    with pytest.raises(InvalidArgument, match=r"spec.external.bootstrap_servers: .* host:port"):
         await clients.create_external("ext", bootstrap)
 
 
 async def test_names_and_nodes_that_cannot_be(clients: Clients) -> None:
-    with pytest.raises(InvalidArgument, match="name: 'Default' is not legal: 1 to 63 lower-case"):
+    with pytest.raises(InvalidArgument, match=r"name: 'Default' is not legal: 1 to 63 lower-case"):
         await clients.create_external("Default", "127.0.0.1:1")
     with pytest.raises(InvalidArgument, match="no node has registered yet"):
         await clients.create_managed("default", "n1")
-    with pytest.raises(InvalidArgument, match="managed .* or external"):
+    with pytest.raises(InvalidArgument, match=r"managed .* or external"):
         await clients.brokers.CreateBrokerCluster(brokers_pb.CreateBrokerClusterRequest(name="x"))
-    with pytest.raises(NotFound, match="no worker is named 'demo/7'"):
+    with pytest.raises(NotFound, match=r"no worker is named 'demo/7'"):
         await clients.workers.GetWorker(worker_service_pb2.GetWorkerRequest(name="demo/7"))
     await clients.create_external("ext", "127.0.0.1:1")
     with pytest.raises(FailedPrecondition, match="'ext' is external"):
@@ -233,8 +234,6 @@ async def test_a_session_begins_with_a_registration(clients: Clients) -> None:
     async def requests(*messages):
         for message in messages:
             yield message
-
-    from keelman.rpc.errors import translated
 
     beat = session_service_pb2.OpenSessionRequest(heartbeat=session_service_pb2.Heartbeat())
     wrong = session_service_pb2.OpenSessionRequest(registration={"node": "N 1", "agent_address": "a:1"})

@@ -28,6 +28,8 @@ log = get_logger()
 ENDED = (pb.COPY_RUN_STATE_ENDED, pb.COPY_RUN_STATE_FAILED)
 # From here on a copy run has fenced its predecessor, which therefore has ended, whatever was last heard of it.
 FENCING = (pb.COPY_RUN_STATE_FENCED, pb.COPY_RUN_STATE_RUNNING, pb.COPY_RUN_STATE_DRAINING, pb.COPY_RUN_STATE_ENDED)
+# States with a process. One that just started may copy before its agent sees it healthy.
+ALIVE = (ProcessState.STARTING, ProcessState.RUNNING, ProcessState.STOPPING)
 KEPT_OF_A_TASK = 10
 LOST = "LOST"
 
@@ -78,10 +80,12 @@ class Reports:
                 newest[_task(run)] = max(newest.get(_task(run), (0, "")), (run.create_time.ToNanoseconds(), run.uid))
         found = []
         for _, run in self._runs.values():
-            why = "" if run.state in ENDED else self._why_lost(run, workers, snapshot)
-            successor = newest.get(_task(run))
-            if not why and run.state not in ENDED and successor and successor[0] > run.create_time.ToNanoseconds():
-                why = f"copy run {successor[1]} of the same task fenced it"
+            why, successor = "", newest.get(_task(run))
+            if run.state not in ENDED:
+                if successor is not None and successor[0] > run.create_time.ToNanoseconds():
+                    why = f"copy run {successor[1]} of the same task fenced it"
+                else:
+                    why = self._why_lost(run, workers, snapshot)
             found.append(_lost(run, why) if why else run)
         return sorted(found, key=key_of_run)
 
@@ -165,10 +169,10 @@ def _task(run: pb.CopyRun) -> tuple[str, str, int]:
 
 
 def _why_dead(workload: Workload, created: datetime) -> str:
-    status = workload.current
+    status = workload.status
     if status is None:
-        return f"{workload.name} is being started anew"
-    if status.state is not ProcessState.RUNNING:
+        return f"no process of {workload.name} is known"
+    if status.state not in ALIVE:
         return f"{workload.name} is {status.state}"
     if status.start_time is not None and status.start_time > created:
         return f"{workload.name} was started again after this copy run began"
