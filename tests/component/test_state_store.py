@@ -1,4 +1,4 @@
-"""What the store promises, on SQLite and on PostgreSQL alike: migrations, order of revisions, all or nothing, one relay."""
+"""What the store promises on SQLite and PostgreSQL alike: migrations, order of revisions, all or nothing, one relay."""
 
 import asyncio
 import contextlib
@@ -146,7 +146,7 @@ async def test_a_failed_write_leaves_nothing_and_takes_no_number(url: str) -> No
     async with opened(url, settle) as database:
         async with database.write() as tx:
             await broker_clusters.create(tx, "first", EXTERNAL)
-        with pytest.raises(InvalidArgument):
+        with pytest.raises(InvalidArgument):  # noqa: PT012
             async with database.write() as tx:
                 await broker_clusters.create(tx, "second", EXTERNAL)
                 raise InvalidArgument("after the write")
@@ -180,7 +180,7 @@ async def test_readers_do_not_wait_for_a_writer(url: str) -> None:
 
 
 async def test_two_processes_do_not_both_relay(postgresql) -> None:
-    """Both on one PostgreSQL: the second takes over only when the first one's beat stands still; the first then stops."""
+    """Both on one PostgreSQL: the second takes over only when the first one's beat stands still."""
     url = postgresql()
     async with opened(url, settle) as one, opened(url, settle) as two:
         first = Relay(one, Hub(), "default", sole=False, lease_seconds=0.6, holder="first")
@@ -230,7 +230,9 @@ async def test_an_sqlite_file_belongs_to_one_process(tmp_path) -> None:
         "async def main():\n async with opened(sys.argv[1], settle):\n  print('open', flush=True)\n"
         "  await asyncio.Event().wait()\nasyncio.run(main())"
     )
-    child = subprocess.Popen([sys.executable, "-c", script, str(path)], stdout=subprocess.PIPE)
+    child = subprocess.Popen(  # noqa: ASYNC220
+        [sys.executable, "-c", script, str(path)], stdout=subprocess.PIPE
+    )
     try:
         assert child.stdout.readline() == b"open\n"
         with pytest.raises(FailedPrecondition, match=rf"in use by another state service \(pid {child.pid}\)"):

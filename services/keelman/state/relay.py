@@ -12,8 +12,10 @@ import os
 import socket
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import sqlalchemy as sa
 from sqlmodel import col, select
@@ -34,6 +36,13 @@ KEPT = 10_000
 TOPICS = tuple(event_topic(noun) for noun in store.NOUNS)
 
 
+class Publisher(Protocol):
+    """Where the relay publishes: the brokers."""
+
+    async def publish(self, facts: Sequence[Fact]) -> None:
+        """Returns when all are stored in this order; raises Unavailable when some may not be."""
+
+
 def _identity() -> str:
     return f"{socket.gethostname()}/{os.getpid()}/{uuid.uuid4().hex[:8]}"
 
@@ -48,6 +57,7 @@ class Relay:
     sole: bool
     lease_seconds: float = 6.0
     clock: Callable[[], float] = time.monotonic
+    connect: Callable[[str, Sequence[str]], AbstractAsyncContextManager[Publisher]] = EventPublisher
     holder: str = field(default_factory=_identity)
 
     async def run(self) -> None:
@@ -84,7 +94,7 @@ class Relay:
         while True:
             bootstrap = await self._bootstrap()
             try:
-                async with EventPublisher(bootstrap, TOPICS) as publisher:
+                async with self.connect(bootstrap, TOPICS) as publisher:
                     log.info("relay_connected", bootstrap_servers=bootstrap)
                     told = False
                     backoff.reset()
@@ -95,7 +105,7 @@ class Relay:
                 told = True
                 await asyncio.sleep(backoff.next())
 
-    async def _drain(self, epoch: int, publisher: EventPublisher) -> None:
+    async def _drain(self, epoch: int, publisher: Publisher) -> None:
         with self.hub.subscribed() as changed:
             while True:
                 changed.clear()
