@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import signal
+import socket
+import subprocess
+import sys
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -240,3 +243,24 @@ async def test_a_killed_service_takes_everything_with_it(tmp_path: Path) -> None
             assert time.time() - max(times(tmp_path / uid)) < 10
     finally:
         spark.kill()
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--port", "{taken}"], "spark.port: {taken} on 127.0.0.1 is taken"),
+        (["--master", "yarn"], "spark.master: 'yarn' is not legal: local[n,1]"),
+        (["--max-slots", "0"], "spark.max_slots: '0' is not legal: 1 to 250"),
+        (["--host", "0.0.0.0"], "spark.host: '0.0.0.0' is not legal: a loopback address"),
+    ],
+)
+def test_a_wrong_setting_is_told_at_once(flags: list[str], said: str, tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        words = [word.format(taken=port) for word in flags]
+        command = [sys.executable, "-m", "keelman.spark", "run", "--work-folder", str(tmp_path / "work"), *words]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert ended.returncode in (1, 2)
+    assert said.format(taken=port) in ended.stderr
+    assert "Traceback" not in ended.stderr
+    assert not (tmp_path / "work").exists()

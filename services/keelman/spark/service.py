@@ -15,7 +15,7 @@ from keelman.api.copy.v1 import copy_run_service_pb2_grpc, slot_service_pb2_grpc
 from keelman.engine.slot import DEFAULT_LOOP
 from keelman.kafka.feed import ReportPublisher
 from keelman.model.errors import InvalidArgument, Unavailable
-from keelman.rpc.server import Service, port_taken, serve
+from keelman.rpc.server import Service, checked_address, port_taken, serve
 from keelman.runtime.java import find
 from keelman.runtime.logging import get_logger
 from keelman.runtime.ports import port_is_free
@@ -47,6 +47,7 @@ async def run(settings: Settings, stop: asyncio.Event, *, loop: str = DEFAULT_LO
     begun = time.monotonic()
     if not settings.master.startswith("local["):
         raise InvalidArgument.of("spark.master", settings.master, "local[n,1]; remote masters are not served yet")
+    checked_address("spark", settings.host, tls=None, trust="loopback")
     if not port_is_free(settings.host, settings.port):
         raise port_taken("spark", settings.host, settings.port)
     java = find()

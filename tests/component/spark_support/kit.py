@@ -9,6 +9,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -118,11 +119,16 @@ class Worker:
     async def write(self) -> None:
         greeting = WorkerGreeting(worker_cluster="wc", worker=self.name, incarnation=self.incarnation)
         await self._call.write(OpenLinkRequest(greeting=greeting))
+        due = time.monotonic()
         while True:
-            try:
-                async with asyncio.timeout(0.5):
-                    await self._call.write(await self._outgoing.get())
-            except TimeoutError:
+            message = OpenLinkRequest(renewal=LeaseRenewal())
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(max(0.0, due - time.monotonic())):
+                    message = await self._outgoing.get()
+            if message.HasField("order"):
+                await self._call.write(message)
+            if time.monotonic() >= due:
+                due = time.monotonic() + 0.5
                 if self.renewing:
                     await self._call.write(OpenLinkRequest(renewal=LeaseRenewal()))
 
