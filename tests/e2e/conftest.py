@@ -1,0 +1,18 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+import pytest_asyncio
+from system_kit import Keelman
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def keelman(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Keelman]:
+    """A system that runs for all tests of this folder that only look at it or copy through it."""
+    made = Keelman(tmp_path_factory.mktemp("home"))
+    try:
+        await made.ok("up", "--detach", "--free-ports")
+        yield made
+    finally:
+        await made.cleaned()

@@ -1,0 +1,116 @@
+"""A whole system as a user starts it: the command line in processes of its own, a home in a temporary folder."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from keelman.testing.eventually import eventually
+
+FILE = "org.apache.kafka.connect.file.FileStream"
+STRING = "org.apache.kafka.connect.storage.StringConverter"
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """A finished command."""
+
+    code: int
+    out: str
+    err: str
+
+
+@dataclass(frozen=True, slots=True)
+class Keelman:
+    """The command line with one home."""
+
+    home: Path
+
+    async def run(self, *words: str, seconds: float = 120.0) -> Ran:
+        """Runs one command to its end, whatever its exit code."""
+        process = await asyncio.create_subprocess_exec(
+            sys.executable,
+            "-m",
+            "keelman.cli",
+            *words,
+            "--home",
+            str(self.home),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        async with asyncio.timeout(seconds):
+            out, err = await process.communicate()
+        return Ran(process.returncode or 0, out.decode(), err.decode())
+
+    async def ok(self, *words: str, seconds: float = 240.0) -> str:
+        """Runs one command that must succeed; returns what it printed."""
+        ran = await self.run(*words, seconds=seconds)
+        assert ran.code == 0, f"keelman {' '.join(words)}: exit {ran.code}\n{ran.out}\n{ran.err}\n{self.logs()}"
+        return ran.out
+
+    async def items(self, kind: str, *words: str) -> list[dict[str, Any]]:
+        """What `keelman get KIND -o json` shows."""
+        found: list[dict[str, Any]] = json.loads(await self.ok("get", kind, "-o", "json", *words))["items"]
+        return found
+
+    async def item(self, kind: str, name: str) -> dict[str, Any]:
+        """What `keelman get KIND NAME -o json` shows."""
+        found: dict[str, Any] = json.loads(await self.ok("get", kind, name, "-o", "json"))
+        return found
+
+    @property
+    def system(self) -> dict[str, Any]:
+        """What `keelman up` wrote of itself."""
+        found: dict[str, Any] = json.loads((self.home / "system.json").read_text())
+        return found
+
+    def pid_of(self, service: str) -> int:
+        """Process id of one of up's services, now."""
+        return next(int(s["process"]["pid"]) for s in self.system["services"] if s["name"] == service)
+
+    def processes(self) -> list[psutil.Process]:
+        """Every living process of this home, told by its environment, command line or open session."""
+        found = []
+        for process in psutil.process_iter():
+            try:
+                if process.pid == os.getpid() or process.status() == psutil.STATUS_ZOMBIE:
+                    continue
+                words = " ".join((*process.cmdline(), *process.environ().values()))
+            except psutil.Error:
+                continue
+            if str(self.home) in words:
+                found.append(process)
+        return found
+
+    def logs(self, lines: int = 15) -> str:
+        """The ends of all logs, for a failing test's message."""
+        told = []
+        for file in sorted([*self.home.glob("logs/*.log"), *self.home.glob("workloads/*/log")]):
+            tail = "\n".join(file.read_text(errors="replace").splitlines()[-lines:])
+            told.append(f"--- {file.relative_to(self.home)}\n{tail}")
+        return "\n".join(told)
+
+    async def gone(self, *, seconds: float = 30.0) -> None:
+        """Waits until no process of this home is left."""
+        await eventually(lambda: not self.processes(), seconds=seconds, what=f"processes of {self.home} are gone")
+
+    async def cleaned(self) -> None:
+        """Leaves nothing behind, however the test went."""
+        await self.run("down", seconds=200.0)
+        for process in self.processes():
+            process.send_signal(signal.SIGKILL)
+
+
+def numbered(first: int, count: int) -> bytes:
+    """Lines that tell their place, so that a lost, doubled or moved one shows."""
+    return b"".join(b"%07d %s\n" % (n, b"x" * (n % 80)) for n in range(first, first + count))

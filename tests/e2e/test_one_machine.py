@@ -1,0 +1,171 @@
+"""Every process started as a user starts it; 100,000 lines copied while one process after the other is killed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+from system_kit import FILE, STRING, Keelman, numbered
+
+from keelman.kafka.data_topics import create_topic
+from keelman.testing.eventually import eventually
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(420)]
+
+LINES = 100_000
+STEP = 250
+LEAD = 4 * STEP  # INPUT is never further ahead of OUTPUT than this, so every accident falls into the middle of copying
+
+
+class Growing:
+    """INPUT, growing as OUTPUT follows."""
+
+    def __init__(self, file: Path, output: Path) -> None:
+        self.file, self.output = file, output
+        self.written = 0
+        self._copied_bytes = self._copied_lines = 0
+        file.touch()
+
+    def copied(self) -> int:
+        """Lines in OUTPUT; reads only what is new. A cut (an uncommitted tail taken back) starts over."""
+        if not self.output.exists():
+            return 0
+        if self.output.stat().st_size < self._copied_bytes:
+            self._copied_bytes = self._copied_lines = 0
+        with self.output.open("rb") as stream:
+            stream.seek(self._copied_bytes)
+            fresh = stream.read()
+        self._copied_bytes += len(fresh)
+        self._copied_lines += fresh.count(b"\n")
+        return self._copied_lines
+
+    async def grow(self, until: int) -> None:
+        """Appends step by step, each as soon as OUTPUT has come near."""
+        while self.written < until:
+            with self.file.open("ab") as stream:
+                stream.write(numbered(self.written, STEP))
+            self.written += STEP
+            if self.written - self.copied() > LEAD:
+                await eventually(
+                    lambda: self.written - self.copied() <= LEAD, seconds=120, every=0.01, what="OUTPUT follows INPUT"
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class Accident:
+    """A process to be killed, chosen beforehand so that the kill takes no time, and how its return is told."""
+
+    process: psutil.Process
+    back: Callable[[], Awaitable[bool]]
+
+
+async def workload(keelman: Keelman, prefix: str) -> dict[str, Any]:
+    found = next(w for w in await keelman.items("workloads") if w["name"].startswith(prefix))
+    status: dict[str, Any] = found["status"]
+    return status
+
+
+def runs_again(keelman: Keelman, prefix: str, before: int) -> Callable[[], Awaitable[bool]]:
+    async def back() -> bool:
+        now = await workload(keelman, prefix)
+        return now["pid"] not in (0, before) and now["state"] == "WORKLOAD_STATE_RUNNING"
+
+    return back
+
+
+def jvm_of(pid: int) -> psutil.Process:
+    return next(p for p in psutil.Process(pid).children(recursive=True) if p.name() == "java")
+
+
+async def worker(keelman: Keelman) -> Accident:
+    pid = (await workload(keelman, "worker/"))["pid"]
+    return Accident(psutil.Process(pid), runs_again(keelman, "worker/", pid))
+
+
+async def spark_jvm(keelman: Keelman) -> Accident:
+    pid = (await workload(keelman, "spark/"))["pid"]
+    return Accident(jvm_of(pid), runs_again(keelman, "spark/", pid))
+
+
+async def running(keelman: Keelman) -> list[dict[str, Any]]:
+    return [r for r in await keelman.items("copy-runs") if r["state"] == "COPY_RUN_STATE_RUNNING"]
+
+
+async def slot(keelman: Keelman) -> Accident:
+    await eventually(lambda: both_run(keelman), seconds=60, every=0.2, what="both copy runs are in their slots")
+    slots = {r["slot"] for r in await running(keelman)}
+    # The JVM's Python child is the daemon; the slots are the daemon's children.
+    jvm = jvm_of((await workload(keelman, "spark/"))["pid"])
+    victim = next(p for daemon in jvm.children() for p in daemon.children())
+
+    async def back() -> bool:
+        return await both_run(keelman) and {r["slot"] for r in await running(keelman)} != slots
+
+    return Accident(victim, back)
+
+
+async def both_run(keelman: Keelman) -> bool:
+    return {r["connector"] for r in await running(keelman)} == {"source", "sink"}
+
+
+async def agent(keelman: Keelman) -> Accident:
+    before = keelman.pid_of("agent")
+    pids = {w["name"]: w["status"]["pid"] for w in await keelman.items("workloads")}
+
+    async def back() -> bool:
+        if keelman.pid_of("agent") == before:
+            return False
+        nodes = await keelman.items("nodes")
+        found = {w["name"]: w["status"]["pid"] for w in await keelman.items("workloads")}
+        assert found == pids, "the next agent takes the workloads over as they are"
+        return [n["status"]["state"] for n in nodes] == ["NODE_STATE_ONLINE"]
+
+    return Accident(psutil.Process(before), back)
+
+
+async def test_accidents_lose_and_double_nothing(keelman: Keelman, tmp_path: Path) -> None:
+    given, output = tmp_path / "input.txt", tmp_path / "output.txt"
+    growing = Growing(given, output)
+    created = await keelman.ok(
+        "create", "wc", "numbers", "--start", "--wait", "--property", "offset.flush.interval.ms=1000"
+    )
+    assert created == "worker-cluster/numbers\n"
+    brokers = await keelman.item("bc", "default")
+    await create_topic({"bootstrap.servers": brokers["status"]["bootstrap_servers"]}, "numbers", partitions=1)
+    for side, topic in (("Source", "topic"), ("Sink", "topics")):
+        file = given if side == "Source" else output
+        words = [f"connector.class={FILE}{side}Connector", "tasks.max=1", f"file={file}", f"{topic}=numbers"]
+        words += [f"key.converter={STRING}", f"value.converter={STRING}"]
+        settings = [w for word in words for w in ("--set", word)]
+        await keelman.ok("create", "connector", f"numbers/{side.lower()}", *settings, "--wait")
+
+    accidents = (worker, spark_jvm, slot, agent)
+    share = LINES // len(accidents)
+    for number, prepare in enumerate(accidents):
+        accident, middle = await prepare(keelman), number * share + share // 2
+        async with asyncio.TaskGroup() as group:
+            feeding = group.create_task(growing.grow((number + 1) * share))
+            await eventually(
+                lambda middle=middle: growing.copied() >= middle,
+                seconds=90,
+                every=0.01,
+                what=f"{middle} lines are there",
+            )
+            accident.process.kill()
+            assert not feeding.done(), f"the {prepare.__name__} was to be killed in the middle"
+            await eventually(accident.back, seconds=90, every=0.2, what=f"the {prepare.__name__} is back")
+    await eventually(lambda: growing.copied() >= LINES, seconds=90, what="all lines are there")
+    assert output.read_bytes() == given.read_bytes() == numbered(0, LINES)
+
+    connectors = {c["name"]: c for c in await keelman.items("connectors", "--cluster", "numbers")}
+    assert {n: c["state"] for n, c in connectors.items()} == {"source": "RUNNING", "sink": "RUNNING"}
+    await keelman.ok("delete", "connector", "numbers/source", "--yes")
+    await keelman.ok("delete", "connector", "numbers/sink", "--yes")
+    await keelman.ok("stop", "wc", "numbers", "--wait")
+    assert (await keelman.item("wc", "numbers"))["status"]["state"] == "CLUSTER_STATE_STOPPED"
+    assert output.read_bytes() == given.read_bytes()
