@@ -30,6 +30,7 @@ $(JARS): $(STAMP) libs/keelman/runtime/kafka_broker.lock
 	@echo "== Java and Kafka"
 	@$(BIN)/python tools/ensure_system.py
 	$(BIN)/python -m keelman.broker prepare
+	$(BIN)/python -m keelman.spark.archive
 	@touch $@
 
 protos: $(STAMP) ## generate the wire code from protos/
