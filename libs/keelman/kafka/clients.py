@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import re
 from collections.abc import AsyncIterator, Mapping
 from typing import Any, TypeAlias
@@ -18,6 +19,10 @@ from keelman.runtime.backoff import Backoff
 from keelman.runtime.logging import get_logger
 
 log = get_logger()
+
+# The library logs every failed connection, many times a second while brokers are away. What matters is raised too, and
+# told by whoever catches it.
+logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
 
 Client: TypeAlias = AIOKafkaClient
 Consumer: TypeAlias = AIOKafkaConsumer

@@ -187,9 +187,9 @@ class CopyTask:
         return None
 
     async def _granted(self) -> tickets.StartTicket | None:
-        """A ticket, once there is a link and the worker may grant one; None when no copy run is wanted any more."""
+        """A ticket, once there is a lease and the worker may grant one; None when no copy run is wanted any more."""
         while not self._unwanted:
-            if self._link.up.is_set():
+            if self._link.leased:
                 ticket = self._duties.ticket(uuid.uuid4().hex)
                 if ticket is not None:
                     return ticket

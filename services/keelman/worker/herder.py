@@ -84,7 +84,7 @@ class Herder:
         self.store.config.restarts.clear()  # orders of the past
         self.store.changed = self._wake.set
         await self.membership.replace_predecessors(self.url)
-        backoff = Backoff(first=0.1, most=2.0)
+        backoff, told = Backoff(first=0.1, most=2.0), ""
         async with Siblings() as siblings:
             self.owned.begin(siblings)
             while not stop.is_set():
@@ -92,9 +92,11 @@ class Herder:
                 try:
                     pause = await self._turn(stop)
                     backoff.reset()
+                    told = ""
                 except (Unavailable, DeadlineExceeded, Conflict) as error:
-                    log.warning("turn_failed", error=error.message)
-                    pause = backoff.next()
+                    if told != error.message:
+                        log.warning("turn_failed", error=error.message)
+                    told, pause = error.message, backoff.next()
                 try:
                     async with asyncio.timeout(pause):
                         await self._wake.wait()

@@ -8,12 +8,15 @@ from collections.abc import Mapping
 from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import Connector, load_connector
 from keelman.kafka.layout import CONFIG_MISMATCH, Assignment, Metadata, Work
+from keelman.kafka.writer import fence
 from keelman.model.errors import KeelmanError
 from keelman.runtime.logging import get_logger
 from keelman.worker import config_state as records
+from keelman.worker import tickets
 from keelman.worker.assignor import MemberView, Memory, assign
 from keelman.worker.config_state import STOPPED
 from keelman.worker.store import Store
+from keelman.worker.tickets import is_source
 
 log = get_logger()
 
@@ -98,6 +101,19 @@ class Leader:
         if wanted:
             await self._store.write_config(records.task_records(name, wanted))
         await self._store.write_config([records.commit_record(name, len(wanted))])
+        if self._store.properties.exactly_once_sources and is_source(self._store.config.connectors[name]):
+            await self._fence_former_tasks(name, len(wanted))
+
+    async def _fence_former_tasks(self, name: str, count: int) -> None:
+        """No producer of an earlier set of tasks can commit any more. A single task's successor fences it by itself."""
+        former = self._store.config.fencing.get(name, 0)
+        if former > 1 or (former == 1 and count != 1):
+            properties = self._store.properties
+            for task in range(former):
+                await fence(properties.raw, tickets.transactional_id(properties.group_id, Work(name, task)))
+            log.info("former_tasks_fenced", connector=name, tasks=former)
+        if former != count:
+            await self._store.write_config([records.fencing_record(name, count)])
 
     def clear_statuses(self) -> None:
         """Tombstones for the statuses of what is configured no more."""

@@ -21,6 +21,7 @@ from keelman.runtime.supervise import first_of
 log = get_logger()
 LEASE_SECONDS = 3.0
 RENEW_SECONDS = 1.0
+LOOK_SECONDS = 0.1
 SILENT_SECONDS = 5.0
 
 
@@ -41,6 +42,11 @@ class SparkLink:
         self.up = asyncio.Event()
         self.updated: Callable[[orders.RunUpdate], None] = lambda update: None
         self.standing: Callable[[frozenset[str]], None] = lambda uids: None
+
+    @property
+    def leased(self) -> bool:
+        """True while there is a link and the lease has not lapsed: only then can a copy run begin."""
+        return self.up.is_set() and time.monotonic() - self._renewed < LEASE_SECONDS
 
     def send(self, order: orders.RunOrder) -> None:
         """Sends one order; while there is no link it is dropped, since the other side then ends all runs by itself."""
@@ -96,10 +102,15 @@ class SparkLink:
 
     async def _renew(self) -> None:
         await self.up.wait()
+        sent = 0.0
+        had_right = False
         while True:
-            if self._right():
+            now, right = time.monotonic(), self._right()
+            if right and (not had_right or now - sent >= RENEW_SECONDS):
                 self._out.put_nowait(wire.OpenLinkRequest(renewal=wire.LeaseRenewal()))
-                self._asked = self._asked or time.monotonic()
-            if self._asked is not None and time.monotonic() - self._asked > SILENT_SECONDS:
+                self._asked = self._asked or now
+                sent = now
+            had_right = right
+            if self._asked is not None and now - self._asked > SILENT_SECONDS:
                 raise Unavailable(f"the Spark service has not answered a renewal for {SILENT_SECONDS} s")
-            await asyncio.sleep(RENEW_SECONDS)
+            await asyncio.sleep(LOOK_SECONDS)

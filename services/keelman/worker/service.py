@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 
 from keelman.kafka.clients import admin_client, low_level_client, wait_for_brokers
+from keelman.kafka.feed import ReportPublisher
 from keelman.kafka.group import GroupClient
 from keelman.model.errors import Unavailable
 from keelman.rpc.server import serve
@@ -19,6 +20,7 @@ from keelman.worker.link import SparkLink
 from keelman.worker.membership import Membership
 from keelman.worker.owned_work import OwnedWork
 from keelman.worker.properties import WorkerProperties, read_properties
+from keelman.worker.reports import report
 from keelman.worker.rest import RestApi
 from keelman.worker.settings import Settings
 from keelman.worker.store import Store
@@ -66,12 +68,14 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         leader = Leader(store, url=url, delay_ms=properties.rebalance_delay_ms)
         owned = OwnedWork(store, membership, link, worker_cluster=cluster, worker=worker)
         herder = Herder(store, membership, leader, owned, url=url, wake=wake)
+        publisher = await stack.enter_async_context(ReportPublisher(settings.reports_bootstrap_servers, worker))
         async with Siblings() as siblings:
             siblings.start(store.run(), name="topics")
             siblings.start(membership.heartbeats(), name="heartbeats")
             siblings.start(link.run(), name="spark link")
             siblings.start(_wake_on(stop, wake), name="stop")
             api.begin(herder, admin, cluster_id)
+            siblings.start(report(herder, publisher, worker_cluster=cluster, worker=worker), name="reports")
             siblings.start(_ready(herder, health.ready), name="ready")
             await herder.run(stop)
         log.info("worker_ended", worker=worker)

@@ -37,6 +37,11 @@ def is_source(connector_config: Mapping[str, str]) -> bool:
     return load_connector(connector_config.get("connector.class", "")).direction is Direction.SOURCE
 
 
+def transactional_id(group_id: str, work: Work) -> str:
+    """The id of a source task's producer: the one that Connect uses, so that each side fences the other."""
+    return f"{group_id}-{work.connector}-{work.task}"
+
+
 def grant(
     properties: WorkerProperties,
     *,
@@ -66,6 +71,6 @@ def grant(
         task_config=task_config,
         worker_config={k: v for k, v in properties.raw.items() if k.startswith(PREFIXES)},
         delivery=wire.DELIVERY_GUARANTEE_EXACTLY_ONCE if exactly else wire.DELIVERY_GUARANTEE_AT_LEAST_ONCE,
-        transactional_id=f"{properties.group_id}-{work.connector}-{work.task}" if source and exactly else "",
+        transactional_id=transactional_id(properties.group_id, work) if source and exactly else "",
         offset_topic=properties.offset_topic.name if source else "",
     )

@@ -1,0 +1,48 @@
+"""Tells the control plane where this worker stands: on every change, and now and then."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from keelman.api.connect.v1.worker_pb2 import WorkerMembership
+from keelman.api.event.v1.report_pb2 import Report, WorkerReport
+from keelman.kafka.feed import WORKER_REPORTS, ReportPublisher
+from keelman.worker.herder import Herder
+
+LOOK_SECONDS = 0.25
+TELL_SECONDS = 5.0
+
+
+async def report(herder: Herder, publisher: ReportPublisher, *, worker_cluster: str, worker: str) -> None:
+    """Runs until cancelled."""
+    last, told = WorkerMembership(), 0.0
+    while True:
+        now = membership_of(herder)
+        if now != last or time.monotonic() - told >= TELL_SECONDS:
+            publisher.publish(WORKER_REPORTS, worker, _report(now, worker_cluster, worker))
+            last, told = now, time.monotonic()
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+def membership_of(herder: Herder) -> WorkerMembership:
+    """The worker's place, without a time."""
+    place, works = herder.place, herder.owned.works
+    return WorkerMembership(
+        joined=herder.membership.healthy,
+        leader=place is not None and place.leader,
+        group_generation=max(0, herder.membership.generation),
+        connectors=sum(not work.is_task for work in works),
+        tasks=sum(work.is_task for work in works),
+    )
+
+
+def _report(membership: WorkerMembership, worker_cluster: str, worker: str) -> bytes:
+    now = Timestamp()
+    now.GetCurrentTime()
+    timed = WorkerMembership(report_time=now)
+    timed.MergeFrom(membership)
+    about = WorkerReport(worker_cluster=worker_cluster, worker=worker, membership=timed)
+    return Report(time=now, source=worker, name=worker, worker=about).SerializeToString()
