@@ -64,10 +64,9 @@ class Seen:
 
 
 def copy_run(uid: str, state: str, *, age: float = 60, **more) -> copy_run_pb2.CopyRun:
-    made = {
-        "uid": uid, "worker_cluster": "demo", "connector": "lines", "task": 0, "worker": "127.0.0.1:8083",
-        "state": STATE.Value(f"COPY_RUN_STATE_{state}"), "create_time": to_timestamp(datetime.now(UTC) - timedelta(seconds=age)),
-    }  # fmt: skip
+    made = {"uid": uid, "worker_cluster": "demo", "connector": "lines", "task": 0, "worker": "127.0.0.1:8083"}
+    made["state"] = STATE.Value(f"COPY_RUN_STATE_{state}")
+    made["create_time"] = to_timestamp(datetime.now(UTC) - timedelta(seconds=age))
     return copy_run_pb2.CopyRun(**made | more)
 
 

@@ -25,7 +25,7 @@ from keelman.state.hub import Hub
 from keelman.state.migrate import NEWEST
 from keelman.state.relay import Relay
 from keelman.state.store import settle
-from keelman.state.tables import OutboxRow, SQLModel
+from keelman.state.tables import OutboxRow, RelayRow, SQLModel
 from keelman.testing.eventually import eventually
 
 pytestmark = pytest.mark.component
@@ -186,35 +186,35 @@ async def test_two_processes_do_not_both_relay(postgresql) -> None:
         first = Relay(one, Hub(), "default", sole=False, lease_seconds=0.6, holder="first")
         second = Relay(two, Hub(), "default", sole=False, lease_seconds=0.6, holder="second")
 
-        async def holder() -> str:
-            async with one.read() as session:
-                return (await session.exec(sa.text("SELECT holder FROM relay"))).scalar_one()
-
         runs = asyncio.ensure_future(first.run())
-        await eventually(lambda: held_by(holder, "first"))
+        await eventually(lambda: is_held(one, "first", 1))
         waits = asyncio.ensure_future(second.run())
-        await asyncio.sleep(0)
-        async with asyncio.timeout(30):
-            for _ in range(3):  # three leases pass
-                beat = await beats(one)
-                await eventually(lambda beat=beat: later(one, beat + 2))
-        assert await holder() == "first"
+        for _ in range(3):  # more than a lease passes
+            beat = (await relay_row(one)).beat
+            await eventually(lambda beat=beat: has_beaten(one, beat + 2))
+        assert await is_held(one, "first", 1)
         await ended(runs)
-        await eventually(lambda: held_by(holder, "second"))
+        await eventually(lambda: is_held(one, "second", 2))
+        # Robbed of the row, it notices, and takes it back only because the robber shows no sign of life.
+        async with one.write() as tx:
+            row = await tx.session.get_one(RelayRow, 1)
+            row.holder, row.epoch = "robber", 3
+        await eventually(lambda: is_held(one, "second", 4))
         await ended(waits)
 
 
-async def held_by(holder, name: str) -> bool:
-    return await holder() == name
-
-
-async def beats(database) -> int:
+async def relay_row(database) -> RelayRow:
     async with database.read() as session:
-        return int((await session.exec(sa.text("SELECT beat FROM relay"))).scalar_one())
+        return (await session.exec(select(RelayRow))).one()
 
 
-async def later(database, beat: int) -> bool:
-    return await beats(database) >= beat
+async def is_held(database, holder: str, epoch: int) -> bool:
+    row = await relay_row(database)
+    return (row.holder, row.epoch) == (holder, epoch)
+
+
+async def has_beaten(database, beat: int) -> bool:
+    return (await relay_row(database)).beat >= beat
 
 
 async def ended(task) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,6 +24,7 @@ from keelman.runtime.logging import get_logger
 from keelman.runtime.supervise import Siblings
 
 log = get_logger()
+logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # it repeats each failed try; an outage is told once, here
 
 COPY_RUN_REPORTS = "keelman.reports.copy_run.v1"
 WORKER_REPORTS = "keelman.reports.worker.v1"
@@ -164,7 +166,7 @@ class ReportPublisher:
         self._some.set()
 
     async def _run(self) -> None:
-        backoff, told = Backoff(first=0.2, most=5.0), False
+        backoff, told = Backoff(first=0.2, most=1.0), False
         while True:
             try:
                 async with EventPublisher(self._bootstrap, REPORT_TOPICS) as publisher:
@@ -202,7 +204,7 @@ async def consume(bootstrap_servers: str, topics: Sequence[str]) -> AsyncIterato
 
     After any trouble it begins again from the beginning, so a reader must take an old fact for what it is.
     """
-    backoff, told = Backoff(first=0.2, most=5.0), False
+    backoff, told = Backoff(first=0.2, most=1.0), False
     while True:
         try:
             if not await broker_answers(bootstrap_servers):

@@ -90,7 +90,7 @@ class Relay:
                 await self._update(epoch, {"beat": RelayRow.beat + 1})
 
     async def _publish(self, epoch: int) -> None:
-        backoff, told = Backoff(first=0.2, most=3.0), False
+        backoff, told = Backoff(first=0.2, most=1.0), False
         while True:
             bootstrap = await self._bootstrap()
             try:
