@@ -425,6 +425,17 @@ async def test_generations_fence_and_a_new_one_restarts(node: Node) -> None:
     node.state.drop()
     await eventually(lambda: not alive(second.pid))
     assert node.home.workload("worker/demo/0").exists()
+    async with channel(node.address) as made:
+        agent = AgentServiceStub(made)
+
+        async def names() -> list[str]:
+            answer = await agent.ListLocalWorkloads(agent_messages.ListLocalWorkloadsRequest())
+            return [w.name for w in answer.workloads]
+
+        async def forgotten() -> bool:
+            return await names() == ["worker/demo/1"]
+
+        await eventually(forgotten)
 
 
 async def test_drain_stops_in_order_and_starts_nothing(node: Node) -> None:

@@ -13,6 +13,8 @@ from keelman.runtime.home import Home
 STARTING_SECONDS = 0.1
 RUNNING_SECONDS = 2.0
 MISSES = 3
+ANSWER_SECONDS = 2.0
+FIRST_SECONDS = 0.5
 
 
 class HealthWatch:
@@ -23,6 +25,14 @@ class HealthWatch:
         self._socket = home.socket(local.name)
         self._changed = changed
 
+    async def first(self) -> None:
+        """Asks an adopted process once, so that the first report does not call starting what has run for days."""
+        if self._local.child is not None and await self._answers(FIRST_SECONDS):
+            self._local.healthy(True, time.monotonic())
+
+    async def _answers(self, seconds: float) -> bool:
+        return self._socket.exists() and await is_serving(f"unix:{self._socket}", timeout_seconds=seconds)
+
     async def run(self) -> None:
         """Runs until cancelled. A running process counts as unwell after three checks in a row without an answer."""
         misses = 0
@@ -32,7 +42,7 @@ class HealthWatch:
             if child is None or local.child is not child:
                 misses = 0
                 continue
-            answers = self._socket.exists() and await is_serving(f"unix:{self._socket}")
+            answers = await self._answers(ANSWER_SECONDS)
             misses = 0 if answers else misses + 1
             if local.child is not child or (local.healthy_since is not None and 0 < misses < MISSES):
                 continue

@@ -37,7 +37,7 @@ class Keeper:
         self.local = local
         self._supervisor = supervisor
         self._wake = asyncio.Event()
-        self._health = HealthWatch(local, supervisor.home, self._changed)
+        self.health = HealthWatch(local, supervisor.home, self._changed)
         self._task: asyncio.Task[None] | None = None
 
     def wake(self) -> None:
@@ -56,7 +56,7 @@ class Keeper:
     async def run(self) -> None:
         """Ends when the workload is forgotten or the agent leaves."""
         try:
-            await supervise(self._steps, self._health.run)
+            await supervise(self._steps, self.health.run)
         finally:
             if self.local.child is not None:
                 self.local.child.release()
@@ -122,7 +122,7 @@ class Supervisor:
         self._draining = False
         self._change = asyncio.Event()
 
-    def adopt(self) -> None:
+    async def adopt(self) -> None:
         """Finds the processes of an earlier agent. Called once, before `run`, so that the first report is the truth."""
         names = set(self._assignments.workloads)
         for file in sorted(self.home.workloads.glob("*/record.json")):
@@ -131,9 +131,10 @@ class Supervisor:
                 names.add(record.name)
         for name in sorted(names):
             local = Local(name, self.home.workload(name))
-            self._keepers[name] = Keeper(self, local)
+            keeper = self._keepers[name] = Keeper(self, local)
             self._aim(local)
             self.launcher.adopt(local)
+            await keeper.health.first()
             self.tell(local)
 
     async def run(self) -> None:
