@@ -49,7 +49,7 @@ class Herder:
         self._requests: deque[_Request] = deque()
         self._work: frozenset[Work] = frozenset()
         self._rejoin_at: float | None = None
-        self._places = 0
+        self._losses = 0
         self.joined = asyncio.Event()
 
     @property
@@ -80,7 +80,9 @@ class Herder:
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until told to stop: then drains, leaves the group and returns."""
-        await self.store.read_all()
+        await first_of(self.store.read_all(), stop.wait())
+        if stop.is_set():
+            return
         self.store.config.restarts.clear()  # orders of the past
         self.store.changed = self._wake.set
         await self.membership.replace_predecessors(self.url)
@@ -106,8 +108,7 @@ class Herder:
 
     async def _turn(self, stop: asyncio.Event) -> float:
         """One round of everything; how long there is nothing to do."""
-        if self.membership.lost and self.owned.works:
-            await self.owned.drop_all()
+        await self._drop_if_lost()
         if self._rejoin_at is not None and time.monotonic() >= self._rejoin_at:
             self._rejoin_at, self.membership.rejoin = None, True
         while self.membership.rejoin and not stop.is_set():
@@ -135,6 +136,8 @@ class Herder:
         place = await self._joined_or_stopped(stop)
         if place is None:
             return
+        if await self._drop_if_lost():
+            self.membership.rejoin = True  # the leader took this worker at its word about what it runs
         told = place.assignment
         if place.leader and (before is None or not before.leader):
             await self.store.claim()
@@ -161,6 +164,14 @@ class Herder:
         self.joined.set()
         self._wake.set()
 
+    async def _drop_if_lost(self) -> bool:
+        """Cuts everything when the group has lost this worker since the last look."""
+        if self.membership.losses == self._losses:
+            return False
+        self._losses = self.membership.losses
+        await self.owned.drop_all()
+        return True
+
     async def _joined_or_stopped(self, stop: asyncio.Event) -> Place | None:
         places: list[Place] = []
 
@@ -171,7 +182,7 @@ class Herder:
         return places[0] if places else None
 
     def _metadata(self, *, leaving: bool) -> Metadata:
-        works = self.owned.works
+        works = self.owned.works if self.membership.losses == self._losses else frozenset()
         offset = self.store.config.offset
         own = OwnFields(load=len(works), leaving=leaving)
         return Metadata(self.url, offset, allocation(works, self.membership.place, offset), own)

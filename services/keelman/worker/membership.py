@@ -25,6 +25,7 @@ from keelman.runtime.logging import get_logger
 log = get_logger()
 PROTOCOL_TYPE = "connect"
 PROTOCOL = "keelman"
+DESCRIBE_SECONDS = 5.0
 
 # What the leader does with everybody's metadata: member id to metadata in, member id to assignment out.
 Share = Callable[[str, Mapping[str, Metadata]], Awaitable[Mapping[str, Assignment]]]
@@ -56,6 +57,7 @@ class Membership:
         self.place: Place | None = None
         self.rejoin = True
         self.lost = False
+        self.losses = 0  # whoever runs work for this place compares: a join may come before the loss was seen
         self._joining = False
         self._last_ok = 0.0
         self._failing_since: float | None = None
@@ -74,8 +76,9 @@ class Membership:
     async def replace_predecessors(self, url: str) -> None:
         """Lets dead members that had this worker's address leave. Called once, before the first join."""
         try:
-            described = await self._group.describe()
-        except Unavailable:
+            async with asyncio.timeout(DESCRIBE_SECONDS):
+                described = await self._group.describe()
+        except (Unavailable, TimeoutError):
             return
         for member in described.members:
             if described.protocol != PROTOCOL or not member.metadata:
@@ -162,6 +165,7 @@ class Membership:
     def _lose(self) -> None:
         if not self.lost:
             log.warning("group_lost", group=self._group_id, member=self.member)
+            self.losses += 1
         self.lost, self.rejoin = True, True
         self._wake()
 
