@@ -154,7 +154,7 @@ class Agent:
         self.welcome: session_pb.Welcome | None = None
         self.special: dict[str, workload_pb2.WorkloadStatus] = {}
         self._outbox: asyncio.Queue[session_pb.OpenSessionRequest] = asyncio.Queue()
-        self._number = 0
+        self.reported = 0
         self.task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> "Agent":
@@ -172,9 +172,9 @@ class Agent:
             await self.task
 
     def report(self, complete: bool = False, **more: Any) -> None:
-        self._number += 1
+        self.reported += 1
         statuses = {n: self.status(w) for n, w in self.workloads.items()} | more
-        report = session_pb.WorkloadReport(number=self._number, statuses=statuses, complete=complete)
+        report = session_pb.WorkloadReport(number=self.reported, statuses=statuses, complete=complete)
         self._outbox.put_nowait(session_pb.OpenSessionRequest(report=report))
 
     def status(self, workload: workload_pb2.Workload) -> workload_pb2.WorkloadStatus:

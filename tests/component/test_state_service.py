@@ -1,6 +1,9 @@
 """The state service over real gRPC with a real database file: clusters, placements, sessions, refusals."""
 
 import asyncio
+import contextlib
+import sqlite3
+from pathlib import Path
 
 import pytest
 from state_kit import Agent, Clients, state_in_loop
@@ -309,13 +312,20 @@ async def test_nobody_is_judged_for_one_time_out_after_a_restart(tmp_path) -> No
             assert asyncio.get_running_loop().time() - begun > 1.0
 
 
-async def test_reports_are_folded_and_acknowledged(clients: Clients) -> None:
+def revision_of(home: Path) -> int:
+    with contextlib.closing(sqlite3.connect(home / "state" / "state.db")) as database:
+        (value,) = database.execute("SELECT value FROM counter WHERE name = 'revision'").fetchone()
+    return value
+
+
+async def test_reports_are_folded_and_acknowledged(clients: Clients, tmp_path) -> None:
     await clients.create_external("ext", "127.0.0.1:1")
     await clients.create_workers("demo", brokers="ext", count=1)
     async with Agent(clients, "n1") as agent:
         await clients.start_workers("demo")
         await in_state(clients, "demo", "RUNNING")
-        before = (await clients.worker_cluster("demo")).etag
+        await eventually(lambda: len(agent.received) == agent.reported)
+        before = revision_of(tmp_path)
         vital = workload_pb2.WorkloadStatus(state="WORKLOAD_STATE_RUNNING", generation=1, pid=4711, memory_bytes=12345)
         agent.special["worker/demo/0"] = vital
         agent.report()
@@ -325,8 +335,9 @@ async def test_reports_are_folded_and_acknowledged(clients: Clients) -> None:
             return answer.worker.process.memory_bytes == 12345
 
         await eventually(memory)
+        await eventually(lambda: len(agent.received) == agent.reported)
         assert agent.received == sorted(agent.received)
-        assert (await clients.worker_cluster("demo")).etag == before, "memory is not worth a write"
+        assert revision_of(tmp_path) == before, "memory is not worth a write"
         agent.special["worker/demo/0"] = workload_pb2.WorkloadStatus(
             state="WORKLOAD_STATE_FAILED", generation=1, exit_code=-9, restarts=3, reason="EXITED", message="killed"
         )
