@@ -56,6 +56,10 @@ def test_version_0_has_no_revocations() -> None:
     assert decode_assignment(plain) == TOLD
 
 
+def test_version_0_metadata_has_no_allocation() -> None:
+    assert decode_metadata(bytes.fromhex("0000" + METADATA[4:-8])) == Metadata("http://w1:8083/", 7, None, None)
+
+
 @pytest.mark.parametrize("cut", [1, 5, 20, 40])
 def test_what_is_cut_short_is_refused(cut: int) -> None:
     with pytest.raises(InvalidArgument, match="not of this layout"):

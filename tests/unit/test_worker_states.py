@@ -37,8 +37,8 @@ def test_tasks_apply_with_their_commit_only() -> None:
 
 
 def test_a_commit_before_its_connector_is_ignored() -> None:
-    state = applied(*records.task_records("x", [{}]), records.commit_record("x", 1))
-    assert state.work() == frozenset()
+    state = applied(*records.task_records("x", [{}]), records.commit_record("x", 1), records.connector_record("x", {}))
+    assert state.work() == {Work("x")}
 
 
 def test_a_commit_without_all_its_tasks_is_inconsistent() -> None:

@@ -22,7 +22,6 @@ class Memory:
     """What a leader remembers from round to round: who had what, at which address, and until when lost work waits."""
 
     owners: Mapping[Work, str] = field(default_factory=dict)
-    leaving: frozenset[str] = frozenset()
     deadline_ms: int | None = None
 
 
@@ -71,7 +70,7 @@ def assign(
         assigned={name: frozenset(works) for name, works in given.items()},
         revoked={name: frozenset(works) for name, works in stopping.items()},
         delay_ms=max(1, deadline - now_ms) if held and deadline is not None else 0,
-        memory=Memory(owners, frozenset(v.url for v in members.values() if v.leaving), deadline if held else None),
+        memory=Memory(owners, deadline if held else None),
     )
 
 
@@ -88,7 +87,7 @@ def _held(
     members: Mapping[str, MemberView], free: frozenset[Work], memory: Memory, now_ms: int, max_delay_ms: int
 ) -> tuple[frozenset[Work], int | None]:
     """Lost work whose owner's fate nobody knows, and until when it is held back."""
-    explained = {view.url for view in members.values()} | memory.leaving
+    explained = {view.url for view in members.values()}
     lost = frozenset(work for work in free if work in memory.owners and memory.owners[work] not in explained)
     if not lost or max_delay_ms <= 0:
         return frozenset(), None
