@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import os
+import random
 import signal
 import sys
 from pathlib import Path
@@ -29,7 +30,7 @@ from keelman.api.node.v1 import (
 from keelman.rpc.channels import channel, is_serving
 from keelman.rpc.errors import translated
 from keelman.rpc.times import to_timestamp
-from keelman.runtime.ports import free_ports
+from keelman.runtime.ports import free_ports, port_is_free
 from keelman.state.service import run
 from keelman.state.settings import Settings
 from keelman.testing.eventually import eventually
@@ -41,6 +42,14 @@ STATES = {
     workload_pb2.WORKLOAD_GOAL_STOPPED: workload_pb2.WORKLOAD_STATE_STOPPED,
     workload_pb2.WORKLOAD_GOAL_REMOVED: workload_pb2.WORKLOAD_STATE_REMOVED,
 }
+
+
+def free_range(count: int) -> str:
+    """So many free ports in a row, below those that the system gives to connections."""
+    while True:
+        first = random.randrange(20_000, 30_000)
+        if all(port_is_free("127.0.0.1", port) for port in range(first, first + count)):
+            return f"{first}-{first + count - 1}"
 
 
 class Clients:
@@ -226,4 +235,4 @@ class Agent:
             yield await self._outbox.get()
 
 
-__all__ = ["Agent", "Clients", "StateProcess", "state_in_loop", "to_timestamp"]
+__all__ = ["Agent", "Clients", "StateProcess", "free_range", "state_in_loop", "to_timestamp"]

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import psutil
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
-from state_kit import Agent, Clients, StateProcess, state_in_loop
+from state_kit import Agent, Clients, StateProcess, free_range, state_in_loop
 
 from keelman.api.connect.v1 import worker_pb2, worker_service_pb2
 from keelman.api.connect.v1.broker_cluster_pb2 import ClusterState
@@ -19,7 +19,6 @@ from keelman.kafka.feed import COPY_RUN_REPORTS, WORKER_REPORTS, ReportPublisher
 from keelman.model.errors import NotFound
 from keelman.rpc.channels import channel
 from keelman.rpc.times import to_timestamp
-from keelman.runtime.ports import free_ports
 from keelman.state.store import NOUNS
 from keelman.testing.broker import BrokerProcess
 from keelman.testing.eventually import eventually
@@ -88,8 +87,7 @@ def running(generation: int, start: datetime = START) -> workload_pb2.WorkloadSt
 
 
 async def test_events_wait_for_the_broker_that_they_start_and_come_in_order(tmp_path) -> None:
-    port = free_ports(1)[0]
-    ports = {"broker_ports": f"{port}-{port + 20}"}
+    ports = {"broker_ports": free_range(2)}
     async with state_in_loop(tmp_path, **ports) as (clients, _), Agent(clients, "n1") as agent:
         await clients.create_managed("default", "n1")
         placed = (await eventually(lambda: agent.workloads.get("broker/default/0"))).spec.broker
