@@ -6,6 +6,7 @@ As a program (`python copy_harness.py <spec.json>`) it is the process that tests
 from __future__ import annotations
 
 import json
+import os
 import queue
 import signal
 import sys
@@ -20,6 +21,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from keelman.api.copy.v1 import copy_run_pb2, ticket_pb2
 from keelman.api.copy.v1.run_order_pb2 import RunUpdate
 from keelman.connect.offsets import parse_key
+from keelman.connectors import file_sink
+from keelman.engine import journal, sink, transactions
 from keelman.engine.run import CopyRunLoop
 
 OFFSET_PARTITIONS = 5
@@ -151,8 +154,38 @@ class Run:
 ENDS = (copy_run_pb2.COPY_RUN_STATE_ENDED, copy_run_pb2.COPY_RUN_STATE_FAILED)
 
 
+def die_at(point: str, count: int) -> None:
+    """Makes this process kill itself with SIGKILL when it comes to a point in the copying for the n-th time."""
+    owner, method, before = {
+        "record in an open transaction": (transactions.Transactions, "send", False),
+        "offsets in an open transaction": (transactions.Transactions, "_send_offsets", False),
+        "transaction committed": (transactions.Transactions, "commit", False),
+        "data written": (file_sink.JournaledWriter, "write", False),
+        "data durable": (journal.Journal, "save", True),
+        "journal not renamed": (os, "rename", True),
+        "journal durable": (journal.Journal, "save", False),
+        "group told": (sink.SinkCopy, "_send_group", False),
+    }[point]
+    real = getattr(owner, method)
+    left = count
+
+    def dying(*args: Any, **kwargs: Any) -> Any:
+        nonlocal left
+        left -= 1
+        result = None if before and left <= 0 else real(*args, **kwargs)
+        if left <= 0:
+            if isinstance(args[0], transactions.Outlet):
+                args[0].producer.flush(10)
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result
+
+    setattr(owner, method, dying)
+
+
 def host(spec: dict[str, Any]) -> int:
     """Runs one task until SIGTERM, with a new ticket after each retriable failure; prints one line an update."""
+    if "die" in spec:
+        die_at(*spec["die"])
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     while True:

@@ -17,6 +17,26 @@ _PLAIN = re.compile(r'[^"\\\x00-\x1f]*')
 _TO_ESCAPE = re.compile(r'["\\\x00-\x1f]')
 _SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
 _UTC = datetime.UTC
+_SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
+
+
+def utf8_text(data: bytes) -> str:
+    """The bytes as Java reads them: U+FFFD for each malformed sequence, one for a surrogate of three bytes."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return _SURROGATE.sub(b"\xff", data).decode("utf-8", "replace")
+
+
+def valid_utf8(data: bytes) -> bytes:
+    """The same bytes where they are UTF-8, else what Java reads of them, as UTF-8."""
+    if data.isascii():
+        return data
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return utf8_text(data).encode()
+    return data
 
 
 def double_text(value: float) -> str:
@@ -114,7 +134,7 @@ def java_text(value: Any) -> str:  # noqa: PLR0911  one line a type
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(java_text, value)) + "]"
     if isinstance(value, bytes | bytearray | memoryview):
-        return bytes(value).decode("utf-8", "replace")
+        return utf8_text(bytes(value))
     if isinstance(value, datetime.datetime):
         return value.astimezone(_UTC).strftime("%a %b %d %H:%M:%S UTC %Y")
     return str(value)

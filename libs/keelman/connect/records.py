@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from keelman.connect.java import utf8_text
 from keelman.connect.schema import Schema
 
 Partition = Mapping[str, Any]
@@ -44,7 +45,7 @@ class Column:
         """The same column with strings as str; invalid UTF-8 becomes U+FFFD, as in Java."""
         if not self.utf8:
             return self
-        values = [None if v is None else v.decode("utf-8", "replace") for v in self.values]
+        values = [None if v is None else utf8_text(v) for v in self.values]
         return Column(values, self.schema, self.schemas)
 
     def schema_of(self, index: int) -> Schema | None:

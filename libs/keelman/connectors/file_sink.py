@@ -12,7 +12,7 @@ from pathlib import Path
 
 from keelman.connect.config_def import ConfigDef, ConfigKey, Importance, Type
 from keelman.connect.errors import ConnectError, RetriableConnectError
-from keelman.connect.java import java_text
+from keelman.connect.java import java_text, valid_utf8
 from keelman.connect.plugin import Connector, Direction, KeptOffset, Writer
 from keelman.connect.records import Column, SinkBatch, TopicPartition
 from keelman.engine.journal import Entry, Journal, sync_folder
@@ -198,6 +198,6 @@ def lines(column: Column) -> bytes:
         data = b"\n".join(values)
     except TypeError:
         data = b"\n".join([b"null" if v is None else v for v in values])
-    if column.utf8 and not data.isascii():
-        data = data.decode("utf-8", "replace").encode()
+    if column.utf8:
+        data = valid_utf8(data)
     return data + b"\n" if values else b""

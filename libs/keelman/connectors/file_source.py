@@ -10,6 +10,7 @@ from typing import Any
 
 from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type, non_empty
 from keelman.connect.errors import ConnectError
+from keelman.connect.java import valid_utf8
 from keelman.connect.plugin import Connector, Direction, Reader
 from keelman.connect.records import Column, Offset, Partition, SourceBatch
 from keelman.connect.schema import STRING
@@ -190,14 +191,3 @@ def split_lines(block: bytes) -> tuple[list[bytes], int]:
         return (ended.split(b"\n") if taken else []), taken
     taken = max(block.rfind(b"\n"), block.rfind(b"\r", 0, len(block) - 1)) + 1
     return valid_utf8(block[:taken]).splitlines(), taken
-
-
-def valid_utf8(data: bytes) -> bytes:
-    """The same bytes where they are UTF-8, else with U+FFFD for each malformed sequence."""
-    if data.isascii():
-        return data
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return data.decode("utf-8", "replace").encode()
-    return data

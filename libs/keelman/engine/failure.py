@@ -78,6 +78,9 @@ def judge_kafka(error: KafkaError) -> tuple[str, bool]:
 
 def judge(error: BaseException) -> Verdict:
     """What to tell about any error that ended a run."""
+    if isinstance(error, SystemError) and error.__cause__ is not None:
+        # The client raises a fatal error by itself, then calls back with it still set; Python wraps it for that.
+        error = error.__cause__.with_traceback(error.__traceback__)
     message = " ".join(str(error).split()) or type(error).__name__
     if isinstance(error, RunFailure):
         reason, retriable = error.reason, error.retriable
@@ -87,6 +90,17 @@ def judge(error: BaseException) -> Verdict:
     else:
         reason, retriable = "TASK_FAILED", isinstance(error, RetriableConnectError)
     return Verdict(reason, message, trace(error, message), retriable)
+
+
+def release(error: BaseException | None) -> None:
+    """Empties the frames that an error came through.
+
+    The client library keeps a reference to a fatal error for ever; with it would stay the producer that a frame names,
+    its threads and its connections.
+    """
+    while error is not None:
+        traceback.clear_frames(error.__traceback__)
+        error = error.__cause__ or error.__context__
 
 
 def trace(error: BaseException, message: str) -> str:

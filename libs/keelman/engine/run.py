@@ -14,7 +14,7 @@ from keelman.api.copy.v1.run_order_pb2 import RunUpdate
 from keelman.api.copy.v1.ticket_pb2 import Confirmation, StartTicket
 from keelman.connect.plugin import Connector, Direction, load_connector
 from keelman.engine.control import Control, CutShort
-from keelman.engine.failure import judge
+from keelman.engine.failure import judge, release
 from keelman.engine.sink import SinkCopy
 from keelman.engine.source import SourceCopy
 from keelman.engine.teller import Teller
@@ -75,6 +75,7 @@ class CopyRunLoop:
             teller.tell(COPY_RUN_STATE_ENDED, reason=cut.reason, message="cut", progress=teller.final_progress)
         except BaseException as error:
             verdict = judge(error)
+            release(error)
             teller.tell(
                 COPY_RUN_STATE_FAILED,
                 reason=verdict.reason,

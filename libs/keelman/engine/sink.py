@@ -7,6 +7,7 @@ them uncommitted would put them into the sink twice, and no care of the sink's o
 
 from __future__ import annotations
 
+import threading
 import time
 from contextlib import ExitStack
 from typing import Any
@@ -42,6 +43,7 @@ from keelman.runtime.logging import get_logger
 
 BATCH_RECORDS = 10_000
 ANSWER_SECONDS = 8.0
+CLOSE_SECONDS = 2.0
 
 # Bounded so that a copy of any size stays small: what waits in the client is at most 16 MB and one fetch.
 CONSUMER_DEFAULTS: dict[str, Any] = {
@@ -93,7 +95,7 @@ class SinkCopy:
         """Copies until drained. Raises CutShort when cut, anything else when it failed."""
         with ExitStack() as stack:
             self._consumer = Consumer(self._properties())
-            stack.callback(self._consumer.close)
+            stack.callback(self._close)
             self._teller.tell(COPY_RUN_STATE_FENCED)
             if self._control.await_confirmation() is None:
                 return
@@ -109,6 +111,12 @@ class SinkCopy:
                 self._teller.final_progress = self._message()
                 self._forget()  # closing revokes; nothing may be committed after a failure
                 raise
+
+    def _close(self) -> None:
+        """Closes the consumer; when no broker answers it is left to close behind the run, which has ended."""
+        closing = threading.Thread(target=self._consumer.close, name="closing", daemon=True)
+        closing.start()
+        closing.join(CLOSE_SECONDS)
 
     def _properties(self) -> dict[str, Any]:
         name, task = self._ticket.connector, self._ticket.task

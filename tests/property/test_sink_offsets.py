@@ -1,0 +1,64 @@
+"""An exactly-once sink as a model: it crashes at any step, and the file still holds every record once, in order."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from keelman.connect.plugin import KeptOffset
+from keelman.engine.sink_offsets import Mirror, start_of
+
+# Steps of a sink: write a record, keep (data and journal), send the group commit, have it applied, hear of it, crash.
+STEPS = st.sampled_from(["write", "write", "keep", "send", "apply", "hear", "crash"])
+
+
+@given(st.lists(STEPS, max_size=80))
+@settings(max_examples=500, deadline=None)
+def test_every_record_once_whatever_happens(steps: list[str]) -> None:
+    log_end = 1000
+    group: int | None = None
+    kept: KeptOffset | None = None
+    durable: list[int] = []
+    data: list[int] = []
+    position, mirror = 0, Mirror(None)
+    flight: int | None = None  # the one commit under way, and whether the broker has it
+    applied = False
+    for step in steps:
+        if step == "write":
+            data.append(position)
+            position += 1
+        elif step == "keep":
+            durable = list(data)
+            kept = KeptOffset(position, mirror.candidates)
+        elif step == "send" and flight is None and kept is not None and kept.offset == position:
+            mirror.sent(position)
+            flight, applied = position, False
+        elif step == "apply" and flight is not None:
+            group, applied = flight, True
+        elif step == "hear" and flight is not None and applied:
+            mirror.acknowledged(flight)
+            flight = None
+        elif step == "crash":
+            # A commit under way may still reach the broker before the successor asks; "apply" has decided that.
+            start = start_of(kept, group, log_end)
+            position = start.offset or 0
+            data, mirror, flight = list(durable), Mirror(group), None
+            assert start.reason == ""
+        assert data == list(range(len(data)))
+    assert position == len(data)
+
+
+@given(
+    st.integers(0, 50), st.lists(st.one_of(st.none(), st.integers(0, 50)), min_size=1, max_size=3), st.integers(0, 60)
+)
+def test_a_moved_group_offset_wins(offset: int, mirrored: list[int | None], moved: int) -> None:
+    start = start_of(KeptOffset(offset, tuple(mirrored)), moved, 100)
+    if moved == offset or moved in mirrored:
+        assert (start.offset, start.reason) == (offset, "")
+    else:
+        assert start.offset == moved
+        assert "the group wins" in start.reason
+
+
+def test_a_topic_made_anew_is_read_from_its_beginning() -> None:
+    assert start_of(KeptOffset(50, (50,)), 50, 10).offset is None
+    assert start_of(KeptOffset(50, (50,)), 5, 10).offset == 5
+    assert start_of(None, 7, None).offset == 7

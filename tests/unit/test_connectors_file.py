@@ -1,0 +1,179 @@
+"""The file connectors without Kafka: lines and positions, and a file that its journal brings back in order."""
+
+from pathlib import Path
+
+import pytest
+
+from keelman.connect.errors import ConnectError, RetriableConnectError
+from keelman.connect.plugin import KeptOffset
+from keelman.connect.records import Column, SinkBatch, TopicPartition
+from keelman.connectors import file_sink
+from keelman.connectors.file_sink import FileStreamSink, JournaledWriter, lines
+from keelman.connectors.file_source import FileReader, FileStreamSource, checked_position, split_lines
+from keelman.engine.journal import Journal, journal_path
+
+P0 = TopicPartition("t", 0)
+
+
+@pytest.mark.parametrize(
+    ("block", "ended", "taken"),
+    [
+        (b"", [], 0),
+        (b"half", [], 0),
+        (b"a\nb", [b"a"], 2),
+        (b"a\r\nb\rc\n\n", [b"a", b"b", b"c", b""], 8),
+        (b"a\r", [], 0),
+        (b"a\n\r", [b"a"], 2),
+        (b"\x0b\x1c\xc2\x85\xe2\x80\xa8\n", ["\x0b\x1c\x85\u2028".encode()], 8),
+        (b"\xff\n", ["\ufffd".encode()], 2),
+        (b"\xed\xa0\x80x\xed\xbf\n", ["\ufffdx\ufffd".encode()], 7),
+    ],
+)
+def test_lines_end_as_in_java(block: bytes, ended: list[bytes], taken: int) -> None:
+    assert split_lines(block) == (ended, taken)
+
+
+def test_a_reader_waits_for_its_file_and_for_line_ends(tmp_path: Path) -> None:
+    path = tmp_path / "in"
+    reader = FileReader(str(path), "t", 0)
+    assert reader.read() is None
+    path.write_bytes(b"one\ntw")
+    batch = reader.read()
+    assert batch is not None
+    assert (batch.values.values, list(batch.offsets), batch.short) == (
+        [b"one"],
+        [({"filename": str(path)}, {"position": 4})],
+        True,
+    )
+    assert reader.read() is None
+    assert reader.left_bytes() == 2
+    with path.open("ab") as file:
+        file.write(b"o\r")
+    assert reader.read() is None
+    with path.open("ab") as file:
+        file.write(b"\n")
+    batch = reader.read()
+    assert batch is not None
+    assert (batch.values.values, batch.offsets[0][1]) == ([b"two"], {"position": 9})
+    reader.close()
+
+
+def test_a_line_longer_than_a_block(tmp_path: Path) -> None:
+    path = tmp_path / "in"
+    path.write_bytes(b"x" * 5_000_000 + b"\nend\n")
+    reader = FileReader(str(path), "t", 0)
+    found: list[bytes] = []
+    while (batch := reader.read()) is not None:
+        found += batch.values.values
+    assert [len(line) for line in found] == [5_000_000, 3]
+    reader.close()
+
+
+def test_what_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(ConnectError, match="not a regular file"):
+        FileReader(str(tmp_path), "t", 0).read()
+    for bad in ("5", -1, 1.5, True):
+        with pytest.raises(ConnectError, match="position"):
+            checked_position({"position": bad})
+    reader = FileStreamSource.open_reader({"topic": "t"}, lambda _: None)
+    assert reader.read() is None
+    assert list(reader.partitions()) == []
+
+
+def test_lines_of_values() -> None:
+    assert lines(Column([b"a", None, b"\xff"], utf8=True)) == "a\nnull\n\ufffd\n".encode()
+    assert lines(Column([b"\xff", {"a": 1.0}, None])) == b"\xff\n{a=1.0}\nnull\n"
+    assert lines(Column([])) == b""
+
+
+def write(writer: JournaledWriter, *values: bytes) -> None:
+    writer.write(SinkBatch(Column(list(values), utf8=True)))
+
+
+def opened(path: Path, connector: str = "c") -> JournaledWriter:
+    return JournaledWriter(path, connector)
+
+
+def test_a_torn_tail_is_cut_and_a_strangers_lines_stay(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    path.write_bytes(b"before\n")
+    writer = opened(path)
+    write(writer, b"torn")
+    writer.close()  # as after a crash before the first commit
+    writer = opened(path)
+    assert (path.read_bytes(), writer.kept()) == (b"before\n", {})
+    write(writer, b"one")
+    writer.commit({P0: KeptOffset(1, (None,))}, clean=False)
+    write(writer, b"torn")
+    writer.close()
+    writer = opened(path)
+    assert (path.read_bytes(), writer.kept()) == (b"before\none\n", {P0: KeptOffset(1, (None,))})
+    writer.commit({P0: KeptOffset(1, (1,))}, clean=True)
+    writer.close()
+    with path.open("ab") as file:
+        file.write(b"by hand\n")
+    writer = opened(path)
+    write(writer, b"two")
+    writer.commit({P0: KeptOffset(2, (1,))}, clean=True)
+    writer.close()
+    assert path.read_bytes() == b"before\none\nby hand\ntwo\n"
+
+
+def test_a_shortened_and_a_replaced_file_go_on_at_their_end(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    writer = opened(path)
+    write(writer, b"one", b"two")
+    writer.commit({P0: KeptOffset(2, (None,))}, clean=False)
+    writer.close()
+    path.write_bytes(b"o\n")
+    writer = opened(path)
+    write(writer, b"three")
+    writer.commit({P0: KeptOffset(3, (2,))}, clean=False)
+    writer.close()
+    assert path.read_bytes() == b"o\nthree\n"
+    path.rename(tmp_path / "rotated")
+    path.write_bytes(b"a new file, longer than the journal says\n")
+    writer = opened(path)
+    assert writer.kept() == {P0: KeptOffset(3, (2,))}
+    write(writer, b"four")
+    writer.close()
+    assert path.read_bytes() == b"a new file, longer than the journal says\nfour\n"
+
+
+def test_two_connectors_keep_their_offsets_apart(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    for name, offset in (("a", 1), ("b", 2)):
+        writer = opened(path, name)
+        assert writer.kept() == {}
+        writer.commit({P0: KeptOffset(offset, (None,))}, clean=True)
+        writer.close()
+    writer = opened(path, "a")
+    assert writer.kept() == {P0: KeptOffset(1, (None,))}
+    writer.close()
+
+
+def test_one_writer_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(file_sink, "LOCK_SECONDS", 0.05)
+    first = opened(tmp_path / "out")
+    with pytest.raises(RetriableConnectError, match="another writer"):
+        opened(tmp_path / "out")
+    first.close()
+    opened(tmp_path / "out").close()
+
+
+def test_a_damaged_journal_stops_the_task_and_says_what_to_do(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    opened(path).close()
+    journal = journal_path(path)
+    journal.write_bytes(journal.read_bytes()[:-3])
+    with pytest.raises(ConnectError, match=r"damaged .* remove it"):
+        opened(path)
+
+
+def test_where_exactly_once_can_be(tmp_path: Path) -> None:
+    assert FileStreamSink.supports_exactly_once({"file": str(tmp_path / "new")})
+    assert not FileStreamSink.supports_exactly_once({"file": "/dev/null"})
+    assert not FileStreamSink.supports_exactly_once({})
+    with pytest.raises(ConnectError, match="No such file"):
+        FileStreamSink.open_writer({"file": str(tmp_path / "no" / "x")}, "c", exactly_once=True)
+    assert Journal(tmp_path / "never").load() is None
