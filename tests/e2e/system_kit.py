@@ -35,6 +35,11 @@ class Keelman:
 
     home: Path
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """Names the home for every process that is started, so that each can be told: titles hide command lines."""
+        return {**os.environ, "KEELMAN_HOME": str(self.home)}
+
     async def run(self, *words: str, seconds: float = 120.0) -> Ran:
         """Runs one command to its end, whatever its exit code."""
         process = await asyncio.create_subprocess_exec(
@@ -44,6 +49,7 @@ class Keelman:
             *words,
             "--home",
             str(self.home),
+            env=self.environment,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -79,7 +85,7 @@ class Keelman:
         return next(int(s["process"]["pid"]) for s in self.system["services"] if s["name"] == service)
 
     def processes(self) -> list[psutil.Process]:
-        """Every living process of this home, told by its environment, command line or open session."""
+        """Every living process of this home."""
         found = []
         for process in psutil.process_iter():
             try:

@@ -1,0 +1,95 @@
+"""The main job as `make run` starts it: a whole copy, and one that is killed with everything and simply run again."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+from system_kit import Keelman, Ran, numbered
+
+from keelman.testing.eventually import eventually
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def own(tmp_path: Path) -> AsyncIterator[Keelman]:
+    made = Keelman(tmp_path / "home")
+    try:
+        yield made
+    finally:
+        await made.cleaned()
+
+
+async def started(own: Keelman, given: Path, output: Path, *, once: bool) -> asyncio.subprocess.Process:
+    return await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "keelman.cli.demo", "--home", str(own.home), "--free-ports"),
+        env={**own.environment, "INPUT": str(given), "OUTPUT": str(output), "ONCE": "1" if once else ""},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+async def ran(own: Keelman, given: Path, output: Path) -> Ran:
+    process = await started(own, given, output, once=True)
+    async with asyncio.timeout(200):
+        out, err = await process.communicate()
+    return Ran(process.returncode or 0, out.decode(), err.decode())
+
+
+async def test_killed_with_everything_it_goes_on(own: Keelman, tmp_path: Path) -> None:
+    given, output = tmp_path / "given.txt", tmp_path / "copied.txt"
+    given.write_bytes(numbered(0, 1_000_000))
+    first = await started(own, given, output, once=False)
+    await eventually(
+        lambda: output.exists() and output.stat().st_size > 100_000, seconds=150, every=0.01, what="copying goes on"
+    )
+    for process in own.processes():
+        process.send_signal(signal.SIGKILL)
+    await first.communicate()
+    await own.gone()
+    partial = output.stat().st_size
+
+    second = await ran(own, given, output)
+    assert second.code == 0, f"{second.out}\n{second.err}\n{own.logs()}"
+    assert "going on where the last run stopped" in second.out
+    assert output.read_bytes() == given.read_bytes()
+    assert partial <= given.stat().st_size
+    assert own.processes() == []
+
+    with given.open("ab") as stream:
+        stream.write(numbered(1_000_000, 10))
+    output.unlink()
+    third = await ran(own, given, output)
+    assert third.code == 0, f"{third.out}\n{third.err}\n{own.logs()}"
+    assert "OUTPUT was removed" in third.out
+    assert output.read_bytes() == given.read_bytes()
+    assert own.processes() == []
+
+
+async def test_what_lines_cannot_carry_is_refused_at_once(own: Keelman, tmp_path: Path) -> None:
+    given, output = tmp_path / "given.txt", tmp_path / "copied.txt"
+    for content, word in (
+        (b"a\r\nb\n", "carriage return"),
+        (b"a\nb", "no line feed at the end"),
+        (b"a\n\xff\n", "not UTF-8"),
+        (b"", "is empty"),
+    ):
+        given.write_bytes(content)
+        refused = await ran(own, given, output)
+        assert (refused.code, word in refused.err) == (1, True), refused.err
+        assert str(given) in refused.err
+    given.write_bytes(b"a\n")
+    output.write_bytes(b"mine\n")
+    refused = await ran(own, given, output)
+    assert (refused.code, output.read_bytes()) == (1, b"mine\n")
+    assert (await ran(own, given, given)).code == 1
+    assert (await ran(own, tmp_path / "none.txt", output)).code == 1
+    assert not (own.home / "system.json").exists()

@@ -1,0 +1,142 @@
+"""What is shown while it runs is what is: the command line's answers against the processes, and a foreign client."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+import grpc
+import psutil
+import pytest
+from google.protobuf import message_factory
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.json_format import MessageToDict
+from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
+from system_kit import FILE, STRING, Keelman, numbered
+
+from keelman.kafka.data_topics import create_topic
+from keelman.testing.eventually import eventually
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
+
+SERVED = {
+    "gateway": {
+        "keelman.api.node.v1.NodeService",
+        "keelman.api.node.v1.WorkloadService",
+        "keelman.api.connect.v1.BrokerClusterService",
+        "keelman.api.connect.v1.WorkerClusterService",
+        "keelman.api.connect.v1.WorkerService",
+        "keelman.api.connect.v1.ConnectorService",
+        "keelman.api.copy.v1.CopyRunService",
+    },
+    "state": {"keelman.api.node.v1.NodeService", "keelman.api.node.v1.SessionService"},
+    "agent": {"keelman.api.node.v1.AgentService"},
+}
+
+
+async def test_every_kind_shows_the_truth(keelman: Keelman, tmp_path: Path) -> None:
+    given, output = tmp_path / "given.txt", tmp_path / "copied.txt"
+    given.write_bytes(numbered(0, 1000))
+    await keelman.ok("create", "wc", "truth", "--start", "--wait")
+    servers = (await keelman.item("bc", "default"))["status"]["bootstrap_servers"]
+    await create_topic({"bootstrap.servers": servers}, "truth", partitions=1)
+    source = tmp_path / "source.json"
+    strings = {"key.converter": STRING, "value.converter": STRING}
+    config = {"connector.class": f"{FILE}SourceConnector", "tasks.max": 1, "file": str(given), "topic": "truth"}
+    source.write_text(json.dumps({"name": "in", "config": {**config, **strings}}))
+    sink = tmp_path / "sink.properties"
+    sink.write_text(
+        f"connector.class={FILE}SinkConnector\ntasks.max=1\nfile={output}\ntopics=truth\n"
+        f"key.converter={STRING}\nvalue.converter={STRING}\n"
+    )
+    await keelman.ok("create", "connector", "truth/in", "--config-file", str(source), "--wait")
+    await keelman.ok("create", "connector", "out", "--cluster", "truth", "--config-file", str(sink), "--wait")
+    await eventually(
+        lambda: output.exists() and output.read_bytes() == given.read_bytes(), seconds=60, what="all is copied"
+    )
+
+    (node,) = await keelman.items("nodes")
+    assert node["name"] == keelman.system["node"]
+    assert node["status"]["state"] == "NODE_STATE_ONLINE"
+    assert node["status"]["agent_address"] == keelman.system["agent"]
+    assert int(node["status"]["memory_bytes"]) == psutil.virtual_memory().total
+
+    (brokers,) = await keelman.items("broker-clusters")
+    assert brokers["status"]["state"] == "CLUSTER_STATE_RUNNING"
+    assert brokers["spec"]["managed"]["nodes"] == [node["name"]]
+
+    cluster = await keelman.item("worker-cluster", "truth")
+    assert cluster["status"]["state"] == "CLUSTER_STATE_RUNNING"
+    assert (cluster["status"]["ready_workers"], cluster["status"]["wanted_workers"]) == (1, 1)
+    (rest,) = cluster["status"]["rest_urls"]
+
+    (worker,) = [w for w in await keelman.items("workers") if w["worker_cluster"] == "truth"]
+    assert worker["rest_url"] == rest
+    assert psutil.Process(worker["process"]["pid"]).is_running()
+
+    connectors = {c["name"]: c for c in await keelman.items("connectors", "--cluster", "truth")}
+    assert set(connectors) == {"in", "out"}
+    assert connectors["in"]["type"] == "CONNECTOR_TYPE_SOURCE"
+    assert connectors["out"]["config"]["file"] == str(output)
+    assert all(t["state"] == "RUNNING" for c in connectors.values() for t in c["tasks"])
+
+    async def counted() -> bool:
+        runs = {r["connector"]: r for r in await keelman.items("copy-runs", "--cluster", "truth")}
+        return {name: int(r["progress"]["records"]) for name, r in runs.items()} == {"in": 1000, "out": 1000}
+
+    await eventually(counted, seconds=30, every=0.5, what="both copy runs tell 1000 committed records")
+
+    web = keelman.system["http"]
+    answer = await _read(f"{web}/clusters/truth/connectors/out/status")
+    assert '"RUNNING"' in answer
+    assert '"in"' in await _read(f"{rest}/connectors")
+
+    assert (await keelman.run("get", "connector", "truth/none")).code == 3
+    assert (await keelman.run("create", "wc", "truth")).code == 4
+    assert "demo" not in (await keelman.ok("get", "wc", "-o", "name"))
+    assert "worker/truth/0" in await keelman.ok("describe", "node", node["name"])
+    assert (await keelman.ok("logs", "wc", "truth", "--tail", "5")).strip()
+    await keelman.ok("pause", "connector", "truth/in", "--wait")
+    await keelman.ok("resume", "connector", "truth/in", "--wait")
+    await keelman.ok("restart", "worker", "truth/0", "--wait")
+    await keelman.ok("status")
+    await keelman.ok("delete", "wc", "truth", "--yes", "--wait")
+    assert (await keelman.run("get", "wc", "truth")).code == 3
+
+
+async def _read(url: str) -> str:
+    def fetch() -> str:
+        with urllib.request.urlopen(url, timeout=30) as answer:
+            return str(answer.read().decode())
+
+    return await asyncio.to_thread(fetch)
+
+
+@pytest.mark.parametrize("service", sorted(SERVED))
+async def test_a_client_that_knows_nothing_lists_the_services(keelman: Keelman, service: str) -> None:
+    with grpc.insecure_channel(keelman.system[service]) as channel:
+        listed = set(ProtoReflectionDescriptorDatabase(channel).get_services())
+    assert SERVED[service] | {"grpc.health.v1.Health", "grpc.reflection.v1alpha.ServerReflection"} <= listed
+
+
+async def test_a_client_that_knows_nothing_calls_the_gateway(keelman: Keelman) -> None:
+    with grpc.insecure_channel(keelman.system["gateway"]) as channel:
+        pool = DescriptorPool(ProtoReflectionDescriptorDatabase(channel))
+        answer = _call(channel, pool, "keelman.api.node.v1.NodeService", "ListNodes")
+        assert [n["name"] for n in answer["nodes"]] == [keelman.system["node"]]
+        answer = _call(channel, pool, "keelman.api.connect.v1.BrokerClusterService", "ListBrokerClusters")
+        assert [c["name"] for c in answer["broker_clusters"]] == ["default"]
+
+
+def _call(channel: grpc.Channel, pool: DescriptorPool, service: str, method: str) -> dict[str, Any]:
+    described = pool.FindServiceByName(service).FindMethodByName(method)
+    request = message_factory.GetMessageClass(described.input_type)
+    response = message_factory.GetMessageClass(described.output_type)
+    call = channel.unary_unary(
+        f"/{service}/{method}", request_serializer=request.SerializeToString, response_deserializer=response.FromString
+    )
+    found: dict[str, Any] = MessageToDict(call(request(), timeout=10), preserving_proto_field_name=True)
+    return found
