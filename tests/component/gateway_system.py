@@ -271,7 +271,7 @@ class Process:
         """Starts it and waits until it serves."""
         words = [w for k, v in self.flags.items() for w in (f"--{k}", v)]
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(  # noqa: ASYNC220
+            self.process = subprocess.Popen(
                 [sys.executable, "-m", f"keelman.{self.name}", "run", *words], stdout=log, stderr=log
             )
         await eventually(self._serves, seconds=60, what=f"{self.name} serves")

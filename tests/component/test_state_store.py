@@ -230,7 +230,7 @@ async def test_an_sqlite_file_belongs_to_one_process(tmp_path) -> None:
         "async def main():\n async with opened(sys.argv[1], settle):\n  print('open', flush=True)\n"
         "  await asyncio.Event().wait()\nasyncio.run(main())"
     )
-    child = subprocess.Popen(  # noqa: ASYNC220
+    child = subprocess.Popen(
         [sys.executable, "-c", script, str(path)], stdout=subprocess.PIPE
     )
     try:

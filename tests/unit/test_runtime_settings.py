@@ -21,7 +21,7 @@ class Demo:
     mode: str = setting("a", "A choice.", choices=("a", "b"))
     json: bool = setting(False, "A switch.")
     password: str = setting("", "A secret.", secret=True)
-    certificate: Path | None = setting(None, "A file.")  # noqa: RUF009
+    certificate: Path | None = setting(None, "A file.")
     names: tuple[str, ...] = setting((), "A list.")
     properties: dict[str, str] = setting({}, "A map.")
 

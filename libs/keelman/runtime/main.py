@@ -74,11 +74,11 @@ def service_main(name: str, arguments: Sequence[str]) -> int:
             raise
         print(f"keelman {name}: {error.name} is not installed: pip install 'keelman[{name}]'", file=sys.stderr)
         return 1
-    configure(name, json=getattr(settings, "log_json", False), level=getattr(settings, "log_level", "info"))
+    configure(name, json=settings.log_json, level=settings.log_level)
     return run_process(
         f"keelman {name}",
         lambda stop: run(settings, stop),
-        grace_seconds=getattr(settings, "grace_seconds", 30.0),
+        grace_seconds=settings.grace_seconds,
     )
 
 

@@ -53,6 +53,16 @@ def setting(
     return dataclasses.field(default=default, metadata=metadata)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessSettings:
+    """What every service has; its own settings come after these."""
+
+    health_socket: Path | None = setting(None, "Unix socket that also serves gRPC health and reflection.")
+    grace_seconds: float = setting(30.0, "How long draining may take before it is cut.", unit="s", minimum=0.1)
+    log_level: str = setting("info", "Least severe records to log.", choices=("debug", "info", "warning", "error"))
+    log_json: bool = setting(False, "Log records as JSON, one a line.")
+
+
 @dataclass(frozen=True, slots=True)
 class Origin:
     """Where a setting's value came from, for `keelman <service> config`."""

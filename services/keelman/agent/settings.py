@@ -9,11 +9,11 @@ from pathlib import Path
 
 from keelman.model.names import checked_name
 from keelman.runtime.home import Home
-from keelman.runtime.settings import setting
+from keelman.runtime.settings import ProcessSettings, setting
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings(ProcessSettings):
     """Settings of `keelman agent`: flags, KEELMAN_AGENT_*, TOML."""
 
     node: str = setting("", "Name of this node; empty means the host's name, lower-cased and made legal.")
@@ -22,12 +22,9 @@ class Settings:
     advertised_address: str = setting("", "host:port where others reach the agent; empty means host and port.")
     state_address: str = setting("127.0.0.1:7410", "host:port of the state service.")
     home: Path | None = setting(None, "Folder of this node's files; empty means KEELMAN_HOME, else ~/.keelman.")
-    health_socket: Path | None = setting(None, "Unix socket for gRPC health and reflection; empty serves none.")
     grace_seconds: float = setting(
         40.0, "How long a workload may take to end before it is killed, and the agent itself.", unit="s", minimum=0.1
     )
-    log_level: str = setting("info", "Least severe records to log.", choices=("debug", "info", "warning", "error"))
-    log_json: bool = setting(False, "Log records as JSON, one a line.")
 
     @property
     def node_name(self) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from keelman.runtime.settings import setting
+from keelman.runtime.settings import ProcessSettings, setting
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings(ProcessSettings):
     """Settings of `keelman broker`: flags, KEELMAN_BROKER_*, TOML."""
 
     home: Path = setting(help="Folder of this broker: its data, configuration and logs, kept across restarts.")
@@ -25,8 +25,4 @@ class Settings:
         default_factory=dict, metadata={"help": "More broker properties, over the defaults set here."}
     )
     jvm_options: tuple[str, ...] = setting((), "More options for the Java virtual machine.")
-    health_socket: Path | None = setting(None, "Unix socket for gRPC health and reflection; empty serves none.")
     start_seconds: float = setting(90.0, "How long the broker may take to answer.", unit="s", minimum=1)
-    grace_seconds: float = setting(30.0, "How long draining may take, all in all.", unit="s", minimum=1)
-    log_level: str = setting("info", "Least severe records to log.", choices=("debug", "info", "warning", "error"))
-    log_json: bool = setting(False, "Log records as JSON, one a line.")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from keelman.runtime.settings import setting
+from keelman.runtime.settings import ProcessSettings, setting
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings(ProcessSettings):
     """Settings of `keelman gateway`: flags, KEELMAN_GATEWAY_*, TOML."""
 
     host: str = setting("127.0.0.1", "Address of the gRPC server; off loopback it needs TLS or trust = mesh.")
@@ -17,7 +17,6 @@ class Settings:
     http_host: str = setting("127.0.0.1", "Address of the HTTP server, which speaks plain HTTP.")
     http_port: int = setting(7480, "Port of the HTTP server.", minimum=1, maximum=65535)
     state_address: str = setting("127.0.0.1:7410", "host:port of the state service.")
-    health_socket: Path | None = setting(None, "Unix socket that serves the same gRPC; empty serves none.")
     tls_certificate: Path | None = setting(None, "Certificate chain of the gRPC server, a PEM file.")
     tls_key: Path | None = setting(None, "Private key of the gRPC server, a PEM file.")
     trust: str = setting(
@@ -34,6 +33,3 @@ class Settings:
     max_body_bytes: int = setting(
         16 * 1024 * 1024, "Largest body of a request to a worker.", unit="bytes", minimum=1024
     )
-    log_json: bool = setting(False, "Log records as JSON, one a line.")
-    log_level: str = setting("info", "Least severe records to log.", choices=("debug", "info", "warning", "error"))
-    grace_seconds: float = setting(10.0, "How long draining may take.", unit="s", minimum=1)

@@ -51,7 +51,7 @@ async def run(settings: Settings, stop: asyncio.Event, *, loop: str = DEFAULT_LO
     if not port_is_free(settings.host, settings.port):
         raise port_taken("spark", settings.host, settings.port)
     java = find()
-    folder = fresh_folder(settings.work_folder / "spark")
+    folder = fresh_folder(settings.folder / "spark")
     async with AsyncExitStack() as stack:
         threads = asyncio.get_running_loop()
         loading = threads.run_in_executor(None, load_pyspark)
@@ -90,7 +90,7 @@ async def run(settings: Settings, stop: asyncio.Event, *, loop: str = DEFAULT_LO
         stack.callback(jobs.close)
         dispatcher = Dispatcher(
             jobs,
-            Limits(settings.slots_per_worker, settings.runs_per_slot, settings.max_slots),
+            Limits(settings.shared_slots, settings.runs_per_slot, settings.max_slots),
             Times(
                 settings.lease_seconds,
                 settings.slot_beat_timeout_seconds,

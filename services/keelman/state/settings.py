@@ -7,13 +7,13 @@ from pathlib import Path
 
 from keelman.model.errors import InvalidArgument
 from keelman.runtime.home import Home
-from keelman.runtime.settings import setting
+from keelman.runtime.settings import ProcessSettings, setting
 
 LARGEST_PORT = 65535
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings(ProcessSettings):
     """Settings of `keelman state`: flags, KEELMAN_STATE_*, TOML."""
 
     home: Path | None = setting(
@@ -35,15 +35,9 @@ class Settings:
     broker_ports: str = setting("9092-9191", "Ports given to brokers and their controllers on each node: first-last.")
     spark_ports: str = setting("7430-7459", "Ports given to Spark services: first-last.")
     spark_master: str = setting("local[256,1]", "Spark master of the Spark services.")
-    health_socket: Path | None = setting(
-        None, "Unix socket that also answers gRPC health and reflection; empty for none."
-    )
     tls_certificate: Path | None = setting(None, "PEM file of the server's certificate chain; empty for no TLS.")
     tls_key: Path | None = setting(None, "PEM file of the certificate's private key.")
     trust: str = setting("loopback", "mesh when a sidecar does TLS for this port.", choices=("loopback", "mesh"))
-    grace_seconds: float = setting(10.0, "How long draining may take, all in all.", unit="s", minimum=1)
-    log_level: str = setting("info", "Least severe records to log.", choices=("debug", "info", "warning", "error"))
-    log_json: bool = setting(False, "Log records as JSON, one a line.")
 
     @property
     def folder(self) -> Home:
