@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Callable
 
 from keelman.api.copy.v1.ticket_pb2 import Confirmation
 
@@ -19,7 +20,10 @@ class CutShort(Exception):
 class Control:
     """Thread-safe. Orders come from any thread; the run's own thread beats, waits and looks."""
 
-    def __init__(self) -> None:
+    def __init__(self, still_allowed: Callable[[], bool] = lambda: True) -> None:
+        """`still_allowed` is asked at each beat, so also right before each commit: a slot that was frozen and given up
+        must not commit when it wakes."""
+        self._still_allowed = still_allowed
         self._changed = threading.Condition()
         self._cut: str | None = None
         self._draining = False
@@ -55,8 +59,10 @@ class Control:
         return self._draining
 
     def beat(self) -> None:
-        """The run's thread is alive. Raises CutShort when it was told to end at once."""
+        """The run's thread is alive. Raises CutShort when it was told to end at once, or may copy no longer."""
         self._last_beat = time.monotonic()
+        if self._cut is None and not self._still_allowed():
+            self.cut("HOME_LOST")
         if self._cut is not None:
             raise CutShort(self._cut)
 

@@ -32,11 +32,15 @@ class CopyRunLoop:
         tell: Callable[[RunUpdate], None],
         *,
         find: Callable[[str], type[Connector]] = load_connector,
+        still_allowed: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`find` gives the connector's class by name; it may raise NotFound, which fails the run."""
+        """`find` gives the connector's class by name; it may raise NotFound, which fails the run.
+
+        `still_allowed` is asked before each commit; once False the run aborts and ends, reason HOME_LOST.
+        """
         self._ticket = ticket
         self._find = find
-        self._control = Control()
+        self._control = Control(still_allowed)
         self._teller = Teller(ticket.run_uid, tell)
         name = f"{ticket.connector}-{ticket.task}"
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)

@@ -201,6 +201,7 @@ class SinkCopy:
 
     def _commit(self) -> None:
         """Writer first, then the group, of which at most one commit is under way."""
+        self._control.beat()
         self._keep()
         if not self._in_flight and self._positions:
             self._send_group(asynchronous=True)

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import importlib
-import inspect
 import os
 import resource
 import socket
@@ -165,8 +164,6 @@ class SlotHost:
         self._vitals = Vitals(self._order.beat_timeout_seconds - MARGIN_SECONDS)
         module, _, name = self._order.loop.partition(":")
         self._factory: Callable[..., Loop] = getattr(importlib.import_module(module), name)
-        guarded = "still_allowed" in inspect.signature(self._factory).parameters
-        self._guard = {"still_allowed": self._vitals.allowed} if guarded else {}
         why = "SLOT_LOST"
         try:
             async with channel(self._order.home) as home:
@@ -246,7 +243,7 @@ class SlotHost:
 
     def _start(self, uid: str, ticket: StartTicket) -> None:
         try:
-            loop = self._factory(ticket, self._updates.put, **self._guard)
+            loop = self._factory(ticket, self._updates.put, still_allowed=self._vitals.allowed)
             loop.start()
         except Exception as error:
             # A fault of one connector must not end the slot of the others.
