@@ -24,8 +24,8 @@ from keelman.cli.main import complain
 from keelman.cli.starting import options as up_options
 from keelman.cli.system import System
 from keelman.cli.up import Options, connected
-from keelman.cli.waiting import Line, progress_line
-from keelman.model.errors import FailedPrecondition, InvalidArgument, KeelmanError
+from keelman.cli.waiting import Line, progress_line, until
+from keelman.model.errors import FailedPrecondition, InvalidArgument, KeelmanError, Unavailable
 from keelman.runtime.home import Home
 from keelman.runtime.logging import configure
 from keelman.runtime.supervise import first_of, run_process
@@ -140,7 +140,8 @@ async def _on_system(
             _tell_next(system, copy, request.options.home)
             if tied.ours:
                 print("\nrunning until Ctrl-C", flush=True)
-                await asyncio.Event().wait()
+                await until(lambda: not tied.alive(), every=0.5)
+                raise Unavailable(f"the system ended: see {request.options.home.log('up')}")
     if request.once:
         _tell_times(phases)
 
