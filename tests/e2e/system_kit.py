@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import signal
@@ -113,8 +114,13 @@ class Keelman:
     async def cleaned(self) -> None:
         """Leaves nothing behind, however the test went."""
         await self.run("down", seconds=200.0)
+        self.kill_everything()
+
+    def kill_everything(self) -> None:
+        """kill -9 of every process of this home; some end each other first."""
         for process in self.processes():
-            process.send_signal(signal.SIGKILL)
+            with contextlib.suppress(psutil.NoSuchProcess):
+                process.send_signal(signal.SIGKILL)
 
 
 def numbered(first: int, count: int) -> bytes:

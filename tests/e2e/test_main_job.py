@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -51,8 +50,7 @@ async def test_killed_with_everything_it_goes_on(own: Keelman, tmp_path: Path) -
     await eventually(
         lambda: output.exists() and output.stat().st_size > 100_000, seconds=150, every=0.01, what="copying goes on"
     )
-    for process in own.processes():
-        process.send_signal(signal.SIGKILL)
+    own.kill_everything()
     await first.communicate()
     await own.gone()
     partial = output.stat().st_size
