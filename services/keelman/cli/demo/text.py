@@ -9,7 +9,7 @@ from pathlib import Path
 
 from keelman.model.errors import InvalidArgument
 
-CHUNK_BYTES = 1 << 20
+CHUNK_BYTES = 1 << 18  # less than the longest line, so that only lines that span pieces have to be measured
 LONGEST_LINE_BYTES = 1_000_000  # a record has to fit into the 1 MiB that a broker takes by default
 LEGAL = "legal is UTF-8 text whose every line, the last one too, ends with a single line feed"
 

@@ -1,0 +1,97 @@
+"""What is printed: tables for people, proto JSON for programs."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import yaml
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from keelman.api.connect.v1.connector_pb2 import Connector, ConnectorTask, ConnectorType
+from keelman.api.node.v1.node_pb2 import Node, NodeState, NodeStatus
+from keelman.api.node.v1.workload_pb2 import Workload
+from keelman.cli import kinds
+from keelman.cli.columns import COLUMNS, age, key_of, size
+from keelman.cli.kinds import KINDS
+from keelman.cli.logs import behind
+from keelman.cli.output import print_list, print_one
+
+NODE = Node(name="n1", status=NodeStatus(state=NodeState.NODE_STATE_ONLINE, cpus=2, memory_bytes=3 << 30))
+CONNECTOR = Connector(
+    worker_cluster="w",
+    name="c",
+    type=ConnectorType.CONNECTOR_TYPE_SINK,
+    state="RUNNING",
+    tasks=[ConnectorTask(task=0, state="RUNNING"), ConnectorTask(task=1, state="FAILED", trace="why\nmore")],
+)
+
+
+def test_every_kind_has_columns() -> None:
+    assert set(COLUMNS) == {kind.plural for kind in KINDS}
+
+
+def test_a_table_has_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
+    print_list(kinds.NODES, [NODE], "table")
+    head, line = capsys.readouterr().out.splitlines()
+    assert head.split()[:2] == ["NAME", "STATE"]
+    assert line.split()[:2] == ["n1", "ONLINE"]
+    assert "3.0 GiB" in line
+
+
+def test_wide_shows_more_and_cuts_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    long = Connector(worker_cluster="w", name="x" * 300, state="RUNNING", config={"connector.class": "C" * 200})
+    print_list(kinds.CONNECTORS, [long, CONNECTOR], "wide")
+    out = capsys.readouterr().out
+    assert "x" * 300 in out
+    assert "C" * 200 in out
+    assert "why" in out
+    assert "more" not in out
+    assert "1/2" in out
+
+
+def test_json_and_yaml_have_the_protos_names_and_zeros(capsys: pytest.CaptureFixture[str]) -> None:
+    print_list(kinds.NODES, [NODE], "json")
+    (item,) = json.loads(capsys.readouterr().out)["items"]
+    assert item["status"]["memory_bytes"] == str(3 << 30)
+    assert item["status"]["state"] == "NODE_STATE_ONLINE"
+    assert item["status"]["message"] == ""
+    print_one(kinds.NODES, NODE, "yaml")
+    assert yaml.safe_load(capsys.readouterr().out)["name"] == "n1"
+    print_list(kinds.NODES, [], "json")
+    assert json.loads(capsys.readouterr().out) == {"items": []}
+
+
+def test_names_can_be_typed_again(capsys: pytest.CaptureFixture[str]) -> None:
+    print_list(kinds.CONNECTORS, [CONNECTOR], "name")
+    assert capsys.readouterr().out == "connector/w/c\n"
+    assert key_of(kinds.CONNECTORS, CONNECTOR) == "w/c"
+
+
+def test_nothing_is_said_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    print_list(kinds.NODES, [], "table")
+    told = capsys.readouterr()
+    assert (told.out, told.err) == ("", "no nodes\n")
+
+
+def test_ages_and_sizes() -> None:
+    stamp = Timestamp(seconds=1000)
+    assert [age(stamp, 1000 + s) for s in (0, 59, 60, 3600, 90_000)] == ["0s", "59s", "1m", "1h", "1d"]
+    assert age(Timestamp()) == ""
+    assert [size(n) for n in (0, 1023, 1536, 5 << 20, 5 << 40)] == ["0 B", "1023 B", "1.5 KiB", "5.0 MiB", "5120.0 GiB"]
+
+
+def test_logs_are_those_of_the_processes_behind() -> None:
+    names = ("broker/default/0", "spark/n1", "spark/n2", "worker/w/0", "worker/ww/0")
+    all_of_them = [Workload(name=n, node="n2" if n in ("spark/n2", "worker/ww/0") else "n1") for n in names]
+
+    def of(kind: kinds.Kind, **fields: str) -> list[str]:
+        return [w.name for w in behind(kind, type("Resource", (), fields), all_of_them)]
+
+    assert of(kinds.WORKER_CLUSTERS, name="w") == ["worker/w/0"]
+    assert of(kinds.WORKERS, name="w/0") == ["worker/w/0"]
+    assert of(kinds.BROKER_CLUSTERS, name="default") == ["broker/default/0"]
+    assert of(kinds.CONNECTORS, worker_cluster="ww") == ["worker/ww/0"]
+    assert of(kinds.COPY_RUNS, worker_cluster="w") == ["spark/n1"]
+    assert of(kinds.NODES, name="n2") == ["spark/n2", "worker/ww/0"]
+    assert of(kinds.WORKLOADS, name="spark/n1") == ["spark/n1"]

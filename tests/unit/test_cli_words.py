@@ -1,0 +1,221 @@
+"""The command line's words: kinds, options, exit codes, addresses; nothing is running."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from keelman.cli import kinds
+from keelman.cli.create import Wanted, broker_spec, checked_options, connector_config, worker_spec
+from keelman.cli.exits import StartFailed, exit_code_of
+from keelman.cli.kinds import KINDS, kind_of
+from keelman.cli.main import SERVICES, main
+from keelman.cli.services import check_ports, free_settings, planned
+from keelman.cli.system import Process, Service, System, read_system, running_system
+from keelman.cli.target import gateway_address
+from keelman.model import errors
+from keelman.model.errors import InvalidArgument, Unavailable
+from keelman.runtime import main as runtime_main
+from keelman.runtime.home import Home
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_kind_is_known_by_each_of_its_words(kind: kinds.Kind) -> None:
+    for word in (*kind.words, kind.plural.replace("-", "_"), kind.plural.replace("-", ""), kind.plural.upper()):
+        assert kind_of(word) is kind
+
+
+def test_an_unknown_kind_names_the_nearest_and_the_legal_ones() -> None:
+    with pytest.raises(InvalidArgument) as raised:
+        kind_of("conectors")
+    assert "did you mean 'connectors'" in raised.value.message
+    assert all(kind.plural in raised.value.message for kind in KINDS)
+
+
+def test_a_verb_that_a_kind_lacks_names_the_kinds_that_have_it() -> None:
+    with pytest.raises(InvalidArgument, match="`pause` works on connectors"):
+        kind_of("bc", "pause")
+
+
+def test_no_two_kinds_share_a_word() -> None:
+    words = [word for kind in KINDS for word in kind.words]
+    assert len(words) == len(set(words))
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["get"], 2, "KIND"),
+        (["get", "nods"], 2, "did you mean 'nodes'"),
+        (["get", "nodes", "-o", "xml"], 2, "one of table, wide, json, yaml, name"),
+        (["nosuch"], 2, "nosuch"),
+        (["get", "nodes", "--gateway", "here"], 2, "host:port"),
+        (["get", "nodes", "--gateway", "127.0.0.1:1"], 5, "keelman up"),
+        (["create", "bc", "x"], 2, "--nodes"),
+        (["create", "wc", "x", "--managed"], 2, "--managed"),
+        (["create", "wc", "x", "--wait"], 2, "--start"),
+        (["create", "cn", "c/x"], 2, "connector.class"),
+        (["create", "nodes", "x"], 2, "broker-clusters"),
+        (["up", "--set", "stat.port=1"], 2, "state, gateway, agent"),
+        (["up", "--set", "state.prt=1"], 2, "did you mean 'port'"),
+        (["up", "--set", "state.port=x"], 2, "a whole number"),
+        (["up", "--set", "port"], 2, "service.key=value"),
+        (["status"], 1, ""),
+        (["down"], 0, ""),
+        (["agent", "run", "--nosuch", "1"], 2, "nosuch"),
+    ],
+)
+def test_exit_codes_with_one_line_of_reason(
+    words: list[str],
+    code: int,
+    said: str,
+    *,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("KEELMAN_HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("KEELMAN_GATEWAY", raising=False)
+    try:
+        found = main(words)
+    except SystemExit as ended:  # argparse of a service's own main
+        found = int(str(ended.code))
+    told = capfd.readouterr()
+    assert found == code, told.err
+    assert said in told.err
+    assert "Traceback" not in told.err
+    if said and words[0] not in SERVICES:
+        assert told.err.count("\n") == 1
+
+
+def test_services_are_those_that_the_runtime_starts() -> None:
+    assert SERVICES == runtime_main.SERVICES
+
+
+def test_help_is_quick_and_imports_nothing_heavy() -> None:
+    code = (
+        "import sys\nfrom keelman.cli.main import main\nmain(['--help'])\n"
+        "heavy = {'grpc', 'google.protobuf', 'rich', 'httpx', 'asyncio', 'structlog', 'psutil'} & set(sys.modules)\n"
+        "sys.exit(f'imported {heavy}' if heavy else 0)"
+    )
+    best = 9.0
+    for _ in range(3):
+        begun = time.monotonic()
+        ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+        best = min(best, time.monotonic() - begun)
+        assert ran.returncode == 0, ran.stderr
+    assert "Exit codes" in ran.stdout
+    assert best < 1.0
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (errors.InvalidArgument("x"), 2),
+        (errors.NotFound("x"), 3),
+        (errors.AlreadyExists("x"), 4),
+        (errors.FailedPrecondition("x"), 4),
+        (errors.Conflict("x"), 4),
+        (errors.Unavailable("x"), 5),
+        (errors.Internal("x"), 1),
+        (StartFailed("x", exit_code=5), 5),
+    ],
+)
+def test_an_error_class_has_one_exit_code(error: errors.KeelmanError, code: int) -> None:
+    assert exit_code_of(error) == code
+
+
+def system_of(home: Home, process: Process) -> System:
+    services = [Service("state", "127.0.0.1:2", "log", process)]
+    return System(process, str(home.root), "n", "127.0.0.1:1", "http://x", "127.0.0.1:2", "127.0.0.1:3", True, services)
+
+
+def test_the_gateway_is_looked_up_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    home = Home(tmp_path)
+    monkeypatch.delenv("KEELMAN_GATEWAY", raising=False)
+    assert gateway_address(None, home) == ("127.0.0.1:7400", "default")
+    system_of(home, Process.of(os.getpid())).write(home)
+    assert gateway_address(None, home)[0] == "127.0.0.1:1"
+    monkeypatch.setenv("KEELMAN_GATEWAY", "there:2")
+    assert gateway_address(None, home)[0] == "there:2"
+    assert gateway_address("here:3", home)[0] == "here:3"
+
+
+def test_a_system_file_of_a_process_that_is_gone_names_no_gateway(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    written = system_of(home, Process(os.getpid(), "another start"))
+    written.write(home)
+    assert read_system(home) == written
+    assert running_system(home) is None
+    home.system.write_text("{")
+    assert read_system(home) is None
+
+
+def test_free_ports_stay_those_of_the_home(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    made = free_settings(home)
+    assert free_settings(home) == made
+    plans = planned(home, made, environment={})
+    ports = [port for plan in plans.values() for *_, port in plan.ports]
+    assert len(set(ports)) == len(ports) == 4
+    assert plans["agent"].settings.state_address == plans["state"].address
+    check_ports(plans)
+
+
+def test_a_taken_port_is_named_with_the_flag_that_gives_another(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        made = free_settings(Home(tmp_path))
+        made["gateway"]["http_port"] = str(port)
+        plans = planned(Home(tmp_path), made, environment={})
+        with pytest.raises(Unavailable, match=f"gateway.http_port: {port} .* --http-port"):
+            check_ports(plans)
+
+
+def test_specs_say_what_was_typed() -> None:
+    spec = worker_spec(Wanted(nodes="a, b", properties=("x=1=2",)))
+    assert list(spec.nodes.names) == ["a", "b"]
+    assert dict(spec.properties) == {"x": "1=2"}
+    assert worker_spec(Wanted()).count == 1
+    assert broker_spec(Wanted(bootstrap_servers="h:1")).external.bootstrap_servers == "h:1"
+    assert list(broker_spec(Wanted(managed=True, nodes="a")).managed.nodes) == ["a"]
+    with pytest.raises(InvalidArgument, match="--count"):
+        worker_spec(Wanted(nodes="a", count=2))
+    with pytest.raises(InvalidArgument, match="--bootstrap-servers"):
+        broker_spec(Wanted(bootstrap_servers="h:1", managed=True))
+    with pytest.raises(InvalidArgument, match="--property"):
+        worker_spec(Wanted(properties=("x",)))
+    with pytest.raises(InvalidArgument, match="--start"):
+        checked_options(kinds.CONNECTORS, Wanted(), start=True)
+
+
+def test_a_connectors_file_may_be_json_or_properties(tmp_path: Path) -> None:
+    for content in (
+        {"connector.class": "C", "tasks.max": 2, "n": None},
+        {"name": "x", "config": {"connector.class": "C", "tasks.max": 2}},
+    ):
+        file = tmp_path / "c.json"
+        file.write_text(json.dumps(content))
+        assert connector_config(Wanted(config_file=file)) == {"connector.class": "C", "tasks.max": "2"}
+    file = tmp_path / "c.properties"
+    file.write_text("connector.class=C\n# no\ntasks.max = 2\n")
+    assert connector_config(Wanted(config_file=file, values=("tasks.max=3",))) == {
+        "connector.class": "C",
+        "tasks.max": "3",
+    }
+    for name, text in (("a.json", "["), ("b.json", '{"config": {"a": {}}}'), ("c.json", "[1]")):
+        bad = tmp_path / name
+        bad.write_text(text)
+        with pytest.raises(InvalidArgument, match=name):
+            connector_config(Wanted(config_file=bad))
+    with pytest.raises(InvalidArgument, match="No such file"):
+        connector_config(Wanted(config_file=tmp_path / "none.json"))
