@@ -155,8 +155,9 @@ class _Shown:
         self._line.say("services answer")
 
     def ready(self, system: System) -> None:
+        self._line.pause()
         print_system(system, self._options)
-        self._line.say("running; Ctrl-C stops everything")
+        print("running; Ctrl-C stops everything", flush=True)
 
 
 def _show(line: Line, heard: Heard) -> None:
