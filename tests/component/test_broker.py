@@ -1,5 +1,6 @@
 """The managed broker as a process: formatted once, drained, never left behind, and clear about what it cannot do."""
 
+import asyncio
 import signal
 import socket
 import time
@@ -52,9 +53,10 @@ async def read(bootstrap: str, count: int) -> list[bytes]:
         consumer.assign([TOPIC])
         await consumer.seek_to_beginning(TOPIC)
         values: list[bytes] = []
-        while len(values) < count:
-            batch = await consumer.getmany(timeout_ms=1000)
-            values += [record.value for records in batch.values() for record in records]
+        async with asyncio.timeout(60):  # a transaction without its marker would hold the reader up for ever
+            while len(values) < count:
+                batch = await consumer.getmany(timeout_ms=1000)
+                values += [record.value for records in batch.values() for record in records]
         await consumer.commit()
         return values
     finally:

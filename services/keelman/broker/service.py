@@ -8,13 +8,15 @@ import fcntl
 import os
 import time
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 from keelman.broker.jvm import Files, Jvm, broker_command, format_storage, started
 from keelman.broker.prepare import prepare
-from keelman.broker.properties import advertised, local_host, server_properties, written
+from keelman.broker.properties import advertised, local_host, quorum, server_properties, written
 from keelman.broker.ready import until_ready
 from keelman.broker.settings import Settings
 from keelman.broker.storage import formatted
+from keelman.broker.unclean import ended_uncleanly, fence_old_self
 from keelman.kafka.probe import ask_broker
 from keelman.model.errors import FailedPrecondition, Unavailable
 from keelman.rpc.server import Health, serve
@@ -64,8 +66,15 @@ async def _prepared(settings: Settings, files: Files, properties: dict[str, str]
         await format_storage(prepared.java, prepared.jars, files, cluster_id)
 
     owner = await formatted(files.data, cluster_id=settings.cluster_id, node_id=settings.node_id, format=format)
+
+    def line(file: Path) -> list[str]:
+        return broker_command(prepared.java, prepared.jars, settings, files, prepared.archive_options, properties=file)
+
+    if len(quorum(settings)) == 1 and ended_uncleanly(files.data):
+        await fence_old_self(properties, files, line)
+        await _ports_free(settings)
     log.info("broker_starting", cluster_id=owner.cluster_id, node_id=owner.node_id, java=prepared.java.version)
-    command += broker_command(prepared.java, prepared.jars, settings, files, prepared.archive_options)
+    command += line(files.properties)
 
 
 async def _live(settings: Settings, jvm: Jvm, health: Health | None, begun: float) -> None:

@@ -1,0 +1,36 @@
+"""Which broker's old self has to be given up, and with which properties."""
+
+from pathlib import Path
+
+from keelman.broker.properties import server_properties
+from keelman.broker.settings import Settings
+from keelman.broker.unclean import CLEAN_MARK, controller_properties, ended_uncleanly
+
+
+def ran(data: Path) -> Path:
+    (data / "__cluster_metadata-0").mkdir(parents=True)
+    (data / "__cluster_metadata-0" / "00000000000000000000.log").touch()
+    (data / "meta.properties").touch()
+    return data
+
+
+def test_a_folder_that_was_only_formatted_has_no_old_self(tmp_path):
+    (tmp_path / "meta.properties").touch()
+    assert not ended_uncleanly(tmp_path)
+
+
+def test_a_broker_that_ended_in_order_needs_no_fence(tmp_path):
+    data = ran(tmp_path / "data")
+    assert ended_uncleanly(data)
+    (data / CLEAN_MARK).touch()
+    assert not ended_uncleanly(data)
+
+
+def test_the_controller_is_the_same_server_without_its_broker(tmp_path):
+    whole = server_properties(Settings(home=tmp_path, port=9000, controller_port=9001))
+    alone = controller_properties(whole)
+    assert alone["process.roles"] == "controller"
+    assert alone["listeners"] == "CONTROLLER://127.0.0.1:9001"
+    assert not {"advertised.listeners", "inter.broker.listener.name"} & alone.keys()
+    for key in ("node.id", "log.dirs", "controller.quorum.voters", "controller.listener.names"):
+        assert alone[key] == whole[key]
