@@ -230,9 +230,7 @@ async def test_an_sqlite_file_belongs_to_one_process(tmp_path) -> None:
         "async def main():\n async with opened(sys.argv[1], settle):\n  print('open', flush=True)\n"
         "  await asyncio.Event().wait()\nasyncio.run(main())"
     )
-    child = subprocess.Popen(
-        [sys.executable, "-c", script, str(path)], stdout=subprocess.PIPE
-    )
+    child = subprocess.Popen([sys.executable, "-c", script, str(path)], stdout=subprocess.PIPE)
     try:
         assert child.stdout.readline() == b"open\n"
         with pytest.raises(FailedPrecondition, match=rf"in use by another state service \(pid {child.pid}\)"):
