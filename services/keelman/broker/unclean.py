@@ -4,8 +4,8 @@ Kafka 4.3 loses transaction markers otherwise. A broker that was killed is still
 metadata. Started again, it takes up its transaction coordinators from there; as soon as its new registration is
 accepted, the partitions of the transactions that they were about to complete have no leader for a moment; it takes them
 for deleted ("Couldn't find leader endpoint ... likely deleted already and hence can be skipped") and completes the
-transactions without their markers. Every read_committed reader of such a partition then waits for ever. The evidence is in
-docs/decisions/0001-fence-a-killed-broker-before-it-starts.md.
+transactions without their markers. Every read_committed reader of such a partition then waits for ever. The evidence
+is in docs/decisions/0001-fence-a-killed-broker-before-it-starts.md.
 
 So its controller runs first, without the broker, until the old registration has lapsed. With other controllers alive
 the cluster does that by itself while the broker is away.
