@@ -57,17 +57,20 @@ types: $(STAMP) $(WIRE) ## strict types
 contracts: $(STAMP) $(WIRE) ## which package may import which
 	PYTHONPATH=libs:services $(BIN)/lint-imports
 
+# Component tests wait for processes more than they compute: two files at a time, each with ports and folders of its own.
+PYTEST := $(BIN)/python -m pytest
+BESIDE := -n 2 --dist loadfile
+
 unit: $(STAMP) $(WIRE) ## tests that need nothing
-	$(BIN)/python -m pytest tests/unit tests/property tests/golden
+	$(PYTEST) tests/unit tests/property tests/golden
 
 component: setup ## tests against a real broker, databases and Spark
-	$(BIN)/python -m pytest tests/component
+	$(PYTEST) $(BESIDE) tests/component
 
 e2e: setup ## every process as a user would start it, with accidents
-	$(BIN)/python -m pytest tests/e2e
+	$(PYTEST) -v tests/e2e
 
-test: setup ## all tests; sets itself up on a clean clone
-	$(BIN)/python -m pytest tests/unit tests/property tests/golden tests/component tests/e2e
+test: unit component e2e ## all tests; sets itself up on a clean clone
 
 check: lint types contracts test ## everything that must be green before a commit lands
 
