@@ -20,9 +20,17 @@ class Progress:
         self._committed_at: float | None = None
         self._marks: deque[tuple[float, int, int]] = deque([(time.monotonic() if now is None else now, 0, 0)])
         self.changed = True
+        self._told: tuple[float, int | None] = (0.0, None)
 
-    def commit(self, records: int, size: int, offsets: dict[str, str]) -> None:
-        """Adds what one commit made final."""
+    def news(self, lag: int | None) -> bool:
+        """Whether there is something to tell: a change, a rate that has not fallen to 0 yet, or another lag."""
+        return self.changed or self._told[0] > 0 or self._told[1] != lag
+
+    def commit(self, records: int, size: int, offsets: dict[str, str], now: float | None = None) -> None:
+        """Adds what one commit made final. After a quiet time the rate is counted anew, not over the quiet."""
+        at = time.monotonic() if now is None else now
+        if at - self._marks[-1][0] > WINDOW_SECONDS:
+            self._marks = deque([(at - 1.0, self._records, self._bytes)])
         self._records += records
         self._bytes += size
         self._offsets.update(offsets)
@@ -38,6 +46,7 @@ class Progress:
         since, records, size = self._marks[0]
         seconds = max(at - since, 1e-3)
         per_second = (self._records - records) / seconds, (self._bytes - size) / seconds
+        self.changed, self._told = False, (per_second[0], lag)
         told = CopyProgress(
             records=self._records,
             bytes=self._bytes,

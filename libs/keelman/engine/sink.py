@@ -312,9 +312,7 @@ class SinkCopy:
         self._log.info("consumer_notice", error=error.str())
 
     def _tell(self) -> None:
-        if self._progress.changed or not self._teller.settled:
-            self._teller.settled = not self._progress.changed
-            self._progress.changed = False
+        if self._progress.news(self._lag()):
             self._teller.tell(COPY_RUN_STATE_RUNNING, progress=self._message())
 
     def _message(self) -> Any:

@@ -163,9 +163,7 @@ class SourceCopy:
                 self._pending, self._records, self._bytes = {}, 0, 0
 
     def _tell(self, reader: Reader) -> None:
-        if self._progress.changed or not self._teller.settled:
-            self._teller.settled = not self._progress.changed
-            self._progress.changed = False
+        if self._progress.news(reader.left_bytes()):
             self._teller.tell(COPY_RUN_STATE_RUNNING, progress=self._message(reader))
 
     def _message(self, reader: Reader) -> Any:

@@ -20,8 +20,6 @@ class Teller:
         self._last = time.monotonic()
         self.topics: list[str] = []
         self.final_progress: CopyProgress | None = None
-        self.settled = False
-        """Whether the last progress told showed no change, so that nothing new is due until something happens."""
 
     def due(self) -> bool:
         """Whether a second has gone since anything was told."""

@@ -1,0 +1,36 @@
+"""What a copy run tells about its pace."""
+
+from keelman.api.copy.v1.copy_run_pb2 import LAG_UNIT_RECORDS
+from keelman.engine.progress import Progress
+
+
+def test_there_is_news_until_the_rate_has_fallen_to_nothing():
+    progress = Progress(now=0.0)
+    progress.message(0, LAG_UNIT_RECORDS, now=0.5)
+    assert not progress.news(0)
+    progress.commit(100, 1000, {}, now=1.0)
+    rates = []
+    for second in range(1, 20):
+        if not progress.news(0):
+            break
+        rates.append(progress.message(0, LAG_UNIT_RECORDS, now=float(second)).records_per_second)
+    assert rates[0] > 0
+    assert rates[-1] == 0.0
+    assert not progress.news(0)
+
+
+def test_another_lag_is_news():
+    progress = Progress(now=0.0)
+    progress.message(0, LAG_UNIT_RECORDS, now=1.0)
+    assert not progress.news(0)
+    assert progress.news(7)
+    assert progress.message(7, LAG_UNIT_RECORDS, now=2.0).lag == 7
+
+
+def test_a_burst_after_an_hour_is_not_spread_over_the_hour():
+    progress = Progress(now=0.0)
+    progress.message(0, LAG_UNIT_RECORDS, now=1.0)
+    progress.commit(500, 5000, {}, now=3600.0)
+    told = progress.message(0, LAG_UNIT_RECORDS, now=3600.0)
+    assert told.records_per_second == 500
+    assert told.bytes_per_second == 5000
