@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
+import shutil
 import signal
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
@@ -55,9 +56,15 @@ class Files:
         """Held (flock) by the one process that runs this broker."""
         return self.home / "broker.lock"
 
+    @property
+    def temporary(self) -> Path:
+        """Where its libraries unpack their native parts: a killed Java leaves them."""
+        return self.home / "tmp"
+
     def create(self) -> None:
-        """Makes the folders."""
-        for folder in (self.data, self.logs):
+        """Makes the folders; what an earlier life left in the temporary one is removed."""
+        shutil.rmtree(self.temporary, ignore_errors=True)
+        for folder in (self.data, self.logs, self.temporary):
             folder.mkdir(parents=True, exist_ok=True)
 
 
@@ -89,6 +96,7 @@ def broker_command(
         "-XX:+ExitOnOutOfMemoryError",
         f"-XX:ErrorFile={files.logs}/jvm-crash-%p.log",
         "-Djava.awt.headless=true",
+        f"-Djava.io.tmpdir={files.temporary}",
         f"-Dkeelman.logs={files.logs}",
         f"-Dlog4j2.configurationFile={LOG4J}",
         *archive,

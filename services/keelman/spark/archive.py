@@ -34,7 +34,7 @@ async def make_archive(*, heap_mb: int = 512) -> Path:
         made = folder / "classes.jsa"
         options = [f"-XX:ArchiveClassesAtExit={made}"]
         line = command(java, heap_mb=heap_mb, folder=folder, options=options)
-        async with jvm(line, environment([str(p) for p in package_roots()], ())) as (process, gateway):
+        async with jvm(line, environment([str(p) for p in package_roots()], ()), folder) as (process, gateway):
             await asyncio.to_thread(_exercise, gateway, folder)
             await end(process, WRITE_SECONDS)
         if not made.is_file():

@@ -7,7 +7,6 @@ import contextlib
 import hashlib
 import importlib.util
 import os
-import tempfile
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -108,22 +107,25 @@ def environment(python_path: Sequence[str], preload: Sequence[str]) -> dict[str,
 
 
 @contextlib.asynccontextmanager
-async def jvm(command: Sequence[str], environment: Mapping[str, str]) -> AsyncIterator[tuple[Process, Gateway]]:
+async def jvm(
+    command: Sequence[str], environment: Mapping[str, str], folder: Path
+) -> AsyncIterator[tuple[Process, Gateway]]:
     """Starts the JVM and waits for its gateway; on leaving lets it end, then kills it.
 
-    Enter it from the main thread (see keelman.runtime.tether). Raises Unavailable when the JVM ends before that.
+    In `folder`, which only this user may read, the JVM says where its gateway listens and what its secret is. Enter it
+    from the main thread (see keelman.runtime.tether). Raises Unavailable when the JVM ends before that.
     """
-    with tempfile.TemporaryDirectory(prefix="keelman-spark-") as folder:
-        info = Path(folder) / "gateway"
-        process = await asyncio.create_subprocess_exec(
-            *tethered(command),
-            stdin=asyncio.subprocess.PIPE,
-            env={**environment, "_PYSPARK_DRIVER_CONN_INFO_PATH": str(info)},
-        )
-        try:
-            yield process, await _gateway(process, info)
-        finally:
-            await end(process)
+    info = folder / "gateway"
+    info.unlink(missing_ok=True)
+    process = await asyncio.create_subprocess_exec(
+        *tethered(command),
+        stdin=asyncio.subprocess.PIPE,
+        env={**environment, "_PYSPARK_DRIVER_CONN_INFO_PATH": str(info)},
+    )
+    try:
+        yield process, await _gateway(process, info)
+    finally:
+        await end(process)
 
 
 async def end(process: Process, seconds: float = END_SECONDS) -> None:

@@ -59,6 +59,7 @@ async def run(settings: Settings, stop: asyncio.Event, *, loop: str = DEFAULT_LO
             jvm(
                 command(java, heap_mb=settings.driver_memory_mb, folder=folder),
                 environment([*map(str, package_roots()), *path], PRELOAD),
+                folder,
             )
         )
         await loading
@@ -165,7 +166,7 @@ def fresh_folder(folder: Path) -> Path:
     """An empty folder; what an earlier life left in it is removed. Raises InvalidArgument when it cannot be had."""
     try:
         shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise InvalidArgument.of(
             "spark.work_folder", str(folder.parent), f"a writable folder ({error.strerror})"
