@@ -256,13 +256,18 @@ async def test_a_cluster_of_java_workers_is_taken_over(
 ) -> None:
     """The topics as Java workers leave them: three tasks, whose producers may still be alive somewhere."""
     _, address = spark
-    config = {**SOURCE, "name": "old"}
+    config, half = {**SOURCE, "name": "old"}, {**SOURCE, "name": "half"}
     stored: list[tuple[str, object]] = [
         ("session-key", {"key": "AA==", "algorithm": "HmacSHA256", "creation-timestamp": 1}),
         ("connector-old", {"properties": config}),
         *((f"task-old-{n}", {"properties": {"task.class": "T", "n": str(n)}}) for n in range(3)),
         ("commit-old", {"tasks": 3}),
         ("tasks-fencing-old", {"task-count": 3}),
+        # A leader ended when it had put the one task into force and not fenced the two before it.
+        ("connector-half", {"properties": half}),
+        ("tasks-fencing-half", {"task-count": 2}),
+        ("task-half-0", {"properties": {"task.class": "org.apache.kafka.connect.file.FileStreamSourceTask", **half}}),
+        ("commit-half", {"tasks": 1}),
         ("connector-alien", {"properties": {"name": "alien", "connector.class": "com.acme.Alien"}}),
         ("task-alien-0", {"properties": {"task.class": "com.acme.AlienTask"}}),
         ("commit-alien", {"tasks": 1}),
@@ -286,9 +291,11 @@ async def test_a_cluster_of_java_workers_is_taken_over(
             trace = (await worker.ask("GET", "/connectors/alien/status")).json()["connector"]["trace"]
             assert trace.startswith("org.apache.kafka.connect.errors.ConnectException: Failed to find any class")
             assert "com.acme.Alien" in trace
+            await worker.reaches("half", "RUNNING", "RUNNING")
             topic = await records(bootstrap, "taken-configs")
             assert topic["commit-old"] == '{"tasks":1}'
             assert topic["tasks-fencing-old"] == '{"task-count":1}'
+            assert topic["tasks-fencing-half"] == '{"task-count":1}'
             assert topic["commit-alien"] == '{"tasks":1}', "what nobody here can run is left alone"
             assert await worker.end() == 0
     finally:

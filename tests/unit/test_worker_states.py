@@ -57,6 +57,22 @@ def test_fewer_tasks_keep_the_configurations_of_those_that_stay() -> None:
     assert state.tasks["x"] == ()
 
 
+def test_new_tasks_are_unfenced_until_the_record_says_otherwise() -> None:
+    def made(count: int) -> list[tuple[bytes, bytes | None]]:
+        return [*records.task_records("x", [{}] * count), records.commit_record("x", count)]
+
+    begun = [records.connector_record("x", {}), *made(1)]
+    assert applied(*begun).unfenced == {"x"}
+    one = [*begun, records.fencing_record("x", 1)]
+    assert applied(*one).unfenced == set()
+    assert applied(*one, *made(1)).unfenced == set(), "one task after one task fences it by itself"
+    assert applied(*one, *made(2)).unfenced == {"x"}
+    two = [*one, *made(2), records.fencing_record("x", 2)]
+    assert applied(*two).unfenced == set()
+    assert applied(*two, *made(2)).unfenced == {"x"}, "what one copied before, another may copy now"
+    assert applied(*two, *made(1), *records.deletion_records("x", 1)).unfenced == set()
+
+
 def test_deletion_leaves_nothing() -> None:
     state = applied(
         records.connector_record("x", {}),

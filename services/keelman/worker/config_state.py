@@ -23,13 +23,18 @@ class RestartRequest:
 
 @dataclass(slots=True)
 class ConfigState:
-    """Built by applying the topic's records in order. `offset` is the last record's offset + 1."""
+    """Built by applying the topic's records in order. `offset` is the last record's offset + 1.
+
+    `unfenced` names connectors whose tasks were put into force since the producers of their former tasks were last
+    fenced. A single task that follows a single task is not among them: it fences its predecessor by itself.
+    """
 
     offset: int = 0
     connectors: dict[str, dict[str, str]] = field(default_factory=dict)
     targets: dict[str, str] = field(default_factory=dict)
     tasks: dict[str, tuple[dict[str, str], ...]] = field(default_factory=dict)
     fencing: dict[str, int] = field(default_factory=dict)
+    unfenced: set[str] = field(default_factory=set)
     inconsistent: set[str] = field(default_factory=set)
     restarts: list[RestartRequest] = field(default_factory=list)
     session_key: str = ""
@@ -78,6 +83,7 @@ class ConfigState:
             self.tasks.pop(name, None)
             self._buffered.pop(name, None)
             self.inconsistent.discard(name)
+            self.unfenced.discard(name)
             return
         self.connectors[name] = _strings(data.get("properties"))
         self.targets.setdefault(name, STARTED)
@@ -117,11 +123,16 @@ class ConfigState:
             return
         self.inconsistent.discard(name)
         self.tasks[name] = tuple(merged[n] for n in range(count))
+        if (self.fencing.get(name), count) == (1, 1):
+            self.unfenced.discard(name)
+        else:
+            self.unfenced.add(name)
 
     def _fencing(self, name: str, data: Mapping[str, object] | None) -> None:
         count = data.get("task-count") if data is not None else None
         if isinstance(count, int):
             self.fencing[name] = count
+            self.unfenced.discard(name)
         else:
             self.fencing.pop(name, None)
 

@@ -9,14 +9,13 @@ from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import Connector, load_connector
 from keelman.kafka.layout import CONFIG_MISMATCH, Assignment, Metadata, Work
 from keelman.kafka.writer import fence
-from keelman.model.errors import KeelmanError
+from keelman.model.errors import KeelmanError, Unavailable
 from keelman.runtime.logging import get_logger
 from keelman.worker import config_state as records
 from keelman.worker import tickets
 from keelman.worker.assignor import MemberView, Memory, assign
 from keelman.worker.config_state import STOPPED
 from keelman.worker.store import Store
-from keelman.worker.tickets import is_source
 
 log = get_logger()
 
@@ -81,6 +80,8 @@ class Leader:
         """Writes task configurations where they differ from what their connector wants now. Raises what writing raises.
 
         A connector that cannot be asked (unknown class, illegal configuration) is left as it is: its owner says why.
+        Fences former tasks where that is still to be done, also for a leader that ended between the two: until then
+        no worker grants a ticket.
         """
         config = self._store.config
         for gone in set(self._computed) - set(config.connectors):
@@ -89,31 +90,33 @@ class Leader:
             if config.target(name) == STOPPED:
                 self._computed.pop(name, None)
                 continue
-            if self._computed.get(name) == properties and name not in config.inconsistent:
-                continue
-            wanted = wanted_tasks(properties)
-            if wanted is not None and wanted != list(config.tasks.get(name, ())):
-                await self.write_tasks(name, wanted)
-            self._computed[name] = properties
+            if self._computed.get(name) != properties or name in config.inconsistent:
+                wanted = wanted_tasks(properties)
+                if wanted is not None and wanted != list(config.tasks.get(name, ())):
+                    await self.write_tasks(name, wanted)
+                self._computed[name] = properties
+            if name in config.unfenced and tickets.is_exactly_once_source(self._store.properties, properties):
+                try:
+                    await self._fence_former_tasks(name)
+                except Unavailable as error:  # the next turn tries again; other connectors need not wait for it
+                    log.warning("former_tasks_unfenced", connector=name, error=error.message)
 
     async def write_tasks(self, name: str, wanted: list[dict[str, str]]) -> None:
         """Stores task configurations and puts them into force."""
         if wanted:
             await self._store.write_config(records.task_records(name, wanted))
         await self._store.write_config([records.commit_record(name, len(wanted))])
-        if self._store.properties.exactly_once_sources and is_source(self._store.config.connectors[name]):
-            await self._fence_former_tasks(name, len(wanted))
 
-    async def _fence_former_tasks(self, name: str, count: int) -> None:
+    async def _fence_former_tasks(self, name: str) -> None:
         """No producer of an earlier set of tasks can commit any more. A single task's successor fences it by itself."""
         former = self._store.config.fencing.get(name, 0)
+        count = len(self._store.config.tasks.get(name, ()))
         if former > 1 or (former == 1 and count != 1):
             properties = self._store.properties
             for task in range(former):
                 await fence(properties.raw, tickets.transactional_id(properties.group_id, Work(name, task)))
             log.info("former_tasks_fenced", connector=name, tasks=former)
-        if former != count:
-            await self._store.write_config([records.fencing_record(name, count)])
+        await self._store.write_config([records.fencing_record(name, count)])
 
     def clear_statuses(self) -> None:
         """Tombstones for the statuses of what is configured no more."""

@@ -207,7 +207,11 @@ class OwnedWork:
     def _holds(self, work: Work, wanted: tuple[Mapping[str, str], Mapping[str, str]]) -> bool:
         config = self._store.config
         now = (config.connectors.get(work.connector), config.task(work))
-        return work in self.works and self._membership.healthy and now == wanted
+        if work not in self.works or not self._membership.healthy or now != wanted:
+            return False
+        # A task of the former set may still commit what a task of the new one would read again.
+        unfenced = work.connector in config.unfenced
+        return not (unfenced and tickets.is_exactly_once_source(self._store.properties, wanted[0]))
 
     def _ticket(
         self, work: Work, wanted: tuple[Mapping[str, str], Mapping[str, str]], uid: str

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from keelman.api.copy.v1 import ticket_pb2 as wire
 from keelman.connect.plugin import Direction, load_connector
 from keelman.kafka.layout import Work
+from keelman.model.errors import NotFound
 from keelman.worker.properties import WorkerProperties
 
 StartTicket = wire.StartTicket
@@ -35,6 +36,14 @@ PREFIXES = (
 def is_source(connector_config: Mapping[str, str]) -> bool:
     """True for a connector that writes to Kafka. Raises NotFound for an unknown class."""
     return load_connector(connector_config.get("connector.class", "")).direction is Direction.SOURCE
+
+
+def is_exactly_once_source(properties: WorkerProperties, connector_config: Mapping[str, str]) -> bool:
+    """True for a source whose tasks write in transactions; False for a sink and for an unknown class."""
+    try:
+        return properties.exactly_once_sources and is_source(connector_config)
+    except NotFound:
+        return False
 
 
 def transactional_id(group_id: str, work: Work) -> str:
