@@ -16,9 +16,9 @@ from copy_harness import OFFSET_PARTITIONS, Run, committed_offsets, create_topic
 
 from keelman.api.copy.v1 import ticket_pb2
 from keelman.connect.offsets import key_bytes
-from keelman.connect.partitioner import partition_for
 from keelman.engine.journal import Journal, journal_path
 from keelman.testing.broker import running_broker
+from keelman.testing.partitioner import partition_for
 
 pytestmark = pytest.mark.component
 

@@ -40,6 +40,10 @@ class Reader(ABC):
         """Bytes that wait to be read, None when not known. Called about once a second."""
         return None
 
+    def waits_for(self) -> str:
+        """What the reader waits for before it can read at all, one line for people; empty when it can read."""
+        return ""
+
     def close(self) -> None:  # noqa: B027  most have nothing to give back
         """Gives everything back; called once, also after an error."""
 

@@ -69,3 +69,11 @@ class Progress:
             return 0.0
         rate = bytes_rate if unit == LAG_UNIT_BYTES else records_rate
         return lag / rate if rate > 0 else -1.0
+
+
+def payload_bytes(payloads: list[bytes | None]) -> int:
+    """Bytes of all the payloads; a null has none."""
+    try:
+        return sum(map(len, payloads))  # type: ignore[arg-type]  # nulls are rare: counted the slow way when they come
+    except TypeError:
+        return sum(len(p) for p in payloads if p is not None)

@@ -35,7 +35,7 @@ from keelman.connect.records import SinkBatch, TopicPartition
 from keelman.engine.clients import commit_interval_seconds, consumer_properties
 from keelman.engine.control import Control
 from keelman.engine.failure import judge_kafka
-from keelman.engine.progress import Progress
+from keelman.engine.progress import Progress, payload_bytes
 from keelman.engine.sink_offsets import Mirror, Start, start_of
 from keelman.engine.subscription import Subscription
 from keelman.engine.teller import Teller
@@ -174,7 +174,7 @@ class SinkCopy:
         batch = SinkBatch(self._values.to_connect(payloads), None if keys is None else self._keys.to_connect(keys))
         self._writer.write(batch)
         self._records += len(records)
-        self._bytes += _size(payloads) + (0 if keys is None else _size(keys))
+        self._bytes += payload_bytes(payloads) + (0 if keys is None else payload_bytes(keys))
         self._advance(records)
 
     def _advance(self, records: list[Message]) -> None:
@@ -331,10 +331,3 @@ class SinkCopy:
             low, end = known
             lag += max(0, end - self._positions.get(partition, max(0, low)))
         return lag
-
-
-def _size(payloads: list[bytes | None]) -> int:
-    try:
-        return sum(map(len, payloads))  # type: ignore[arg-type]  # nulls are rare: counted the slow way when they come
-    except TypeError:
-        return sum(len(p) for p in payloads if p is not None)

@@ -23,7 +23,7 @@ from keelman.connect.plugin import Connector, Reader
 from keelman.connect.records import Offset, Partition, SourceBatch
 from keelman.engine.clients import admin_properties, commit_interval_seconds, producer_properties
 from keelman.engine.control import Control
-from keelman.engine.progress import Progress
+from keelman.engine.progress import Progress, payload_bytes
 from keelman.engine.teller import Teller
 from keelman.engine.topics import ensure_topic
 from keelman.engine.transactions import Outlet, PlainOutlet, Transactions
@@ -53,6 +53,7 @@ class SourceCopy:
         self._records = 0
         self._bytes = 0
         self._begun_at = 0.0
+        self._waits_for = ""
         self._topics: set[str] = set()
 
     def run(self) -> None:
@@ -137,7 +138,7 @@ class SourceCopy:
             self._begun_at = time.monotonic()
         outlet.send(batch, values, keys)
         self._records += len(values)
-        self._bytes += _size(values) + (0 if keys is None else _size(keys))
+        self._bytes += payload_bytes(values) + (0 if keys is None else payload_bytes(keys))
         for partition, offset in batch.offsets:
             self._pending[identity(partition)] = (partition, offset)
         if not batch.offsets:
@@ -163,18 +164,13 @@ class SourceCopy:
                 self._pending, self._records, self._bytes = {}, 0, 0
 
     def _tell(self, reader: Reader) -> None:
-        if self._progress.news(reader.left_bytes()):
-            self._teller.tell(COPY_RUN_STATE_RUNNING, progress=self._message(reader))
+        waits_for = reader.waits_for()
+        if waits_for != self._waits_for or self._progress.news(reader.left_bytes()):
+            self._waits_for = waits_for
+            self._teller.tell(COPY_RUN_STATE_RUNNING, message=waits_for, progress=self._message(reader))
 
     def _message(self, reader: Reader) -> Any:
         return self._progress.message(reader.left_bytes(), LAG_UNIT_BYTES)
-
-
-def _size(payloads: list[bytes | None]) -> int:
-    try:
-        return sum(map(len, payloads))  # type: ignore[arg-type]  # nulls are rare: counted the slow way when they come
-    except TypeError:
-        return sum(len(p) for p in payloads if p is not None)
 
 
 def _text(offset: Mapping[str, Any] | None) -> str:

@@ -17,7 +17,6 @@ from keelman.model.errors import Unavailable
 
 # Kafka's error codes that a member has to tell apart.
 NONE = 0
-COORDINATOR_LOADING = 14
 COORDINATOR_NOT_AVAILABLE = 15
 NOT_COORDINATOR = 16
 ILLEGAL_GENERATION = 22
@@ -70,10 +69,6 @@ class GroupClient:
         self._session_ms = session_ms
         self._rebalance_ms = rebalance_ms
         self._coordinator: int | None = None
-
-    def forget_coordinator(self) -> None:
-        """The next request asks for the coordinator anew."""
-        self._coordinator = None
 
     async def join(self, member: str, protocol_type: str, protocol: str, metadata: bytes) -> Joined:
         """JoinGroup: answers when the generation is complete, at the latest after the rebalance time-out."""

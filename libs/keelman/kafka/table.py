@@ -16,6 +16,7 @@ from keelman.kafka.clients import Client, Consumer, consumer, low_level_client
 from keelman.model.errors import DeadlineExceeded, Unavailable
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logging import get_logger
+from keelman.runtime.supervise import deadline
 
 log = get_logger()
 LATEST = -1
@@ -101,14 +102,14 @@ class TopicTable:
     async def read_to(self, ends: Mapping[int, int], *, seconds: float = 30.0) -> None:
         """Returns when the applied position of each partition has reached its end. Raises DeadlineExceeded."""
         assert self._consumer is not None
-        deadline = time.monotonic() + seconds
-        for tp in self._partitions:
-            while await self._consumer.position(tp) < ends[tp.partition]:
-                if time.monotonic() > deadline:
-                    raise DeadlineExceeded(
-                        f"topic {self.topic}: partition {tp.partition} was not read to {ends[tp.partition]} in time"
-                    )
-                await asyncio.sleep(POLL_SECONDS)
+        late = DeadlineExceeded(f"topic {self.topic} was not read to its end in time: {dict(ends)}")
+        # Over the question for a position too: without a leader it waits until there is one.
+        async with deadline(seconds, late):
+            for tp in self._partitions:
+                while True:
+                    if await self._consumer.position(tp) >= ends[tp.partition]:
+                        break
+                    await asyncio.sleep(POLL_SECONDS)
 
     async def end_offsets(self) -> dict[int, int]:
         """End offset of each partition, read_uncommitted."""

@@ -98,7 +98,8 @@ class Relay:
                     log.info("relay_connected", bootstrap_servers=bootstrap)
                     told = False
                     backoff.reset()
-                    await first_of(self._drain(epoch, publisher), self._moved(bootstrap))
+                    moved = events_moved(self.database, self.hub, self.events_broker_cluster, bootstrap)
+                    await first_of(self._drain(epoch, publisher), moved)
             except Unavailable as error:
                 if not told:
                     log.info("relay_waits", error=error.message)
@@ -141,19 +142,20 @@ class Relay:
                     return found
                 await changed.wait()
 
-    async def _moved(self, bootstrap: str) -> None:
-        """Returns when the events' broker cluster has another address."""
-        with self.hub.subscribed() as changed:
-            while True:
-                changed.clear()
-                found = await events_bootstrap(self.database, self.events_broker_cluster)
-                if found and found != bootstrap:
-                    return
-                await changed.wait()
-
 
 async def events_bootstrap(database: Database, cluster: str) -> str:
     """Bootstrap servers of the events' broker cluster; empty while it has none."""
     async with database.read() as reader:
         found = (await store.load(reader)).broker_clusters.get(cluster)
     return "" if found is None else found.status.bootstrap_servers
+
+
+async def events_moved(database: Database, hub: Hub, cluster: str, bootstrap: str) -> None:
+    """Returns when the events' broker cluster has another address than `bootstrap`; to have none is not another."""
+    with hub.subscribed() as changed:
+        while True:
+            changed.clear()
+            found = await events_bootstrap(database, cluster)
+            if found and found != bootstrap:
+                return
+            await changed.wait()

@@ -21,7 +21,7 @@ from keelman.runtime.logging import get_logger
 from keelman.runtime.supervise import first_of
 from keelman.state.database import Database
 from keelman.state.hub import Hub
-from keelman.state.relay import events_bootstrap
+from keelman.state.relay import events_bootstrap, events_moved
 from keelman.state.snapshot import Snapshot
 
 log = get_logger()
@@ -138,7 +138,8 @@ class Reader:
                 changed.clear()
                 bootstrap = await events_bootstrap(self.database, self.events_broker_cluster)
                 if bootstrap:
-                    await first_of(self._read(bootstrap), self._moved(bootstrap))
+                    moved = events_moved(self.database, self.hub, self.events_broker_cluster, bootstrap)
+                    await first_of(self._read(bootstrap), moved)
                 else:
                     await changed.wait()
 
@@ -147,15 +148,6 @@ class Reader:
             async for fact in consume(bootstrap, REPORT_TOPICS):
                 for uid in self.reports.fold(fact):
                     tombstones.publish(COPY_RUN_REPORTS, uid, None)
-
-    async def _moved(self, bootstrap: str) -> None:
-        with self.hub.subscribed() as changed:
-            while True:
-                changed.clear()
-                found = await events_bootstrap(self.database, self.events_broker_cluster)
-                if found and found != bootstrap:
-                    return
-                await changed.wait()
 
 
 def key_of_run(run: pb.CopyRun) -> str:

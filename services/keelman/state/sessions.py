@@ -98,11 +98,13 @@ class Sessions:
             raise session.why
 
     async def judge(self) -> None:
-        """Stores as offline every node that was not heard of for the session time-out."""
+        """Stores as offline every node that was not heard of for the session time-out. Called every few seconds."""
         now = self._clock()
         async with self._database.read() as reader:
-            nodes = (await store.load(reader)).nodes
-        for node in nodes.values():
+            snapshot = await store.load(reader)
+        for gone in self._vitals.keys() - snapshot.workloads.keys():
+            del self._vitals[gone]
+        for node in snapshot.nodes.values():
             session = self._sessions.get(node.name)
             silent = now - (self._began if session is None else session.heard)
             if node.state is NodeState.OFFLINE or silent <= self._timeout:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import datetime
 
 from keelman.api.connect.v1 import broker_cluster_pb2, worker_cluster_pb2, worker_pb2
@@ -234,8 +233,3 @@ def event_bytes(
         case Workload():
             event.workload.CopyFrom(workload_message(resource))
     return event.SerializeToString(deterministic=True)
-
-
-def names_of(workloads: Iterable[Workload]) -> str:
-    """Names for a message to people."""
-    return ", ".join(w.name for w in workloads)

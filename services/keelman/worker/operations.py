@@ -122,19 +122,22 @@ class Operations:
             exists = name in self._store.config.connectors
             if create and exists:
                 raise RestError(409, f"Connector {name} already exists")
-            self.check(name, config)
-            written = [records.target_record(name, target)] if target is not None else []
-            await self._store.write_config([*written, records.connector_record(name, config)])
+            await self._write(name, config, target)
             return not exists, self.info(name)
 
         return await self._herder.call(do, seconds=SECONDS)
 
     async def patch_config(self, name: str, patch: Mapping[str, str | None]) -> dict[str, Any]:
-        """Merges keys into a configuration; None removes one. The leader's."""
-        self._herder.require_leader()
-        await self._store.read_config()
-        merged = {k: v for k, v in {**self.config(name), **patch}.items() if v is not None}
-        return (await self.put_config(name, merged, create=False))[1]
+        """Merges keys into a configuration; None removes one: ConnectorInfo. The leader's."""
+
+        async def do() -> dict[str, Any]:
+            self._herder.require_leader()
+            await self._store.read_config()
+            merged = {k: v for k, v in {**self.config(name), **patch}.items() if v is not None}
+            await self._write(name, merged)
+            return self.info(name)
+
+        return await self._herder.call(do, seconds=SECONDS)
 
     async def delete(self, name: str) -> None:
         """Deletes a connector; its offsets and its group stay. The leader's."""
@@ -219,6 +222,11 @@ class Operations:
         problems = validate_connector(config, self._store.properties.raw)
         if problems:
             raise invalid_config([problem.message for problem in problems])
+
+    async def _write(self, name: str, config: dict[str, str], target: str | None = None) -> None:
+        self.check(name, config)
+        written = [records.target_record(name, target)] if target is not None else []
+        await self._store.write_config([*written, records.connector_record(name, config)])
 
     def _known(self, name: str) -> None:
         if name not in self._store.config.connectors:

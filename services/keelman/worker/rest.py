@@ -40,7 +40,7 @@ FORWARD_SECONDS = 90.0
 
 
 class RestApi:
-    """One worker's REST API. `ready` after the worker has its parts; before that every call but /health says 503."""
+    """One worker's REST API. `begin` gives it the worker's parts; before that every call that needs them says 503."""
 
     def __init__(self) -> None:
         self._operations: Operations | None = None
