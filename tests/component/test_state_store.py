@@ -179,6 +179,15 @@ async def test_readers_do_not_wait_for_a_writer(url: str) -> None:
             assert not (await store.load(session)).broker_clusters
 
 
+async def test_a_reader_sees_one_moment(url: str) -> None:
+    async with opened(url, settle) as database, database.read() as session:
+        assert not (await store.load(session)).broker_clusters
+        async with database.write() as tx:
+            await broker_clusters.create(tx, "ext", EXTERNAL)
+        assert not (await store.load(session)).broker_clusters
+        assert (await store.workloads_of(session, "n"))[0] == 0, "nor the revision of the write"
+
+
 async def test_two_processes_do_not_both_relay(postgresql) -> None:
     """Both on one PostgreSQL: the second takes over only when the first one's beat stands still."""
     url = postgresql()

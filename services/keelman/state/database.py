@@ -78,7 +78,11 @@ class Database:
     async def read(self) -> AsyncIterator[AsyncSession]:
         """A session that sees one state of the database and writes nothing."""
         with _translated():
-            async with AsyncSession(self.engine, expire_on_commit=False) as session:
+            # READ COMMITTED, which writers need after their turn, would show each query another moment.
+            engine = self.engine
+            if engine.dialect.name == "postgresql":
+                engine = engine.execution_options(isolation_level="REPEATABLE READ")
+            async with AsyncSession(engine, expire_on_commit=False) as session:
                 yield session
 
     @contextlib.asynccontextmanager
