@@ -129,7 +129,7 @@ class ReportPublisher:
     """Publishes reports in the background: the newest of each key wins while the broker is away.
 
     An async context manager. Without bootstrap servers it does nothing. It never raises into its user; trouble is
-    logged once until it is over. Used by agents, workers and Spark services.
+    logged once until it is over. Used by workers and Spark services, and by state to drop what is out of date.
     """
 
     def __init__(self, bootstrap_servers: str, source: str) -> None:
