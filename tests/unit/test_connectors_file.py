@@ -37,9 +37,11 @@ def test_a_reader_waits_for_its_file_and_for_line_ends(tmp_path: Path) -> None:
     path = tmp_path / "in"
     reader = FileReader(str(path), "t", 0)
     assert reader.read() is None
+    assert reader.waits_for() == f"waits for the file {path}"
     path.write_bytes(b"one\ntw")
     batch = reader.read()
     assert batch is not None
+    assert reader.waits_for() == ""
     assert (batch.values.values, list(batch.offsets), batch.short) == (
         [b"one"],
         [({"filename": str(path)}, {"position": 4})],

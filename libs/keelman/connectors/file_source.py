@@ -112,6 +112,7 @@ class FileReader(Reader):
         self._descriptor: int | None = None
         self._seen_size = -1
         self._block_bytes = BLOCK_BYTES
+        self._missing = False
         self._missing_logged_at = float("-inf")
 
     def partitions(self) -> Sequence[Partition]:
@@ -155,6 +156,10 @@ class FileReader(Reader):
             return None
         return max(0, os.fstat(self._descriptor).st_size - self._position)
 
+    def waits_for(self) -> str:
+        """The file, while there is none."""
+        return f"waits for the file {self._path}" if self._missing else ""
+
     def close(self) -> None:
         """Closes the file."""
         if self._descriptor is not None:
@@ -167,6 +172,7 @@ class FileReader(Reader):
         try:
             descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         except FileNotFoundError:
+            self._missing = True
             if time.monotonic() - self._missing_logged_at >= MISSING_LOG_SECONDS:
                 self._missing_logged_at = time.monotonic()
                 _log.warning("file_missing", file=self._path, note="waits for it to be created")
@@ -176,7 +182,7 @@ class FileReader(Reader):
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             os.close(descriptor)
             raise ConnectError(f"{self._path}: not a regular file, so it has no positions to go back to")
-        self._descriptor = descriptor
+        self._descriptor, self._missing = descriptor, False
         return descriptor
 
 
