@@ -39,6 +39,11 @@ def test_a_table_has_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
     assert "3.0 GiB" in line
 
 
+def test_failed_tasks_are_seen_without_looking_further(capsys: pytest.CaptureFixture[str]) -> None:
+    print_list(kinds.CONNECTORS, [CONNECTOR], "table")
+    assert "1/2 (1 failed)" in capsys.readouterr().out
+
+
 def test_wide_shows_more_and_cuts_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     long = Connector(worker_cluster="w", name="x" * 300, state="RUNNING", config={"connector.class": "C" * 200})
     print_list(kinds.CONNECTORS, [long, CONNECTOR], "wide")

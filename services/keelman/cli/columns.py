@@ -88,7 +88,8 @@ def _lag(run: Any) -> str:
 
 def _tasks(connector: Any) -> str:
     running = sum(t.state == "RUNNING" for t in connector.tasks)
-    return f"{running}/{len(connector.tasks)}"
+    failed = sum(t.state == "FAILED" for t in connector.tasks)
+    return f"{running}/{len(connector.tasks)}" + (f" ({failed} failed)" if failed else "")
 
 
 def _brokers(cluster: Any) -> str:
