@@ -16,7 +16,7 @@ from keelman.cli import kinds
 from keelman.cli.create import Wanted, broker_spec, checked_options, connector_config, worker_spec
 from keelman.cli.exits import StartFailed, exit_code_of
 from keelman.cli.kinds import KINDS, kind_of
-from keelman.cli.main import SERVICES, main
+from keelman.cli.main import SERVICES, complain, main
 from keelman.cli.services import check_ports, free_settings, planned
 from keelman.cli.system import Process, Service, System, read_system, running_system
 from keelman.cli.target import gateway_address
@@ -179,6 +179,19 @@ def test_a_taken_port_is_named_with_the_flag_that_gives_another(tmp_path: Path) 
         plans = planned(Home(tmp_path), made, environment={})
         with pytest.raises(Unavailable, match=f"gateway.http_port: {port} .* --http-port"):
             check_ports(plans)
+
+
+def test_a_port_given_twice_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    made = free_settings(Home(tmp_path))
+    made["gateway"]["http_port"] = made["gateway"]["port"]
+    plans = planned(Home(tmp_path), made, environment={})
+    with pytest.raises(InvalidArgument, match=r"gateway.http_port: .* than gateway.port's \(--http-port\)"):
+        check_ports(plans)
+
+
+def test_an_error_of_several_lines_is_told_in_one(capsys: pytest.CaptureFixture[str]) -> None:
+    complain("contains the following 2 error(s):\nOne.\nTwo.\n")
+    assert capsys.readouterr().err == "keelman: contains the following 2 error(s): One; Two.\n"
 
 
 def test_specs_say_what_was_typed() -> None:

@@ -72,4 +72,5 @@ def _told(error: Exception) -> str:
 
 def complain(message: str) -> None:
     """Writes one error line; a message of several lines is joined."""
-    print("keelman: " + "; ".join(line.strip() for line in message.splitlines() if line.strip()), file=sys.stderr)
+    text = "; ".join(line.strip() for line in message.splitlines() if line.strip())
+    print("keelman: " + text.replace(":; ", ": ").replace(".; ", "; "), file=sys.stderr)

@@ -80,9 +80,13 @@ def planned(
 
 
 def check_ports(plans: Mapping[str, Plan]) -> None:
-    """Raises Unavailable naming the port that is taken and the flag that gives another."""
+    """Raises Unavailable naming the port that is taken, InvalidArgument for one given twice; both name the flag."""
+    given: dict[tuple[str, int], str] = {}
     for plan in plans.values():
         for setting, flag, host, port in plan.ports:
+            other = given.setdefault((host, port), f"{plan.name}.{setting}")
+            if other != f"{plan.name}.{setting}":
+                raise InvalidArgument.of(f"{plan.name}.{setting}", port, f"another port than {other}'s ({flag})")
             if not port_is_free(host, port):
                 raise Unavailable(
                     f"{plan.name}.{setting}: {port} on {host} is taken by another process: "
