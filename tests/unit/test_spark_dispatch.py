@@ -82,7 +82,7 @@ class World:
                 if slot.state is SlotState.ATTACHED:
                     self.d.beat(slot, SlotBeat())
             for owner in list(self.d.leases) if renew else ():
-                self.d.renew(owner)
+                self.d.leases.renew(owner)
             self.d.tick()
 
 
@@ -161,7 +161,7 @@ def test_missing_beats_lose_a_slot(w: World) -> None:
 def test_a_service_that_was_not_awake_does_not_blame_its_slots(w: World) -> None:
     w.running("a")
     w.now += 20
-    w.d.renew(ME)
+    w.d.leases.renew(ME)
     w.d.tick()
     assert w.run("a").state == RUNNING
     w.after(5.5, beats=False)
@@ -234,14 +234,14 @@ def test_a_lapsed_lease_fails_runs_and_ends_slots(w: World) -> None:
     assert w.cancelled == [slot.id]
     w.ticket("b")
     assert (w.told[-1].run_uid, w.told[-1].reason) == ("b", "LEASE_LAPSED")
-    w.d.renew(ME)
+    w.d.leases.renew(ME)
     w.ticket("c")
     assert w.run("c").state == PENDING
 
 
 def test_a_lease_outlives_its_link_but_not_for_longer_than_its_time(w: World) -> None:
     w.running("a")
-    w.d.unlink(ME, w)
+    w.d.leases.unlink(ME, w)
     w.after(2, renew=False)
     assert w.run("a").state == RUNNING
     w.after(2, renew=False)
@@ -254,9 +254,9 @@ def test_a_new_link_of_the_same_incarnation_takes_over(w: World) -> None:
     new = World()
     assert w.d.greet(ME, new) == []
     assert [u.run_uid for u in w.d.present(ME)] == ["a"]
-    assert not w.d.holds(ME, w)
-    w.d.unlink(ME, w)
-    assert w.d.holds(ME, new), "the old link's end takes nothing from the new one"
+    assert not w.d.leases.holds(ME, w)
+    w.d.leases.unlink(ME, w)
+    assert w.d.leases.holds(ME, new), "the old link's end takes nothing from the new one"
 
 
 def test_a_new_incarnation_cuts_the_old_one_which_may_not_come_back(w: World) -> None:
@@ -264,7 +264,7 @@ def test_a_new_incarnation_cuts_the_old_one_which_may_not_come_back(w: World) ->
     assert w.d.greet(NEXT, w) == [ME]
     assert w.run("a").reason == "SUPERSEDED"
     assert any(m.HasField("end") for m in w.sent(slot))
-    assert not w.d.renew(ME)
+    assert not w.d.leases.renew(ME)
     with pytest.raises(Conflict):
         w.d.greet(ME, w)
 

@@ -1,6 +1,6 @@
 """Brings copy runs, slots and leases together: the one place where an event of one of them changes the others.
 
-Plain synchronous code on the service's event loop; what it does to the world goes through `Jobs`, mailboxes and sinks.
+Plain synchronous code on the service's event loop; what it does to the world goes through `Jobs`, mailboxes and links.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from typing import Protocol
 from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_ENDED, COPY_RUN_STATE_FAILED, CopyRun, CopyRunState
 from keelman.api.copy.v1.run_order_pb2 import Drain, RunOrder, RunUpdate
 from keelman.api.copy.v1.slot_service_pb2 import AttachResponse, SlotBeat, SlotEnd, SlotGreeting
-from keelman.model.errors import Conflict, FailedPrecondition, Unauthenticated
+from keelman.model.errors import FailedPrecondition, Unauthenticated
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logging import get_logger
+from keelman.spark.leases import Leases, Link
 from keelman.spark.runs import Owner, Run, RunBook, fold, opened
 from keelman.spark.slots import Limits, Place, Slot, SlotState, Wait, choose
 
@@ -26,7 +27,6 @@ log = get_logger()
 
 ENDING_SECONDS = 3.0
 STALL_SECONDS = 1.5
-KEPT_SUPERSEDED = 1_000
 
 
 class Jobs(Protocol):
@@ -39,13 +39,6 @@ class Jobs(Protocol):
         """Cancels the job, if it still runs."""
 
 
-class Sink(Protocol):
-    """Where a worker's updates go."""
-
-    def put(self, update: RunUpdate) -> None:
-        """Passes one on; never blocks."""
-
-
 @dataclass(frozen=True, slots=True)
 class Times:
     """Time-outs in seconds."""
@@ -54,15 +47,6 @@ class Times:
     beat: float
     slot_idle: float
     slot_start: float
-
-
-@dataclass(slots=True)
-class Lease:
-    """A worker's right to its copy runs."""
-
-    deadline: float
-    sink: Sink | None = None
-    lapsed: bool = False
 
 
 @dataclass(slots=True)
@@ -105,58 +89,27 @@ class Dispatcher:
     ) -> None:
         self.book = RunBook()
         self.slots: dict[str, Slot] = {}
-        self.leases: dict[Owner, Lease] = {}
+        self.leases = Leases(times.lease, clock)
         self.draining = False
         self._jobs, self._limits, self._times = jobs, limits, times
         self._listeners, self._clock, self._now = changed, clock, now
         self._mail: dict[str, Mailbox] = {}
         self._ending: dict[str, float] = {}
         self._trouble: dict[Owner, Trouble] = {}
-        self._superseded: dict[Owner, None] = {}
         self._ticked = clock()
 
     # --- workers
 
-    def greet(self, owner: Owner, sink: Sink) -> list[Owner]:
+    def greet(self, owner: Owner, link: Link) -> list[Owner]:
         """A worker opened a link. Cuts and returns older incarnations of it; raises Conflict for one of those."""
-        if owner in self._superseded:
-            raise Conflict(
-                f"worker {owner.worker} was started anew since: this incarnation may copy no more", reason="SUPERSEDED"
-            )
-        old = [o for o in {*self.leases, *(s.owner for s in self.slots.values())} if o != owner]
-        old = [o for o in old if o.address == owner.address]
+        old = self.leases.grant(owner, link, [s.owner for s in self.slots.values()])
         for other in old:
-            self.leases.pop(other, None)
-            self._superseded[other] = None
             self._end_owner(other, "SUPERSEDED", f"worker {owner.worker} was started anew")
-        while len(self._superseded) > KEPT_SUPERSEDED:
-            self._superseded.pop(next(iter(self._superseded)))
-        lease = self.leases.setdefault(owner, Lease(0.0))
-        lease.sink, lease.lapsed = sink, False
-        self.renew(owner)
         return old
 
     def present(self, owner: Owner) -> list[RunUpdate]:
         """The owner's copy runs that have not ended, for the welcome."""
         return [self._last(run) for run in self.book.live(owner)]
-
-    def renew(self, owner: Owner) -> bool:
-        """Renews the lease; False when another incarnation has taken the worker's place."""
-        lease = self.leases.get(owner)
-        if lease is None:
-            return False
-        lease.deadline, lease.lapsed = self._clock() + self._times.lease, False
-        return True
-
-    def holds(self, owner: Owner, sink: Sink) -> bool:
-        """Whether this is the owner's present link."""
-        lease = self.leases.get(owner)
-        return lease is not None and lease.sink is sink
-
-    def unlink(self, owner: Owner, sink: Sink) -> None:
-        """A link closed; the lease goes on until it lapses."""
-        if self.holds(owner, sink):
-            self.leases[owner].sink = None
 
     def order(self, owner: Owner, order: RunOrder) -> None:
         """Carries out a worker's order; what cannot be done is answered with a FAILED update."""
@@ -166,21 +119,20 @@ class Dispatcher:
         elif run is None or run.owner != owner:
             self._refuse(owner, order.run_uid, "UNKNOWN_RUN", "this Spark service has no such copy run")
         elif not run.live:
-            self._tell(owner, run.last)
+            self.leases.tell(owner, run.last)
         else:
             self._pass_on(run, order)
 
     def _open(self, owner: Owner, order: RunOrder, known: Run | None) -> None:
-        lease = self.leases.get(owner)
         order.start.run_uid = order.run_uid
         if known is not None:
             if known.owner == owner:
-                self._tell(owner, self._last(known))
+                self.leases.tell(owner, self._last(known))
             else:
                 self._refuse(owner, order.run_uid, "ALREADY_EXISTS", "another worker has a copy run of this uid", False)
         elif self.draining:
             self._refuse(owner, order.run_uid, "STOPPING", "this Spark service is stopping")
-        elif lease is None or lease.lapsed:
+        elif not self.leases.stands(owner):
             self._refuse(owner, order.run_uid, "LEASE_LAPSED", "the worker did not renew its lease")
         else:
             run = Run(owner, opened(order.start, self._now()), [order])
@@ -375,7 +327,7 @@ class Dispatcher:
         del update.topics[:]
         update.topics.extend(topics)
         run.last = update
-        self._tell(run.owner, update)
+        self.leases.tell(run.owner, update)
         self._changed(run.copy_run)
         if run.live:
             return
@@ -407,17 +359,12 @@ class Dispatcher:
         update.run_uid, update.state, update.slot = run.uid, run.copy_run.state, run.copy_run.slot
         return update
 
-    def _tell(self, owner: Owner, update: RunUpdate) -> None:
-        lease = self.leases.get(owner)
-        if lease is not None and lease.sink is not None:
-            lease.sink.put(update)
-
     def _refuse(self, owner: Owner, uid: str, reason: str, message: str, retriable: bool = True) -> None:
         update = RunUpdate(
             run_uid=uid, state=COPY_RUN_STATE_FAILED, reason=reason, message=message, retriable=retriable
         )
         update.time.FromDatetime(self._now())
-        self._tell(owner, update)
+        self.leases.tell(owner, update)
 
     # --- time
 
@@ -428,17 +375,11 @@ class Dispatcher:
         if gap > STALL_SECONDS:  # this process was not awake: what the slots said meanwhile is not read yet
             for slot in self.slots.values():
                 slot.heard += gap
-        for owner, lease in list(self.leases.items()):
-            if now <= lease.deadline:
-                continue
-            if not lease.lapsed:
-                lease.lapsed = True
-                if self.book.live(owner):
-                    log.warning("lease_lapsed", worker=owner.worker, worker_cluster=owner.worker_cluster)
-                message = f"worker {owner.worker} did not renew its lease for {self._times.lease:g} s"
-                self._end_owner(owner, "LEASE_LAPSED", message)
-            if lease.sink is None:
-                del self.leases[owner]
+        for owner in self.leases.lapse():
+            if self.book.live(owner):
+                log.warning("lease_lapsed", worker=owner.worker, worker_cluster=owner.worker_cluster)
+            message = f"worker {owner.worker} did not renew its lease for {self._times.lease:g} s"
+            self._end_owner(owner, "LEASE_LAPSED", message)
         for slot in list(self.slots.values()):
             self._judge(slot, now)
         if self._trouble:

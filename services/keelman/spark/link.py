@@ -47,21 +47,21 @@ class LinkApi(WorkerLinkServiceServicer):
             # The new incarnation may begin only when nothing of the old one can write any more.
             slots = self._dispatcher.slots
             await settled(lambda: all(s.owner not in old for s in slots.values()), GONE_SECONDS)
-            if not self._dispatcher.renew(owner):
+            if not self._dispatcher.leases.renew(owner):
                 raise superseded(owner)
             welcome = LinkWelcome(lease_time=to_duration(self._lease_seconds), runs=self._dispatcher.present(owner))
             await context.write(OpenLinkResponse(welcome=welcome))
             await first_of(self._hear(owner, requests, updates), self._speak(updates, context))
         finally:
-            self._dispatcher.unlink(owner, updates)
+            self._dispatcher.leases.unlink(owner, updates)
 
     async def _hear(self, owner: Owner, requests: AsyncIterator[OpenLinkRequest], updates: UpdateQueue) -> None:
         async for message in requests:
-            if not self._dispatcher.holds(owner, updates):
+            if not self._dispatcher.leases.holds(owner, updates):
                 raise superseded(owner)
             match message.WhichOneof("message"):
                 case "renewal":
-                    self._dispatcher.renew(owner)
+                    self._dispatcher.leases.renew(owner)
                     updates.put(RENEWED)
                 case "order":
                     self._dispatcher.order(owner, message.order)

@@ -1,0 +1,106 @@
+"""Leases: each worker's right to its copy runs, and the link over which it hears of them. No I/O but the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from keelman.api.copy.v1.run_order_pb2 import RunUpdate
+from keelman.model.errors import Conflict
+from keelman.spark.runs import Owner
+
+KEPT_SUPERSEDED = 1_000
+
+
+class Link(Protocol):
+    """Where a worker's updates go."""
+
+    def put(self, update: RunUpdate) -> None:
+        """Passes one on; never blocks."""
+
+
+@dataclass(slots=True)
+class Lease:
+    """A worker's right to its copy runs."""
+
+    deadline: float
+    link: Link | None = None
+    lapsed: bool = False
+
+
+class Leases:
+    """The leases of all workers, one for each start of a worker process."""
+
+    def __init__(self, seconds: float, clock: Callable[[], float]) -> None:
+        """A lease that is not renewed for `seconds` of the monotonic `clock` lapses."""
+        self._seconds, self._clock = seconds, clock
+        self._leases: dict[Owner, Lease] = {}
+        self._superseded: dict[Owner, None] = {}
+
+    def __iter__(self) -> Iterator[Owner]:
+        return iter(self._leases)
+
+    def __len__(self) -> int:
+        return len(self._leases)
+
+    def grant(self, owner: Owner, link: Link, others: Iterable[Owner]) -> list[Owner]:
+        """A lease for a worker that opened a link; ends and returns older incarnations, those among `others` too.
+
+        Raises Conflict for an incarnation that another one has replaced.
+        """
+        if owner in self._superseded:
+            raise Conflict(
+                f"worker {owner.worker} was started anew since: this incarnation may copy no more", reason="SUPERSEDED"
+            )
+        old = [o for o in {*self._leases, *others} if o != owner and o.address == owner.address]
+        for other in old:
+            self._leases.pop(other, None)
+            self._superseded[other] = None
+        while len(self._superseded) > KEPT_SUPERSEDED:
+            self._superseded.pop(next(iter(self._superseded)))
+        self._leases.setdefault(owner, Lease(0.0)).link = link
+        self.renew(owner)
+        return old
+
+    def renew(self, owner: Owner) -> bool:
+        """Renews the lease; False when another incarnation has taken the worker's place."""
+        lease = self._leases.get(owner)
+        if lease is None:
+            return False
+        lease.deadline, lease.lapsed = self._clock() + self._seconds, False
+        return True
+
+    def stands(self, owner: Owner) -> bool:
+        """Whether there is a lease that has not lapsed."""
+        lease = self._leases.get(owner)
+        return lease is not None and not lease.lapsed
+
+    def holds(self, owner: Owner, link: Link) -> bool:
+        """Whether this is the owner's present link."""
+        lease = self._leases.get(owner)
+        return lease is not None and lease.link is link
+
+    def unlink(self, owner: Owner, link: Link) -> None:
+        """A link closed; the lease goes on until it lapses."""
+        if self.holds(owner, link):
+            self._leases[owner].link = None
+
+    def tell(self, owner: Owner, update: RunUpdate) -> None:
+        """Passes an update on; one for a worker without a link is dropped, as its next welcome says how all stands."""
+        lease = self._leases.get(owner)
+        if lease is not None and lease.link is not None:
+            lease.link.put(update)
+
+    def lapse(self) -> list[Owner]:
+        """The owners whose lease lapsed since the last call; forgets the lapsed leases without a link."""
+        now, lapsed = self._clock(), []
+        for owner, lease in list(self._leases.items()):
+            if now <= lease.deadline:
+                continue
+            if not lease.lapsed:
+                lease.lapsed = True
+                lapsed.append(owner)
+            if lease.link is None:
+                del self._leases[owner]
+        return lapsed
