@@ -116,7 +116,7 @@ class CopyTask:
             if time.monotonic() - begun > HEALTHY_SECONDS:
                 backoff.reset()
             log.info("copy_run_failed", **self._names, reason=last.reason, error=last.message)
-            self._duties.tell(states.RESTARTING, None)
+            self._duties.tell(states.RESTARTING, last.trace or last.message or None)
             await self._until(lambda: self._again, seconds=backoff.next())
 
     @property
