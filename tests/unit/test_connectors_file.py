@@ -163,6 +163,23 @@ def test_one_writer_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     opened(tmp_path / "out").close()
 
 
+def test_a_commit_that_the_disk_refuses_is_tried_again_from_the_last_journal(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    writer = opened(path)
+    write(writer, b"one")
+    writer.commit({P0: KeptOffset(1, ())}, clean=False)
+    write(writer, b"two")
+    obstacle = journal_path(path).with_name(journal_path(path).name + ".new")
+    obstacle.mkdir()
+    with pytest.raises(RetriableConnectError, match="cannot be made durable"):
+        writer.commit({P0: KeptOffset(2, ())}, clean=False)
+    writer.close()
+    obstacle.rmdir()
+    writer = opened(path)
+    assert (writer.kept(), path.read_bytes()) == ({P0: KeptOffset(1, ())}, b"one\n")
+    writer.close()
+
+
 def test_a_damaged_journal_stops_the_task_and_says_what_to_do(tmp_path: Path) -> None:
     path = tmp_path / "out"
     opened(path).close()

@@ -9,7 +9,8 @@ import pytest
 from keelman.api.copy.v1 import copy_run_pb2 as states
 from keelman.api.copy.v1.run_order_pb2 import RunUpdate
 from keelman.api.copy.v1.ticket_pb2 import StartTicket
-from keelman.spark.runs import KEPT_ENDED, Owner, Run, RunBook, fold, opened, sort_key
+from keelman.rpc.pages import copy_run_key
+from keelman.spark.runs import KEPT_ENDED, Owner, Run, RunBook, fold, opened
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 LATER = datetime(2026, 1, 3, tzinfo=UTC)
@@ -117,6 +118,6 @@ def test_filters_and_order() -> None:
     book = RunBook()
     for uid, connector, task in (("1", "b", 0), ("2", "a", 10), ("3", "a", 2)):
         book.add(run(uid, task, connector))
-    assert [r.uid for r in sorted(book.matching("wc", "", include_ended=False), key=sort_key)] == ["3", "2", "1"]
+    assert [r.uid for r in sorted(book.matching("wc", "", include_ended=False), key=copy_run_key)] == ["3", "2", "1"]
     assert [r.uid for r in book.matching("wc", "b", include_ended=False)] == ["1"]
     assert not list(book.matching("other", "", include_ended=True))

@@ -125,11 +125,14 @@ class JournaledWriter(Writer):
         self._length += len(data)
 
     def commit(self, offsets: Mapping[TopicPartition, KeptOffset], *, clean: bool) -> None:
-        """Data first, then the journal that speaks of it."""
-        os.fdatasync(self._descriptor)
+        """Data first, then the journal that speaks of it. Raises RetriableConnectError, as `write` does."""
         self._kept.update(offsets)
         kept = {**self._others, self._connector: self._kept}
-        self._journal.save(Entry(self._length, clean, self._inode, kept))
+        try:
+            os.fdatasync(self._descriptor)
+            self._journal.save(Entry(self._length, clean, self._inode, kept))
+        except OSError as error:
+            raise RetriableConnectError(f"{self._path}: cannot be made durable: {error.strerror}") from error
 
     def close(self) -> None:
         """Closes the file, which gives the lock back."""

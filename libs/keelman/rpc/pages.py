@@ -7,6 +7,7 @@ import binascii
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
+from keelman.api.copy.v1.copy_run_pb2 import CopyRun
 from keelman.model.errors import InvalidArgument
 
 T = TypeVar("T")
@@ -45,3 +46,9 @@ def page(items: Iterable[T], key: Callable[[T], str], page_size: int, page_token
     if len(rest) <= limit:
         return rest, ""
     return rest[:limit], token_for(key(rest[limit - 1]))
+
+
+def copy_run_key(run: CopyRun) -> str:
+    """Orders copy runs by worker cluster, connector, task and creation: the same wherever they are listed."""
+    created = run.create_time.ToNanoseconds()
+    return f"{run.worker_cluster}\0{run.connector}\0{run.task:010d}\0{created:020d}\0{run.uid}"

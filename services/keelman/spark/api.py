@@ -17,10 +17,10 @@ from keelman.api.copy.v1.copy_run_service_pb2 import (
 )
 from keelman.api.copy.v1.copy_run_service_pb2_grpc import CopyRunServiceServicer
 from keelman.model.errors import NotFound
-from keelman.rpc.pages import page
+from keelman.rpc.pages import copy_run_key, page
 from keelman.rpc.server import Context
 from keelman.spark.dispatch import Dispatcher
-from keelman.spark.runs import matches, sort_key
+from keelman.spark.runs import matches
 
 
 class Watchers:
@@ -62,7 +62,7 @@ class CopyRunApi(CopyRunServiceServicer):
     async def ListCopyRuns(self, request: ListCopyRunsRequest, context: Context) -> ListCopyRunsResponse:
         """Returns a page of copy runs."""
         found = self._book.matching(request.worker_cluster, request.connector, include_ended=request.include_ended)
-        runs, token = page(found, sort_key, request.page_size, request.page_token)
+        runs, token = page(found, copy_run_key, request.page_size, request.page_token)
         return ListCopyRunsResponse(copy_runs=runs, next_page_token=token)
 
     async def WatchCopyRuns(
@@ -71,7 +71,7 @@ class CopyRunApi(CopyRunServiceServicer):
         """Streams the present copy runs, then each change."""
         cluster, connector = request.worker_cluster, request.connector
         with self._watchers.watching() as (pending, filled):
-            present = sorted(self._book.matching(cluster, connector, include_ended=False), key=sort_key)
+            present = sorted(self._book.matching(cluster, connector, include_ended=False), key=copy_run_key)
             yield WatchCopyRunsResponse(snapshot=True, copy_runs=present)
             while True:
                 await filled.wait()

@@ -149,9 +149,3 @@ class RunBook:
 def matches(run: CopyRun, worker_cluster: str, connector: str) -> bool:
     """Whether a filter lets the copy run through; empty names mean all."""
     return worker_cluster in ("", run.worker_cluster) and connector in ("", run.connector)
-
-
-def sort_key(run: CopyRun) -> str:
-    """Orders copy runs by worker cluster, connector, task and creation."""
-    when = run.create_time.ToNanoseconds()
-    return f"{run.worker_cluster}\0{run.connector}\0{run.task:010d}\0{when:020d}\0{run.uid}"

@@ -16,6 +16,7 @@ from keelman.api.copy.v1 import copy_run_pb2 as pb
 from keelman.api.event.v1 import report_pb2
 from keelman.kafka.feed import COPY_RUN_REPORTS, REPORT_TOPICS, Fact, ReportPublisher, consume
 from keelman.model.workload import ProcessState, SparkSpec, WorkerSpec, Workload, spark_name
+from keelman.rpc.pages import copy_run_key
 from keelman.rpc.times import from_timestamp
 from keelman.runtime.logging import get_logger
 from keelman.runtime.supervise import first_of
@@ -87,7 +88,7 @@ class Reports:
                 else:
                     why = self._why_lost(run, workers, snapshot)
             found.append(_lost(run, why) if why else run)
-        return sorted(found, key=key_of_run)
+        return sorted(found, key=copy_run_key)
 
     def membership(self, worker: Workload) -> worker_pb2.WorkerMembership | None:
         """What the worker's process last reported of its place in the group; None when its process did not yet."""
@@ -148,12 +149,6 @@ class Reader:
             async for fact in consume(bootstrap, REPORT_TOPICS):
                 for uid in self.reports.fold(fact):
                     tombstones.publish(COPY_RUN_REPORTS, uid, None)
-
-
-def key_of_run(run: pb.CopyRun) -> str:
-    """Sorts copy runs by worker cluster, connector, task and creation."""
-    created = run.create_time.ToNanoseconds()
-    return f"{run.worker_cluster}\0{run.connector}\0{run.task:010d}\0{created:020d}\0{run.uid}"
 
 
 def _task(run: pb.CopyRun) -> tuple[str, str, int]:

@@ -11,13 +11,13 @@ from keelman.api.copy.v1 import copy_run_pb2, copy_run_service_pb2_grpc
 from keelman.api.copy.v1 import copy_run_service_pb2 as runs_pb
 from keelman.api.node.v1 import session_service_pb2, session_service_pb2_grpc
 from keelman.model.errors import NotFound, Unavailable
-from keelman.rpc.pages import page
+from keelman.rpc.pages import copy_run_key, page
 from keelman.rpc.server import Context
 from keelman.runtime.supervise import first_of
 from keelman.state.api import loaded
 from keelman.state.database import Database
 from keelman.state.hub import Hub
-from keelman.state.reports import ENDED, Reports, key_of_run
+from keelman.state.reports import ENDED, Reports
 from keelman.state.sessions import Sessions
 
 
@@ -59,7 +59,7 @@ class CopyRunApi(copy_run_service_pb2_grpc.CopyRunServiceServicer):
             for r in self.reports.copy_runs(await loaded(self.database))
             if _matches(request, r) and (request.include_ended or r.state not in ENDED)
         ]
-        part, token = page(found, key_of_run, request.page_size, request.page_token)
+        part, token = page(found, copy_run_key, request.page_size, request.page_token)
         return runs_pb.ListCopyRunsResponse(copy_runs=part, next_page_token=token)
 
     async def WatchCopyRuns(
