@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from keelman.cli.exits import MEANINGS
-from keelman.cli.kinds import LEGAL_KINDS
+from keelman.cli.kinds import legal_kinds
 
 app = typer.Typer(
     name="keelman",
@@ -22,7 +22,15 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 
-KindWord = Annotated[str, typer.Argument(metavar="KIND", help=f"One of {LEGAL_KINDS}; the singular will do.")]
+
+def _kind_word(verb: str = "") -> typer.models.ArgumentInfo:
+    info: typer.models.ArgumentInfo = typer.Argument(
+        metavar="KIND", help=f"One of {legal_kinds(verb)}; the singular will do."
+    )
+    return info
+
+
+KindWord = Annotated[str, _kind_word()]
 Name = Annotated[
     str, typer.Argument(metavar="NAME", help="Its name; a connector's is CLUSTER/NAME, or NAME where unique.")
 ]
@@ -144,7 +152,7 @@ def describe(
 
 @app.command()
 def create(
-    kind: KindWord,
+    kind: Annotated[str, _kind_word("create")],
     name: Annotated[str, typer.Argument(metavar="NAME", help="The new name.")],
     *,
     nodes: Annotated[str, typer.Option("--nodes", metavar="A,B", help="Nodes for its brokers or workers.")] = "",
@@ -191,7 +199,7 @@ def create(
 
 @app.command()
 def delete(
-    kind: KindWord,
+    kind: Annotated[str, _kind_word("delete")],
     name: Name,
     *,
     cluster: Cluster = "",
@@ -216,7 +224,7 @@ def delete(
 
 def _verb(verb: str, text: str) -> None:
     def command(
-        kind: KindWord,
+        kind: str,
         name: Name,
         *,
         cluster: Cluster = "",
@@ -231,6 +239,7 @@ def _verb(verb: str, text: str) -> None:
         return commands.act(target, verb, kind, name, cluster=cluster, wait=timeout if wait else None)
 
     command.__doc__ = text
+    command.__annotations__["kind"] = Annotated[str, _kind_word(verb)]
     app.command(verb)(command)
 
 

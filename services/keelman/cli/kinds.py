@@ -32,7 +32,11 @@ COPY_RUNS = Kind("copy-runs", "copy-run", "cr")
 WORKLOADS = Kind("workloads", "workload", "wl")
 
 KINDS = (BROKER_CLUSTERS, WORKER_CLUSTERS, WORKERS, CONNECTORS, NODES, COPY_RUNS, WORKLOADS)
-LEGAL_KINDS = ", ".join(f"{k.plural} ({k.short})" for k in KINDS)
+
+
+def legal_kinds(verb: str = "") -> str:
+    """The kinds with that verb, or all, with their short names."""
+    return ", ".join(f"{k.plural} ({k.short})" for k in KINDS if not verb or verb in k.verbs)
 
 
 def kind_of(word: str, verb: str = "") -> Kind:
@@ -41,9 +45,8 @@ def kind_of(word: str, verb: str = "") -> Kind:
     for kind in KINDS:
         if plain in kind.words or plain.replace("-", "") in {w.replace("-", "") for w in kind.words}:
             if verb and verb not in kind.verbs:
-                able = ", ".join(k.plural for k in KINDS if verb in k.verbs)
-                raise InvalidArgument.of("kind", word, f"`{verb}` works on {able}")
+                raise InvalidArgument.of("kind", word, f"`{verb}` works on {legal_kinds(verb)}")
             return kind
     near = difflib.get_close_matches(plain, [w for k in KINDS for w in k.words if len(w) > 2], n=1, cutoff=0.5)
     hint = f"did you mean {near[0]!r}? " if near else ""
-    raise InvalidArgument.of("kind", word, f"{hint}one of {LEGAL_KINDS}")
+    raise InvalidArgument.of("kind", word, f"{hint}one of {legal_kinds()}")
