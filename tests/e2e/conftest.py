@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
@@ -13,6 +14,16 @@ async def keelman(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Kee
     made = Keelman(tmp_path_factory.mktemp("home"))
     try:
         await made.ok("up", "--detach", "--free-ports")
+        yield made
+    finally:
+        await made.cleaned()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def own(tmp_path: Path) -> AsyncIterator[Keelman]:
+    """A home of its own, not started; whatever a test leaves running there is ended."""
+    made = Keelman(tmp_path / "home")
+    try:
         yield made
     finally:
         await made.cleaned()

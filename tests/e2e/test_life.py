@@ -7,25 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
-import pytest_asyncio
 from system_kit import Keelman
 
 from keelman.testing.eventually import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def own(tmp_path: Path) -> AsyncIterator[Keelman]:
-    made = Keelman(tmp_path / "home")
-    try:
-        yield made
-    finally:
-        await made.cleaned()
 
 
 async def test_a_killed_system_is_taken_over_and_taken_down(own: Keelman) -> None:

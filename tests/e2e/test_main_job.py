@@ -5,25 +5,14 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
-import pytest_asyncio
 from system_kit import Keelman, Ran, numbered
 
 from keelman.testing.eventually import eventually
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def own(tmp_path: Path) -> AsyncIterator[Keelman]:
-    made = Keelman(tmp_path / "home")
-    try:
-        yield made
-    finally:
-        await made.cleaned()
 
 
 async def started(own: Keelman, given: Path, output: Path, *, once: bool) -> asyncio.subprocess.Process:

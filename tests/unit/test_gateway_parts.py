@@ -14,11 +14,12 @@ from keelman.api.node.v1 import node_service_pb2 as nodes
 from keelman.gateway.connectors import refusal
 from keelman.gateway.proxy import not_forwarded
 from keelman.gateway.rest import status_of
-from keelman.gateway.service import FORWARDED, tls
+from keelman.gateway.service import FORWARDED
 from keelman.gateway.settings import Settings
 from keelman.gateway.validation import check
 from keelman.model import errors
 from keelman.model.errors import InvalidArgument, KeelmanError
+from keelman.rpc.server import Tls
 from keelman.runtime.settings import load
 
 NODE, WORKER = "keelman.api.node.v1.NodeService", "keelman.api.connect.v1.WorkerService"
@@ -131,6 +132,9 @@ def test_headers_for_one_connection_end_here() -> None:
 def test_a_certificate_needs_its_key() -> None:
     def settings(**flags: str) -> Settings:
         return load(Settings, "gateway", flags=flags).settings
+
+    def tls(given: Settings) -> Tls | None:
+        return Tls.of("gateway", given.tls_certificate, given.tls_key)
 
     assert tls(settings()) is None
     with pytest.raises(InvalidArgument, match=r"gateway\.tls_key"):

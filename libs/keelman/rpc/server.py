@@ -50,6 +50,16 @@ class Tls:
     certificate: Path
     key: Path
 
+    @classmethod
+    def of(cls, service: str, certificate: Path | None, key: Path | None) -> Tls | None:
+        """A service's settings tls_certificate and tls_key; None without both. Raises InvalidArgument for one alone."""
+        if certificate is None and key is None:
+            return None
+        if certificate is None or key is None:
+            missing = "tls_certificate" if certificate is None else "tls_key"
+            raise InvalidArgument.of(f"{service}.{missing}", "", "a PEM file: tls_certificate and tls_key go together")
+        return cls(certificate, key)
+
 
 class Health:
     """Says whether this process is ready; NOT_SERVING until `ready()`."""

@@ -18,6 +18,11 @@ class Home:
     root: Path
 
     @classmethod
+    def of(cls, folder: Path | None) -> Home:
+        """The folder of a setting, absolute; the default when it is not set."""
+        return cls.default() if folder is None else cls(folder.expanduser().absolute())
+
+    @classmethod
     def default(cls) -> Home:
         """KEELMAN_HOME, else .keelman in the user's home folder."""
         return cls(Path(os.environ.get("KEELMAN_HOME") or Path.home() / ".keelman").expanduser().absolute())

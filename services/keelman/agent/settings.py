@@ -39,7 +39,7 @@ class Settings(ProcessSettings):
     @property
     def folder(self) -> Home:
         """The node's files."""
-        return Home.default() if self.home is None else Home(self.home.expanduser().absolute())
+        return Home.of(self.home)
 
 
 def legal_name(host: str) -> str:

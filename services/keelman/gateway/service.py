@@ -19,7 +19,6 @@ from keelman.gateway.settings import Settings
 from keelman.gateway.state import State
 from keelman.gateway.validation import check
 from keelman.gateway.web import application
-from keelman.model.errors import InvalidArgument
 from keelman.rpc.channels import channel
 from keelman.rpc.forward import forwarded
 from keelman.rpc.server import Service, Tls, serve
@@ -75,7 +74,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
                 host=settings.host,
                 port=settings.port,
                 socket=settings.health_socket,
-                tls=tls(settings),
+                tls=Tls.of("gateway", settings.tls_certificate, settings.tls_key),
                 trust=settings.trust,
                 label="gateway",
             )
@@ -89,13 +88,3 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         )
         await stop.wait()
         await health.unready()
-
-
-def tls(settings: Settings) -> Tls | None:
-    """The certificate and key, or None without both. Raises InvalidArgument for one without the other."""
-    if settings.tls_certificate is None and settings.tls_key is None:
-        return None
-    if settings.tls_certificate is None or settings.tls_key is None:
-        missing = "tls_certificate" if settings.tls_certificate is None else "tls_key"
-        raise InvalidArgument.of(f"gateway.{missing}", "", "a PEM file: tls_certificate and tls_key go together")
-    return Tls(settings.tls_certificate, settings.tls_key)

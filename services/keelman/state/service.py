@@ -65,7 +65,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
             host=settings.host,
             port=settings.port,
             socket=settings.health_socket,
-            tls=_tls(settings),
+            tls=Tls.of("state", settings.tls_certificate, settings.tls_key),
             trust=settings.trust,
             label="state",
         )
@@ -120,12 +120,3 @@ def _services(database: Database, sessions: Sessions, reports: Reports, copy_run
            WorkerApi(database, sessions, reports), "connect"),
         of("CopyRunService", runs_grpc.add_CopyRunServiceServicer_to_server, copy_runs, "copy"),
     ]  # fmt: skip
-
-
-def _tls(settings: Settings) -> Tls | None:
-    if settings.tls_certificate is None and settings.tls_key is None:
-        return None
-    if settings.tls_certificate is None or settings.tls_key is None:
-        missing = "tls_key" if settings.tls_key is None else "tls_certificate"
-        raise InvalidArgument.of(f"state.{missing}", "", "a PEM file, since the other one of the two is set")
-    return Tls(settings.tls_certificate, settings.tls_key)

@@ -42,7 +42,7 @@ class Settings(ProcessSettings):
     @property
     def folder(self) -> Home:
         """The home, resolved."""
-        return Home.default() if self.home is None else Home(self.home.absolute())
+        return Home.of(self.home)
 
 
 def port_range(field: str, text: str) -> range:

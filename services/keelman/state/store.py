@@ -114,9 +114,20 @@ async def forget_node(tx: Transaction, name: str) -> None:
     await tx.session.delete(row)
 
 
+async def _upsert(
+    tx: Transaction, table: type[BrokerClusterRow | WorkerClusterRow | WorkloadRow], name: str, values: dict[str, Any]
+) -> event_pb2.EventType.ValueType:
+    """Makes or changes the row of this name; returns which of the two it was."""
+    row = await tx.session.get(table, name)
+    if row is None:
+        tx.session.add(table(name=name, **values))
+        return CREATED
+    row.sqlmodel_update(values)
+    return UPDATED
+
+
 async def save_broker_cluster(tx: Transaction, cluster: BrokerCluster) -> BrokerCluster:
     """Stores a new or changed broker cluster; returns it with its new etag."""
-    row = await tx.session.get(BrokerClusterRow, cluster.name)
     cluster = dataclasses.replace(cluster, update_time=tx.now, etag=str(tx.revision + 1))
     values: dict[str, Any] = {
         "uid": cluster.uid, "create_time": micros(cluster.create_time), "update_time": micros(cluster.update_time),
@@ -124,11 +135,7 @@ async def save_broker_cluster(tx: Transaction, cluster: BrokerCluster) -> Broker
         "spec": _plain(cluster.spec), "kafka_cluster_id": cluster.kafka_cluster_id, "note": cluster.note,
         "reachable": cluster.reachable, "status": _plain(cluster.status),
     }  # fmt: skip
-    if row is None:
-        tx.session.add(BrokerClusterRow(name=cluster.name, **values))
-    else:
-        row.sqlmodel_update(values)
-    kind = CREATED if row is None else UPDATED
+    kind = await _upsert(tx, BrokerClusterRow, cluster.name, values)
     tx.record(BROKER_CLUSTER, cluster.name, lambda r, t: event_bytes(kind, cluster, r, t))
     await tx.session.flush()
     return cluster
@@ -136,7 +143,6 @@ async def save_broker_cluster(tx: Transaction, cluster: BrokerCluster) -> Broker
 
 async def save_worker_cluster(tx: Transaction, cluster: WorkerCluster) -> WorkerCluster:
     """Stores a new or changed worker cluster; returns it with its new etag."""
-    row = await tx.session.get(WorkerClusterRow, cluster.name)
     cluster = dataclasses.replace(cluster, update_time=tx.now, etag=str(tx.revision + 1))
     values: dict[str, Any] = {
         "uid": cluster.uid, "create_time": micros(cluster.create_time), "update_time": micros(cluster.update_time),
@@ -144,11 +150,7 @@ async def save_worker_cluster(tx: Transaction, cluster: WorkerCluster) -> Worker
         "broker_cluster": cluster.spec.broker_cluster, "spec": _plain(cluster.spec), "note": cluster.note,
         "status": _plain(cluster.status),
     }  # fmt: skip
-    if row is None:
-        tx.session.add(WorkerClusterRow(name=cluster.name, **values))
-    else:
-        row.sqlmodel_update(values)
-    kind = CREATED if row is None else UPDATED
+    kind = await _upsert(tx, WorkerClusterRow, cluster.name, values)
     tx.record(WORKER_CLUSTER, cluster.name, lambda r, t: event_bytes(kind, cluster, r, t))
     await tx.session.flush()
     return cluster
@@ -182,11 +184,7 @@ async def save_workload(tx: Transaction, workload: Workload) -> None:
         "spec": _plain(workload.spec), "status": None if workload.status is None else _plain(workload.status),
         "has_run": workload.has_run, "tried_ports": list(workload.tried_ports),
     }  # fmt: skip
-    if row is None:
-        tx.session.add(WorkloadRow(name=workload.name, **values))
-    else:
-        row.sqlmodel_update(values)
-    kind = CREATED if row is None else UPDATED
+    kind = await _upsert(tx, WorkloadRow, workload.name, values)
     tx.record(WORKLOAD, workload.name, lambda r, t: event_bytes(kind, workload, r, t))
     await tx.session.flush()
 

@@ -19,6 +19,7 @@ from keelman.model.errors import InvalidArgument
 from keelman.model.node import Node
 from keelman.model.workload import BrokerSpec, ProcessState, SparkSpec, WorkerSpec, Workload, WorkloadStatus
 from keelman.rpc.times import from_timestamp, to_timestamp
+from keelman.state.properties import group_of
 
 
 def node_message(node: Node) -> node_pb2.Node:
@@ -98,7 +99,7 @@ def worker_cluster_message(cluster: WorkerCluster) -> worker_cluster_pb2.WorkerC
         status=worker_cluster_pb2.WorkerClusterStatus(
             state=broker_cluster_pb2.ClusterState.Value(f"CLUSTER_STATE_{cluster.status.state}"),
             message=cluster.status.message,
-            group_id=cluster.spec.properties.get("group.id") or f"keelman-{cluster.name}",
+            group_id=group_of(cluster.name, cluster.spec.properties),
             ready_workers=cluster.status.ready_workers,
             wanted_workers=cluster.spec.wanted_workers,
             rest_urls=cluster.status.rest_urls,
