@@ -22,7 +22,7 @@ from keelman.api.copy.v1 import copy_run_pb2, ticket_pb2
 from keelman.api.copy.v1.run_order_pb2 import RunUpdate
 from keelman.connect.offsets import parse_key
 from keelman.connectors import file_sink
-from keelman.engine import journal, sink, transactions
+from keelman.engine import journal, outlet, sink, transactions
 from keelman.engine.run import CopyRunLoop
 
 OFFSET_PARTITIONS = 5
@@ -174,7 +174,7 @@ def die_at(point: str, count: int) -> None:
         left -= 1
         result = None if before and left <= 0 else real(*args, **kwargs)
         if left <= 0:
-            if isinstance(args[0], transactions.Outlet):
+            if isinstance(args[0], outlet.Outlet):
                 args[0].producer.flush(10)
             os.kill(os.getpid(), signal.SIGKILL)
         return result

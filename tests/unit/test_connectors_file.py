@@ -48,7 +48,7 @@ def test_a_reader_waits_for_its_file_and_for_line_ends(tmp_path: Path) -> None:
         True,
     )
     assert reader.read() is None
-    assert reader.left_bytes() == 2
+    assert reader.left() == 2
     with path.open("ab") as file:
         file.write(b"o\r")
     assert reader.read() is None

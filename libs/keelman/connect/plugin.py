@@ -9,9 +9,9 @@ from __future__ import annotations
 import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
-from typing import ClassVar, Literal, cast
+from typing import ClassVar, Literal, TypeAlias, cast
 
 from keelman.connect.config_def import ConfigDef
 from keelman.connect.errors import ConnectError
@@ -25,8 +25,46 @@ class Direction(Enum):
     SINK = "sink"
 
 
+@dataclass(frozen=True, slots=True)
+class FileWatch:
+    """Waits until a file is longer than `size` bytes or has another `inode`; both are 0 while it is missing."""
+
+    path: str
+    size: int
+    inode: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicWatch:
+    """Waits until a partition ends beyond its position, the next offset to read.
+
+    `properties` are those of the cluster's clients, named as in Java.
+    """
+
+    properties: Mapping[str, str]
+    positions: Mapping[TopicPartition, int]
+
+
+Watch: TypeAlias = FileWatch | TopicWatch
+"""What a task with nothing to copy waits for; its worker looks at it in place of a slot."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPlan:
+    """How a missing topic is to be made where the reader knows: -1 means as the brokers do."""
+
+    partitions: int = -1
+    replication_factor: int = -1
+    config: Mapping[str, str] = field(default_factory=dict)
+
+
 class Reader(ABC):
     """Reads one task's data. One thread calls it; a read must return within a second, with or without data."""
+
+    lag_unit: Literal["bytes", "records"] = "bytes"
+    """What `left` counts."""
+    most_records: int | None = None
+    """Set by the engine while a limit is in force: a read gives no more records than that, or not many more."""
 
     @abstractmethod
     def partitions(self) -> Sequence[Partition]:
@@ -36,9 +74,20 @@ class Reader(ABC):
     def read(self) -> SourceBatch | None:
         """The next records, None when there are none now. Raises ConnectError to fail the task."""
 
-    def left_bytes(self) -> int | None:
-        """Bytes that wait to be read, None when not known. Called about once a second."""
+    def left(self) -> int | None:
+        """What waits to be read, None when not known. Called about once a second."""
         return None
+
+    def watch(self) -> Watch | None:
+        """What to wait for when all is read; None for a reader that must stay in its slot. Asked when idle."""
+        return None
+
+    def topic_plan(self, topic: str) -> TopicPlan | None:
+        """How to make a topic that is not there; None for the connector's `topic.creation.*`, as in Connect."""
+        return None
+
+    def committed(self) -> None:  # noqa: B027  most do not care
+        """All that was read before is committed; called after each commit, in the thread that reads."""
 
     def waits_for(self) -> str:
         """What the reader waits for before it can read at all, one line for people; empty when it can read."""
@@ -67,6 +116,11 @@ class Writer(ABC):
     """True when `commit` keeps offsets with the data, so that delivery is exactly once."""
     wants_keys: bool = False
     """True to be given converted keys."""
+    wants_origin: bool = False
+    """True to be given where each record came from, its timestamp and its headers."""
+    zombie_seconds: float = 0.0
+    """How long a writer that has lost its partitions, frozen say, may still make something visible. The group waits for
+    longer than that before it gives them to another task."""
 
     def kept(self) -> Mapping[TopicPartition, KeptOffset]:
         """The offsets kept with the data; only for writers that keep offsets. Called at each assignment."""
@@ -107,12 +161,29 @@ class Connector(ABC):
     @classmethod
     @abstractmethod
     def task_configs(cls, config: Mapping[str, str], max_tasks: int) -> list[dict[str, str]]:
-        """One configuration a task, at most `max_tasks` of them."""
+        """One configuration a task, at most `max_tasks` of them. Called in a thread; may ask the outside world."""
 
     @classmethod
     @abstractmethod
     def supports_exactly_once(cls, config: Mapping[str, str]) -> bool:
         """Whether it can deliver exactly once with this configuration."""
+
+    @classmethod
+    def transaction_boundary_connector(cls, config: Mapping[str, str]) -> bool:
+        """Whether its batches say where transactions end (`transaction.boundary=connector`)."""
+        return False
+
+    @classmethod
+    def refresh_seconds(cls, config: Mapping[str, str]) -> float | None:
+        """How often `tend` and `task_configs` are asked anew, None for only when the configuration changes."""
+        return None
+
+    @classmethod  # noqa: B027  most have nothing to tend
+    def tend(cls, config: Mapping[str, str]) -> None:
+        """Does what is the whole connector's and no task's, e.g. brings the settings of topics in line.
+
+        The group's leader calls it in a thread, before `task_configs`. May block for seconds. Raises ConnectError.
+        """
 
     @classmethod
     def open_reader(cls, config: Mapping[str, str], offset: Callable[[Partition], Offset | None]) -> Reader:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from keelman.connect.java import utf8_text
 from keelman.connect.schema import Schema
@@ -59,6 +59,10 @@ class SourceBatch:
 
     `short` says that the reader found less than it asked for, so that the engine commits at once. `partitions`,
     `timestamps_ms` and `headers` have one entry a record where the connector sets them; keys and values are converted.
+    `raw` says that keys and values are payloads already, to be written as they are, whatever the converters.
+    `boundary` ends the transaction after this batch, where the connector says so (`transaction.boundary=connector`).
+    `delivered` has, by index, whom to tell the offset that a record got in its topic: called with partition and offset,
+    in the thread that reads, before the commit that makes it visible.
     """
 
     topic: str
@@ -69,11 +73,27 @@ class SourceBatch:
     headers: Sequence[Headers] | None = None
     offsets: Sequence[tuple[Partition, Offset | None]] = field(default_factory=tuple)
     short: bool = False
+    raw: bool = False
+    boundary: Literal["commit", "abort"] | None = None
+    delivered: Mapping[int, Callable[[int, int], None]] | None = None
+
+
+@dataclass(slots=True)
+class Origin:
+    """Where each record of a sink's batch came from. A timestamp is None where the record has none."""
+
+    topics: Sequence[str]
+    partitions: Sequence[int]
+    offsets: Sequence[int]
+    timestamps_ms: Sequence[int | None]
+    headers: Sequence[Headers | None]
 
 
 @dataclass(slots=True)
 class SinkBatch:
-    """Records read from Kafka, in the order of each partition. `keys` is None unless the writer asks for keys."""
+    """Records read from Kafka, in the order of each partition. `keys` is None unless the writer asks for keys,
+    `origin` unless it asks for that."""
 
     values: Column
     keys: Column | None = None
+    origin: Origin | None = None

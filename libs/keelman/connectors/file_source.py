@@ -150,7 +150,7 @@ class FileReader(Reader):
             short=self._position + BLOCK_BYTES > size and len(block) < BLOCK_BYTES,
         )
 
-    def left_bytes(self) -> int | None:
+    def left(self) -> int | None:
         """Bytes behind the position."""
         if self._descriptor is None:
             return None

@@ -6,7 +6,8 @@ import threading
 import time
 from collections.abc import Callable
 
-from keelman.api.copy.v1.ticket_pb2 import Confirmation
+from keelman.api.copy.v1.ticket_pb2 import Confirmation, Limits
+from keelman.engine.pace import Pace
 
 
 class CutShort(Exception):
@@ -20,10 +21,15 @@ class CutShort(Exception):
 class Control:
     """Thread-safe. Orders come from any thread; the run's own thread beats, waits and looks."""
 
-    def __init__(self, still_allowed: Callable[[], bool] = lambda: True) -> None:
+    def __init__(
+        self, still_allowed: Callable[[], bool] = lambda: True, rest: Callable[[], float] = lambda: 0.0
+    ) -> None:
         """`still_allowed` is asked at each beat, so also right before each commit: a slot that was frozen and given up
-        must not commit when it wakes."""
+        must not commit when it wakes. `rest` gives the seconds that the slot's processor share wants this run to rest.
+        """
         self._still_allowed = still_allowed
+        self._rest = rest
+        self.pace = Pace()
         self._changed = threading.Condition()
         self._cut: str | None = None
         self._draining = False
@@ -48,6 +54,16 @@ class Control:
         with self._changed:
             self._cut = self._cut or reason
             self._changed.notify_all()
+
+    def limit(self, limits: Limits) -> None:
+        """Copy no faster than this from now on."""
+        self.pace.limit(limits.records_per_second, limits.bytes_per_second)
+        with self._changed:
+            self._changed.notify_all()
+
+    def must_wait(self) -> float:
+        """Seconds before the run may read again: for its limits or for its slot's share of the processors."""
+        return max(self.pace.wait_seconds(), self._rest())
 
     def silent_seconds(self) -> float:
         """Seconds since the run's thread last beat."""

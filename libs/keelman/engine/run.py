@@ -11,7 +11,7 @@ from keelman.api.copy.v1.copy_run_pb2 import (
     COPY_RUN_STATE_STARTING,
 )
 from keelman.api.copy.v1.run_order_pb2 import RunUpdate
-from keelman.api.copy.v1.ticket_pb2 import Confirmation, StartTicket
+from keelman.api.copy.v1.ticket_pb2 import Confirmation, Limits, StartTicket
 from keelman.connect.plugin import Connector, Direction, load_connector
 from keelman.engine.control import Control, CutShort
 from keelman.engine.failure import judge, release
@@ -33,14 +33,17 @@ class CopyRunLoop:
         *,
         find: Callable[[str], type[Connector]] = load_connector,
         still_allowed: Callable[[], bool] = lambda: True,
+        rest: Callable[[], float] = lambda: 0.0,
     ) -> None:
         """`find` gives the connector's class by name; it may raise NotFound, which fails the run.
 
-        `still_allowed` is asked before each commit; once False the run aborts and ends, reason HOME_LOST.
+        `still_allowed` is asked before each commit; once False the run aborts and ends, reason HOME_LOST. `rest` gives
+        the seconds that the run should rest now, so that its slot keeps to its share of the processors.
         """
         self._ticket = ticket
         self._find = find
-        self._control = Control(still_allowed)
+        self._control = Control(still_allowed, rest)
+        self._control.limit(ticket.limits)
         self._teller = Teller(ticket.run_uid, tell)
         name = f"{ticket.connector}-{ticket.task}"
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -60,6 +63,10 @@ class CopyRunLoop:
     def cut(self, reason: str) -> None:
         """Abort what is open and end at once; also withdraws a ticket that is not confirmed yet."""
         self._control.cut(reason)
+
+    def limit(self, limits: Limits) -> None:
+        """Copy no faster than this from now on."""
+        self._control.limit(limits)
 
     def silent_seconds(self) -> float:
         """Seconds since the thread last showed that it is alive; 0 once it has ended."""

@@ -25,7 +25,7 @@ from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_ENDED, COPY_RUN_STAT
 from keelman.api.copy.v1.run_order_pb2 import RunOrder, RunUpdate
 from keelman.api.copy.v1.slot_service_pb2 import AttachRequest, SlotBeat, SlotGreeting
 from keelman.api.copy.v1.slot_service_pb2_grpc import SlotServiceStub
-from keelman.api.copy.v1.ticket_pb2 import Confirmation, StartTicket
+from keelman.api.copy.v1.ticket_pb2 import Confirmation, Limits, StartTicket
 from keelman.engine.updates import UpdateQueue
 from keelman.model.errors import KeelmanError
 from keelman.rpc.channels import channel
@@ -58,6 +58,9 @@ class Loop(Protocol):
 
     def cut(self, reason: str) -> None:
         """Abort and end at once."""
+
+    def limit(self, limits: Limits) -> None:
+        """Copy no faster than this."""
 
     def silent_seconds(self) -> float:
         """How long the thread has given no sign of life though it should have."""
@@ -240,6 +243,8 @@ class SlotHost:
             loop.drain()
         elif kind == "cut":
             loop.cut(order.cut.reason)
+        elif kind == "limits":
+            loop.limit(order.limits)
 
     def _start(self, uid: str, ticket: StartTicket) -> None:
         try:

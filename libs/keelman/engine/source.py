@@ -14,6 +14,7 @@ from keelman.api.copy.v1.copy_run_pb2 import (
     COPY_RUN_STATE_FENCED,
     COPY_RUN_STATE_RUNNING,
     LAG_UNIT_BYTES,
+    LAG_UNIT_RECORDS,
 )
 from keelman.api.copy.v1.ticket_pb2 import DELIVERY_GUARANTEE_EXACTLY_ONCE, StartTicket
 from keelman.connect.converters import converter_for
@@ -23,14 +24,16 @@ from keelman.connect.plugin import Connector, Reader
 from keelman.connect.records import Offset, Partition, SourceBatch
 from keelman.engine.clients import admin_properties, commit_interval_seconds, producer_properties
 from keelman.engine.control import Control
+from keelman.engine.outlet import Outlet
 from keelman.engine.progress import Progress, payload_bytes
 from keelman.engine.teller import Teller
 from keelman.engine.topics import ensure_topic
-from keelman.engine.transactions import Outlet, PlainOutlet, Transactions
+from keelman.engine.transactions import PlainOutlet, Transactions
 
 TRANSACTION_SECONDS = 10.0
 SHORTEST_NAP_SECONDS = 0.005
 LONGEST_NAP_SECONDS = 0.08
+LAG_UNITS = {"bytes": LAG_UNIT_BYTES, "records": LAG_UNIT_RECORDS}
 
 
 class SourceCopy:
@@ -165,12 +168,12 @@ class SourceCopy:
 
     def _tell(self, reader: Reader) -> None:
         waits_for = reader.waits_for()
-        if waits_for != self._waits_for or self._progress.news(reader.left_bytes()):
+        if waits_for != self._waits_for or self._progress.news(reader.left()):
             self._waits_for = waits_for
             self._teller.tell(COPY_RUN_STATE_RUNNING, message=waits_for, progress=self._message(reader))
 
     def _message(self, reader: Reader) -> Any:
-        return self._progress.message(reader.left_bytes(), LAG_UNIT_BYTES)
+        return self._progress.message(reader.left(), LAG_UNITS[reader.lag_unit])
 
 
 def _text(offset: Mapping[str, Any] | None) -> str:

@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 from keelman.api.copy.v1.copy_run_pb2 import CopyProgress, CopyRunState
 from keelman.api.copy.v1.run_order_pb2 import RunUpdate
+from keelman.connect.plugin import Watch
+from keelman.engine.watches import to_wire
 
 EVERY_SECONDS = 1.0
 
@@ -34,8 +36,9 @@ class Teller:
         trace: str = "",
         retriable: bool = False,
         progress: CopyProgress | None = None,
+        watch: Watch | None = None,
     ) -> None:
-        """Sends one update with the present time."""
+        """Sends one update with the present time; `watch` says that the task may be parked until there is more."""
         self._last = time.monotonic()
         update = RunUpdate(
             run_uid=self._run_uid,
@@ -45,6 +48,7 @@ class Teller:
             trace=trace,
             retriable=retriable,
             topics=self.topics,
+            watch=to_wire(watch),
         )
         if progress is not None:
             update.progress.CopyFrom(progress)

@@ -1,0 +1,28 @@
+"""What a task waits for, between the connector's words and the wire's."""
+
+from __future__ import annotations
+
+from keelman.api.copy.v1 import watch_pb2 as wire
+from keelman.connect.plugin import FileWatch, TopicWatch, Watch
+from keelman.connect.records import TopicPartition
+
+
+def to_wire(watch: Watch | None) -> wire.Watch | None:
+    """For a RunUpdate."""
+    if watch is None:
+        return None
+    if isinstance(watch, FileWatch):
+        return wire.Watch(file=wire.FileWatch(path=watch.path, size=watch.size, inode=watch.inode))
+    positions = [wire.TopicPosition(topic=p.topic, partition=p.partition, offset=o) for p, o in watch.positions.items()]
+    return wire.Watch(topics=wire.TopicWatch(client_properties=watch.properties, positions=positions))
+
+
+def from_wire(watch: wire.Watch) -> Watch | None:
+    """From a RunUpdate; None when it says nothing that is known."""
+    kind = watch.WhichOneof("on")
+    if kind == "file":
+        return FileWatch(watch.file.path, watch.file.size, watch.file.inode)
+    if kind == "topics":
+        positions = {TopicPartition(p.topic, p.partition): p.offset for p in watch.topics.positions}
+        return TopicWatch(dict(watch.topics.client_properties), positions)
+    return None
