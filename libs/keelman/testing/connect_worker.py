@@ -1,0 +1,154 @@
+"""A real Apache Kafka Connect worker from its Maven artifacts: the peer of benchmarks and of take-overs.
+
+It is started as its own scripts start it: the same JVM flags and heap (bin/kafka-run-class.sh and connect-distributed.sh
+of Apache Kafka 4.3), the same main class.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from keelman.runtime import maven
+from keelman.runtime.java import find
+from keelman.runtime.ports import free_ports
+from keelman.runtime.tether import tethered
+
+LOCK = Path(__file__).with_name("kafka_connect.lock")
+START_SECONDS = 180.0
+STOP_SECONDS = 60.0
+AS_SHIPPED = (
+    "-server",
+    "-Xms256M",
+    "-Xmx2G",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+    "-Djava.awt.headless=true",
+)
+LOGGING = """<Configuration status="warn">
+  <Appenders><Console name="out"><PatternLayout pattern="[%d] %p %X{connector.context}%m (%c:%L)%n"/></Console></Appenders>
+  <Loggers><Root level="INFO"><AppenderRef ref="out"/></Root></Loggers>
+</Configuration>
+"""
+
+
+@dataclass(slots=True)
+class ConnectProcess:
+    """One distributed worker; started and stopped as often as a test likes.
+
+    `properties` go over the defaults of a worker with string converters; it listens on a free port of loopback.
+    """
+
+    folder: Path
+    bootstrap: str
+    group: str
+    properties: Mapping[str, str] = field(default_factory=dict)
+    port: int = 0
+    child: asyncio.subprocess.Process | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        self.port = self.port or free_ports(1)[0]
+
+    @property
+    def url(self) -> str:
+        """Its REST API."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        """Process id of the JVM."""
+        assert self.child is not None, "not started"
+        return self.child.pid
+
+    @property
+    def output(self) -> str:
+        """All that it wrote, over all its starts."""
+        file = self.folder / "connect.log"
+        return file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
+
+    def worker_properties(self) -> dict[str, str]:
+        """What its properties file holds."""
+        return {
+            "bootstrap.servers": self.bootstrap,
+            "group.id": self.group,
+            "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+            "value.converter": "org.apache.kafka.connect.storage.StringConverter",
+            "config.storage.topic": f"{self.group}-configs",
+            "offset.storage.topic": f"{self.group}-offsets",
+            "status.storage.topic": f"{self.group}-status",
+            "config.storage.replication.factor": "1",
+            "offset.storage.replication.factor": "1",
+            "status.storage.replication.factor": "1",
+            "listeners": self.url,
+            **self.properties,
+        }
+
+    async def start(self) -> ConnectProcess:
+        """Starts it and waits until its REST API lists connectors. Raises AssertionError with its output."""
+        jars = await maven.jars(maven.Lock.read(LOCK))
+        self.folder.mkdir(parents=True, exist_ok=True)
+        file, logging = self.folder / "connect.properties", self.folder / "log4j2.xml"
+        file.write_text("".join(f"{k}={v}\n" for k, v in self.worker_properties().items()))
+        logging.write_text(LOGGING)
+        command = [str(find().program), *AS_SHIPPED, f"-Dlog4j2.configurationFile={logging}", "-cp"]
+        command += [":".join(map(str, jars)), "org.apache.kafka.connect.cli.ConnectDistributed", str(file)]
+        plain = {k: v for k, v in os.environ.items() if k != "JAVA_TOOL_OPTIONS"}
+        with (self.folder / "connect.log").open("ab") as output:
+            self.child = await asyncio.create_subprocess_exec(
+                *tethered(command), stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=output, env=plain
+            )
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(START_SECONDS):
+                while self.child.returncode is None:
+                    if await self._answers():
+                        return self
+                    await asyncio.sleep(0.1)
+        code = self.child.returncode
+        await self.end(signal.SIGKILL)
+        raise AssertionError(f"Kafka Connect did not start (exit code {code}):\n{self.output[-4000:]}")
+
+    async def _answers(self) -> bool:
+        try:
+            return (await self.ask("GET", "/connectors")).status_code == 200
+        except httpx.HTTPError:
+            return False
+
+    async def end(self, number: int = signal.SIGTERM, seconds: float = STOP_SECONDS) -> int:
+        """Sends the signal and waits; its exit code. After the time it is killed. An ended one is left as it is."""
+        assert self.child is not None, "not started"
+        if self.child.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                self.child.send_signal(number)
+        try:
+            async with asyncio.timeout(seconds):
+                return await self.child.wait()
+        except TimeoutError:
+            self.child.kill()
+            return await self.child.wait()
+
+    async def ask(self, method: str, path: str, body: Any = None) -> httpx.Response:
+        """One REST request."""
+        async with httpx.AsyncClient(timeout=95, trust_env=False) as client:
+            return await client.request(method, f"{self.url}{path}", json=body)
+
+
+@contextlib.asynccontextmanager
+async def running_connect(folder: Path, bootstrap: str, group: str, **properties: str) -> AsyncIterator[ConnectProcess]:
+    """A worker for the block; keys of `properties` have `_` for `.`."""
+    given = {key.replace("_", "."): value for key, value in properties.items()}
+    process = ConnectProcess(folder, bootstrap, group, given)
+    await process.start()
+    try:
+        yield process
+    finally:
+        await process.end()
