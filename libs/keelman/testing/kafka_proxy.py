@@ -1,0 +1,266 @@
+"""A proxy before one Kafka broker that sees requests: holds, drops or cuts a chosen one, or loses its answer.
+
+Clients reach the broker through it when the broker advertises the proxy's address (`broker --advertised`). Read are the
+size, the request header and, where it is the first field of the request, the transactional id; nothing is changed.
+Framing and headers: https://kafka.apache.org/protocol#protocol_messages (RequestOrResponse, Request Header v1 and v2).
+
+A request is held on its own connection and stays there when the client has given up and closed it. That is how
+KAFKA-17754 comes about: an EndTxn that the client repeated on another connection reaches the broker during the next
+transaction.
+
+```python
+async with KafkaProxy("127.0.0.1", port) as proxy:
+    held = proxy.catch(END_TXN, transactional_id="wc-in-0")
+    request = await held.seen()
+    ...
+    held.release()
+    answer = await held.answered()
+```
+"""
+
+from __future__ import annotations
+
+import asyncio
+import enum
+import struct
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+
+from keelman.testing.proxy import Ends, Proxy, Tunnel
+
+PRODUCE, FETCH, METADATA, OFFSET_COMMIT, FIND_COORDINATOR = 0, 1, 3, 8, 10
+INIT_PRODUCER_ID, ADD_PARTITIONS_TO_TXN, ADD_OFFSETS_TO_TXN, END_TXN, TXN_OFFSET_COMMIT = 22, 24, 25, 26, 28
+
+# From which version on the request is flexible (header v2, compact strings), for those whose first field is the
+# transactional id; AddPartitionsToTxn has it first up to version 3.
+# https://github.com/apache/kafka/tree/4.3/clients/src/main/resources/common/message
+FLEXIBLE_FROM = {PRODUCE: 9, INIT_PRODUCER_ID: 2, ADD_PARTITIONS_TO_TXN: 3, 25: 3, END_TXN: 3, TXN_OFFSET_COMMIT: 3}
+LONGEST_FRAME = 1 << 30
+
+
+class Fate(enum.Enum):
+    """What happens to a caught request."""
+
+    HOLD = "kept until released, with all that comes behind it on its connection"
+    DROP = "never passed on; the client waits"
+    CUT = "its connection is closed in its place"
+    RESET = "its connection is reset in its place"
+    LOSE_ANSWER = "passed on; its connection is closed in place of the answer"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What was read of a request. `transactional_id` is empty where there is none or it is not the first field."""
+
+    api_key: int
+    version: int
+    correlation_id: int
+    client_id: str
+    transactional_id: str
+    frame: bytes = field(repr=False)
+
+
+@dataclass(eq=False)
+class Catch:
+    """One request to be caught, the n-th that fits, and what became of it."""
+
+    api_key: int
+    fate: Fate
+    transactional_id: str
+    client_id: str
+    left: int
+    request: Request | None = None
+    answer: bytes | None = None
+    _seen: asyncio.Event = field(default_factory=asyncio.Event)
+    _released: asyncio.Event = field(default_factory=asyncio.Event)
+    _answered: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def fits(self, request: Request) -> bool:
+        """True for the request that is to be caught; counts those that fit."""
+        if self.left == 0 or request.api_key != self.api_key:
+            return False
+        if self.transactional_id not in ("", request.transactional_id):
+            return False
+        if not request.client_id.startswith(self.client_id):
+            return False
+        self.left -= 1
+        return self.left == 0
+
+    async def seen(self, seconds: float = 60.0) -> Request:
+        """The request, once it has come. Raises TimeoutError."""
+        async with asyncio.timeout(seconds):
+            await self._seen.wait()
+        assert self.request is not None
+        return self.request
+
+    def release(self) -> None:
+        """Lets a held request go on."""
+        self._released.set()
+
+    async def answered(self, seconds: float = 60.0) -> bytes:
+        """The broker's answer behind its correlation id, whether or not a client was still there. Raises TimeoutError;
+        ConnectionError when the broker closed the connection instead."""
+        async with asyncio.timeout(seconds):
+            await self._answered.wait()
+        if self.answer is None:
+            raise ConnectionError("the broker gave no answer")
+        return self.answer
+
+    def note_seen(self, request: Request) -> None:
+        """The request has come."""
+        self.request = request
+        self._seen.set()
+
+    def note_answer(self, answer: bytes | None) -> None:
+        """The answer has come, or never will (None)."""
+        self.answer = answer
+        self._answered.set()
+
+    async def wait_released(self) -> None:
+        """Returns when the request may go on."""
+        await self._released.wait()
+
+    async def wait_answered(self) -> None:
+        """Returns when the request has found its end."""
+        await self._answered.wait()
+
+
+class KafkaTunnel(Tunnel):
+    """One connection of a Kafka client."""
+
+    def __init__(self, proxy: KafkaProxy, client: Ends, server: Ends) -> None:
+        super().__init__(proxy, client, server)
+        self._caught: dict[int, Catch] = {}
+        self._kafka = proxy
+
+    async def requests(self) -> AsyncIterator[bytes]:
+        """Whole requests, but those that meet another fate."""
+        try:
+            while True:
+                request = parsed(await _frame(self.client_in))
+                self.client_id = request.client_id
+                caught = self._kafka.match(request)
+                if caught is None or await self._goes_on(caught, request):
+                    yield request.frame
+        except (OSError, EOFError):
+            pass
+        for caught in tuple(self._caught.values()):
+            await caught.wait_answered()
+
+    async def _goes_on(self, caught: Catch, request: Request) -> bool:
+        self._caught[request.correlation_id] = caught
+        caught.note_seen(request)
+        match caught.fate:
+            case Fate.HOLD:
+                await caught.wait_released()
+            case Fate.LOSE_ANSWER:
+                pass
+            case other:
+                self._caught.pop(request.correlation_id).note_answer(None)
+                if other is not Fate.DROP:
+                    (self.cut if other is Fate.CUT else self.reset)()
+                return False
+        return True
+
+    async def answers(self) -> AsyncIterator[bytes]:
+        """Whole answers, but one that is to be lost."""
+        try:
+            while True:
+                frame = await _frame(self.server_in)
+                (correlation,) = struct.unpack_from(">i", frame, 4)
+                caught = self._caught.pop(correlation, None)
+                if caught is not None:
+                    caught.note_answer(frame[8:])
+                    if caught.fate is Fate.LOSE_ANSWER:
+                        self.cut()
+                        return
+                yield frame
+        except (OSError, EOFError):
+            pass
+        finally:
+            for caught in self._caught.values():
+                caught.note_answer(None)
+
+
+class KafkaProxy(Proxy):
+    """The proxy before one broker."""
+
+    def __init__(self, host: str, port: int, *, listen: int = 0) -> None:
+        """As of `Proxy`."""
+        super().__init__(host, port, listen=listen, tunnel=KafkaTunnel)
+        self._catches: list[Catch] = []
+        self.counts: dict[int, int] = {}
+        """How many requests of each api key were seen."""
+
+    async def __aenter__(self) -> KafkaProxy:
+        await super().__aenter__()
+        return self
+
+    def catch(
+        self, api_key: int, fate: Fate = Fate.HOLD, *, transactional_id: str = "", client_id: str = "", nth: int = 1
+    ) -> Catch:
+        """Catches the n-th request from now on that fits; `client_id` is the beginning of one."""
+        made = Catch(api_key, fate, transactional_id, client_id, nth)
+        self._catches.append(made)
+        return made
+
+    def match(self, request: Request) -> Catch | None:
+        """Who catches this request."""
+        self.counts[request.api_key] = self.counts.get(request.api_key, 0) + 1
+        for caught in self._catches:
+            if caught.fits(request):
+                self._catches.remove(caught)
+                return caught
+        return None
+
+
+def of_client(prefix: str) -> Callable[[Tunnel], bool]:
+    """Chooses connections whose client id begins so, for `affects`, `cut` and `reset`."""
+    return lambda tunnel: tunnel.client_id.startswith(prefix)
+
+
+def parsed(frame: bytes) -> Request:
+    """Reads a request's header. Raises ValueError or struct.error when that is no Kafka request."""
+    api_key, version, correlation, length = struct.unpack_from(">hhih", frame, 4)
+    at = 14
+    client_id = frame[at : at + max(0, length)].decode()
+    at += max(0, length)
+    first_flexible = FLEXIBLE_FROM.get(api_key)
+    if (
+        first_flexible is None
+        or (api_key == ADD_PARTITIONS_TO_TXN and version > 3)
+        or (api_key == PRODUCE and version < 3)
+    ):
+        return Request(api_key, version, correlation, client_id, "", frame)
+    if version < first_flexible:
+        (length,) = struct.unpack_from(">h", frame, at)
+        at += 2
+    else:
+        tags, at = _varint(frame, at)
+        for _ in range(tags):
+            _, at = _varint(frame, at)
+            size, at = _varint(frame, at)
+            at += size
+        length, at = _varint(frame, at)
+        length -= 1  # compact strings tell their length plus one, 0 for null
+    return Request(api_key, version, correlation, client_id, frame[at : at + max(0, length)].decode(), frame)
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if not byte & 0x80:
+            return value, at
+        shift += 7
+
+
+async def _frame(reader: asyncio.StreamReader) -> bytes:
+    """One size-delimited message, with its size. Raises IncompleteReadError (an EOFError) at the end."""
+    head = await reader.readexactly(4)
+    (size,) = struct.unpack(">i", head)
+    if not 0 < size < LONGEST_FRAME:
+        raise ValueError(f"a message of {size} bytes: this is not Kafka's protocol")
+    return head + await reader.readexactly(size)
