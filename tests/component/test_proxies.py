@@ -178,24 +178,28 @@ async def test_a_link_is_slowed_frozen_cut_reset_and_refused() -> None:
         assert proxy.reset() == 1
         with pytest.raises(ConnectionResetError):
             await reader.readexactly(1)
+        writer.close()
         proxy.refusing = True
         reader, writer = await asyncio.open_connection(proxy.host, proxy.port)
         with pytest.raises((ConnectionResetError, asyncio.IncompleteReadError)):
             await reader.readexactly(1)
+        writer.close()
         await eventually(lambda: not proxy.tunnels, what="no connection is left")
 
 
 async def test_a_server_that_is_not_there_yet_is_found_later() -> None:
     (port,) = free_ports(1)
     async with Proxy("127.0.0.1", port) as proxy:
-        reader, _ = await asyncio.open_connection(proxy.host, proxy.port)
+        reader, writer = await asyncio.open_connection(proxy.host, proxy.port)
         with pytest.raises((OSError, EOFError)):
             await reader.readexactly(1)
+        writer.close()
 
         async def greet(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             writer.write(b"hello")
-            await writer.drain()
+            writer.close()
 
         async with await asyncio.start_server(greet, "127.0.0.1", port):
-            reader, _ = await asyncio.open_connection(proxy.host, proxy.port)
+            reader, writer = await asyncio.open_connection(proxy.host, proxy.port)
             assert await reader.readexactly(5) == b"hello"
+            writer.close()

@@ -1,0 +1,124 @@
+"""The oracle: what became of numbered records, judged from what was sent and what is seen. Pure; no I/O, no clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from keelman.testing.numbered import Number, parsed
+
+OFFENDERS_SHOWN = 5
+STUCK_SECONDS = 60.0
+VERDICTS = ("lost", "duplicated", "out_of_order", "torn", "foreign", "stuck", "offsets")
+
+
+class Sample(NamedTuple):
+    """Where a partition stood at a moment: what committed readers can see up to, and where its log ends."""
+
+    seconds: float
+    partition: str
+    last_stable: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """How many offend in one way, and the first few of them."""
+
+    count: int = 0
+    first: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All verdicts by name; `sent` and `seen` count records."""
+
+    sent: int
+    seen: int
+    verdicts: Mapping[str, Verdict] = field(default_factory=dict)
+
+    @property
+    def clean(self) -> bool:
+        """True when nothing offends."""
+        return not any(v.count for v in self.verdicts.values())
+
+    def __getitem__(self, verdict: str) -> int:
+        """How many offend in that way."""
+        return self.verdicts[verdict].count
+
+    def __str__(self) -> str:
+        told = [f"{self.sent} sent, {self.seen} seen"]
+        for name, verdict in self.verdicts.items():
+            if verdict.count:
+                more = ", …" if verdict.count > len(verdict.first) else ""
+                told.append(f"{name} {verdict.count}: {', '.join(verdict.first)}{more}")
+        return "; ".join(told) if len(told) > 1 else told[0] + "; clean"
+
+
+def judge(
+    sent: Mapping[int, int],
+    seen: Mapping[str, Sequence[bytes | None]],
+    *,
+    samples: Iterable[Sample] = (),
+    offsets: Mapping[str, tuple[Any, Any]] | None = None,
+) -> Report:
+    """Judges one history.
+
+    `sent`: how many records each task sent, numbered from 0. `seen`: the records of each place that keeps an order (a
+    partition, a file), in its order. `samples`: partitions over time, in order; a transaction is stuck when what
+    committed readers can see stays at one place behind the end for more than 60 s. `offsets`: by name, what an offset
+    says and what it should say after the last visible record.
+    """
+    found: dict[str, list[str]] = {name: [] for name in VERDICTS}
+    met: dict[Number, str] = {}
+    for place, records in seen.items():
+        _walk(place, records, sent, met, found)
+    for task, count in sorted(sent.items()):
+        found["lost"] += [str(n) for s in range(count) if (n := Number(task, s)) not in met]
+    found["stuck"] += _stuck(samples)
+    for name, (says, is_) in (offsets or {}).items():
+        if says != is_:
+            found["offsets"].append(f"{name} says {says}, the data {is_}")
+    verdicts = {name: Verdict(len(all_), tuple(all_[:OFFENDERS_SHOWN])) for name, all_ in found.items()}
+    return Report(sum(sent.values()), sum(map(len, seen.values())), verdicts)
+
+
+def _walk(
+    place: str,
+    records: Sequence[bytes | None],
+    sent: Mapping[int, int],
+    met: dict[Number, str],
+    found: dict[str, list[str]],
+) -> None:
+    """One place from its beginning. A repeated record is duplicated wherever it stands; only a first one can be out of
+    order: behind a later one of its task."""
+    highest: dict[int, int] = {}
+    for index, record in enumerate(records):
+        number = parsed(record)
+        if number is None:
+            found["torn"].append(f"{place}[{index}] {(record or b'null')[:40]!r}")
+        elif not 0 <= number.sequence < sent.get(number.task, 0):
+            found["foreign"].append(f"{number} in {place}[{index}]")
+        elif number in met:
+            found["duplicated"].append(f"{number} in {place}[{index}]")
+        else:
+            met[number] = place
+            if number.sequence < highest.get(number.task, -1):
+                found["out_of_order"].append(f"{number} in {place}[{index}] behind {highest[number.task]}")
+            highest[number.task] = max(highest.get(number.task, -1), number.sequence)
+
+
+def _stuck(samples: Iterable[Sample]) -> list[str]:
+    since: dict[str, Sample] = {}
+    offenders: dict[tuple[str, int], str] = {}
+    for sample in samples:
+        begun = since.get(sample.partition)
+        if sample.last_stable >= sample.end:
+            since.pop(sample.partition, None)
+        elif begun is None or begun.last_stable != sample.last_stable:
+            since[sample.partition] = sample
+        elif (took := sample.seconds - begun.seconds) > STUCK_SECONDS:
+            said = f"{sample.partition} at {sample.last_stable} of {sample.end} for {took:.0f} s"
+            offenders[sample.partition, sample.last_stable] = said
+    return list(offenders.values())
