@@ -11,7 +11,9 @@ from keelman.api.copy.v1.run_order_pb2 import Cut, Drain, RunOrder, RunUpdate
 from keelman.api.copy.v1.slot_service_pb2 import AttachResponse, SlotBeat, SlotGreeting
 from keelman.api.copy.v1.ticket_pb2 import Confirmation, StartTicket
 from keelman.model.errors import Conflict, Unauthenticated
-from keelman.spark.dispatch import ENDING_SECONDS, Dispatcher, Mailbox, Times
+from keelman.spark.dispatch import Dispatcher
+from keelman.spark.mailbox import Mailbox
+from keelman.spark.pool import ENDING_SECONDS, Times
 from keelman.spark.runs import Owner
 from keelman.spark.slots import Limits, Slot, SlotState
 

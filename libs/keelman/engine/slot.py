@@ -26,8 +26,9 @@ from keelman.api.copy.v1.run_order_pb2 import RunOrder, RunUpdate
 from keelman.api.copy.v1.slot_service_pb2 import AttachRequest, SlotBeat, SlotGreeting
 from keelman.api.copy.v1.slot_service_pb2_grpc import SlotServiceStub
 from keelman.api.copy.v1.ticket_pb2 import Confirmation, Limits, StartTicket
+from keelman.engine.cpu_share import CpuShare
 from keelman.engine.updates import UpdateQueue
-from keelman.model.errors import KeelmanError
+from keelman.model.errors import KeelmanError, NotFound
 from keelman.rpc.channels import channel
 from keelman.rpc.errors import translated
 from keelman.runtime.logging import configure
@@ -71,7 +72,10 @@ class Loop(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SlotOrder:
-    """All that a slot process needs to attach; travels in the Spark job's closure."""
+    """All that a slot process needs to attach; travels in the Spark job's closure.
+
+    `path` is the folder of the plugin that the slot is for: its modules come first. Empty for connectors that we ship.
+    """
 
     slot: str
     token: str
@@ -80,6 +84,7 @@ class SlotOrder:
     loop: str = DEFAULT_LOOP
     log_json: bool = False
     log_level: str = "info"
+    path: str = ""
 
 
 def slot_work(order: SlotOrder) -> Callable[[Iterable[Any]], Iterator[Any]]:
@@ -103,7 +108,21 @@ def host_slot(order: SlotOrder) -> None:
     """
     setproctitle.setproctitle(f"keelman {order.slot}")
     configure("slot", json=order.log_json, level=order.log_level, slot=order.slot)
+    if order.path:
+        use_plugin(order.path)
     asyncio.run(SlotHost(order).run())
+
+
+def use_plugin(folder: str) -> None:
+    """Makes this process one of a plugin: its modules are found first, and so are its connectors and transforms.
+
+    Raises NotFound when the folder is not there.
+    """
+    if not os.path.isdir(folder):
+        raise NotFound(f"the plugin's folder {folder} is not there", reason="PLUGIN_MISSING")
+    sys.path.insert(0, folder)
+    # Connectors stand above the engine: named here, loaded there.
+    importlib.import_module("keelman.connectors.plugins").use(folder)
 
 
 @dataclass(slots=True)
@@ -159,6 +178,7 @@ class SlotHost:
         self._order = order
         self._loops: dict[str, Loop] = {}
         self._attached = False
+        self._share = CpuShare()
         self._vitals = Vitals(order.beat_timeout_seconds - MARGIN_SECONDS)
 
     async def run(self) -> None:
@@ -196,6 +216,8 @@ class SlotHost:
             match message.WhichOneof("message"):
                 case "order":
                     self._obey(message.order)
+                case "bounds":
+                    self._share.bound(message.bounds.cpus)
                 case "end":
                     return
                 case _:
@@ -248,7 +270,7 @@ class SlotHost:
 
     def _start(self, uid: str, ticket: StartTicket) -> None:
         try:
-            loop = self._factory(ticket, self._updates.put, still_allowed=self._vitals.allowed)
+            loop = self._factory(ticket, self._updates.put, still_allowed=self._vitals.allowed, rest=self._share.rest)
             loop.start()
         except Exception as error:
             # A fault of one connector must not end the slot of the others.
@@ -258,6 +280,8 @@ class SlotHost:
                 reason=error.reason if isinstance(error, KeelmanError) else "TASK_FAILED",
                 message=str(error) or type(error).__name__,
                 trace=traceback.format_exc(),
+                # Short of threads or of memory: another slot may have them.
+                retriable=isinstance(error, (RuntimeError, OSError, MemoryError)),
             )
             update.time.GetCurrentTime()
             self._updates.put(update)

@@ -10,7 +10,8 @@ from keelman.api.copy.v1.slot_service_pb2_grpc import SlotServiceServicer
 from keelman.model.errors import InvalidArgument
 from keelman.rpc.server import Context
 from keelman.runtime.supervise import first_of
-from keelman.spark.dispatch import Dispatcher, Mailbox
+from keelman.spark.dispatch import Dispatcher
+from keelman.spark.mailbox import Mailbox
 from keelman.spark.slots import Slot
 
 BEAT_SECONDS = 1.0

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from keelman.api.copy.v1.run_order_pb2 import RunUpdate
+from keelman.api.copy.v1.worker_link_service_pb2 import Bounds
 from keelman.model.errors import Conflict
 from keelman.spark.runs import Owner
 
@@ -27,6 +28,7 @@ class Lease:
     deadline: float
     link: Link | None = None
     lapsed: bool = False
+    bounds: Bounds = field(default_factory=Bounds)
 
 
 class Leases:
@@ -44,8 +46,10 @@ class Leases:
     def __len__(self) -> int:
         return len(self._leases)
 
-    def grant(self, owner: Owner, link: Link, others: Iterable[Owner]) -> list[Owner]:
+    def grant(self, owner: Owner, link: Link, others: Iterable[Owner], bounds: Bounds | None = None) -> list[Owner]:
         """A lease for a worker that opened a link; ends and returns older incarnations, those among `others` too.
+
+        `bounds` is what the worker's slots may use; None is without bounds.
 
         Raises Conflict for an incarnation that another one has replaced.
         """
@@ -59,7 +63,8 @@ class Leases:
             self._superseded[other] = None
         while len(self._superseded) > KEPT_SUPERSEDED:
             self._superseded.pop(next(iter(self._superseded)))
-        self._leases.setdefault(owner, Lease(0.0)).link = link
+        lease = self._leases.setdefault(owner, Lease(0.0))
+        lease.link, lease.bounds = link, bounds or Bounds()
         self.renew(owner)
         return old
 
@@ -70,6 +75,11 @@ class Leases:
             return False
         lease.deadline, lease.lapsed = self._clock() + self._seconds, False
         return True
+
+    def bounds(self, owner: Owner) -> Bounds:
+        """What the worker's slots may use together."""
+        lease = self._leases.get(owner)
+        return lease.bounds if lease is not None else Bounds()
 
     def stands(self, owner: Owner) -> bool:
         """Whether there is a lease that has not lapsed."""

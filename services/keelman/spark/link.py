@@ -42,7 +42,7 @@ class LinkApi(WorkerLinkServiceServicer):
             raise InvalidArgument("the first message of a worker is its greeting, with worker and incarnation")
         owner = Owner(greeting.worker_cluster, greeting.worker, greeting.incarnation)
         updates = UpdateQueue()
-        old = self._dispatcher.greet(owner, updates)
+        old = self._dispatcher.greet(owner, updates, greeting.bounds)
         try:
             # The new incarnation may begin only when nothing of the old one can write any more.
             slots = self._dispatcher.slots
@@ -51,7 +51,7 @@ class LinkApi(WorkerLinkServiceServicer):
                 raise superseded(owner)
             welcome = LinkWelcome(lease_time=to_duration(self._lease_seconds), runs=self._dispatcher.present(owner))
             await context.write(OpenLinkResponse(welcome=welcome))
-            await first_of(self._hear(owner, requests, updates), self._speak(updates, context))
+            await first_of(self._hear(owner, requests, updates), self._speak(owner, updates, context))
         finally:
             self._dispatcher.leases.unlink(owner, updates)
 
@@ -68,14 +68,13 @@ class LinkApi(WorkerLinkServiceServicer):
                 case _:
                     raise InvalidArgument("a worker greets once, then renews and orders")
 
-    @staticmethod
-    async def _speak(updates: UpdateQueue, context: Context) -> None:
+    async def _speak(self, owner: Owner, updates: UpdateQueue, context: Context) -> None:
         while True:
             update = await updates.get()
-            renewed = update is RENEWED
-            await context.write(
-                OpenLinkResponse(renewed=LeaseRenewed()) if renewed else OpenLinkResponse(update=update)
-            )
+            if update is RENEWED:
+                await context.write(OpenLinkResponse(renewed=LeaseRenewed(usage=self._dispatcher.usage(owner))))
+            else:
+                await context.write(OpenLinkResponse(update=update))
 
 
 def superseded(owner: Owner) -> Conflict:

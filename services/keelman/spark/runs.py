@@ -48,6 +48,13 @@ class Run:
     # Orders that came before there was a slot, the start ticket first. Holds secrets: emptied when they are passed on.
     waiting: list[RunOrder] = field(default_factory=list)
     last: RunUpdate = field(default_factory=RunUpdate)
+    plugin: str = ""  # folder of the plugin that its connector comes from; empty for the connectors that we ship
+    moving: str = ""  # why it is drained though its worker did not ask for it
+
+    @property
+    def task(self) -> tuple[str, str, int]:
+        """Worker cluster, connector and number: the same for every copy run of the task."""
+        return self.copy_run.worker_cluster, self.copy_run.connector, self.copy_run.task
 
     @property
     def uid(self) -> str:
@@ -118,9 +125,9 @@ class RunBook:
     def ended(self, run: Run) -> None:
         """Files a copy run that has ended; forgets the oldest beyond ten of its task, and tasks of long ago."""
         run.waiting.clear()
-        task = (run.copy_run.worker_cluster, run.copy_run.connector, run.copy_run.task)
-        kept = self._ended.pop(task, deque())
-        self._ended[task] = kept
+        run.last.ClearField("watch")
+        kept = self._ended.pop(run.task, deque())
+        self._ended[run.task] = kept
         kept.append(run.uid)
         if len(kept) > KEPT_ENDED:
             self._runs.pop(kept.popleft(), None)

@@ -22,13 +22,13 @@ from keelman.runtime.ports import port_is_free
 from keelman.runtime.supervise import Siblings, first_of
 from keelman.spark.api import CopyRunApi, Watchers
 from keelman.spark.attach import SlotApi
-from keelman.spark.dispatch import Dispatcher, Times
+from keelman.spark.dispatch import Dispatcher
 from keelman.spark.jobs import SparkJobs, load_pyspark, open_session, session_configuration
 from keelman.spark.jvm import command, environment, jvm
 from keelman.spark.link import LinkApi
+from keelman.spark.pool import Times
 from keelman.spark.reports import Reporter
 from keelman.spark.settings import Settings
-from keelman.spark.slots import Limits
 from keelman.spark.waits import settled
 
 log = get_logger()
@@ -91,13 +91,14 @@ async def run(settings: Settings, stop: asyncio.Event, *, loop: str = DEFAULT_LO
         stack.callback(jobs.close)
         dispatcher = Dispatcher(
             jobs,
-            Limits(settings.shared_slots, settings.runs_per_slot, settings.max_slots),
+            settings.limits,
             Times(
                 settings.lease_seconds,
                 settings.slot_beat_timeout_seconds,
                 settings.slot_idle_seconds,
                 settings.slot_start_timeout_seconds,
             ),
+            busy_bytes_per_second=settings.busy_bytes_per_second,
             changed=(watchers.changed, reporter.changed),
         )
         jobs.ended = dispatcher.job_ended

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from keelman.runtime.home import Home
 from keelman.runtime.settings import ProcessSettings, setting
+from keelman.spark.slots import Limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +30,16 @@ class Settings(ProcessSettings):
     )
     slots_per_worker: int = setting(0, "Most slots that one worker's tasks share; 0 means one a processor.", minimum=0)
     runs_per_slot: int = setting(64, "Most copy runs in one slot.", minimum=1)
+    busy_slots_per_worker: int = setting(
+        0, "Most slots of their own that one worker's busy tasks get; 0 means one a processor.", minimum=0
+    )
+    busy_bytes_per_second: float = setting(
+        4e6,
+        "A task that has copied this much for three seconds beside others gets a slot of its own; 0 means never.",
+        unit="bytes/s",
+        minimum=0,
+    )
+    warm_slots: bool = setting(True, "Each worker has an empty slot ready, so that a copy run need not wait for one.")
     max_slots: int = setting(64, "Most slots of all workers together.", minimum=1, maximum=250)
     slot_idle_seconds: float = setting(60.0, "An empty slot is kept warm for this long.", unit="s", minimum=0)
     slot_start_timeout_seconds: float = setting(
@@ -51,6 +62,13 @@ class Settings(ProcessSettings):
         return self.work_folder or Home.default().workload("spark")
 
     @property
-    def shared_slots(self) -> int:
-        """Most slots that one worker's tasks share."""
-        return self.slots_per_worker or os.cpu_count() or 1
+    def limits(self) -> Limits:
+        """How many slots and copy runs there may be."""
+        processors = os.cpu_count() or 1
+        return Limits(
+            slots_per_worker=self.slots_per_worker or processors,
+            runs_per_slot=self.runs_per_slot,
+            max_slots=self.max_slots,
+            busy_slots=self.busy_slots_per_worker or processors,
+            warm=self.warm_slots,
+        )

@@ -32,6 +32,18 @@ class Slot:
     pid: int = 0
     memory_bytes: int = 0
     cpu_seconds: float = 0.0
+    cpu_rate: float = 0.0  # processors, over the last second or so
+    measured_at: float = 0.0
+    cpus: float = 0.0  # what it was last told that it may use; 0 is without bound
+    plugin: str = ""  # folder of the one plugin that it runs; empty for the connectors that we ship
+    alone: bool = False  # takes one copy run only
+
+    def measured(self, cpu_seconds: float, memory_bytes: int, now: float) -> None:
+        """Takes up what its process told of itself."""
+        if now > self.measured_at:
+            since = self.measured_at or self.started
+            self.cpu_rate = max(0.0, cpu_seconds - self.cpu_seconds) / max(now - since, 0.1)
+        self.cpu_seconds, self.memory_bytes, self.measured_at = cpu_seconds, memory_bytes, now
 
     @property
     def usable(self) -> bool:
@@ -41,11 +53,28 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How many slots and copy runs there may be."""
+    """How many slots and copy runs there may be.
+
+    `slots_per_worker` and `runs_per_slot` are of shared slots; `busy_slots` is how many slots of their own a worker's
+    busy tasks may have; `max_slots` counts every slot. With `warm` each worker has an empty slot ready.
+    """
 
     slots_per_worker: int
     runs_per_slot: int
     max_slots: int
+    busy_slots: int = 0
+    warm: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What a copy run asks: a slot of its own, for a plugin's folder always, for a busy task if there is room."""
+
+    plugin: str = ""
+    busy: bool = False
+
+
+SHARED = Need()
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +88,9 @@ class Place:
 class NewSlot:
     """Into a slot that is yet to be started."""
 
+    plugin: str = ""
+    alone: bool = False
+
 
 @dataclass(frozen=True, slots=True)
 class Wait:
@@ -68,14 +100,41 @@ class Wait:
     evict: Slot | None = None
 
 
-def choose(owner: Owner, slots: Iterable[Slot], limits: Limits) -> Place | NewSlot | Wait:
-    """Where the next copy run of this owner goes: an empty slot, else a new one, else the least loaded."""
+def choose(
+    owner: Owner, slots: Iterable[Slot], limits: Limits, need: Need = SHARED, *, may_start: bool = True
+) -> Place | NewSlot | Wait:
+    """Where the owner's next copy run goes. `may_start` is False while its memory has no room for another slot."""
     every = list(slots)
     mine = sorted((s for s in every if s.usable and s.owner == owner), key=lambda s: (len(s.runs), s.started, s.id))
+    own = _own(mine, len(every) < limits.max_slots and may_start, limits, need)
+    if own is not None:
+        return own
+    if need.plugin:
+        return _full(every, owner, limits, may_start)
+    return _shared(every, [s for s in mine if not s.alone], owner, limits, may_start)
+
+
+def _own(mine: list[Slot], room: bool, limits: Limits, need: Need) -> Place | NewSlot | None:
+    """A slot for this copy run alone; None when there is none, or none is asked for."""
+    if not need.plugin and not need.busy:
+        return None
+    alike = [s for s in mine if s.alone and s.plugin == need.plugin]
+    free = next((s for s in alike if not s.runs), None)
+    if free is not None:
+        return Place(free)
+    if not room or (not need.plugin and len(alike) >= limits.busy_slots):
+        return None
+    return NewSlot(need.plugin, alone=True)
+
+
+def _shared(
+    every: list[Slot], mine: list[Slot], owner: Owner, limits: Limits, may_start: bool
+) -> Place | NewSlot | Wait:
+    """An empty slot, else a new one, else the least loaded."""
     if mine and not mine[0].runs:
         return Place(mine[0])
     more = len(mine) < limits.slots_per_worker
-    if more and len(every) < limits.max_slots:
+    if more and len(every) < limits.max_slots and may_start:
         return NewSlot()
     if mine and len(mine[0].runs) < limits.runs_per_slot:
         return Place(mine[0])
@@ -84,9 +143,27 @@ def choose(owner: Owner, slots: Iterable[Slot], limits: Limits) -> Place | NewSl
             f"each of the {len(mine)} slots of worker {owner.worker} holds {limits.runs_per_slot} copy runs "
             "(settings slots_per_worker, runs_per_slot): waits until one ends"
         )
+    return _full(every, owner, limits, may_start)
+
+
+def _full(every: list[Slot], owner: Owner, limits: Limits, may_start: bool) -> Wait:
+    if not may_start:
+        return Wait(f"the memory that worker {owner.worker} may use has no room for another slot: waits until there is")
     coming = any(not s.usable for s in every)
-    idle = [] if coming else [s for s in every if s.usable and s.owner != owner and not s.runs]
+    idle = [] if coming else [s for s in every if s.usable and not s.runs]
     return Wait(
         f"all {limits.max_slots} slots of this Spark service are taken (setting max_slots): waits until one is free",
         min(idle, key=lambda s: (s.empty_since, s.id), default=None),
+    )
+
+
+def warm(owner: Owner, slots: Iterable[Slot], limits: Limits) -> bool:
+    """Whether a slot is to be started ahead, so that the owner's next copy run finds an empty one attached."""
+    every = list(slots)
+    mine = [s for s in every if s.usable and s.owner == owner and not s.alone]
+    return (
+        limits.warm
+        and len(every) < limits.max_slots
+        and len(mine) < limits.slots_per_worker
+        and all(s.runs for s in mine)
     )

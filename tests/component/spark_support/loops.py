@@ -16,7 +16,12 @@ class CountingLoop:
     """Commits a line to `file` every 20 ms, each with the time; `mode` silent, refuse or burst makes it misbehave."""
 
     def __init__(
-        self, ticket: StartTicket, tell: Callable[[RunUpdate], None], *, still_allowed: Callable[[], bool]
+        self,
+        ticket: StartTicket,
+        tell: Callable[[RunUpdate], None],
+        *,
+        still_allowed: Callable[[], bool],
+        rest: Callable[[], float],
     ) -> None:
         self._ticket, self._tell, self._allowed = ticket, tell, still_allowed
         self._mode = ticket.connector_config.get("mode", "")

@@ -1,0 +1,28 @@
+"""What is on its way to one slot."""
+
+from __future__ import annotations
+
+import asyncio
+
+from keelman.api.copy.v1.run_order_pb2 import RunOrder
+from keelman.api.copy.v1.slot_service_pb2 import AttachResponse, SlotBounds, SlotEnd
+
+
+class Mailbox:
+    """Orders on their way to one slot, and whether its stream is to be closed."""
+
+    def __init__(self) -> None:
+        self.queue: asyncio.Queue[AttachResponse] = asyncio.Queue()
+        self.closed = asyncio.Event()
+
+    def send(self, order: RunOrder) -> None:
+        """Sends one order."""
+        self.queue.put_nowait(AttachResponse(order=order))
+
+    def end(self, reason: str) -> None:
+        """Tells the slot to end."""
+        self.queue.put_nowait(AttachResponse(end=SlotEnd(reason=reason)))
+
+    def bound(self, cpus: float) -> None:
+        """Tells the slot how many processors it may use; 0 lifts the bound."""
+        self.queue.put_nowait(AttachResponse(bounds=SlotBounds(cpus=cpus)))

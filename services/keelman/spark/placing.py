@@ -1,0 +1,172 @@
+"""Puts copy runs into slots, has slots started ahead, and finds copy runs that are better off in another slot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_RUNNING
+from keelman.runtime.backoff import Backoff
+from keelman.runtime.logging import get_logger
+from keelman.spark.busy import Busy
+from keelman.spark.leases import Leases
+from keelman.spark.pool import SlotPool
+from keelman.spark.run_life import RunLife
+from keelman.spark.runs import Owner, Run, RunBook
+from keelman.spark.slots import Limits, Need, NewSlot, Place, Slot, SlotState, Wait, choose, warm
+from keelman.spark.usage import SLOT_BYTES, claimed, too_much
+
+log = get_logger()
+
+Start: TypeAlias = tuple[Owner, str]  # whose slot, and which plugin's
+
+
+@dataclass(slots=True)
+class Trouble:
+    """Slots that did not start."""
+
+    backoff: Backoff = field(default_factory=lambda: Backoff(first=0.5, most=30.0))
+    until: float = 0.0
+    message: str = ""
+
+
+class Placing:
+    """Carries out what `slots.choose` says. Used by the dispatcher only."""
+
+    def __init__(
+        self,
+        book: RunBook,
+        life: RunLife,
+        pool: SlotPool,
+        leases: Leases,
+        *,
+        busy: Busy,
+        limits: Limits,
+        clock: Callable[[], float],
+    ) -> None:
+        self._book, self._life, self._pool, self._leases = book, life, pool, leases
+        self._busy, self._limits, self._clock = busy, limits, clock
+        self._trouble: dict[Start, Trouble] = {}
+
+    @property
+    def troubled(self) -> bool:
+        """Whether a slot did not start lately, so that time alone may help."""
+        return bool(self._trouble)
+
+    def place(self, *, warm: bool) -> None:
+        """Gives every copy run without a slot its place, or says why there is none; then has slots started ahead."""
+        full: set[tuple[Owner, Need]] = set()
+        for run in self._book.pending():
+            key = run.owner, self._need(run)
+            reason, message = self._held_up(run)
+            if not reason and key in full:
+                said = run.copy_run.message if run.copy_run.reason == "NO_FREE_SLOT" else ""
+                reason, message = "NO_FREE_SLOT", said or "waits behind other copy runs of its worker"
+            choice = Wait(message) if reason else self._choice(*key)
+            if isinstance(choice, Wait):
+                if not reason:
+                    full.add(key)
+                    if choice.evict is not None:
+                        self._pool.end(choice.evict, "EVICTED")
+                self._life.explain(run, reason or "NO_FREE_SLOT", choice.message)
+                continue
+            slot = choice.slot if isinstance(choice, Place) else self._pool.start(run.owner, choice)
+            slot.runs.add(run.uid)
+            run.copy_run.slot = slot.id
+            self._life.explain(run, "", "" if slot.state is SlotState.ATTACHED else "its slot starts")
+            self._pass_waiting(run, slot)
+        if warm:
+            for owner in list(self._leases):
+                self._keep_warm(owner)
+
+    def attached(self, slot: Slot) -> None:
+        """A slot called home: what waits for it goes there."""
+        self._trouble.pop((slot.owner, slot.plugin), None)
+        for uid in sorted(slot.runs):
+            run = self._book.get(uid)
+            if run is not None:
+                self._pass_waiting(run, slot)
+
+    def unstarted(self, slot: Slot, runs: Iterable[Run], why: str) -> None:
+        """A slot did not start: its copy runs are to be placed again, after a while."""
+        trouble = self._trouble.setdefault((slot.owner, slot.plugin), Trouble())
+        wait = trouble.backoff.next()
+        trouble.until = self._clock() + wait
+        trouble.message = f"its slot did not start: {why}; tried again in {wait:.1f} s"
+        log.warning("slot_start_failed", slot=slot.id, worker=slot.owner.worker, why=why, again_seconds=round(wait, 1))
+        for run in runs:
+            run.copy_run.slot = ""
+            self._life.explain(run, "SLOT_START_FAILED", trouble.message)
+
+    def forgive(self, owner: Owner) -> None:
+        """A worker is gone, and its troubles with it."""
+        for key in [k for k in self._trouble if k[0] == owner]:
+            del self._trouble[key]
+
+    def keeps(self, slot: Slot) -> bool:
+        """Whether an empty slot stays, however long it is empty: the one that its worker's next copy run is to find."""
+        if not self._limits.warm or slot.alone or not self._leases.stands(slot.owner):
+            return False
+        others = [s for s in self._pool.of(slot.owner) if s is not slot and s.usable and not s.alone and not s.runs]
+        return not others
+
+    def misplaced(self) -> list[tuple[Run, str]]:
+        """Copy runs to be moved now, one of each worker at a time, and why. Their new slots are attached already."""
+        found: list[tuple[Run, str]] = []
+        movers: set[Owner] = {run.owner for run in self._book.live() if run.moving}
+        for run in self._book.live():
+            slot = self._pool.slots.get(run.copy_run.slot)
+            if run.plugin or run.owner in movers or slot is None or run.copy_run.state != COPY_RUN_STATE_RUNNING:
+                continue
+            need = self._need(run)
+            crowded = not slot.alone and need.busy and len(slot.runs) > 1
+            calm = slot.alone and not need.busy
+            if (crowded or calm) and self._is_ready(run, need):
+                movers.add(run.owner)
+                why = "busy: goes on in a slot of its own" if crowded else "calm again: goes on in a shared slot"
+                found.append((run, why))
+        return found
+
+    def _is_ready(self, run: Run, need: Need) -> bool:
+        """Whether the slot for a move is there; one that is to be started is started, so that the move is short."""
+        choice = self._choice(run.owner, need)
+        if isinstance(choice, Wait):
+            return False
+        if isinstance(choice, NewSlot):
+            if not need.busy or choice.alone:
+                self._pool.start(run.owner, choice)
+            return False
+        return choice.slot.alone is need.busy and choice.slot.state is SlotState.ATTACHED
+
+    def _need(self, run: Run) -> Need:
+        return Need(run.plugin, busy=not run.plugin and self._busy.has(run.task, self._clock()))
+
+    def _choice(self, owner: Owner, need: Need) -> Place | NewSlot | Wait:
+        return choose(owner, self._pool.slots.values(), self._limits, need, may_start=self._may_start(owner))
+
+    def _may_start(self, owner: Owner) -> bool:
+        """Whether another slot fits the worker's memory; the first one always does."""
+        bound = self._leases.bounds(owner).memory_bytes
+        mine = self._pool.of(owner)
+        return not bound or not mine or claimed(mine) + SLOT_BYTES <= bound
+
+    def _held_up(self, run: Run) -> tuple[str, str]:
+        trouble = self._trouble.get((run.owner, run.plugin))
+        if trouble is not None and trouble.until > self._clock():
+            return "SLOT_START_FAILED", trouble.message
+        bound = self._leases.bounds(run.owner).memory_bytes
+        message = too_much(run.owner.worker, self._pool.of(run.owner), bound)
+        return ("MEMORY_BOUND", message) if message else ("", "")
+
+    def _keep_warm(self, owner: Owner) -> None:
+        trouble = self._trouble.get((owner, ""))
+        held = not self._leases.stands(owner) or (trouble is not None and trouble.until > self._clock())
+        if not held and self._may_start(owner) and warm(owner, self._pool.slots.values(), self._limits):
+            self._pool.start(owner, NewSlot())
+
+    def _pass_waiting(self, run: Run, slot: Slot) -> None:
+        if slot.state is SlotState.ATTACHED:
+            for order in run.waiting:
+                self._pool.mail(slot).send(order)
+            run.waiting.clear()

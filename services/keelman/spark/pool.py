@@ -1,0 +1,180 @@
+"""The slots of this service: each from its job's start to its end."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+from keelman.api.copy.v1.slot_service_pb2 import SlotBeat, SlotGreeting
+from keelman.model.errors import FailedPrecondition, Unauthenticated
+from keelman.runtime.logging import get_logger
+from keelman.spark.mailbox import Mailbox
+from keelman.spark.runs import Owner
+from keelman.spark.slots import NewSlot, Slot, SlotState
+
+log = get_logger()
+
+ENDING_SECONDS = 3.0
+
+
+class Jobs(Protocol):
+    """Starts and cancels the Spark job behind a slot."""
+
+    def start(self, slot: Slot) -> None:
+        """Submits the job; `SlotPool.job_ended` is called when it has ended, for whatever reason."""
+
+    def cancel(self, slot_id: str) -> None:
+        """Cancels the job, if it still runs."""
+
+
+class Tenants(Protocol):
+    """Who is told what becomes of slots."""
+
+    def slot_lost(self, slot: Slot, why: str) -> None:
+        """It was given up with all its copy runs."""
+
+    def slot_unstarted(self, slot: Slot, why: str) -> None:
+        """It did not start; its copy runs have no slot any more."""
+
+    def slot_ended(self, slot: Slot) -> None:
+        """It is gone for good, and its place is free."""
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Time-outs in seconds."""
+
+    lease: float
+    beat: float
+    slot_idle: float
+    slot_start: float
+
+
+class SlotPool:
+    """All slots, by id. Used by the dispatcher, which is their tenants' voice."""
+
+    def __init__(self, jobs: Jobs, times: Times, clock: Callable[[], float], tenants: Tenants) -> None:
+        self.slots: dict[str, Slot] = {}
+        self._jobs, self._times, self._clock, self._tenants = jobs, times, clock, tenants
+        self._mail: dict[str, Mailbox] = {}
+        self._ending: dict[str, float] = {}
+
+    def of(self, owner: Owner) -> list[Slot]:
+        """The owner's slots."""
+        return [s for s in self.slots.values() if s.owner == owner]
+
+    def mail(self, slot: Slot) -> Mailbox:
+        """Where the slot's orders go."""
+        return self._mail[slot.id]
+
+    def start(self, owner: Owner, kind: NewSlot) -> Slot:
+        """Starts a slot's job; the slot calls home later, or it has failed."""
+        now = self._clock()
+        slot = Slot(f"slot-{secrets.token_hex(4)}", owner, secrets.token_urlsafe(24), now, heard=now, empty_since=now)
+        slot.plugin, slot.alone = kind.plugin, kind.alone
+        self.slots[slot.id], self._mail[slot.id] = slot, Mailbox()
+        self._jobs.start(slot)
+        return slot
+
+    def attach(self, greeting: SlotGreeting) -> Slot:
+        """A slot calls home. Raises Unauthenticated for a wrong or used token, FailedPrecondition when too late."""
+        slot = self.slots.get(greeting.slot)
+        if slot is None or not slot.token or not secrets.compare_digest(slot.token.encode(), greeting.token.encode()):
+            raise Unauthenticated("wrong or used slot token", reason="SLOT_TOKEN")
+        slot.token = ""
+        if slot.state is not SlotState.STARTING:
+            raise FailedPrecondition(f"slot {slot.id} is to end", reason="SLOT_ENDING")
+        now = self._clock()
+        slot.state, slot.pid, slot.heard, slot.empty_since = SlotState.ATTACHED, greeting.pid, now, now
+        log.info(
+            "slot_attached", slot=slot.id, pid=slot.pid, worker=slot.owner.worker, seconds=round(now - slot.started, 3)
+        )
+        return slot
+
+    def beat(self, slot: Slot, beat: SlotBeat) -> None:
+        """A slot is alive; one with a silent loop of a copy run that it still has is given up."""
+        slot.heard = self._clock()
+        slot.measured(beat.cpu_seconds, beat.memory_bytes, slot.heard)
+        silent = [uid for uid in beat.silent_runs if uid in slot.runs]
+        if silent:
+            self.lost(slot, f"the loop of copy run {silent[0]} gave no sign of life")
+
+    def detached(self, slot: Slot) -> None:
+        """A slot's stream ended."""
+        if slot.usable:
+            self.lost(slot, "its link broke")
+        self._close(slot)
+
+    def lost(self, slot: Slot, why: str) -> None:
+        """Gives a slot up: its copy runs fail, its job is cancelled; its place is free once the job has ended."""
+        if not slot.usable:
+            return
+        log.warning(
+            "slot_lost", slot=slot.id, pid=slot.pid, worker=slot.owner.worker, why=why, copy_runs=len(slot.runs)
+        )
+        self._retire(slot)
+        # First, so that what is placed anew meanwhile cannot wait for it.
+        self._jobs.cancel(slot.id)
+        self._tenants.slot_lost(slot, why)
+        self._close(slot)
+
+    def end(self, slot: Slot, reason: str) -> None:
+        """Tells a slot to end; its job is cancelled when it does not."""
+        if not slot.usable:
+            return
+        attached = slot.state is SlotState.ATTACHED
+        self._retire(slot)
+        if attached:
+            self._mail[slot.id].end(reason)
+        else:
+            self._jobs.cancel(slot.id)
+
+    def job_ended(self, slot_id: str, error: str) -> None:
+        """The job behind a slot ended; `error` is empty when it ended well."""
+        slot = self.slots.get(slot_id)
+        if slot is None:
+            return
+        if slot.state is SlotState.STARTING:
+            self._unstarted(slot, error or "its process ended before it called home")
+        elif slot.state is SlotState.ATTACHED:
+            self.lost(slot, error or "its process ended")
+        self._close(slot)
+        del self.slots[slot_id], self._mail[slot_id]
+        self._ending.pop(slot_id, None)
+        log.info("slot_ended", slot=slot_id, worker=slot.owner.worker)
+        self._tenants.slot_ended(slot)
+
+    def slept(self, seconds: float) -> None:
+        """This process was not awake for so long: what the slots said meanwhile is not read yet."""
+        for slot in self.slots.values():
+            slot.heard += seconds
+
+    def judge(self, slot: Slot, now: float, *, kept: bool) -> None:
+        """Ends, cancels or gives up a slot whose time is over; one that is `kept` may be empty for as long as it is."""
+        if slot.state is SlotState.ENDING:
+            if now - self._ending[slot.id] > ENDING_SECONDS:
+                self._ending[slot.id] = now
+                self._jobs.cancel(slot.id)
+        elif slot.state is SlotState.STARTING:
+            if now - slot.started > self._times.slot_start:
+                self._unstarted(slot, f"it did not call home within {self._times.slot_start:g} s")
+        elif now - slot.heard > self._times.beat:
+            self.lost(slot, f"no beat for {now - slot.heard:.1f} s")
+        elif not slot.runs and not kept and now - slot.empty_since > self._times.slot_idle:
+            self.end(slot, "IDLE")
+
+    def _unstarted(self, slot: Slot, why: str) -> None:
+        self._retire(slot)
+        self._tenants.slot_unstarted(slot, why)
+        self._jobs.cancel(slot.id)
+
+    def _retire(self, slot: Slot) -> None:
+        slot.state, slot.token = SlotState.ENDING, ""
+        self._ending[slot.id] = self._clock()
+
+    def _close(self, slot: Slot) -> None:
+        mail = self._mail.get(slot.id)
+        if mail is not None:
+            mail.closed.set()

@@ -1,0 +1,105 @@
+"""What happens to copy runs: each change is folded in, told to the worker, and shown to those who listen."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+
+from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_ENDED, COPY_RUN_STATE_FAILED, CopyRun, CopyRunState
+from keelman.api.copy.v1.run_order_pb2 import RunOrder, RunUpdate
+from keelman.runtime.logging import get_logger
+from keelman.spark.leases import Leases
+from keelman.spark.runs import Owner, Run, RunBook, fold, opened
+
+log = get_logger()
+MOVED = "MOVED"
+
+
+class RunLife:
+    """Changes copy runs. Used by the dispatcher only."""
+
+    def __init__(
+        self,
+        book: RunBook,
+        leases: Leases,
+        *,
+        listeners: Sequence[Callable[[CopyRun], None]],
+        now: Callable[[], datetime],
+        ended: Callable[[Run], None],
+    ) -> None:
+        """`ended` is called once for each copy run, when it has ended and was filed."""
+        self._book, self._leases, self._listeners, self._now, self._ended = book, leases, listeners, now, ended
+
+    def open(self, owner: Owner, order: RunOrder) -> None:
+        """Begins a copy run with its start ticket; it has no slot yet."""
+        run = Run(owner, opened(order.start, self._now()), [order], plugin=order.start.plugin.folder)
+        self._book.add(run)
+        self._show(run.copy_run)
+
+    def explain(self, run: Run, reason: str, message: str) -> None:
+        """Says why a copy run stands where it stands; empty words when all is well."""
+        update = self.last(run)
+        update.reason, update.message, update.slot = reason, message, run.copy_run.slot
+        update.time.FromDatetime(self._now())
+        self.apply(run, update)
+
+    def finish(self, run: Run, reason: str, message: str) -> None:
+        """Ends a copy run as it was told to."""
+        self.apply(run, self._final(run.uid, COPY_RUN_STATE_ENDED, reason, message, retriable=False))
+
+    def fail(self, run: Run, reason: str, message: str) -> None:
+        """Ends a copy run by an error that a new ticket can help."""
+        self.apply(run, self._final(run.uid, COPY_RUN_STATE_FAILED, reason, message, retriable=True))
+
+    def refuse(self, owner: Owner, uid: str, reason: str, message: str, retriable: bool = True) -> None:
+        """Answers an order that cannot be carried out; no copy run is touched."""
+        self._leases.tell(owner, self._final(uid, COPY_RUN_STATE_FAILED, reason, message, retriable=retriable))
+
+    def apply(self, run: Run, update: RunUpdate) -> None:
+        """Folds an update in and passes it on when it changes anything; what the task waits for is a change too."""
+        if run.moving and update.state == COPY_RUN_STATE_ENDED and update.reason == "DRAINED":
+            update.reason, update.message = MOVED, run.moving
+        watch = run.live and update.state == run.copy_run.state and update.watch != run.last.watch
+        if not fold(run.copy_run, update, self._now()) and not watch:
+            return
+        update.slot = run.copy_run.slot
+        update.state = run.copy_run.state
+        update.progress.CopyFrom(run.copy_run.progress)
+        topics = dict.fromkeys([*run.last.topics, *update.topics])
+        del update.topics[:]
+        update.topics.extend(topics)
+        run.last = update
+        self._leases.tell(run.owner, update)
+        self._show(run.copy_run)
+        if run.live:
+            return
+        log.info(
+            "copy_run_ended",
+            copy_run=run.uid,
+            connector=run.copy_run.connector,
+            task=run.copy_run.task,
+            failed=run.copy_run.state == COPY_RUN_STATE_FAILED,
+            reason=run.copy_run.reason,
+            message=run.copy_run.message,
+            records=run.copy_run.progress.records,
+        )
+        self._book.ended(run)
+        self._ended(run)
+
+    def last(self, run: Run) -> RunUpdate:
+        """How the copy run stands, as an update for its worker."""
+        update = RunUpdate()
+        update.CopyFrom(run.last)
+        update.run_uid, update.state, update.slot = run.uid, run.copy_run.state, run.copy_run.slot
+        return update
+
+    def _show(self, copy_run: CopyRun) -> None:
+        for listener in self._listeners:
+            listener(copy_run)
+
+    def _final(
+        self, uid: str, state: CopyRunState.ValueType, reason: str, message: str, *, retriable: bool
+    ) -> RunUpdate:
+        update = RunUpdate(run_uid=uid, state=state, reason=reason, message=message, retriable=retriable)
+        update.time.FromDatetime(self._now())
+        return update
