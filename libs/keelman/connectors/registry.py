@@ -16,7 +16,9 @@ from keelman.connect.config_def import (
     Type,
     at_least,
     clean_name,
+    non_empty,
     one_of,
+    one_of_any_case,
     unique,
 )
 from keelman.connect.converters import converter_for
@@ -95,6 +97,23 @@ def common_config_def() -> ConfigDef:
         ConfigKey("errors.tolerance", text, "none", medium, "Whether a bad record fails the task.", tolerance),
         ConfigKey("errors.log.enable", flag, False, medium, "Log every error."),
         ConfigKey("errors.log.include.messages", flag, False, medium, "Log the record with its error."),
+        ConfigKey(
+            "keelman.limit.records.per.second", Type.DOUBLE, 0, low, "Most records a second; 0 for all.", at_least(0)
+        ),
+        ConfigKey(
+            "keelman.limit.bytes.per.second", Type.DOUBLE, 0, low, "Most bytes a second; 0 for all.", at_least(0)
+        ),
+        ConfigKey(
+            "keelman.commit.interval.ms", number, 500, low, "Longest time between two commits.", _commit_interval
+        ),
+        ConfigKey(
+            "keelman.park.after.ms",
+            number,
+            10_000,
+            low,
+            "Idle time after which a task is parked; -1 never.",
+            at_least(-1),
+        ),
     )
 
 
@@ -109,13 +128,22 @@ def sink_config_def() -> ConfigDef:
 
 def source_config_def() -> ConfigDef:
     """The keys of every source."""
-    medium = Importance.MEDIUM
-    support, boundary = one_of("requested", "required"), one_of("poll", "interval", "connector")
+    low, medium, text = Importance.LOW, Importance.MEDIUM, Type.STRING
+    # In the order in which a Java set of them is printed.
+    support, boundary = one_of_any_case("REQUIRED", "REQUESTED"), one_of_any_case("INTERVAL", "POLL", "CONNECTOR")
     return ConfigDef(
-        ConfigKey("exactly.once.support", Type.STRING, "requested", medium, "required fails without it.", support),
-        ConfigKey("transaction.boundary", Type.STRING, "poll", medium, "When a transaction ends.", boundary),
-        ConfigKey("topic.creation.groups", Type.LIST, [], Importance.LOW, "Groups of new topics.", unique("alias")),
-        ConfigKey("offsets.storage.topic", Type.STRING, None, Importance.LOW, "The connector's own offset topic."),
+        ConfigKey("exactly.once.support", text, "requested", medium, "required fails without it.", support),
+        ConfigKey("transaction.boundary", text, "poll", medium, "When a transaction ends.", boundary),
+        ConfigKey(
+            "transaction.boundary.interval.ms",
+            Type.LONG,
+            None,
+            low,
+            "Milliseconds between commits with the boundary interval; the worker's offset.flush.interval.ms if unset.",
+            _interval,
+        ),
+        ConfigKey("topic.creation.groups", Type.LIST, [], low, "Groups of new topics.", unique("alias")),
+        ConfigKey("offsets.storage.topic", text, None, low, "The connector's own offset topic.", non_empty),
     )
 
 
@@ -180,17 +208,32 @@ def _topic_errors(config: Mapping[str, str]) -> list[ConfigValueError]:
 def _exactly_once_errors(
     connector: type[Connector], config: Mapping[str, str], worker: Mapping[str, str]
 ) -> list[ConfigValueError]:
-    if config.get("exactly.once.support", "").strip() != "required":
-        return []
-    key = "exactly.once.support"
-    if worker.get("exactly.once.source.support", "enabled").strip().lower() != "enabled":
-        return [
-            ConfigValueError(key, "required", whole="This worker does not have exactly-once source support enabled.")
-        ]
-    if not connector.supports_exactly_once(config):
-        whole = "The connector does not support exactly-once semantics with the provided configuration."
-        return [ConfigValueError(key, "required", whole=whole)]
-    return []
+    found = []
+    support, boundary = (config.get(k, "").strip() for k in ("exactly.once.support", "transaction.boundary"))
+    if support.lower() == "required":
+        wholes = []
+        if worker.get("exactly.once.source.support", "enabled").strip().lower() != "enabled":
+            wholes.append("This worker does not have exactly-once source support enabled.")
+        if not connector.supports_exactly_once(config):
+            wholes.append("The connector does not support exactly-once semantics with the provided configuration.")
+        found += [ConfigValueError("exactly.once.support", support, whole=whole) for whole in wholes]
+    if boundary.lower() == "connector" and not connector.transaction_boundary_connector(config):
+        whole = (
+            "The connector does not support connector-defined transaction boundaries with the given configuration. "
+            "Please reconfigure it to use a different transaction boundary definition."
+        )
+        found.append(ConfigValueError("transaction.boundary", boundary, whole=whole))
+    return found
+
+
+def _interval(name: str, value: int | None) -> None:
+    if value is not None:
+        at_least(0)(name, value)
+
+
+def _commit_interval(name: str, value: int) -> None:
+    if not 1 <= value <= 600_000:
+        raise ConfigValueError(name, value, "Value must be a number of milliseconds between 1 and 600000")
 
 
 def _pattern(name: str, value: str | None) -> None:

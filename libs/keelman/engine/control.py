@@ -34,6 +34,7 @@ class Control:
         self._cut: str | None = None
         self._draining = False
         self._confirmation: Confirmation | None = None
+        self._news = False
         self._last_beat = time.monotonic()
 
     def confirm(self, confirmation: Confirmation) -> None:
@@ -59,6 +60,7 @@ class Control:
         """Copy no faster than this from now on."""
         self.pace.limit(limits.records_per_second, limits.bytes_per_second)
         with self._changed:
+            self._news = True
             self._changed.notify_all()
 
     def must_wait(self) -> float:
@@ -83,10 +85,11 @@ class Control:
             raise CutShort(self._cut)
 
     def wait(self, seconds: float) -> None:
-        """Waits that long, less when an order comes. Raises CutShort."""
+        """Waits that long, less when an order comes or came since the last wait. Raises CutShort."""
         with self._changed:
-            if self._cut is None and not self._draining:
+            if self._cut is None and not self._draining and not self._news:
                 self._changed.wait(seconds)
+            self._news = False
         self.beat()
 
     def await_confirmation(self) -> Confirmation | None:

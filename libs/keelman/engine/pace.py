@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 
 BURST_SECONDS = 0.1
+GUESSED_RECORD_BYTES = 1000.0
 
 
 class Pace:
@@ -17,6 +18,7 @@ class Pace:
         self._lock = threading.Lock()
         self._rates = (0.0, 0.0)
         self._debts = [0.0, 0.0]
+        self._record_bytes = GUESSED_RECORD_BYTES
         self._at = clock()
 
     def limit(self, records_per_second: float, bytes_per_second: float) -> None:
@@ -27,9 +29,11 @@ class Pace:
 
     @property
     def most_records(self) -> int | None:
-        """How many records to read at a time so that the pace is even; None without a limit on records."""
-        rate = self._rates[0]
-        return max(1, int(rate * BURST_SECONDS)) if rate > 0 else None
+        """How many records to read at a time so that the pace is even, by the size of the last ones; None without a
+        limit."""
+        records, size = self._rates
+        rates = [r for r in (records, size / self._record_bytes) if r > 0]
+        return max(1, int(min(rates) * BURST_SECONDS)) if rates else None
 
     def spend(self, records: int, size: int) -> None:
         """Counts what was copied."""
@@ -37,6 +41,8 @@ class Pace:
             self._pay()
             self._debts[0] += records
             self._debts[1] += size
+            if records > 0:
+                self._record_bytes = max(1.0, size / records)
 
     def wait_seconds(self) -> float:
         """How long to wait from now before anything more is read."""

@@ -19,6 +19,8 @@ class Progress:
         self._offsets: dict[str, str] = {}
         self._committed_at: float | None = None
         self._marks: deque[tuple[float, int, int]] = deque([(time.monotonic() if now is None else now, 0, 0)])
+        self.errors = 0
+        """Records that were passed over, as `errors.tolerance` allows."""
         self.changed = True
         self._told: tuple[float, int | None] = (0.0, None)
 
@@ -56,6 +58,7 @@ class Progress:
             lag_unit=LAG_UNIT_UNSPECIFIED if lag is None else unit,
             seconds_left=self._seconds_left(lag, unit, *per_second),
             offsets=self._offsets,
+            errors=self.errors,
         )
         if self._committed_at is not None:
             told.commit_time.FromNanoseconds(round(self._committed_at * 1e9))

@@ -20,27 +20,33 @@ from keelman.api.copy.v1.ticket_pb2 import DELIVERY_GUARANTEE_EXACTLY_ONCE, Star
 from keelman.connect.converters import converter_for
 from keelman.connect.errors import ConnectError
 from keelman.connect.offsets import CommittedOffsets, identity
-from keelman.connect.plugin import Connector, Reader
-from keelman.connect.records import Offset, Partition, SourceBatch
-from keelman.engine.clients import admin_properties, commit_interval_seconds, producer_properties
+from keelman.connect.plugin import Connector, Reader, Watch
+from keelman.connect.records import Column, Offset, Partition, SourceBatch
+from keelman.engine.boundary import Act, boundary_for
+from keelman.engine.clients import admin_properties, producer_properties
 from keelman.engine.control import Control
+from keelman.engine.idle import Idle, park_after_seconds
 from keelman.engine.outlet import Outlet
 from keelman.engine.progress import Progress, payload_bytes
 from keelman.engine.teller import Teller
-from keelman.engine.topics import ensure_topic
+from keelman.engine.topics import ensure_offset_topic, ensure_topic
 from keelman.engine.transactions import PlainOutlet, Transactions
+from keelman.engine.worker_offsets import WorkerOffsets
 
-TRANSACTION_SECONDS = 10.0
-SHORTEST_NAP_SECONDS = 0.005
-LONGEST_NAP_SECONDS = 0.08
+SHORT_REST_SECONDS = 0.02
+LONGEST_REST_SECONDS = 0.5
 LAG_UNITS = {"bytes": LAG_UNIT_BYTES, "records": LAG_UNIT_RECORDS}
 
 
 class SourceCopy:
     """One run of one source task. Made and run in the run's own thread."""
 
+    _outlet: Outlet
+    _reader: Reader
+    _committed: CommittedOffsets
+
     def __init__(self, ticket: StartTicket, connector: type[Connector], control: Control, teller: Teller) -> None:
-        """Raises ConfigValueError when a converter or the commit interval is not legal."""
+        """Raises ConfigValueError when a converter, the boundary or an interval is not legal."""
         self._ticket = ticket
         self._connector = connector
         self._control = control
@@ -48,37 +54,42 @@ class SourceCopy:
         config, worker = dict(ticket.connector_config), dict(ticket.worker_config)
         self._config = {**config, **ticket.task_config}
         self._worker = worker
-        self._interval = commit_interval_seconds(worker, self._config)
+        self._exactly_once = ticket.delivery == DELIVERY_GUARANTEE_EXACTLY_ONCE
+        self._boundary = boundary_for(self._config, worker, transactional=self._exactly_once)
+        self._idle = Idle(park_after_seconds(worker, self._config))
         self._values = converter_for("value", self._config, worker)
         self._keys = converter_for("key", self._config, worker)
         self._progress = Progress()
         self._pending: dict[str, tuple[Partition, Offset | None]] = {}
+        self._open = False
         self._records = 0
         self._bytes = 0
-        self._begun_at = 0.0
         self._waits_for = ""
+        self._watch: Watch | None = None
         self._topics: set[str] = set()
+        self._worker_offsets: WorkerOffsets | None = None
 
     def run(self) -> None:
         """Copies until drained. Raises CutShort when cut, anything else when it failed."""
         with ExitStack() as stack:
-            outlet = self._open_outlet()
+            self._outlet = outlet = self._open_outlet()
             stack.callback(outlet.close)
             outlet.fence()
+            self._prepare_offset_topics(stack)
             self._teller.tell(COPY_RUN_STATE_FENCED)
             confirmation = self._control.await_confirmation()
             if confirmation is None:
                 return
             records = [(o.key, o.value) for o in confirmation.offsets]
-            committed = CommittedOffsets(self._ticket.connector, records)
-            reader = self._connector.open_reader(self._config, committed.offset)
-            stack.callback(reader.close)
-            self._teller.tell(COPY_RUN_STATE_RUNNING, progress=self._message(reader))
+            self._committed = CommittedOffsets(self._ticket.connector, records)
+            self._reader = self._connector.open_reader(self._config, self._committed.offset)
+            stack.callback(self._reader.close)
+            self._teller.tell(COPY_RUN_STATE_RUNNING, progress=self._message())
             try:
-                self._write_again(outlet, reader, committed)
-                self._copy(outlet, reader, committed)
+                self._write_again()
+                self._copy()
             except BaseException:
-                self._teller.final_progress = self._message(reader)
+                self._teller.final_progress = self._message()
                 with suppress(KafkaException):
                     outlet.abort()
                 raise
@@ -86,94 +97,162 @@ class SourceCopy:
     def _open_outlet(self) -> Outlet:
         properties = producer_properties(self._worker, self._config)
         properties.setdefault("client.id", f"connector-producer-{self._ticket.connector}-{self._ticket.task}")
-        if self._ticket.delivery != DELIVERY_GUARANTEE_EXACTLY_ONCE:
+        if not self._exactly_once:
             properties.pop("transactional.id", None)
+            properties.pop("transaction.timeout.ms", None)
             return PlainOutlet(properties, self._control)
         properties.setdefault("transactional.id", self._ticket.transactional_id)
-        # A transaction may stay open for one interval; what is beyond that is what its readers wait for a dead run.
-        timeout = max(TRANSACTION_SECONDS, self._interval + TRANSACTION_SECONDS if self._interval > 1 else 0)
-        return Transactions(properties, self._control, timeout_seconds=timeout)
+        return Transactions(properties, self._control, timeout_seconds=self._boundary.timeout_seconds)
 
-    def _write_again(self, outlet: Outlet, reader: Reader, committed: CommittedOffsets) -> None:
-        """Commits the task's committed offsets once more.
+    def _prepare_offset_topics(self, stack: ExitStack) -> None:
+        """The connector's own offset topic, where it has one, is there before the worker looks into it."""
+        if not self._ticket.worker_offset_topic:
+            return
+        admin = admin_properties(self._worker, self._config)
+        ensure_offset_topic(self._ticket.offset_topic, self._outlet.producer, admin, self._worker)
+        properties = producer_properties(self._worker, {})
+        properties.setdefault("client.id", f"connector-offsets-{self._ticket.connector}-{self._ticket.task}")
+        self._worker_offsets = WorkerOffsets(
+            self._ticket.worker_offset_topic, properties, self._control, self._ticket.connector
+        )
+        stack.callback(self._worker_offsets.close)
+
+    def _write_again(self) -> None:
+        """The task's committed offsets go into its first transaction once more.
 
         An aborted transaction of a predecessor may have left newer offset records behind; a Java worker that reads
-        uncommitted would go on from those. After this the last record of every key is a committed one.
+        uncommitted would go on from those. After this the last record of every key is a committed one. Where the first
+        transaction may stay open for long, or be aborted by its connector, they get one of their own.
         """
-        if not isinstance(outlet, Transactions):
+        if not isinstance(self._outlet, Transactions):
             return
-        for partition in reader.partitions():
-            offset = committed.offset(partition)
+        for partition in self._reader.partitions():
+            offset = self._committed.offset(partition)
             if offset is not None:
                 self._pending[identity(partition)] = (partition, offset)
-        if self._pending:
-            outlet.begin()
-            self._commit(outlet, committed)
+        if self._pending and self._boundary.kind != "poll":
+            self._commit()
 
-    def _copy(self, outlet: Outlet, reader: Reader, committed: CommittedOffsets) -> None:
-        nap = SHORTEST_NAP_SECONDS
+    def _copy(self) -> None:
         while not self._control.draining:
             self._control.beat()
-            batch = reader.read()
+            self._keep_pace()
+            self._reader.most_records = self._control.pace.most_records
+            started = time.monotonic()
+            batch = self._reader.read()
             if batch is not None:
-                self._send(outlet, batch)
-                nap = SHORTEST_NAP_SECONDS
-            due = batch is None or batch.short or time.monotonic() - self._begun_at >= self._interval
-            if self._pending and due:
-                self._commit(outlet, committed)
-            if self._teller.due():
-                self._tell(reader)
-            if batch is None:
+                self._send(batch)
+            if self._pending:
+                self._end(self._boundary.after(batch))
+            if batch is None and (nap := self._idle.nap_seconds(time.monotonic() - started)) > 0:
                 self._control.wait(nap)
-                nap = min(nap * 1.5, LONGEST_NAP_SECONDS)
+            self._tell_when_due()
         self._teller.tell(COPY_RUN_STATE_DRAINING)
         if self._pending:
-            self._commit(outlet, committed)
-        self._teller.final_progress = self._message(reader)
+            self._end(self._boundary.at_end if self._open else "commit", last=True)
+        self._teller.final_progress = self._message()
 
-    def _send(self, outlet: Outlet, batch: SourceBatch) -> None:
-        values = self._values.from_connect(batch.values)
-        keys = None if batch.keys is None else self._keys.from_connect(batch.keys)
-        if batch.topic not in self._topics:
-            self._meet_topic(outlet, batch.topic)
-        if not self._pending:
-            outlet.begin()
-            self._begun_at = time.monotonic()
-        outlet.send(batch, values, keys)
+    def _keep_pace(self) -> None:
+        """Waits as the limits and the slot's share of the processors want it, with nothing that is due left open."""
+        while not self._control.draining:
+            seconds = self._control.must_wait()
+            if seconds <= 0 or (self._open and not self._boundary.rests_inside):
+                return
+            if self._pending and seconds > SHORT_REST_SECONDS:
+                self._end(self._boundary.after(None))
+            self._tell_when_due()
+            self._control.wait(min(seconds, LONGEST_REST_SECONDS))
+
+    def _send(self, batch: SourceBatch) -> None:
+        values = _payloads(batch.values) if batch.raw else self._values.from_connect(batch.values)
+        keys = None
+        if batch.keys is not None:
+            keys = _payloads(batch.keys) if batch.raw else self._keys.from_connect(batch.keys)
+        if batch.topic not in self._topics and values:
+            self._meet_topic(batch.topic)
+        if not self._open:
+            self._outlet.begin()
+            self._boundary.begun()
+            self._open = True
+        if values:
+            self._outlet.send(batch, values, keys)
+        size = payload_bytes(values) + (0 if keys is None else payload_bytes(keys))
         self._records += len(values)
-        self._bytes += payload_bytes(values) + (0 if keys is None else payload_bytes(keys))
+        self._bytes += size
+        self._control.pace.spend(len(values), size)
         for partition, offset in batch.offsets:
             self._pending[identity(partition)] = (partition, offset)
         if not batch.offsets:
             self._pending.setdefault("", ({}, None))
+        self._idle.copied()
+        self._watch = None
 
-    def _meet_topic(self, outlet: Outlet, topic: str) -> None:
-        if topic == self._ticket.offset_topic:
-            raise ConnectError(f"a task cannot produce to its own offsets topic {topic}")
-        ensure_topic(topic, outlet.producer, admin_properties(self._worker, self._config), self._worker, self._config)
+    def _meet_topic(self, topic: str) -> None:
+        if self._exactly_once and topic == self._ticket.offset_topic:
+            raise ConnectError(
+                "Source tasks may not produce to their own offsets topics when exactly-once support is enabled"
+            )
+        admin = admin_properties(self._worker, self._config)
+        plan = self._reader.topic_plan(topic)
+        ensure_topic(topic, self._outlet.producer, admin, self._worker, self._config, plan=plan)
         self._topics.add(topic)
         self._teller.topics = sorted(self._topics)
 
-    def _commit(self, outlet: Outlet, committed: CommittedOffsets) -> None:
+    def _end(self, act: Act | None, *, last: bool = False) -> None:
+        """Ends what is pending as the boundary wants it.
+
+        The records of a transaction that its connector aborts are gone, their offsets are committed, as in Connect: the
+        task does not see them again. What a drained run leaves open is aborted with its offsets, to be read again.
+        """
+        if act == "abort":
+            assert isinstance(self._outlet, Transactions)
+            self._outlet.abandon()
+            self._open, self._records, self._bytes = False, 0, 0
+            if last:
+                return
+        if act is not None:
+            self._commit()
+
+    def _commit(self) -> None:
         pending = [(p, o) for name, (p, o) in self._pending.items() if name]
+        offsets = [self._committed.record(p, o) for p, o in pending]
+        self._outlet.committed = False
+        if self._worker_offsets is not None:
+            self._worker_offsets.before_commit(offsets)
+        self._outlet.begin()
         try:
-            outlet.commit(self._ticket.offset_topic, [committed.record(p, o) for p, o in pending])
+            self._outlet.commit(self._ticket.offset_topic, offsets)
         finally:
-            if outlet.committed:
-                for partition, offset in pending:
-                    committed.note(partition, offset)
-                texts = {identity(p): _text(o) for p, o in pending}
-                self._progress.commit(self._records, self._bytes, texts)
-                self._pending, self._records, self._bytes = {}, 0, 0
+            if self._outlet.committed:
+                self._settle(pending)
+                if self._worker_offsets is not None:
+                    self._worker_offsets.after_commit(offsets)
+                self._reader.committed()
 
-    def _tell(self, reader: Reader) -> None:
-        waits_for = reader.waits_for()
-        if waits_for != self._waits_for or self._progress.news(reader.left()):
-            self._waits_for = waits_for
-            self._teller.tell(COPY_RUN_STATE_RUNNING, message=waits_for, progress=self._message(reader))
+    def _settle(self, pending: list[tuple[Partition, Offset | None]]) -> None:
+        for partition, offset in pending:
+            self._committed.note(partition, offset)
+        self._progress.commit(self._records, self._bytes, {identity(p): _text(o) for p, o in pending})
+        self._boundary.committed()
+        self._pending, self._open, self._records, self._bytes = {}, False, 0, 0
 
-    def _message(self, reader: Reader) -> Any:
-        return self._progress.message(reader.left(), LAG_UNITS[reader.lag_unit])
+    def _tell_when_due(self) -> None:
+        if not self._teller.due():
+            return
+        waits_for = self._reader.waits_for()
+        watch = self._watch
+        if not self._pending and self._idle.may_park:
+            watch = self._reader.watch()
+        if watch != self._watch or waits_for != self._waits_for or self._progress.news(self._reader.left()):
+            self._waits_for, self._watch = waits_for, watch
+            self._teller.tell(COPY_RUN_STATE_RUNNING, message=waits_for, progress=self._message(), watch=watch)
+
+    def _message(self) -> Any:
+        return self._progress.message(self._reader.left(), LAG_UNITS[self._reader.lag_unit])
+
+
+def _payloads(column: Column) -> list[bytes | None]:
+    return column.values
 
 
 def _text(offset: Mapping[str, Any] | None) -> str:

@@ -24,8 +24,12 @@ class Teller:
         self.final_progress: CopyProgress | None = None
 
     def due(self) -> bool:
-        """Whether a second has gone since anything was told."""
-        return time.monotonic() - self._last >= EVERY_SECONDS
+        """Whether a second has gone since anything was told or this was last true: time to look for news."""
+        now = time.monotonic()
+        if now - self._last < EVERY_SECONDS:
+            return False
+        self._last = now
+        return True
 
     def tell(
         self,

@@ -1,4 +1,4 @@
-"""Makes sure that a source's topic is there before its first record."""
+"""Makes sure that a source's topics are there before its first record."""
 
 from __future__ import annotations
 
@@ -9,29 +9,53 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from keelman.connect.plugin import TopicPlan
 from keelman.engine.failure import RunFailure
 
 SECONDS = 20.0
+OFFSET_PARTITIONS = "25"
 _DEFAULT = "topic.creation.default."
+_STORAGE = "offset.storage."
 
 
 def ensure_topic(
-    topic: str, producer: Producer, admin: dict[str, Any], worker: Mapping[str, str], connector: Mapping[str, str]
+    topic: str,
+    producer: Producer,
+    admin: Mapping[str, Any],
+    worker: Mapping[str, str],
+    connector: Mapping[str, str],
+    *,
+    plan: TopicPlan | None = None,
 ) -> None:
     """Returns once the topic can be written.
 
-    A missing topic is made with the connector's `topic.creation.default.*`, else with the brokers' defaults, unless the
-    worker has `topic.creation.enable=false`. Raises KafkaException or RunFailure.
+    A missing topic is made as the reader plans it, else with the connector's `topic.creation.default.*`, else with the
+    brokers' defaults. Without a plan and with the worker's `topic.creation.enable=false` it is waited for. Raises
+    KafkaException or RunFailure.
     """
     if _known(topic, producer):
         return
-    if worker.get("topic.creation.enable", "true").strip().lower() != "false":
-        _create(topic, admin, connector)
-    deadline = time.monotonic() + SECONDS
-    while not _known(topic, producer):
-        producer.poll(0.05)
-        if time.monotonic() > deadline:
-            raise RunFailure("BROKER_LOST", f"topic {topic} not present in metadata after {SECONDS:.0f} s")
+    if plan is not None:
+        _create(topic, admin, plan)
+    elif worker.get("topic.creation.enable", "true").strip().lower() != "false":
+        _create(topic, admin, _configured(connector))
+    _await_topic(topic, producer)
+
+
+def ensure_offset_topic(topic: str, producer: Producer, admin: Mapping[str, Any], worker: Mapping[str, str]) -> None:
+    """Returns once a connector's own offset topic can be written; a missing one is made as the worker's would be.
+
+    Connect makes it compacted with `offset.storage.partitions` (25), `.replication.factor` (here the brokers' default
+    when unset) and the worker's other `offset.storage.*` settings. Raises KafkaException or RunFailure.
+    """
+    if _known(topic, producer):
+        return
+    given = {k.removeprefix(_STORAGE): v for k, v in worker.items() if k.startswith(_STORAGE)}
+    given.pop("topic", None)
+    partitions = int(given.pop("partitions", OFFSET_PARTITIONS))
+    replicas = int(given.pop("replication.factor", "-1"))
+    _create(topic, admin, TopicPlan(partitions, replicas, {**given, "cleanup.policy": "compact"}))
+    _await_topic(topic, producer)
 
 
 def _known(topic: str, producer: Producer) -> bool:
@@ -39,14 +63,28 @@ def _known(topic: str, producer: Producer) -> bool:
     return found is not None and found.error is None and bool(found.partitions)
 
 
-def _create(topic: str, admin: dict[str, Any], connector: Mapping[str, str]) -> None:
-    given = {k[len(_DEFAULT) :]: v for k, v in connector.items() if k.startswith(_DEFAULT)}
+def _await_topic(topic: str, producer: Producer) -> None:
+    deadline = time.monotonic() + SECONDS
+    while not _known(topic, producer):
+        producer.poll(0.05)
+        if time.monotonic() > deadline:
+            raise RunFailure("BROKER_LOST", f"topic {topic} not present in metadata after {SECONDS:.0f} s")
+
+
+def _configured(connector: Mapping[str, str]) -> TopicPlan:
+    given = {k.removeprefix(_DEFAULT): v for k, v in connector.items() if k.startswith(_DEFAULT)}
     partitions = int(given.pop("partitions", "-1"))
     replicas = int(given.pop("replication.factor", "-1"))
     for key in ("include", "exclude"):
         given.pop(key, None)
-    wanted = NewTopic(topic, num_partitions=partitions, replication_factor=replicas, config=given)
-    client = AdminClient(admin)
+    return TopicPlan(partitions, replicas, given)
+
+
+def _create(topic: str, admin: Mapping[str, Any], plan: TopicPlan) -> None:
+    wanted = NewTopic(
+        topic, num_partitions=plan.partitions, replication_factor=plan.replication_factor, config=dict(plan.config)
+    )
+    client = AdminClient(dict(admin))
     try:
         client.create_topics([wanted], request_timeout=8.0)[topic].result(9.0)
     except KafkaException as error:

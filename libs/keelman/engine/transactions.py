@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 
 from keelman.engine.control import Control
 from keelman.engine.failure import RunFailure
@@ -15,18 +15,25 @@ from keelman.engine.outlet import OffsetRecord, Outlet
 SLOW_COMMIT_SECONDS = 1.0
 COMMIT_SECONDS = 5.0
 FENCE_SECONDS = 60.0
+_PURGED = (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
 
 
 class Transactions(Outlet):
     """Records and offsets in one transaction. After any failure the producer is of no further use."""
 
     def __init__(self, properties: dict[str, Any], control: Control, *, timeout_seconds: float) -> None:
-        """`properties` name the transactional.id; an open transaction of ours ends by itself after the time-out."""
+        """`properties` name the transactional.id; an open transaction of ours ends by itself after the time-out, which
+        is theirs where they have one.
+        """
         properties.setdefault("transaction.timeout.ms", round(timeout_seconds * 1000))
-        self.patience_seconds = max(1.0, timeout_seconds - 1)
+        timeout_ms = int(properties["transaction.timeout.ms"])
+        self.patience_seconds = max(1.0, timeout_ms / 1000 - 1)
+        if "delivery.timeout.ms" in properties:  # no record may outlive its transaction: the client refuses it
+            properties["delivery.timeout.ms"] = min(int(properties["delivery.timeout.ms"]), timeout_ms)
         super().__init__(properties, control)
         self._losses_before = 0
         self._open = False
+        self._abandoning = False
 
     def fence(self) -> None:
         """`init_transactions`: ends the predecessor's transaction and shuts its producer out."""
@@ -65,10 +72,42 @@ class Transactions(Outlet):
         self._open = False
         self.committed = True
         self.producer.poll(0)
+        self._judge_end("a commit", took)
+
+    def abandon(self) -> None:
+        """Aborts the open transaction because its connector asked for it; the producer stays of use.
+
+        Nothing of the offset topic is in it, for offsets are sent with a commit only. A slow abort ends the producer as
+        a slow commit does.
+        """
+        if not self._open:
+            return
+        self._abandoning = True
+        started = time.monotonic()
+        while True:
+            self._control.beat()
+            try:
+                self.producer.abort_transaction(1.0)
+                break
+            except KafkaException as error:
+                if not error.args[0].retriable() or time.monotonic() - started > COMMIT_SECONDS:
+                    raise
+        took = time.monotonic() - started
+        self._open = False
+        self.producer.poll(0)
+        self._abandoning = False
+        self._judge_end("an abort", took)
+
+    def _judge_end(self, what: str, took: float) -> None:
         if took > SLOW_COMMIT_SECONDS:
-            raise RunFailure("COMMIT_SLOW", f"a commit took {took:.1f} s; the producer is not used again")
+            raise RunFailure("COMMIT_SLOW", f"{what} took {took:.1f} s; the producer is not used again")
         if self._coordinator_losses != self._losses_before:
             raise RunFailure("BROKER_LOST", "the transaction coordinator disconnected; the producer is not used again")
+
+    def _undelivered(self, error: KafkaError | None, message: object) -> None:
+        if self._abandoning and error is not None and error.code() in _PURGED:
+            return
+        super()._undelivered(error, message)
 
     def abort(self) -> None:
         """Aborts an open transaction, so that readers of its partitions need not wait for its time-out."""

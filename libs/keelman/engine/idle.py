@@ -1,0 +1,50 @@
+"""What a run does that finds nothing to copy: it naps, longer and longer, and after a while it may be parked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+from keelman.connect.errors import ConfigValueError
+
+SHORTEST_NAP_SECONDS = 0.005
+LONGEST_NAP_SECONDS = 0.08
+PARK_KEY = "keelman.park.after.ms"
+DEFAULT_PARK_MS = "10000"
+
+
+class Idle:
+    """Only the run's thread uses it."""
+
+    def __init__(self, park_after_seconds: float | None, clock: Callable[[], float] = time.monotonic) -> None:
+        """`park_after_seconds`: how long a run must have copied nothing before it may be parked; None is never."""
+        self._park_after = park_after_seconds
+        self._clock = clock
+        self._since = clock()
+        self._nap = SHORTEST_NAP_SECONDS
+
+    def copied(self) -> None:
+        """There was something."""
+        self._since = self._clock()
+        self._nap = SHORTEST_NAP_SECONDS
+
+    def nap_seconds(self, read_seconds: float) -> float:
+        """How long to wait after a read that found nothing and took that long: not at all when it waited itself."""
+        nap = self._nap
+        self._nap = min(nap * 1.5, LONGEST_NAP_SECONDS)
+        return max(0.0, nap - read_seconds)
+
+    @property
+    def may_park(self) -> bool:
+        """Whether there was nothing for long enough."""
+        return self._park_after is not None and self._clock() - self._since >= self._park_after
+
+
+def park_after_seconds(worker: Mapping[str, str], connector: Mapping[str, str]) -> float | None:
+    """`keelman.park.after.ms` of the connector, else of the worker, else 10 s; None for -1. Raises ConfigValueError."""
+    text = connector.get(PARK_KEY, worker.get(PARK_KEY, DEFAULT_PARK_MS)).strip()
+    if text == "-1":
+        return None
+    if not text.isdigit():
+        raise ConfigValueError(PARK_KEY, text, "Value must be a number of milliseconds, or -1 for never")
+    return int(text) / 1000
