@@ -156,7 +156,7 @@ def test_200000_lines_are_identical_after_crashes_at_every_step(bootstrap: str, 
 
     def source_done() -> bool:
         offsets = dict(committed_offsets(bootstrap, "test-offsets", into["name"]))
-        return b'{"position":%d}' % whole in offsets.values()
+        return whole in [json.loads(offset)["position"] for offset in offsets.values()]
 
     try:
         die_and_finish(bootstrap, into, SOURCE_DEATHS, source_done, log)
@@ -220,7 +220,7 @@ def test_the_offset_record_has_javas_key_and_partition(
     run.drain()
     key = key_bytes(f"{name}-in", {"filename": str(given)})
     (found,) = [r for r in records(bootstrap, "test-offsets") if r[1] == key]
-    assert found == (partition_for(key, OFFSET_PARTITIONS), key, b'{"position":4}')
+    assert (*found[:2], json.loads(found[2])["position"]) == (partition_for(key, OFFSET_PARTITIONS), key, 4)
 
 
 def test_key_bytes_of_the_topic_are_used_again_and_offsets_written_again_after_a_fence(
@@ -243,7 +243,8 @@ def test_key_bytes_of_the_topic_are_used_again_and_offsets_written_again_after_a
     run.drain()
     assert [value for _, _, value in records(bootstrap, name)] == [b"b"]
     values = [value for _, k, value in records(bootstrap, "test-offsets", "read_uncommitted") if k == key]
-    assert values == [b'{"position":2}', b'{"position":4}', b'{"position":2}', b'{"position":4}']
+    assert values[:3] == [b'{"position":2}', b'{"position":4}', b'{"position":2}']
+    assert [json.loads(value)["position"] for value in values[3:]] == [4]
 
 
 def test_a_fenced_run_fails_and_may_be_granted_again(

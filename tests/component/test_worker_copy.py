@@ -65,8 +65,8 @@ async def test_a_file_arrives_whole_though_its_worker_is_killed(bootstrap: str, 
         await eventually(lambda: target.stat().st_size >= len(whole), seconds=60, what="all lines")
         assert target.read_bytes() == whole
         await worker.reaches("in", "RUNNING", "RUNNING")
-        offsets = (await worker.ask("GET", "/connectors/in/offsets")).json()
-        assert offsets == {"offsets": [{"partition": {"filename": str(source)}, "offset": {"position": len(whole)}}]}
+        (row,) = (await worker.ask("GET", "/connectors/in/offsets")).json()["offsets"]
+        assert (row["partition"], row["offset"]["position"]) == ({"filename": str(source)}, len(whole))
         rows = (await worker.ask("GET", "/connectors/out/offsets")).json()["offsets"]
         assert rows[0]["partition"] == {"kafka_topic": "lines", "kafka_partition": 0}
         assert await worker.end() == 0

@@ -27,7 +27,8 @@ class Direction(Enum):
 
 @dataclass(frozen=True, slots=True)
 class FileWatch:
-    """Waits until a file is longer than `size` bytes or has another `inode`; both are 0 while it is missing."""
+    """Waits until a file has another size than `size` bytes, shorter if it was truncated, or another `inode`; both are 0
+    while it is missing."""
 
     path: str
     size: int
@@ -109,6 +110,20 @@ class KeptOffset:
     mirrored: tuple[int | None, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class SinkTask:
+    """The task that a writer is opened for.
+
+    `worker` has the worker's properties that matter to copying, named as in Java. `beat` is to be called at least once a
+    second by a writer that waits for something; it raises when the run must end at once.
+    """
+
+    connector: str
+    task: int
+    worker: Mapping[str, str]
+    beat: Callable[[], None]
+
+
 class Writer(ABC):
     """Writes one task's data. One thread calls it."""
 
@@ -116,11 +131,15 @@ class Writer(ABC):
     """True when `commit` keeps offsets with the data, so that delivery is exactly once."""
     wants_keys: bool = False
     """True to be given converted keys."""
+    wants_payloads: bool = False
+    """True to be given keys and values as the bytes that they are in Kafka, whatever the converters."""
     wants_origin: bool = False
     """True to be given where each record came from, its timestamp and its headers."""
     zombie_seconds: float = 0.0
     """How long a writer that has lost its partitions, frozen say, may still make something visible. The group waits for
-    longer than that before it gives them to another task."""
+    longer than that before it gives them to another task. 0 for a writer that shuts its predecessor out at once."""
+    hides_until_commit: bool = False
+    """True when nobody sees what is written before `commit`, so that the engine commits when it has read all."""
 
     def kept(self) -> Mapping[TopicPartition, KeptOffset]:
         """The offsets kept with the data; only for writers that keep offsets. Called at each assignment."""
@@ -194,6 +213,11 @@ class Connector(ABC):
     def open_writer(cls, config: Mapping[str, str], connector: str, *, exactly_once: bool) -> Writer:
         """A sink's writer for a task configuration; `connector` is its name. Raises ConnectError."""
         raise ConnectError(f"{cls.names[0]} is no sink")
+
+    @classmethod
+    def open_task_writer(cls, config: Mapping[str, str], task: SinkTask, *, exactly_once: bool) -> Writer:
+        """What the engine calls: for a writer that must know more of its task than `open_writer` is told."""
+        return cls.open_writer(config, task.connector, exactly_once=exactly_once)
 
 
 def load_connector(class_name: str) -> type[Connector]:

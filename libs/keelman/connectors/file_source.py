@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import os
-import stat
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import cast
 
 from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type, non_empty
-from keelman.connect.errors import ConnectError
+from keelman.connect.errors import ConnectError, RetriableConnectError
 from keelman.connect.java import valid_utf8
-from keelman.connect.plugin import Connector, Direction, Reader
+from keelman.connect.plugin import Connector, Direction, FileWatch, Reader, Watch
 from keelman.connect.records import Column, Offset, Partition, SourceBatch
 from keelman.connect.schema import STRING
+from keelman.connectors.followed_file import FollowedFile, checked_position, open_regular, resume
 from keelman.runtime.logging import get_logger
 
 BLOCK_BYTES = 1 << 20
+SMALLEST_BLOCK_BYTES = 1 << 14
 LONGEST_LINE_BYTES = 1 << 28
 MISSING_LOG_SECONDS = 10.0
+QUIET_SECONDS = 1.0
 
 _log = get_logger()
 
@@ -50,7 +52,7 @@ class FileStreamSource(Connector):
                 Type.INT,
                 2000,
                 Importance.LOW,
-                "Kept for compatibility: lines are read and written by the block, whatever their number.",
+                "Most lines to read at a time; when it is not set, as many as there are in a block of 1 MiB.",
             ),
         )
 
@@ -70,18 +72,8 @@ class FileStreamSource(Connector):
         parsed = cls.config_def().parse(config)
         if not parsed["file"]:
             return EmptyReader()
-        partition = {"filename": parsed["file"]}
-        return FileReader(parsed["file"], parsed["topic"], checked_position(offset(partition)))
-
-
-def checked_position(offset: Offset | None) -> int:
-    """The byte position of an offset, 0 without one. Raises ConnectError."""
-    if offset is None or offset.get("position") is None:
-        return 0
-    position: Any = offset["position"]
-    if isinstance(position, bool) or not isinstance(position, int) or position < 0:
-        raise ConnectError(f"Offset position is the incorrect type or negative: {position!r}")
-    return position
+        most = parsed["batch.size"] if "batch.size" in config else None
+        return FileReader(parsed["file"], parsed["topic"], offset({"filename": parsed["file"]}), most)
 
 
 class EmptyReader(Reader):
@@ -97,21 +89,27 @@ class EmptyReader(Reader):
 
 
 class FileReader(Reader):
-    """Follows one file from a byte position.
+    """Follows a file by its name, from an offset on.
 
-    Lines end with \\n, \\r or \\r\\n; one without its end stays in the file and is read again when there is more, so
-    the only state is the position. Bytes that are not UTF-8 become U+FFFD, as Java reads them. The file may come into
-    being later; once open it stays open, also when another takes its name.
+    Lines end with \\n, \\r or \\r\\n; one without its end stays in the file until there is more. Bytes that are not
+    UTF-8 become U+FFFD, as Java reads them. The file may come into being later. When another file takes its name, the
+    old one is read until it has not grown for a while, its last line also without an end, and then the new one from its
+    first byte. A file that was truncated is read from its first byte too.
     """
 
-    def __init__(self, path: str, topic: str, position: int) -> None:
+    def __init__(self, path: str, topic: str, offset: Offset | None = None, most_lines: int | None = None) -> None:
+        """`most_lines` a read. Raises ConnectError when the offset is none."""
+        checked_position(offset)
         self._path = path
         self._topic = topic
         self._partition = {"filename": path}
-        self._position = position
-        self._descriptor: int | None = None
+        self._offset = offset
+        self._most_lines = most_lines
+        self._file: FollowedFile | None = None
         self._seen_size = -1
-        self._block_bytes = BLOCK_BYTES
+        self._line_bytes = 0.0
+        self._scanned = 0
+        self._successor_since: float | None = None
         self._missing = False
         self._missing_logged_at = float("-inf")
 
@@ -120,41 +118,33 @@ class FileReader(Reader):
         return (self._partition,)
 
     def read(self) -> SourceBatch | None:
-        """The lines of the next block; None when no line has ended since the last read."""
-        descriptor = self._open()
-        if descriptor is None:
-            return None
-        size = os.fstat(descriptor).st_size
-        if size == self._seen_size or size <= self._position:
-            return None
-        while True:
-            block = os.pread(descriptor, self._block_bytes, self._position)
-            lines, taken = split_lines(block)
-            if taken:
-                break
-            if len(block) < self._block_bytes:
-                self._seen_size = self._position + len(block)
+        """The lines of the next block; None when no line has ended since the last read. Raises ConnectError."""
+        try:
+            if self._file is None and not self._open():
                 return None
-            if self._block_bytes >= LONGEST_LINE_BYTES:
-                raise ConnectError(
-                    f"{self._path}: the line at byte {self._position} is over {LONGEST_LINE_BYTES} bytes"
-                )
-            self._block_bytes *= 2
-        self._block_bytes = BLOCK_BYTES
-        self._position += taken
-        offset = {"position": self._position}
-        return SourceBatch(
-            topic=self._topic,
-            values=Column(lines, STRING, utf8=True),
-            offsets=((self._partition, offset),),
-            short=self._position + BLOCK_BYTES > size and len(block) < BLOCK_BYTES,
-        )
+            return self._next(cast("FollowedFile", self._file))
+        except OSError as error:
+            raise RetriableConnectError(f"{self._path}: {error.strerror}") from error
 
     def left(self) -> int | None:
-        """Bytes behind the position."""
-        if self._descriptor is None:
+        """Bytes behind the position, those of a file that took the name included."""
+        if self._file is None:
             return None
-        return max(0, os.fstat(self._descriptor).st_size - self._position)
+        named = self._stat()
+        behind = named.st_size if named is not None and named.st_ino != self._file.inode else 0
+        return max(0, self._file.size() - self._file.position) + behind
+
+    def watch(self) -> Watch | None:
+        """The file, as far as it was read; None while more of it or another one waits to be read."""
+        named = self._stat()
+        if self._file is None:
+            return FileWatch(self._path, 0, 0) if named is None else None
+        if named is None:
+            # Under another name its writer may still go on with it, and nobody else would look.
+            return FileWatch(self._path, 0, 0) if self._file.removed() else None
+        if named.st_ino != self._file.inode or named.st_size != max(self._seen_size, self._file.position):
+            return None
+        return FileWatch(self._path, named.st_size, named.st_ino)
 
     def waits_for(self) -> str:
         """The file, while there is none."""
@@ -162,28 +152,113 @@ class FileReader(Reader):
 
     def close(self) -> None:
         """Closes the file."""
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
+        if self._file is not None:
+            self._file.close()
+            self._file = None
 
-    def _open(self) -> int | None:
-        if self._descriptor is not None:
-            return self._descriptor
-        try:
-            descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        except FileNotFoundError:
-            self._missing = True
-            if time.monotonic() - self._missing_logged_at >= MISSING_LOG_SECONDS:
-                self._missing_logged_at = time.monotonic()
-                _log.warning("file_missing", file=self._path, note="waits for it to be created")
+    def _open(self) -> bool:
+        self._file = resume(self._path, self._offset)
+        self._missing = self._file is None
+        if self._missing and time.monotonic() - self._missing_logged_at >= MISSING_LOG_SECONDS:
+            self._missing_logged_at = time.monotonic()
+            _log.warning("file_missing", file=self._path, note="waits for it to be created")
+        self._forget()
+        return not self._missing
+
+    def _forget(self) -> None:
+        self._seen_size, self._scanned, self._successor_since = -1, 0, None
+
+    def _next(self, file: FollowedFile) -> SourceBatch | None:
+        size = file.size()
+        if size in (self._seen_size, file.position):
+            return self._go_over(file, size)
+        self._successor_since = None
+        length = self._length(file, size)
+        if length is None:
+            self._seen_size = size
             return None
-        except OSError as error:
-            raise ConnectError(f"{self._path}: {error.strerror}") from error
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            os.close(descriptor)
-            raise ConnectError(f"{self._path}: not a regular file, so it has no positions to go back to")
-        self._descriptor, self._missing = descriptor, False
-        return descriptor
+        block = os.pread(file.descriptor, length, file.position)
+        if size < file.position or not file.is_same():
+            # Not what it was: the next read looks for what was read so far, as after a start.
+            self._offset = file.offset()
+            self.close()
+            return None
+        lines, taken = split_lines(block)
+        if not taken:
+            self._scanned = max(self._scanned, file.position + len(block) - block.endswith(b"\r"))
+            if len(block) == length:
+                return self._next(file)
+            self._seen_size = file.position + len(block)
+            return None
+        most = self._most()
+        cut = most is not None and len(lines) > most
+        if most is not None and cut:
+            lines, taken = first_lines(block, most)
+        self._line_bytes = taken / len(lines)
+        file.advance(block, taken)
+        return self._batch(file, lines, short=len(block) < length and not cut)
+
+    def _batch(self, file: FollowedFile, lines: list[bytes], *, short: bool) -> SourceBatch:
+        offsets = ((self._partition, file.offset()),)
+        return SourceBatch(self._topic, Column(lines, STRING, utf8=True), offsets=offsets, short=short)
+
+    def _most(self) -> int | None:
+        given = [n for n in (self.most_records, self._most_lines) if n is not None]
+        return max(1, min(given)) if given else None
+
+    def _length(self, file: FollowedFile, size: int) -> int | None:
+        """How many bytes to read so that at least one line ends in them; None when none has ended."""
+        most = self._most()
+        usual = BLOCK_BYTES
+        if most is not None:
+            usual = min(BLOCK_BYTES, max(SMALLEST_BLOCK_BYTES, int(most * self._line_bytes * 1.2)))
+        while file.position < self._scanned < size:
+            if self._scanned - file.position >= LONGEST_LINE_BYTES:
+                raise ConnectError(f"{self._path}: the line at byte {file.position} is over {LONGEST_LINE_BYTES} bytes")
+            block = os.pread(file.descriptor, BLOCK_BYTES, self._scanned)
+            end = line_end(block)
+            if end:
+                return max(usual, self._scanned + end + 1 - file.position)
+            if not block[:-1] and block.endswith(b"\r"):
+                return None
+            self._scanned += len(block) - block.endswith(b"\r")
+        return None if file.position < self._scanned else usual
+
+    def _go_over(self, file: FollowedFile, size: int) -> SourceBatch | None:
+        """To the file that took the name, once the old one is read and has been quiet for a while."""
+        named = self._stat()
+        if named is None or named.st_ino == file.inode:
+            self._successor_since = None
+            return None
+        now = time.monotonic()
+        if self._successor_since is None:
+            self._successor_since = now
+        if now - self._successor_since < QUIET_SECONDS:
+            return None
+        if file.position < size:
+            rest = os.pread(file.descriptor, size - file.position, file.position)
+            file.advance(rest, len(rest))
+            return self._batch(file, valid_utf8(rest).splitlines(), short=True)
+        descriptor = open_regular(self._path)
+        if descriptor is None:
+            return None
+        _log.info("file_rotated", file=self._path, note="the old one is read to its end: goes on with the new one")
+        file.close()
+        self._file = FollowedFile(descriptor)
+        self._forget()
+        return self._next(self._file)
+
+    def _stat(self) -> os.stat_result | None:
+        try:
+            return os.stat(self._path)
+        except FileNotFoundError:
+            return None
+
+
+def line_end(block: bytes) -> int:
+    """The index behind the first byte that ends a line, 0 without one; a \\r that is the last byte ends nothing yet."""
+    ends = [i + 1 for i in (block.find(b"\n"), block.find(b"\r", 0, len(block) - 1)) if i >= 0]
+    return min(ends, default=0)
 
 
 def split_lines(block: bytes) -> tuple[list[bytes], int]:
@@ -196,4 +271,10 @@ def split_lines(block: bytes) -> tuple[list[bytes], int]:
         ended = valid_utf8(block[: taken - 1]) if taken else b""
         return (ended.split(b"\n") if taken else []), taken
     taken = max(block.rfind(b"\n"), block.rfind(b"\r", 0, len(block) - 1)) + 1
+    return valid_utf8(block[:taken]).splitlines(), taken
+
+
+def first_lines(block: bytes, most: int) -> tuple[list[bytes], int]:
+    """The first lines of a block that has more of them, and how many bytes they take with their ends."""
+    taken = sum(map(len, block.splitlines(keepends=True)[:most]))
     return valid_utf8(block[:taken]).splitlines(), taken

@@ -1,4 +1,4 @@
-"""The file connectors without Kafka: lines and positions, and a file that its journal brings back in order."""
+"""The file sink without Kafka: a file that its journal brings back in order."""
 
 from pathlib import Path
 
@@ -9,77 +9,9 @@ from keelman.connect.plugin import KeptOffset
 from keelman.connect.records import Column, SinkBatch, TopicPartition
 from keelman.connectors import file_sink
 from keelman.connectors.file_sink import FileStreamSink, JournaledWriter, lines
-from keelman.connectors.file_source import FileReader, FileStreamSource, checked_position, split_lines
 from keelman.engine.journal import Journal, journal_path
 
 P0 = TopicPartition("t", 0)
-
-
-@pytest.mark.parametrize(
-    ("block", "ended", "taken"),
-    [
-        (b"", [], 0),
-        (b"half", [], 0),
-        (b"a\nb", [b"a"], 2),
-        (b"a\r\nb\rc\n\n", [b"a", b"b", b"c", b""], 8),
-        (b"a\r", [], 0),
-        (b"a\n\r", [b"a"], 2),
-        (b"\x0b\x1c\xc2\x85\xe2\x80\xa8\n", ["\x0b\x1c\x85\u2028".encode()], 8),
-        (b"\xff\n", ["\ufffd".encode()], 2),
-        (b"\xed\xa0\x80x\xed\xbf\n", ["\ufffdx\ufffd".encode()], 7),
-    ],
-)
-def test_lines_end_as_in_java(block: bytes, ended: list[bytes], taken: int) -> None:
-    assert split_lines(block) == (ended, taken)
-
-
-def test_a_reader_waits_for_its_file_and_for_line_ends(tmp_path: Path) -> None:
-    path = tmp_path / "in"
-    reader = FileReader(str(path), "t", 0)
-    assert reader.read() is None
-    assert reader.waits_for() == f"waits for the file {path}"
-    path.write_bytes(b"one\ntw")
-    batch = reader.read()
-    assert batch is not None
-    assert reader.waits_for() == ""
-    assert (batch.values.values, list(batch.offsets), batch.short) == (
-        [b"one"],
-        [({"filename": str(path)}, {"position": 4})],
-        True,
-    )
-    assert reader.read() is None
-    assert reader.left() == 2
-    with path.open("ab") as file:
-        file.write(b"o\r")
-    assert reader.read() is None
-    with path.open("ab") as file:
-        file.write(b"\n")
-    batch = reader.read()
-    assert batch is not None
-    assert (batch.values.values, batch.offsets[0][1]) == ([b"two"], {"position": 9})
-    reader.close()
-
-
-def test_a_line_longer_than_a_block(tmp_path: Path) -> None:
-    path = tmp_path / "in"
-    path.write_bytes(b"x" * 5_000_000 + b"\nend\n")
-    reader = FileReader(str(path), "t", 0)
-    found: list[bytes] = []
-    while (batch := reader.read()) is not None:
-        found += batch.values.values
-    assert [len(line) for line in found] == [5_000_000, 3]
-    reader.close()
-
-
-def test_what_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(ConnectError, match="not a regular file"):
-        FileReader(str(tmp_path), "t", 0).read()
-    for bad in ("5", -1, 1.5, True):
-        with pytest.raises(ConnectError, match="position"):
-            checked_position({"position": bad})
-    reader = FileStreamSource.open_reader({"topic": "t"}, lambda _: None)
-    assert reader.read() is None
-    assert list(reader.partitions()) == []
 
 
 def test_lines_of_values() -> None:
