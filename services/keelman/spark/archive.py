@@ -10,16 +10,21 @@ import asyncio
 import os
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from keelman.model.errors import Internal, KeelmanError
 from keelman.runtime.java import find
-from keelman.spark.jobs import SCHEMA, load_pyspark, open_session, session_configuration
-from keelman.spark.jvm import Gateway, archive_file, command, end, environment, jvm
+from keelman.spark.driver import load_pyspark, open_session, session_configuration
+from keelman.spark.executors import Executors
+from keelman.spark.jobs import SCHEMA
+from keelman.spark.jvm import Gateway, archive_file, command, end, jvm
+from keelman.spark.masters import Master
 from keelman.spark.service import package_roots
+from keelman.spark.settings import Settings
 
 WRITE_SECONDS = 300.0
-MASTER = "local[4,1]"
+MASTER = Master.of("local[4,1]")
 
 
 async def make_archive(*, heap_mb: int = 512) -> Path:
@@ -34,8 +39,10 @@ async def make_archive(*, heap_mb: int = 512) -> Path:
         made = folder / "classes.jsa"
         options = [f"-XX:ArchiveClassesAtExit={made}"]
         line = command(java, heap_mb=heap_mb, folder=folder, options=options)
-        async with jvm(line, environment([str(p) for p in package_roots()], ()), folder) as (process, gateway):
-            await asyncio.to_thread(_exercise, gateway, folder)
+        executors = Executors.of(Settings(), MASTER, [str(p) for p in package_roots()], ())
+        async with jvm(line, executors.variables, folder) as (process, gateway):
+            configuration = session_configuration(MASTER.url, str(folder)) | executors.configuration
+            await asyncio.to_thread(_exercise, gateway, configuration)
             await end(process, WRITE_SECONDS)
         if not made.is_file():
             raise Internal(f"Java {java.version} wrote no class data archive: see its lines above")
@@ -43,9 +50,9 @@ async def make_archive(*, heap_mb: int = 512) -> Path:
     return target
 
 
-def _exercise(gateway: Gateway, folder: Path) -> None:
+def _exercise(gateway: Gateway, configuration: Mapping[str, str]) -> None:
     load_pyspark()
-    session = open_session(gateway, session_configuration(MASTER, str(folder)))
+    session = open_session(gateway, configuration)
     session.sparkContext.setJobGroup("warm-up", "warm-up", interruptOnCancel=True)
     session.range(0, 1, 1, 1).mapInArrow(list, SCHEMA).collect()
     session.sparkContext.cancelJobGroup("warm-up")

@@ -45,7 +45,7 @@ class SparkJobs:
 
     def start(self, slot: Slot) -> None:
         """Submits the job of one slot."""
-        order = replace(self._order, slot=slot.id, token=slot.token)
+        order = replace(self._order, slot=slot.id, token=slot.token, path=slot.plugin)
         self._tasks.start(self._run(slot.id, slot_work(order)))
 
     def cancel(self, slot_id: str) -> None:
@@ -54,7 +54,7 @@ class SparkJobs:
 
     def warm_up(self) -> None:
         """Runs one empty job, so that the first slot finds the classes loaded and the daemon forked."""
-        self._tasks.start(self._run("warm-up", list))
+        self._tasks.start(self._run("warm-up", iter))
 
     def close(self) -> None:
         """Leaves the threads to end with Spark."""

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import hashlib
 import importlib.util
-import os
 from asyncio.subprocess import Process
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -86,24 +85,6 @@ def command(java: Java, *, heap_mb: int, folder: Path, options: Sequence[str] = 
         ":".join(map(str, spark_jars())),
         "org.apache.spark.api.python.PythonGatewayServer",
     ]
-
-
-def environment(python_path: Sequence[str], preload: Sequence[str]) -> dict[str, str]:
-    """What the JVM and, through it, the slots get as environment."""
-    # With SPARK_HOME set, slots would import pyspark from an uncompiled zip.
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_", "JAVA_TOOL_OPTIONS"))}
-    paths = dict.fromkeys([*python_path, *kept.get("PYTHONPATH", "").split(os.pathsep)])
-    return {
-        **kept,
-        "SPARK_CONNECT_MODE": "0",
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "PYTHONPATH": os.pathsep.join(p for p in paths if p),
-        "KEELMAN_SLOT_PRELOAD": ",".join(preload),
-        # A library that starts a thread when it is imported cannot be imported before a fork.
-        "OPENBLAS_NUM_THREADS": "1",
-        "OMP_NUM_THREADS": "1",
-        "JE_ARROW_MALLOC_CONF": "background_thread:false",
-    }
 
 
 @contextlib.asynccontextmanager

@@ -8,27 +8,28 @@ import time
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
 
 import keelman
 from keelman.api.copy.v1 import copy_run_service_pb2_grpc, slot_service_pb2_grpc, worker_link_service_pb2_grpc
-from keelman.engine.slot import DEFAULT_LOOP
+from keelman.engine.slot import DEFAULT_LOOP, SlotOrder
 from keelman.kafka.feed import ReportPublisher
-from keelman.model.errors import InvalidArgument, Unavailable
+from keelman.model.errors import InvalidArgument
 from keelman.rpc.server import Service, checked_address, port_taken, serve
-from keelman.runtime.java import find
 from keelman.runtime.logging import get_logger
 from keelman.runtime.ports import port_is_free
 from keelman.runtime.supervise import Siblings, first_of
 from keelman.spark.api import CopyRunApi, Watchers
 from keelman.spark.attach import SlotApi
 from keelman.spark.dispatch import Dispatcher
-from keelman.spark.jobs import SparkJobs, load_pyspark, open_session, session_configuration
-from keelman.spark.jvm import command, environment, jvm
+from keelman.spark.driver import driver
+from keelman.spark.executors import Executors
+from keelman.spark.jobs import SparkJobs
 from keelman.spark.link import LinkApi
+from keelman.spark.masters import Master
 from keelman.spark.pool import Times
 from keelman.spark.reports import Reporter
 from keelman.spark.settings import Settings
+from keelman.spark.slot_home import SlotHome
 from keelman.spark.waits import settled
 
 log = get_logger()
@@ -45,49 +46,35 @@ async def run(settings: Settings, stop: asyncio.Event, *, loop: str = DEFAULT_LO
     `loop` names the factory of task loops as module:name, `path` further folders that slots import from.
     """
     begun = time.monotonic()
-    if not settings.master.startswith("local["):
-        raise InvalidArgument.of("spark.master", settings.master, "local[n,1]; remote masters are not served yet")
+    master = Master.of(settings.master)
+    home = SlotHome.of(settings, master)
+    executors = Executors.of(settings, master, [*map(str, package_roots()), *path], PRELOAD)
     checked_address("spark", settings.host, tls=None, trust="loopback")
     if not port_is_free(settings.host, settings.port):
         raise port_taken("spark", settings.host, settings.port)
-    java = find()
     folder = fresh_folder(settings.folder / "spark")
     async with AsyncExitStack() as stack:
-        threads = asyncio.get_running_loop()
-        loading = threads.run_in_executor(None, load_pyspark)
-        process, gateway = await stack.enter_async_context(
-            jvm(
-                command(java, heap_mb=settings.driver_memory_mb, folder=folder),
-                environment([*map(str, package_roots()), *path], PRELOAD),
-                folder,
-            )
+        spark = await stack.enter_async_context(
+            driver(master, executors, heap_mb=settings.driver_memory_mb, folder=folder, stop=stop)
         )
-        await loading
-        configuration = session_configuration(settings.master, str(folder))
-        session: Any = None
-
-        async def open_it() -> None:
-            nonlocal session
-            session = await threads.run_in_executor(None, open_session, gateway, configuration)
-
-        await first_of(open_it(), stop.wait(), _lost(process))
-        if session is None:
+        if spark is None:
             return
-        log.info("spark_started", pid=process.pid, seconds=round(time.monotonic() - begun, 2))
+        log.info("spark_started", master=master.url, seconds=round(time.monotonic() - begun, 2))
         tasks = await stack.enter_async_context(Siblings())
         watchers = Watchers()
         source = f"spark/{settings.node}"
         publisher = await stack.enter_async_context(ReportPublisher(settings.reports_bootstrap_servers, source))
         reporter = Reporter(publisher, source)
-        jobs = SparkJobs(
-            session,
-            tasks,
-            home=f"{settings.host}:{settings.port}",
+        order = SlotOrder(
+            slot="",
+            token="",
+            home=home.address,
             beat_timeout_seconds=settings.slot_beat_timeout_seconds,
             loop=loop,
-            log=(settings.log_json, settings.log_level),
-            most=2 * settings.max_slots,
+            log_json=settings.log_json,
+            log_level=settings.log_level,
         )
+        jobs = SparkJobs(spark, tasks, order, most=2 * settings.max_slots)
         stack.callback(jobs.close)
         dispatcher = Dispatcher(
             jobs,
@@ -115,7 +102,7 @@ async def run(settings: Settings, stop: asyncio.Event, *, loop: str = DEFAULT_LO
         jobs.warm_up()
         await health.ready()
         log.info("serving", host=settings.host, port=settings.port, seconds=round(time.monotonic() - begun, 2))
-        await first_of(_tick(dispatcher, reporter), stop.wait(), _lost(process))
+        await first_of(_tick(dispatcher, reporter), stop.wait(), spark.lost())
         await health.unready()
         await drain(dispatcher, reporter, settings.grace_seconds * 0.75)
 
@@ -151,11 +138,6 @@ async def _tick(dispatcher: Dispatcher, reporter: Reporter) -> None:
         dispatcher.tick()
         reporter.flush()
         await asyncio.sleep(TICK_SECONDS)
-
-
-async def _lost(process: asyncio.subprocess.Process) -> None:
-    code = await process.wait()
-    raise Unavailable(f"Spark's JVM (pid {process.pid}) ended: exit code {code}", reason="SPARK_LOST")
 
 
 def package_roots() -> list[Path]:

@@ -7,17 +7,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from keelman.runtime.home import Home
-from keelman.runtime.settings import ProcessSettings, setting
+from keelman.runtime.settings import setting
+from keelman.spark.master_settings import MasterSettings
 from keelman.spark.slots import Limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings(ProcessSettings):
+class Settings(MasterSettings):
     """Settings of one Spark service."""
 
     host: str = setting("127.0.0.1", "Address that gRPC listens on and that slots call home to.")
     port: int = setting(7430, "Port that gRPC listens on.", minimum=1, maximum=65535)
-    master: str = setting("local[256,1]", "Spark master. Slots are not cores: local[n,1] has room for n slots.")
     node: str = setting("local", "Name of this node; reports come from spark/<node>.")
     work_folder: Path | None = setting(
         None, "Folder for what Spark writes, emptied at each start; empty means workloads/spark under KEELMAN_HOME."

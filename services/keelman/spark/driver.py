@@ -1,0 +1,159 @@
+"""The driver: Spark in a JVM of our own, which has its executors in itself or on a standalone cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import sys
+from asyncio.subprocess import Process
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from keelman.model.errors import Unavailable
+from keelman.runtime.java import find
+from keelman.runtime.supervise import first_of
+from keelman.spark.executors import Executors
+from keelman.spark.jobs import SCHEMA, Work, short
+from keelman.spark.jvm import Gateway, command, jvm
+from keelman.spark.masters import Master
+
+LOOK_SECONDS = 1.0
+
+
+def load_pyspark() -> None:
+    """Imports what the driver needs; about a second, so it is done while the JVM starts."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # a lost JVM is told once, by its watcher
+    import pandas  # noqa: F401, PLC0415  (slow, and only here)
+    import pyarrow  # noqa: F401, PLC0415
+    import pyspark.sql.pandas.functions  # noqa: F401, PLC0415
+
+
+def open_session(gateway: Gateway, configuration: Mapping[str, str]) -> Any:
+    """The Spark session on a JVM that runs. Blocks for seconds; not for the main thread, where it would take SIGINT."""
+    from pyspark import SparkConf, SparkContext  # noqa: PLC0415
+    from pyspark.java_gateway import launch_gateway  # noqa: PLC0415
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    os.environ["PYSPARK_GATEWAY_PORT"] = str(gateway.port)
+    os.environ["PYSPARK_GATEWAY_SECRET"] = gateway.secret
+    os.environ["PYSPARK_PYTHON"] = configuration["spark.pyspark.python"]
+    try:
+        link = launch_gateway()
+    finally:
+        del os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"]
+    conf = SparkConf(loadDefaults=False)
+    for key, value in configuration.items():
+        conf.set(key, value)
+    context = SparkContext(conf=conf, gateway=link)
+    # It prints a trace when the JVM goes before it; the JVM's watcher says that in one line.
+    context._accumulatorServer.handle_error = lambda request, address: None
+    return SparkSession(context)
+
+
+def session_configuration(master: str, folder: str) -> dict[str, str]:
+    """Spark's own settings: nothing listens off loopback, is retried behind our back, or is compiled for one row."""
+    return {
+        "spark.master": master,
+        "spark.app.name": "keelman",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.local.dir": folder,
+        "spark.sql.warehouse.dir": f"{folder}/warehouse",
+        "spark.task.maxFailures": "1",
+        "spark.pyspark.driver.python": sys.executable,
+        "spark.python.daemon.module": "keelman.engine.daemon",
+        "spark.python.worker.reuse": "false",
+        "spark.python.task.killTimeout": "500ms",
+        "spark.rpc.netty.dispatcher.numThreads": "2",
+        "spark.shuffle.mapOutput.dispatcher.numThreads": "1",
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.ui.retainedExecutions": "1",
+        "spark.ui.retainedJobs": "1",
+        "spark.ui.retainedStages": "1",
+        "spark.ui.retainedTasks": "1",
+    }
+
+
+class Driver:
+    """Jobs through the JVM of our own (keelman.spark.jobs.Spark)."""
+
+    def __init__(self, session: Any, process: Process) -> None:
+        self._session, self._process = session, process
+
+    def run(self, job: str, work: Work) -> None:
+        """Runs a job in a job group of its name."""
+        self._session.sparkContext.setJobGroup(job, job, interruptOnCancel=True)
+        self._session.range(0, 1, 1, 1).mapInArrow(work, SCHEMA).collect()
+
+    def cancel(self, job: str) -> None:
+        """Cancels the job group."""
+        self._session.sparkContext.cancelJobGroup(job)
+
+    async def lost(self) -> None:
+        """Raises when the JVM has ended or Spark in it has stopped, as it does without a master or an executor."""
+        await first_of(self._ended(), self._stopped())
+
+    async def _ended(self) -> None:
+        raise await ended(self._process)
+
+    async def _stopped(self) -> None:
+        context = self._session.sparkContext._jsc.sc()
+        while True:
+            if await asyncio.to_thread(_stopped, context):
+                raise Unavailable("Spark has stopped: its master or its executors are gone", reason="SPARK_LOST")
+            await asyncio.sleep(LOOK_SECONDS)
+
+
+@contextlib.asynccontextmanager
+async def driver(
+    master: Master, executors: Executors, *, heap_mb: int, folder: Path, stop: asyncio.Event
+) -> AsyncIterator[Driver | None]:
+    """A driver with its session open, ended with the block; None when `stop` came first.
+
+    `folder` is for what Spark writes. Raises Unavailable (SPARK_LOST) when there is no JVM or no master to be had.
+    """
+    java = find()
+    loop = asyncio.get_running_loop()
+    loading = loop.run_in_executor(None, load_pyspark)
+    line = command(java, heap_mb=heap_mb, folder=folder)
+    async with jvm(line, executors.variables, folder) as (process, gateway):
+        await loading
+        configuration = session_configuration(master.url, str(folder)) | executors.configuration
+        session: Any = None
+
+        async def open_it() -> None:
+            nonlocal session
+            try:
+                session = await loop.run_in_executor(None, open_session, gateway, configuration)
+            except Exception as error:
+                if process.returncode is None:
+                    raise Unavailable(f"{master.url}: {short(error)}", reason="SPARK_LOST") from None
+                raise await ended(process) from None
+
+        async def broken() -> None:
+            raise await ended(process)
+
+        await first_of(open_it(), stop.wait(), broken())
+        yield None if session is None else Driver(session, process)
+
+
+async def ended(process: Process) -> Unavailable:
+    """Waits for the JVM's end and says so."""
+    code = await process.wait()
+    return Unavailable(f"Spark's JVM (pid {process.pid}) ended: exit code {code}", reason="SPARK_LOST")
+
+
+def _stopped(context: Any) -> bool:
+    try:
+        return bool(context.isStopped())
+    except Exception:
+        return False  # the JVM is gone, which its watcher tells

@@ -1,0 +1,87 @@
+"""What executors get from us: a Python, the modules that slots import, and the way to the driver."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import javaproperties
+
+from keelman.model.errors import InvalidArgument
+from keelman.spark.masters import Kind, Master
+from keelman.spark.settings import Settings
+from keelman.spark.slot_home import split_address
+
+
+@dataclass(frozen=True, slots=True)
+class Executors:
+    """`variables` are for the driver's JVM, which forks the slots of a local master; `configuration` is Spark's."""
+
+    variables: Mapping[str, str]
+    configuration: dict[str, str]
+
+    @classmethod
+    def of(cls, settings: Settings, master: Master, path: Sequence[str], preload: Sequence[str]) -> Executors:
+        """For a driver of our own. `path` are folders that slots import from, `preload` modules to load before the
+        fork. Raises InvalidArgument.
+        """
+        own = slot_variables(path, preload)
+        if master.kind is Kind.LOCAL:
+            bind = "127.0.0.1"
+            configuration = {"spark.pyspark.python": sys.executable}
+        else:
+            host = settings.driver_host or _host_of(settings.advertised_address) or "127.0.0.1"
+            bind = settings.driver_bind_host or host
+            configuration = {
+                "spark.driver.host": host,
+                "spark.driver.bindAddress": bind,
+                "spark.pyspark.python": executor_python(settings),
+                **{f"spark.executorEnv.{k}": v for k, v in own.items()},
+            }
+        # With SPARK_HOME set, slots would import pyspark from an uncompiled zip.
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_", "JAVA_TOOL_OPTIONS"))}
+        paths = [own["PYTHONPATH"], kept.get("PYTHONPATH", "")]
+        variables = {
+            **kept,
+            **own,
+            "PYTHONPATH": os.pathsep.join(p for p in paths if p),
+            "SPARK_CONNECT_MODE": "0",
+            "SPARK_LOCAL_IP": bind,
+        }
+        return cls(variables, configuration | properties(settings.spark_properties))
+
+
+def slot_variables(path: Sequence[str], preload: Sequence[str]) -> dict[str, str]:
+    """The environment of slots."""
+    return {
+        "PYTHONPATH": os.pathsep.join(path),
+        "KEELMAN_SLOT_PRELOAD": ",".join(preload),
+        # A library that starts a thread when it is imported cannot be imported before a fork.
+        "OPENBLAS_NUM_THREADS": "1",
+        "OMP_NUM_THREADS": "1",
+        "JE_ARROW_MALLOC_CONF": "background_thread:false",
+    }
+
+
+def executor_python(settings: Settings) -> str:
+    """The Python that executors of a remote master run."""
+    if settings.executor_python:
+        return settings.executor_python
+    return sys.executable if settings.pack is None else "python{}.{}".format(*sys.version_info)
+
+
+def properties(file: Path | None) -> dict[str, str]:
+    """Spark's properties from a file, none without one. Raises InvalidArgument when it cannot be read."""
+    if file is None:
+        return {}
+    try:
+        return javaproperties.loads(file.read_text(encoding="utf-8"))  # type: ignore[no-any-return]
+    except (OSError, ValueError) as error:
+        raise InvalidArgument.of("spark.spark_properties", str(file), f"a readable properties file ({error})") from None
+
+
+def _host_of(address: str) -> str:
+    return split_address("spark.advertised_address", address)[0] if address else ""

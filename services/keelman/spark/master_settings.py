@@ -1,0 +1,49 @@
+"""The knobs of a Spark service whose slots run on a cluster."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from keelman.runtime.settings import ProcessSettings, setting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MasterSettings(ProcessSettings):
+    """Which Spark runs the slots, and how its executors and this service find and trust each other."""
+
+    master: str = setting(
+        "local[256,1]",
+        "Spark master: local[n,1] (slots are not cores: it has room for n slots), spark://host:port or sc://host:port.",
+    )
+    advertised_address: str = setting(
+        "",
+        "host:port that slots call home to from other hosts: a port of its own, with TLS, for slots alone. "
+        "Empty: they call host and port, for a master on this host.",
+    )
+    advertised_bind_host: str = setting(
+        "", "Address that the advertised port listens on; empty means the host of advertised_address."
+    )
+    tls_certificate: Path | None = setting(None, "Certificate chain of the advertised address, a PEM file.")
+    tls_key: Path | None = setting(None, "Private key of the advertised address, a PEM file.")
+    tls_ca: Path | None = setting(
+        None, "Certificates that slots trust, a PEM file; empty means tls_certificate, which then has signed itself."
+    )
+    tls_server_name: str = setting(
+        "", "Name that slots look for in the certificate; empty means the host of advertised_address."
+    )
+    driver_host: str = setting(
+        "", "Host that executors reach Spark's driver at; empty means that of advertised_address, else 127.0.0.1."
+    )
+    driver_bind_host: str = setting("", "Address that Spark's driver listens on; empty means driver_host.")
+    executor_python: str = setting(
+        "",
+        "Python that executors of a remote master run; empty means this service's own or, with a pack, pythonX.Y of "
+        "its version.",
+    )
+    pack: Path | None = setting(
+        None, "Archive of `keelman spark pack` for executors; empty means that keelman is installed in their Python."
+    )
+    spark_properties: Path | None = setting(
+        None, "Further properties for Spark, a file like spark-defaults.conf; they win over keelman's own."
+    )

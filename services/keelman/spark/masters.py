@@ -1,0 +1,66 @@
+"""Spark masters: what the setting names, and what follows from its kind."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from dataclasses import dataclass
+from enum import Enum
+
+from keelman.model.errors import InvalidArgument
+
+LEGAL = (
+    "local[n,1], spark://host:port (a standalone cluster) or sc://host:port (a Spark Connect server: also the way to "
+    "Kubernetes and YARN)"
+)
+
+
+class Kind(Enum):
+    """How jobs get to executors."""
+
+    LOCAL = "local"
+    """Executor and driver are one JVM of ours."""
+    STANDALONE = "spark"
+    """The driver is a JVM of ours, the executors are a standalone cluster's."""
+    CONNECT = "sc"
+    """Driver and executors are a Spark Connect server's; there is no JVM of ours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Master:
+    """A Spark master. `hosts` are the hosts in its name, none for a local one."""
+
+    url: str
+    kind: Kind
+    hosts: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, url: str) -> Master:
+        """Reads the setting. Raises InvalidArgument for a master that is not served."""
+        if url.startswith("local["):
+            return cls(url, Kind.LOCAL)
+        kind, _, rest = url.partition("://")
+        hosts = tuple(h for h in rest.partition("/")[0].split(",") if h)
+        if kind not in (Kind.STANDALONE.value, Kind.CONNECT.value) or not hosts:
+            raise InvalidArgument.of("spark.master", url, LEGAL)
+        if not all(re.fullmatch(r"(\[[0-9a-fA-F:.]+\]|[^:/\[\]]+)(:\d{1,5})?", h) for h in hosts):
+            raise InvalidArgument.of("spark.master", url, LEGAL)
+        return cls(url, Kind(kind), tuple(re.sub(r":\d+$", "", h).strip("[]") for h in hosts))
+
+    @property
+    def remote(self) -> bool:
+        """Whether slots may run on another host than this service's."""
+        return self.kind is not Kind.LOCAL
+
+    @property
+    def near(self) -> bool:
+        """Whether it is reached over loopback, so that this host's executors are all that it can have."""
+        return all(is_loopback(host) for host in self.hosts)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether the host is this one by its loopback address or name."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

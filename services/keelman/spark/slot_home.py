@@ -1,0 +1,70 @@
+"""Where slots call home to, and what makes them sure that it is their home."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from keelman.model.errors import InvalidArgument
+from keelman.rpc.server import Tls
+from keelman.runtime.ports import joined
+from keelman.spark.masters import Master, is_loopback
+from keelman.spark.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """A listener for slots alone. Workers stay on loopback, since their link authenticates nobody."""
+
+    host: str
+    port: int
+    tls: Tls | None
+
+
+@dataclass(frozen=True, slots=True)
+class SlotHome:
+    """`address` is host:port, `ca` the PEM certificates to trust (empty: no TLS), `door` None for the main port."""
+
+    address: str
+    ca: str = ""
+    server_name: str = ""
+    door: Door | None = None
+
+    @classmethod
+    def of(cls, settings: Settings, master: Master) -> SlotHome:
+        """Reads the settings. Raises InvalidArgument for what slots could not reach or could not trust."""
+        tls = Tls.of("spark", settings.tls_certificate, settings.tls_key)
+        if not settings.advertised_address:
+            if master.remote and not master.near:
+                raise InvalidArgument.of(
+                    "spark.advertised_address", "", f"host:port of this host that executors of {master.url} reach"
+                )
+            return cls(joined(settings.host, settings.port))
+        host, port = split_address("spark.advertised_address", settings.advertised_address)
+        bind = settings.advertised_bind_host or host
+        if tls is None:
+            if not (is_loopback(host) and is_loopback(bind)):
+                raise InvalidArgument.of(
+                    "spark.advertised_address",
+                    settings.advertised_address,
+                    "an address with tls_certificate and tls_key, as it is not loopback",
+                )
+            return cls(settings.advertised_address, door=Door(bind, port, None))
+        name, file = ("tls_ca", settings.tls_ca) if settings.tls_ca else ("tls_certificate", tls.certificate)
+        return cls(settings.advertised_address, _pem(name, file), settings.tls_server_name, Door(bind, port, tls))
+
+
+def split_address(setting: str, address: str) -> tuple[str, int]:
+    """Host and port of host:port or [v6]:port. Raises InvalidArgument naming the setting."""
+    host, colon, port = address.rpartition(":")
+    if not colon or not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise InvalidArgument.of(setting, address, "host:port")
+    return host.strip("[]"), int(port)
+
+
+def _pem(name: str, file: Path) -> str:
+    try:
+        return file.read_text(encoding="ascii")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is not one"
+        raise InvalidArgument.of(f"spark.{name}", str(file), f"a readable PEM file ({why})") from None
