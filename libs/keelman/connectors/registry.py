@@ -30,6 +30,10 @@ from keelman.model.errors import NotFound
 _SHIPPED = (
     ("keelman.connectors.file_sink", "FileStreamSink"),
     ("keelman.connectors.file_source", "FileStreamSource"),
+    ("keelman.connectors.mock", "MockSink"),
+    ("keelman.connectors.mock", "MockSource"),
+    ("keelman.connectors.verifiable", "VerifiableSink"),
+    ("keelman.connectors.verifiable", "VerifiableSource"),
 )
 _HEADER_CONVERTERS = tuple(
     f"{package}.{name}"
