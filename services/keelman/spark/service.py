@@ -37,7 +37,13 @@ log = get_logger()
 TICK_SECONDS = 0.2
 SLOTS_END_SECONDS = 4.0
 LINKS_END_SECONDS = 0.5
-PRELOAD = ("keelman.engine.run", "keelman.connectors.file_source", "keelman.connectors.file_sink")
+PRELOAD = (
+    "keelman.engine.run",
+    "keelman.connectors.file_source",
+    "keelman.connectors.file_sink",
+    "keelman.connectors.verifiable",
+    "keelman.connectors.mock",
+)
 
 
 async def run(settings: Settings, stop: asyncio.Event, *, loop: str = DEFAULT_LOOP, path: Sequence[str] = ()) -> None:
