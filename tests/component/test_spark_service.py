@@ -216,18 +216,25 @@ async def test_sigterm_drains_and_leaves_no_process(spark: Spark, one: Worker, t
     assert "Traceback" not in spark.text()
 
 
-async def test_a_killed_jvm_ends_the_service_and_every_slot(tmp_path: Path) -> None:
+async def test_a_killed_jvm_takes_its_slots_and_is_started_again_under_the_same_service(tmp_path: Path) -> None:
     spark = Spark(tmp_path)
     try:
         await spark.serving()
         async with worker(spark, "jvm:8083") as one:
-            await one.running(tmp_path)
-            spark.below()
-            spark.jvm().kill()
-            await eventually(lambda: spark.process.poll() is not None, seconds=10, what="the service notices")
-            assert spark.process.returncode == 1
-            assert "Spark's JVM" in spark.text()
-            await spark.nothing_left(10)
+            uid = await one.running(tmp_path)
+            slot, lost = one.slot_process(uid), spark.jvm()
+            lost.kill()
+            assert (await one.reached(uid, FAILED, seconds=10)).reason == "SLOT_LOST"
+            again = await one.running(tmp_path)
+            await grows(tmp_path / again)
+            assert not slot.is_running(), "it went with its JVM"
+            assert spark.jvm() != lost
+            assert "spark_lost" in spark.text()
+        spark.below()
+        spark.process.send_signal(signal.SIGTERM)
+        await eventually(lambda: spark.process.poll() is not None, what="the service ends")
+        assert spark.process.returncode == 0, spark.text()
+        await spark.nothing_left(10)
     finally:
         spark.kill()
 

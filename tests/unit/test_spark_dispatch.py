@@ -10,6 +10,8 @@ from keelman.api.copy.v1 import copy_run_pb2 as states
 from keelman.api.copy.v1.run_order_pb2 import Cut, Drain, RunOrder, RunUpdate
 from keelman.api.copy.v1.slot_service_pb2 import AttachResponse, SlotBeat, SlotGreeting
 from keelman.api.copy.v1.ticket_pb2 import Confirmation, StartTicket
+from keelman.api.copy.v1.ticket_pb2 import Limits as TicketLimits
+from keelman.api.copy.v1.worker_link_service_pb2 import Bounds
 from keelman.model.errors import Conflict, Unauthenticated
 from keelman.spark.dispatch import Dispatcher
 from keelman.spark.mailbox import Mailbox
@@ -19,6 +21,7 @@ from keelman.spark.slots import Limits, Slot, SlotState
 
 PENDING, RUNNING = states.COPY_RUN_STATE_PENDING, states.COPY_RUN_STATE_RUNNING
 ENDED, FAILED = states.COPY_RUN_STATE_ENDED, states.COPY_RUN_STATE_FAILED
+MB = 1 << 20
 ME, NEXT, OTHER = Owner("wc", "me:1", "1"), Owner("wc", "me:1", "2"), Owner("wc", "other:1", "1")
 
 
@@ -27,6 +30,7 @@ class World:
     """A dispatcher with a clock to turn, and a record of what it did."""
 
     limits: Limits = field(default_factory=lambda: Limits(1, 2, 2))
+    busy: float = 0.0
     now: float = 1000.0
     started: list[Slot] = field(default_factory=list)
     tokens: dict[str, str] = field(default_factory=dict)
@@ -36,7 +40,7 @@ class World:
 
     def __post_init__(self) -> None:
         times = Times(lease=3, beat=5, slot_idle=60, slot_start=30)
-        self.d = Dispatcher(self, self.limits, times, clock=lambda: self.now)
+        self.d = Dispatcher(self, self.limits, times, busy_bytes_per_second=self.busy, clock=lambda: self.now)
 
     def start(self, slot: Slot) -> None:
         self.started.append(slot)
@@ -48,8 +52,9 @@ class World:
     def put(self, update: RunUpdate) -> None:
         self.told.append(update)
 
-    def ticket(self, uid: str, owner: Owner = ME) -> None:
-        ticket = StartTicket(run_uid=uid, worker_cluster="wc", worker=owner.worker, connector="c")
+    def ticket(self, uid: str, owner: Owner = ME, plugin: str = "") -> None:
+        ticket = StartTicket(run_uid=uid, worker_cluster="wc", worker=owner.worker, connector=f"c-{uid[:1]}")
+        ticket.plugin.folder = plugin
         self.d.order(owner, RunOrder(run_uid=uid, start=ticket))
 
     def attach(self, slot: Slot) -> None:
@@ -82,7 +87,7 @@ class World:
             self.now = min(end, self.now + 0.5)
             for slot in list(self.d.slots.values()) if beats else ():
                 if slot.state is SlotState.ATTACHED:
-                    self.d.beat(slot, SlotBeat())
+                    self.d.beat(slot, SlotBeat(cpu_seconds=slot.cpu_seconds, memory_bytes=slot.memory_bytes))
             for owner in list(self.d.leases) if renew else ():
                 self.d.leases.renew(owner)
             self.d.tick()
@@ -335,3 +340,150 @@ def test_topics_add_up_over_updates(w: World) -> None:
     w.d.update(slot, RunUpdate(run_uid="a", state=RUNNING, reason="x", topics=["t1"]))
     w.d.update(slot, RunUpdate(run_uid="a", state=RUNNING, reason="y", topics=["t2"]))
     assert list(w.told[-1].topics) == ["t1", "t2"]
+
+
+def rate(uid: str, bytes_per_second: float, records: int = 0) -> RunUpdate:
+    update = RunUpdate(run_uid=uid, state=RUNNING)
+    update.progress.bytes_per_second, update.progress.records = bytes_per_second, records
+    return update
+
+
+def test_what_a_task_waits_for_is_told_and_told_again_when_it_is_over(w: World) -> None:
+    slot = w.running("a")
+    before = len(w.told)
+    for path in ("", "/f", "/f", ""):
+        update = RunUpdate(run_uid="a", state=RUNNING)
+        if path:
+            update.watch.file.path = path
+        w.d.update(slot, update)
+    assert [u.watch.file.path for u in w.told[before:]] == ["/f", ""]
+    update = RunUpdate(run_uid="a", state=RUNNING)
+    update.watch.file.path = "/f"
+    w.d.update(slot, update)
+    assert w.d.present(ME)[0].watch.file.path == "/f", "a new link hears of it"
+    w.d.update(slot, RunUpdate(run_uid="a", state=ENDED))
+    record = w.d.book.get("a")
+    assert record is not None
+    assert not record.last.HasField("watch"), "it carries secrets"
+
+
+def test_orders_before_there_is_a_slot_come_after_the_ticket_in_their_order(w: World) -> None:
+    w.ticket("a")
+    w.d.order(ME, RunOrder(run_uid="a", limits=TicketLimits(records_per_second=5)))
+    w.d.order(ME, RunOrder(run_uid="a", confirm=Confirmation()))
+    w.attach(w.started[0])
+    assert w.orders(w.started[0]) == [("a", "start"), ("a", "limits"), ("a", "confirm")]
+    w.d.order(ME, RunOrder(run_uid="a", limits=TicketLimits()))
+    assert w.orders(w.started[0]) == [("a", "limits")]
+
+
+def test_a_slot_is_ready_before_the_first_ticket_and_stays_so() -> None:
+    w = World(Limits(2, 2, 3, warm=True))
+    w.d.greet(ME, w)
+    assert len(w.started) == 1
+    w.attach(w.started[0])
+    w.ticket("a")
+    assert w.orders(w.started[0]) == [("a", "start")], "no wait for a slot"
+    w.attach(w.started[1])
+    w.after(200)
+    assert [s.state for s in w.started] == [SlotState.ATTACHED] * 2
+    w.d.detached(w.started[1])
+    w.d.job_ended(w.started[1].id, "killed")
+    assert len(w.started) == 3
+    w.d.drain()
+    w.d.job_ended(w.started[2].id, "")
+    w.after(2)
+    assert len(w.started) == 3, "none is made ready while the service stops"
+
+
+def test_a_plugin_has_its_own_slot_and_its_own_troubles() -> None:
+    w = World(Limits(2, 2, 3))
+    w.d.greet(ME, w)
+    w.ticket("a", plugin="/p/bad")
+    w.d.job_ended(w.started[0].id, "no such module")
+    assert w.run("a").reason == "SLOT_START_FAILED"
+    shared = w.running("b")
+    assert (w.started[0].plugin, shared.plugin) == ("/p/bad", "")
+    w.ticket("c", plugin="/p/good")
+    w.attach(w.started[-1])
+    assert w.orders(w.started[-1]) == [("c", "start")]
+
+
+def test_a_busy_run_moves_to_a_slot_of_its_own_and_back_when_it_is_calm() -> None:
+    w = World(Limits(1, 4, 4, busy_slots=1), busy=1000)
+    w.d.greet(ME, w)
+    slot = w.running("a")
+    w.running("b")
+    w.orders(slot)
+    w.d.update(slot, rate("a", 5000))
+    w.after(5.5)
+    assert len(w.started) == 2, "its slot is started first"
+    assert w.orders(slot) == []
+    w.attach(w.started[1])
+    w.after(2)
+    assert w.orders(slot) == [("a", "drain")], "once"
+    w.d.update(slot, RunUpdate(run_uid="a", state=ENDED, reason="DRAINED"))
+    assert (w.told[-1].reason, w.run("b").state) == ("MOVED", RUNNING)
+    again = w.running("a2")
+    assert again is w.started[1]
+    w.orders(again)
+    w.d.update(again, rate("a2", 5000))
+    w.after(30)
+    assert w.orders(again) == []
+    w.d.update(again, rate("a2", 10, records=1))
+    w.after(59)
+    assert w.orders(again) == []
+    w.after(3)
+    assert w.orders(again) == [("a2", "drain")]
+    w.d.update(again, RunUpdate(run_uid="a2", state=ENDED, reason="DRAINED"))
+    assert w.running("a3") is slot
+
+
+def test_a_busy_run_alone_in_its_slot_stays() -> None:
+    w = World(Limits(1, 4, 4, busy_slots=1), busy=1000)
+    w.d.greet(ME, w)
+    slot = w.running("a")
+    w.d.update(slot, rate("a", 5000))
+    w.after(10)
+    assert len(w.started) == 1
+    assert ("a", "drain") not in w.orders(slot)
+
+
+def test_usage_counts_ended_slots_until_the_worker_starts_anew() -> None:
+    w = World(Limits(1, 1, 4))
+    w.d.greet(ME, w)
+    slot = w.running("a")
+    w.d.beat(slot, SlotBeat(cpu_seconds=7, memory_bytes=100))
+    w.d.detached(slot)
+    w.d.job_ended(slot.id, "")
+    slot = w.running("b")
+    w.d.beat(slot, SlotBeat(cpu_seconds=2, memory_bytes=50))
+    usage = w.d.usage(ME)
+    assert (usage.slots, usage.cpu_seconds, usage.memory_bytes) == (1, 9, 50)
+    w.d.greet(NEXT, w)
+    assert w.d.usage(NEXT).cpu_seconds == 0
+
+
+def test_slots_over_the_memory_bound_take_nothing_more_and_the_largest_starts_anew() -> None:
+    w = World(Limits(2, 2, 4))
+    w.d.greet(ME, w, Bounds(memory_bytes=150 * MB, cpus=1))
+    small, large = w.running("a"), w.running("b")
+    w.d.beat(small, SlotBeat(memory_bytes=90 * MB))
+    w.d.beat(large, SlotBeat(memory_bytes=95 * MB))
+    w.ticket("c")
+    assert (w.run("c").state, w.run("c").reason) == (PENDING, "MEMORY_BOUND")
+    assert "hold 185 MiB, and may hold 150 MiB" in w.run("c").message
+    w.after(1)
+    assert (w.run("b").reason, w.run("a").state) == ("MEMORY_BOUND", RUNNING)
+    assert (w.told[-1].retriable, large.state) == (True, SlotState.ENDING)
+    assert [m.bounds.cpus for m in w.sent(small) if m.HasField("bounds")] == [0.5]
+    w.d.job_ended(large.id, "")
+    assert w.run("c").slot == small.id, "there is no room for another slot"
+
+
+def test_a_worker_without_bounds_is_not_bound(w: World) -> None:
+    slot = w.running("a")
+    w.d.beat(slot, SlotBeat(memory_bytes=10_000 * MB, cpu_seconds=50))
+    w.after(5)
+    assert w.run("a").state == RUNNING
+    assert not [m for m in w.sent(slot) if m.HasField("bounds")]

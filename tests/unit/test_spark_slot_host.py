@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import threading
 
+import pytest
+
 from keelman.api.copy.v1 import copy_run_pb2 as states
 from keelman.api.copy.v1.copy_run_pb2 import CopyRun
 from keelman.api.copy.v1.run_order_pb2 import RunUpdate
 from keelman.api.event.v1.report_pb2 import Report
+from keelman.engine.cpu_share import MOST_REST_SECONDS, CpuShare
 from keelman.engine.slot import Vitals
 from keelman.engine.updates import UpdateQueue
 from keelman.spark.reports import Reporter
@@ -119,3 +122,23 @@ def test_states_are_reported_at_once_and_progress_once_a_second() -> None:
     clock.now += 5
     reporter.flush()
     assert len(topic.reports) == 3, "what was held back is older than the end"
+
+
+def test_a_slot_rests_for_what_it_used_beyond_its_share() -> None:
+    clock, used = Clock(), Clock()
+    share = CpuShare(clock, used)
+    used.now += 100
+    assert share.rest() == 0.0, "without a bound"
+    share.bound(0.5)
+    clock.now, used.now = clock.now + 1.0, used.now + 0.6
+    assert share.rest() == pytest.approx(0.2)
+    clock.now += 0.2
+    assert share.rest() == pytest.approx(0.0)
+    clock.now, used.now = clock.now + 60.0, used.now + 1.0
+    assert share.rest() == 0.0
+    used.now += 0.2
+    assert share.rest() == pytest.approx(0.2), "only a little is saved up over a quiet minute"
+    used.now += 30
+    assert share.rest() == MOST_REST_SECONDS
+    share.bound(0.0)
+    assert share.rest() == 0.0

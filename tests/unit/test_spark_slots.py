@@ -1,9 +1,15 @@
-"""Which slot a copy run goes to."""
+"""Which slot a copy run goes to, and what slots may use."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
+
+from keelman.spark.busy import Busy
 from keelman.spark.runs import Owner
-from keelman.spark.slots import Limits, NewSlot, Place, Slot, SlotState, Wait, choose
+from keelman.spark.slots import Limits, Need, NewSlot, Place, Slot, SlotState, Wait, choose, warm
+from keelman.spark.usage import SLOT_BYTES, claimed, share_out, too_much
 
 ME, OTHER = Owner("wc", "me:1", "1"), Owner("wc", "other:1", "1")
 LIMITS = Limits(slots_per_worker=2, runs_per_slot=3, max_slots=4)
@@ -59,3 +65,95 @@ def test_with_no_slot_left_an_idle_one_of_another_is_ended_but_only_one() -> Non
     again = choose(ME, every, LIMITS)
     assert isinstance(again, Wait)
     assert again.evict is None
+
+
+def own(name: str, runs: int = 1, plugin: str = "", state: SlotState = SlotState.ATTACHED) -> Slot:
+    made = slot(name, runs, state=state)
+    made.plugin, made.alone = plugin, True
+    return made
+
+
+def test_a_plugin_never_shares_a_slot_nor_takes_over_anothers() -> None:
+    need = Need("/plugins/a")
+    others = [slot("s", 0), own("b", 0, "/plugins/b"), own("a", 1, "/plugins/a")]
+    assert choose(ME, others, LIMITS, need) == NewSlot("/plugins/a", alone=True)
+    free = own("a2", 0, "/plugins/a")
+    assert choose(ME, [*others, free], LIMITS, need) == Place(free)
+    assert choose(ME, [own("a", 0, "/plugins/a"), slot("s", 1), slot("t", 2)], LIMITS) == Place(slot("s", 1))
+
+
+def test_a_plugin_without_room_waits_and_an_idle_slot_makes_room() -> None:
+    idle = slot("d", 0)
+    choice = choose(ME, [slot("a", 1), slot("b", 1), own("c"), idle], LIMITS, Need("/plugins/a"))
+    assert isinstance(choice, Wait)
+    assert "max_slots" in choice.message
+    assert choice.evict is idle
+
+
+def test_a_busy_run_gets_its_own_slot_while_there_is_room_and_shares_else() -> None:
+    limits = replace(LIMITS, busy_slots=1)
+    assert choose(ME, [slot("a", 1)], limits, Need(busy=True)) == NewSlot(alone=True)
+    free = own("b", 0)
+    assert choose(ME, [slot("a", 1), free], limits, Need(busy=True)) == Place(free)
+    light, full = slot("a", 1), slot("c", 2)
+    assert choose(ME, [full, light, own("b")], limits, Need(busy=True)) == Place(light)
+
+
+def test_without_memory_for_another_slot_a_run_shares_and_a_plugin_waits() -> None:
+    light = slot("a", 1)
+    assert choose(ME, [light], LIMITS, may_start=False) == Place(light)
+    choice = choose(ME, [light], LIMITS, Need("/plugins/a"), may_start=False)
+    assert isinstance(choice, Wait)
+    assert "memory" in choice.message
+
+
+def test_one_empty_slot_is_kept_ahead() -> None:
+    limits = replace(LIMITS, warm=True)
+    assert warm(ME, [], limits)
+    assert not warm(ME, [slot("a", 0, state=SlotState.STARTING)], limits)
+    assert warm(ME, [slot("a", 1), own("b", 0)], limits)
+    assert not warm(ME, [slot("a", 1), slot("b", 1)], limits), "as many as a worker may have"
+    assert not warm(ME, [slot(n, 1, OTHER) for n in "abcd"], limits), "no place is left"
+    assert not warm(ME, [], LIMITS)
+
+
+def test_a_task_is_busy_after_three_seconds_and_calm_after_a_minute() -> None:
+    busy, task = Busy(1000.0), ("wc", "c", 0)
+    for now in (0.0, 1.0, 2.0):
+        busy.note(task, 1000.0, now)
+    assert not busy.has(task, 2.0)
+    busy.note(task, 5.0, 2.5)
+    busy.note(task, 1000.0, 3.0)
+    assert not busy.has(task, 3.0), "three seconds without a break"
+    for now in (4.0, 5.0, 6.0):
+        busy.note(task, 2000.0, now)
+    assert busy.has(task, 6.0)
+    busy.note(task, 0.0, 7.0)
+    busy.forget(60.0)
+    assert busy.has(task, 60.0)
+    assert not busy.has(task, 66.0)
+
+
+def used(name: str, rate: float, cpus: float = 0.0) -> Slot:
+    made = slot(name, 1)
+    made.cpu_rate, made.cpus, made.memory_bytes = rate, cpus, 100 << 20
+    return made
+
+
+def test_processors_go_to_those_who_use_them_and_none_is_left_over() -> None:
+    told = used("idle", 0.01, 0.5), used("busy", 0.5, 0.5), used("busier", 0.48, 0.5)
+    shares = share_out(1.5, told)
+    assert sum(shares.values()) == pytest.approx(1.5)
+    assert shares["idle"] == pytest.approx(0.06)
+    assert shares["busy"] == shares["busier"] == pytest.approx(0.72)
+    calm = share_out(1.0, [used("a", 0.1, 0.5), used("b", 0.2, 0.5)])
+    assert sum(calm.values()) == pytest.approx(1.0)
+    assert share_out(1.0, [used("a", 0.0), used("b", 0.0)]) == {"a": 0.5, "b": 0.5}
+
+
+def test_memory_counts_slots_that_have_not_grown_yet() -> None:
+    new = slot("new", 0, state=SlotState.STARTING)
+    assert claimed([used("a", 0.0), new]) == (100 << 20) + SLOT_BYTES
+    assert too_much("me:1", [used("a", 0), used("b", 0)], 201 << 20) == ""
+    assert too_much("me:1", [used("a", 0)], 0) == ""
+    assert "hold 200 MiB, and may hold 150 MiB" in too_much("me:1", [used("a", 0), used("b", 0)], 150 << 20)

@@ -54,6 +54,19 @@ def open_session(gateway: Gateway, configuration: Mapping[str, str]) -> Any:
     return SparkSession(context)
 
 
+def forget_session() -> None:
+    """Clears what PySpark keeps of its one session, so that another can be opened; its JVM is not asked."""
+    from pyspark import SparkContext  # noqa: PLC0415
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    context = SparkContext._active_spark_context
+    if context is not None:
+        context._jsc = None
+        context.stop()
+    SparkContext._gateway = SparkContext._jvm = None
+    SparkSession._instantiatedSession = None
+
+
 def session_configuration(master: str, folder: str) -> dict[str, str]:
     """Spark's own settings: nothing listens off loopback, is retried behind our back, or is compiled for one row."""
     return {
@@ -142,8 +155,11 @@ async def driver(
         async def broken() -> None:
             raise await ended(process)
 
-        await first_of(open_it(), stop.wait(), broken())
-        yield None if session is None else Driver(session, process)
+        try:
+            await first_of(open_it(), stop.wait(), broken())
+            yield None if session is None else Driver(session, process)
+        finally:
+            await loop.run_in_executor(None, forget_session)
 
 
 async def ended(process: Process) -> Unavailable:

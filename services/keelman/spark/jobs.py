@@ -19,7 +19,7 @@ SCHEMA = "id long"
 Work = Callable[[Iterable[Any]], Iterator[Any]]
 
 
-class Spark(Protocol):
+class Runner(Protocol):
     """What runs the jobs. All of it blocks, so it is called in threads, each job in a thread of its own."""
 
     def run(self, job: str, work: Work) -> None:
@@ -28,6 +28,10 @@ class Spark(Protocol):
     def cancel(self, job: str) -> None:
         """Cancels a job, if it still runs."""
 
+
+class Spark(Runner, Protocol):
+    """One life of Spark."""
+
     async def lost(self) -> None:
         """Raises Unavailable (SPARK_LOST) as soon as no further job can run; never returns."""
 
@@ -35,7 +39,7 @@ class Spark(Protocol):
 class SparkJobs:
     """The jobs behind the slots; each blocks a thread of its own while its slot lives."""
 
-    def __init__(self, spark: Spark, tasks: Siblings, order: SlotOrder, *, most: int) -> None:
+    def __init__(self, spark: Runner, tasks: Siblings, order: SlotOrder, *, most: int) -> None:
         """`order` is what all slots are told alike; `most` is how many jobs there may be at a time."""
         self._spark, self._tasks, self._order = spark, tasks, order
         self.ended: Callable[[str, str], None] = lambda slot_id, error: None

@@ -24,6 +24,7 @@ from keelman.spark.dispatch import Dispatcher
 from keelman.spark.driver import driver
 from keelman.spark.executors import Executors
 from keelman.spark.jobs import SparkJobs
+from keelman.spark.kept import Kept
 from keelman.spark.link import LinkApi
 from keelman.spark.masters import Master
 from keelman.spark.pool import Times
@@ -47,7 +48,7 @@ PRELOAD = (
 
 
 async def run(settings: Settings, stop: asyncio.Event, *, loop: str = DEFAULT_LOOP, path: Sequence[str] = ()) -> None:
-    """Runs the service until `stop` is set or Spark's JVM is lost (raises Unavailable, SPARK_LOST).
+    """Runs the service until `stop` is set or Spark is lost again and again (raises Unavailable, SPARK_LOST).
 
     `loop` names the factory of task loops as module:name, `path` further folders that slots import from.
     """
@@ -58,15 +59,18 @@ async def run(settings: Settings, stop: asyncio.Event, *, loop: str = DEFAULT_LO
     checked_address("spark", settings.host, tls=None, trust="loopback")
     if not port_is_free(settings.host, settings.port):
         raise port_taken("spark", settings.host, settings.port)
-    folder = fresh_folder(settings.folder / "spark")
+    folder = settings.folder / "spark"
+    fresh_folder(folder)
     async with AsyncExitStack() as stack:
-        spark = await stack.enter_async_context(
-            driver(master, executors, heap_mb=settings.driver_memory_mb, folder=folder, stop=stop)
-        )
-        if spark is None:
-            return
-        log.info("spark_started", master=master.url, seconds=round(time.monotonic() - begun, 2))
         tasks = await stack.enter_async_context(Siblings())
+        heap_mb = settings.driver_memory_mb
+        # A killed JVM leaves its files.
+        spark = Kept(lambda: driver(master, executors, heap_mb=heap_mb, folder=fresh_folder(folder), stop=stop))
+        stack.callback(spark.close)
+        tasks.start(spark.live())
+        await first_of(spark.up.wait(), stop.wait())
+        if not spark.up.is_set():
+            return
         watchers = Watchers()
         source = f"spark/{settings.node}"
         publisher = await stack.enter_async_context(ReportPublisher(settings.reports_bootstrap_servers, source))
@@ -108,7 +112,7 @@ async def run(settings: Settings, stop: asyncio.Event, *, loop: str = DEFAULT_LO
         jobs.warm_up()
         await health.ready()
         log.info("serving", host=settings.host, port=settings.port, seconds=round(time.monotonic() - begun, 2))
-        await first_of(_tick(dispatcher, reporter), stop.wait(), spark.lost())
+        await first_of(_tick(dispatcher, reporter), stop.wait())
         await health.unready()
         await drain(dispatcher, reporter, settings.grace_seconds * 0.75)
 

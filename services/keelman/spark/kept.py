@@ -1,0 +1,97 @@
+"""Spark that is started again when it is lost, so that the service goes on with its workers' links and leases."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+
+from keelman.model.errors import Unavailable
+from keelman.runtime.backoff import Backoff
+from keelman.runtime.logging import get_logger
+from keelman.spark.jobs import Spark, Work
+
+log = get_logger()
+
+HEALTHY_SECONDS = 60.0
+MOST_FAILURES = 5
+RUN_SECONDS = 120.0
+
+
+class Kept:
+    """Jobs on whatever Spark there is now; a job that comes while there is none waits for the next one."""
+
+    def __init__(self, start: Callable[[], AbstractAsyncContextManager[Spark | None]]) -> None:
+        """`start` makes a context with Spark in it, or None when the service was told to stop meanwhile."""
+        self._start = start
+        self._spark: Spark | None = None
+        self._changed = threading.Condition()
+        self._waiting: set[str] = set()
+        self.up = asyncio.Event()
+
+    async def live(self) -> None:
+        """Keeps Spark running until cancelled or told to stop.
+
+        Raises Unavailable (SPARK_LOST) when the first start fails, or five lives in a row each ended within a minute.
+        """
+        backoff, failures = Backoff(first=0.5, most=10.0), 0
+        while True:
+            begun = time.monotonic()
+            try:
+                async with self._start() as spark:
+                    if spark is None:
+                        return
+                    self._set(spark)
+                    log.info("spark_started", seconds=round(time.monotonic() - begun, 2))
+                    self.up.set()
+                    begun = time.monotonic()
+                    try:
+                        await spark.lost()
+                    finally:
+                        self._set(None)
+            except Unavailable as error:
+                failures = 1 if time.monotonic() - begun > HEALTHY_SECONDS else failures + 1
+                if not self.up.is_set() or failures >= MOST_FAILURES:
+                    raise
+                log.warning("spark_lost", error=error.message, failures=failures)
+                if failures == 1:
+                    backoff.reset()
+                else:
+                    await asyncio.sleep(backoff.next())
+
+    def run(self, job: str, work: Work) -> None:
+        """Runs a job to its end; blocks while there is no Spark. Raises Unavailable when it was cancelled meanwhile."""
+        self._await(job).run(job, work)
+
+    def cancel(self, job: str) -> None:
+        """Cancels a job; one that went with its Spark needs none."""
+        with self._changed:
+            spark = self._spark
+            if job in self._waiting:
+                self._waiting.discard(job)
+                self._changed.notify_all()
+                return
+        if spark is not None:
+            spark.cancel(job)
+
+    def close(self) -> None:
+        """Cancels the jobs that wait."""
+        with self._changed:
+            self._waiting.clear()
+            self._changed.notify_all()
+
+    def _await(self, job: str) -> Spark:
+        with self._changed:
+            self._waiting.add(job)
+            self._changed.wait_for(lambda: self._spark is not None or job not in self._waiting, RUN_SECONDS)
+            if self._spark is None or job not in self._waiting:
+                raise Unavailable("Spark is not there", reason="SPARK_LOST")
+            self._waiting.discard(job)
+            return self._spark
+
+    def _set(self, spark: Spark | None) -> None:
+        with self._changed:
+            self._spark = spark
+            self._changed.notify_all()
