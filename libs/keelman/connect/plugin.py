@@ -114,8 +114,8 @@ class KeptOffset:
 class SinkTask:
     """The task that a writer is opened for.
 
-    `worker` has the worker's properties that matter to copying, named as in Java. `beat` is to be called at least once a
-    second by a writer that waits for something; it raises when the run must end at once.
+    `worker` has the worker's properties that matter to copying, named as in Java. `beat` is to be called at least once
+    a second by a writer that waits for something; it raises when the run must end at once.
     """
 
     connector: str

@@ -30,6 +30,7 @@ from keelman.model.errors import NotFound
 _SHIPPED = (
     ("keelman.connectors.file_sink", "FileStreamSink"),
     ("keelman.connectors.file_source", "FileStreamSource"),
+    ("keelman.connectors.kafka_sink", "KafkaSink"),
     ("keelman.connectors.mock", "MockSink"),
     ("keelman.connectors.mock", "MockSource"),
     ("keelman.connectors.verifiable", "VerifiableSink"),

@@ -58,3 +58,10 @@ class Subscription:
             self._topics = found
             if found:
                 consumer.subscribe(found, **self._callbacks)
+
+    def complete(self, consumer: Consumer) -> bool:
+        """Whether no other topic can come to be subscribed: all are named, and all are there. Asks the brokers."""
+        if self._pattern is not None:
+            return False
+        known = consumer.list_topics(timeout=5.0).topics
+        return all(name in known and known[name].partitions for name in self._topics)

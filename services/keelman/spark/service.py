@@ -42,6 +42,7 @@ PRELOAD = (
     "keelman.engine.run",
     "keelman.connectors.file_source",
     "keelman.connectors.file_sink",
+    "keelman.connectors.kafka_sink",
     "keelman.connectors.verifiable",
     "keelman.connectors.mock",
 )

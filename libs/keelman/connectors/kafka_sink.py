@@ -1,0 +1,205 @@
+"""KafkaSink: copies topics to topics of this or another Kafka cluster, exactly once by transactions.
+
+Records and the offsets that they came from are committed in one transaction of the target cluster, so neither is there
+without the other. A task has one producer with an id of its own: its successor shuts it out at once. A sibling that
+took over its partitions while it was frozen cannot do that; therefore the group waits for longer than a transaction of
+a frozen task can stay open before it gives its partitions away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from confluent_kafka import KafkaException
+
+from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type, non_empty, one_of
+from keelman.connect.plugin import Connector, Direction, KeptOffset, SinkTask, Writer
+from keelman.connect.records import Column, Origin, SinkBatch, SourceBatch, TopicPartition
+from keelman.engine.clients import commit_interval_seconds
+from keelman.engine.control import Control
+from keelman.engine.failure import RunFailure
+from keelman.engine.outlet import Outlet
+from keelman.engine.sink_kept_topic import KeptTopic, encode
+from keelman.engine.sink_target import Target, TargetTopics
+from keelman.engine.transactions import PlainOutlet, Transactions
+from keelman.runtime.logging import get_logger
+
+TRANSACTION_SECONDS = 10.0
+# How often a coordinator looks for transactions that timed out; brokers call it
+# transaction.abort.timed.out.transaction.cleanup.interval.ms.
+CLEANUP_SECONDS = 10.0
+
+_log = get_logger()
+
+
+class KafkaSink(Connector):
+    """As many tasks as wanted share the partitions of the topics that are read."""
+
+    names = ("keelman.connectors.KafkaSinkConnector", "KafkaSinkConnector", "KafkaSink")
+    version = "1.0.0"
+    direction = Direction.SINK
+    runs_on = "anywhere"
+
+    @classmethod
+    def config_def(cls) -> ConfigDef:
+        """`topic`, `partitions`, `target.cluster.*`."""
+        high, text = Importance.HIGH, Type.STRING
+        topic = "Name of the topic to write, where ${topic} stands for the topic that is read."
+        partitions = "`same` keeps each record's partition number, `by-key` chooses by the key as Java's producer does."
+        servers = (
+            "Brokers of the cluster to write to; the worker's own when absent. Other target.cluster.* keys are "
+            "properties of its clients."
+        )
+        return ConfigDef(
+            ConfigKey("topic", text, REQUIRED, high, topic, non_empty),
+            ConfigKey("partitions", text, "same", Importance.MEDIUM, partitions, one_of("same", "by-key")),
+            ConfigKey("target.cluster.bootstrap.servers", text, None, high, servers),
+        )
+
+    @classmethod
+    def task_configs(cls, config: Mapping[str, str], max_tasks: int) -> list[dict[str, str]]:
+        """`max_tasks` equal ones."""
+        return [dict(config) for _ in range(max_tasks)]
+
+    @classmethod
+    def supports_exactly_once(cls, config: Mapping[str, str]) -> bool:
+        """Always."""
+        return True
+
+    @classmethod
+    def open_task_writer(cls, config: Mapping[str, str], task: SinkTask, *, exactly_once: bool) -> Writer:
+        """The writer. Fences the task's predecessor. Raises ConnectError, KafkaException or RunFailure."""
+        parsed = cls.config_def().parse(config)
+        whole = {**config, "topic": parsed["topic"], "partitions": parsed["partitions"]}
+        return KafkaWriter(whole, task, exactly_once=exactly_once)
+
+
+class KafkaWriter(Writer):
+    """Writes to the target cluster; with exactly-once one transaction after another."""
+
+    wants_keys = True
+    wants_payloads = True
+    wants_origin = True
+
+    def __init__(self, config: Mapping[str, str], task: SinkTask, *, exactly_once: bool) -> None:
+        """Opens the producer and fences. Raises ConnectError, KafkaException or RunFailure."""
+        self._beat = task.beat
+        self._by_key = config["partitions"] == "by-key"
+        target = Target(config, task.worker)
+        self._topics = TargetTopics(config, task, target)
+        self._kept_topic = KeptTopic(task.connector, target.admin, target.consumer)
+        self._log = _log.bind(connector=task.connector, task=task.task)
+        self._kept: dict[TopicPartition, KeptOffset] = {}
+        self._written = False
+        self._spent: RunFailure | None = None
+        self.keeps_offsets = self.hides_until_commit = exactly_once
+        self._outlet = self._open(target, config, task, exactly_once=exactly_once)
+        try:
+            self._outlet.fence()
+            if exactly_once:
+                self._kept_topic.ensure(self._outlet.producer)
+        except BaseException:
+            self._outlet.close()
+            raise
+
+    def _open(self, target: Target, config: Mapping[str, str], task: SinkTask, *, exactly_once: bool) -> Outlet:
+        properties = {**target.producer, "client.id": f"connector-sink-producer-{task.connector}-{task.task}"}
+        control = _Beats(task.beat)
+        if not exactly_once:
+            properties.pop("transactional.id", None)
+            return PlainOutlet(properties, control)
+        worker = task.worker.get("group.id", "").strip() or "connect"
+        properties["transactional.id"] = f"{worker}-{task.connector}-{task.task}-sink"
+        interval = commit_interval_seconds(task.worker, config)
+        timeout = TRANSACTION_SECONDS + (interval if interval > 1 else 0)
+        outlet = Transactions(properties, control, timeout_seconds=timeout)
+        self.zombie_seconds = int(properties["transaction.timeout.ms"]) / 1000 + CLEANUP_SECONDS
+        return outlet
+
+    def kept(self) -> Mapping[TopicPartition, KeptOffset]:
+        """The connector's offsets on the target cluster, those of its other tasks too."""
+        self._raise_spent()
+        self._kept = self._kept_topic.read(self._beat)
+        return dict(self._kept)
+
+    def write(self, batch: SinkBatch) -> None:
+        """Queues the records. Raises ConnectError, KafkaException or RunFailure."""
+        self._raise_spent()
+        origin = batch.origin
+        assert origin is not None
+        assert batch.keys is not None
+        topics = [(topic, self._name(topic)) for topic in dict.fromkeys(origin.topics)]  # before the transaction
+        self._outlet.begin()
+        self._written = True
+        if len(topics) == 1:
+            self._send(topics[0][1], batch.values.values, batch.keys.values, origin)
+            return
+        for topic, name in topics:
+            at = [index for index, one in enumerate(origin.topics) if one == topic]
+            values, keys = _picked(batch.values.values, at), _picked(batch.keys.values, at)
+            columns = (origin.topics, origin.partitions, origin.offsets, origin.timestamps_ms, origin.headers)
+            self._send(name, values, keys, Origin(*(_picked(column, at) for column in columns)))
+
+    def _name(self, topic: str) -> str:
+        return self._topics.name(topic, self._outlet.producer, same_partitions=not self._by_key)
+
+    def _send(self, name: str, values: list[bytes | None], keys: list[bytes | None], origin: Origin) -> None:
+        batch = SourceBatch(
+            name,
+            Column(values),
+            Column(keys),
+            partitions=None if self._by_key else origin.partitions,
+            timestamps_ms=origin.timestamps_ms,
+            headers=[h or () for h in origin.headers] if any(origin.headers) else None,
+            raw=True,
+        )
+        self._outlet.send(batch, values, keys)
+
+    def commit(self, offsets: Mapping[TopicPartition, KeptOffset], *, clean: bool) -> None:
+        """Records and the offsets that are new, in one transaction. Raises KafkaException or RunFailure.
+
+        What was committed by a producer that must not be used again is committed: only its next use fails.
+        """
+        if self._spent is not None and clean and not self._written:
+            return  # a later mirrored offset would be kept here, which is of use but never needed
+        self._raise_spent()
+        news = {p: one for p, one in offsets.items() if self._kept.get(p) != one} if self.keeps_offsets else {}
+        if not news and not self._written:
+            return
+        self._outlet.begin()
+        try:
+            self._outlet.commit(self._kept_topic.name, encode(news))
+        except RunFailure as failure:
+            if not self._outlet.committed:
+                raise
+            self._log.warning("producer_given_up", why=str(failure))
+            self._spent = failure
+        self._kept.update(news)
+        self._written = False
+
+    def _raise_spent(self) -> None:
+        if self._spent is not None:
+            raise self._spent
+
+    def close(self) -> None:
+        """Aborts what is not committed."""
+        with suppress(KafkaException):
+            self._outlet.abort()
+        self._outlet.close()
+
+
+class _Beats(Control):
+    """Lets an outlet beat for the run that its writer belongs to."""
+
+    def __init__(self, beat: Callable[[], None]) -> None:
+        super().__init__()
+        self._run_beat = beat
+
+    def beat(self) -> None:
+        self._run_beat()
+
+
+def _picked(column: Sequence[Any], at: list[int]) -> list[Any]:
+    return [column[index] for index in at]

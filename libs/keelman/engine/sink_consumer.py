@@ -1,0 +1,57 @@
+"""The properties of a sink task's consumer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from keelman.engine.clients import consumer_properties
+
+SESSION_SECONDS = 10.0
+# How much longer than a writer can be a zombie the group waits before it gives the writer's partitions to another.
+ZOMBIE_FACTOR = 1.5
+
+# Bounded so that a copy of any size stays small: what waits in the client is at most 16 MB and one fetch.
+CONSUMER_DEFAULTS: dict[str, Any] = {
+    "auto.offset.reset": "earliest",
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    "enable.partition.eof": True,
+    "fetch.queue.backoff.ms": 5,
+    "queued.max.messages.kbytes": 16_384,
+    "queued.min.messages": 100_000,
+    "fetch.message.max.bytes": 1_048_576,
+    "heartbeat.interval.ms": 1_000,
+    "socket.nagle.disable": True,
+}
+
+_CONNECTION = ("bootstrap.servers", "client.dns.lookup", "security.", "sasl.", "ssl.")
+
+
+def sink_consumer_properties(
+    worker: Mapping[str, str],
+    config: Mapping[str, str],
+    connector: str,
+    task: int,
+    *,
+    read_committed: bool,
+    zombie_seconds: float,
+) -> dict[str, Any]:
+    """For the client library. What the user sets wins; raises ConfigValueError for what cannot be used."""
+    session = max(SESSION_SECONDS, zombie_seconds * ZOMBIE_FACTOR)
+    chosen = {
+        "group.id": f"connect-{connector}",
+        "group.instance.id": f"{connector}-{task}",
+        "client.id": f"connector-consumer-{connector}-{task}",
+        "isolation.level": "read_committed" if read_committed else "read_uncommitted",
+        "session.timeout.ms": round(session * 1000),
+    }
+    return {**CONSUMER_DEFAULTS, **chosen, **consumer_properties(worker, config)}
+
+
+def watch_properties(worker: Mapping[str, str], config: Mapping[str, str]) -> dict[str, str]:
+    """How to reach the cluster that the sink reads, in the names of Java's clients: what a topic watch needs."""
+    given = dict(worker)
+    for prefix, source in (("consumer.", worker), ("consumer.override.", config)):
+        given |= {k.removeprefix(prefix): v for k, v in source.items() if k.startswith(prefix)}
+    return {k: v for k, v in given.items() if k.startswith(_CONNECTION)}

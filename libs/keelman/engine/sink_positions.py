@@ -1,0 +1,135 @@
+"""How far a sink has come in each of its partitions, and what its group may show of it."""
+
+from __future__ import annotations
+
+from confluent_kafka import Consumer, KafkaError, Message
+from confluent_kafka import TopicPartition as ClientPartition
+
+from keelman.connect.java import json_text
+from keelman.connect.plugin import KeptOffset
+from keelman.connect.records import TopicPartition
+from keelman.engine.sink_offsets import Mirror
+from keelman.runtime.logging import get_logger
+
+_log = get_logger()
+
+
+class Positions:
+    """The assigned partitions of one sink task. Only the run's thread uses it."""
+
+    def __init__(self) -> None:
+        self._next: dict[TopicPartition, int] = {}
+        self._mirrors: dict[TopicPartition, Mirror] = {}
+        self.assigned = False
+        """Whether the group gave an assignment, even one of no partitions."""
+        self.assignments = 0
+        """Counts what was given and taken."""
+        self.in_flight = 0
+        """Commits to the group that are under way."""
+
+    def __bool__(self) -> bool:
+        return bool(self._next)
+
+    def forget(self) -> None:
+        """The partitions are not ours any more."""
+        self.assigned = False
+        self.assignments += 1
+        self._next.clear()
+        self._mirrors.clear()
+
+    def begin(self, partition: TopicPartition, committed: int | None, start: int | None) -> None:
+        """A partition is ours: what the group shows for it, and the offset to read next where that is known."""
+        self._mirrors[partition] = Mirror(committed)
+        if start is not None:
+            self._next[partition] = start
+
+    def advance(self, messages: list[Message]) -> None:
+        """The messages are written; at least one."""
+        if len(self._mirrors) == 1:
+            last = messages[-1]
+            self._next[TopicPartition(last.topic(), last.partition())] = last.offset() + 1
+            return
+        where = zip(map(Message.topic, messages), map(Message.partition, messages), strict=True)
+        for (topic, number), offset in dict(zip(where, map(Message.offset, messages), strict=True)).items():
+            self._next[TopicPartition(topic, number)] = offset + 1
+
+    def reached(self, partition: TopicPartition, end: int) -> bool:
+        """The partition's end was read; whether that is news.
+
+        The end lies behind control records that are never delivered; to commit it shows a lag of 0 to everyone.
+        """
+        if partition not in self._mirrors or end <= self._next.get(partition, -1):
+            return False
+        self._next[partition] = end
+        return True
+
+    def kept(self) -> dict[TopicPartition, KeptOffset]:
+        """What a writer that keeps offsets is to keep now."""
+        return {p: KeptOffset(offset, self._mirrors[p].candidates) for p, offset in self._next.items()}
+
+    def texts(self) -> dict[str, str]:
+        """The offsets for people."""
+        return {json_text({"topic": p.topic, "partition": p.partition}): str(o) for p, o in self._next.items()}
+
+    def partitions(self) -> list[ClientPartition]:
+        """All assigned ones, for the client."""
+        return [ClientPartition(p.topic, p.partition) for p in self._mirrors]
+
+    def send(self, consumer: Consumer, *, asynchronous: bool) -> None:
+        """Commits to the group. Raises KafkaException."""
+        for partition, offset in self._next.items():
+            self._mirrors[partition].sent(offset)
+        listed = [ClientPartition(p.topic, p.partition, o) for p, o in self._next.items()]
+        if asynchronous:
+            self.in_flight += 1
+            consumer.commit(offsets=listed, asynchronous=True)
+        else:
+            consumer.commit(offsets=listed, asynchronous=False)
+            for partition, offset in self._next.items():
+                self._mirrors[partition].acknowledged(offset)
+
+    def answered(self, error: KafkaError | None, partitions: list[ClientPartition]) -> None:
+        """The client's answer to a commit to the group."""
+        self.in_flight = max(0, self.in_flight - 1)
+        for one in partitions:
+            problem = error or one.error
+            if problem is not None:
+                _log.warning("group_commit_failed", topic=one.topic, partition=one.partition, error=str(problem))
+            elif (mirror := self._mirrors.get(TopicPartition(one.topic, one.partition))) is not None:
+                mirror.acknowledged(one.offset)
+
+    @property
+    def mirrored(self) -> bool:
+        """Whether the group is known to show just these positions."""
+        return all(m.candidates == (self._next.get(p),) for p, m in self._mirrors.items())
+
+    def lag(self, consumer: Consumer) -> int | None:
+        """Records that wait in all assigned partitions; None before the first fetch of one of them."""
+        if not self._mirrors:
+            return None
+        lag = 0
+        for partition in self._mirrors:
+            known = _known_ends(consumer, partition)
+            if known is None:
+                return None
+            low, end = known
+            lag += max(0, end - self._next.get(partition, max(0, low)))
+        return lag
+
+    def at_ends(self, consumer: Consumer) -> dict[TopicPartition, int] | None:
+        """The positions when each of them is at its partition's end, behind the last record of anyone; else None."""
+        if not self.assigned:
+            return None
+        for partition in self._mirrors:
+            known = _known_ends(consumer, partition)
+            if known is None or self._next.get(partition) != known[1]:
+                return None
+        return dict(self._next)
+
+
+def _known_ends(consumer: Consumer, partition: TopicPartition) -> tuple[int, int] | None:
+    """First offset and end as of the last fetch."""
+    known: tuple[int, int] | None = consumer.get_watermark_offsets(
+        ClientPartition(partition.topic, partition.partition), cached=True
+    )
+    return None if known is None or known[1] < 0 else known

@@ -1,0 +1,89 @@
+"""Where a Kafka sink writes: the properties of the target cluster, and its topics."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from confluent_kafka import Consumer, Producer
+
+from keelman.connect.errors import ConnectError
+from keelman.connect.plugin import SinkTask
+from keelman.engine.clients import admin_properties, consumer_properties, producer_properties
+from keelman.engine.failure import RunFailure
+from keelman.engine.topics import ensure_topic
+
+PREFIX = "target.cluster."
+ASK_SECONDS = 10.0
+_SERVERS = "bootstrap.servers"
+
+
+class Target:
+    """The target cluster of one task, in the properties of the client library."""
+
+    def __init__(self, config: Mapping[str, str], worker: Mapping[str, str]) -> None:
+        """Without `target.cluster.bootstrap.servers` it is the worker's own cluster. Raises ConfigValueError."""
+        given = {k.removeprefix(PREFIX): v for k, v in config.items() if k.startswith(PREFIX)}
+        self.named = bool(given.get(_SERVERS, "").strip())
+        # A client's own key may be given plainly or, as for MirrorMaker's clusters, under `producer.`.
+        plain = {f"{role}{k}": v for role in ("producer.", "consumer.", "admin.") for k, v in given.items()}
+        whole = {**({} if self.named else worker), **plain, **given}
+        self.producer: dict[str, Any] = producer_properties(whole, config)
+        self.admin: dict[str, Any] = admin_properties(whole, config)
+        self.consumer: dict[str, Any] = consumer_properties(whole, {})
+
+
+class TargetTopics:
+    """Which topic goes where, each looked at when it is first met."""
+
+    def __init__(self, config: Mapping[str, str], task: SinkTask, target: Target) -> None:
+        """`config` is parsed already; its `topic` is the name, with ${topic} for the topic that is read."""
+        self._config = config
+        self._task = task
+        self._target = target
+        self._pattern = re.compile(config.get("topics.regex", "").strip() or r"(?!)")
+        self._names: dict[str, str] = {}
+
+    def name(self, topic: str, producer: Producer, *, same_partitions: bool) -> str:
+        """The target topic, made when it is missing. Raises ConnectError when it cannot be written as configured."""
+        found = self._names.get(topic)
+        if found is None:
+            found = self._names[topic] = self._meet(topic, producer, same_partitions)
+        return found
+
+    def _meet(self, topic: str, producer: Producer, same_partitions: bool) -> str:
+        name = target_name(self._config["topic"], topic)
+        cluster, partitions = self._source(topic)
+        if cluster == producer.list_topics(timeout=ASK_SECONDS).cluster_id:
+            if name == topic:
+                raise ConnectError(f"topic {topic} would be copied to itself: `topic` must give another name")
+            if self._pattern.fullmatch(name):
+                raise ConnectError(f"topics.regex matches {name}, which this connector writes: it would never end")
+        config = {"topic.creation.default.partitions": str(partitions), **self._config}
+        ensure_topic(name, producer, self._target.admin, self._task.worker, config)
+        there = len(producer.list_topics(name, ASK_SECONDS).topics[name].partitions)
+        if same_partitions and there < partitions:
+            raise ConnectError(
+                f"topic {name} has {there} partitions, {topic} has {partitions}: "
+                f"give it as many, or set partitions=by-key"
+            )
+        return name
+
+    def _source(self, topic: str) -> tuple[str, int]:
+        """Id of the cluster that is read, and how many partitions the topic has there."""
+        properties = consumer_properties(self._task.worker, self._config)
+        client = Consumer({**properties, "group.id": f"connect-{self._task.connector}"})
+        try:
+            metadata = client.list_topics(topic, ASK_SECONDS)
+        finally:
+            client.close()
+        found = metadata.topics[topic]
+        if found.error is not None:
+            raise RunFailure("BROKER_LOST", f"topic {topic}: {found.error}")
+        return metadata.cluster_id, len(found.partitions)
+
+
+def target_name(template: str, topic: str) -> str:
+    """The target topic's name."""
+    return template.replace("${topic}", topic)
