@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import cast
 
@@ -56,14 +56,24 @@ class ConfigError:
     message: str
 
 
+_added: dict[str, Callable[[], type[Connector]]] = {}
+
+
+def add(name: str, load: Callable[[], type[Connector]]) -> None:
+    """Has `find_connector` find one more connector: `load` imports it and may raise ConnectError. For plugins."""
+    _added[name] = load
+
+
 def all_connectors() -> tuple[type[Connector], ...]:
-    """Every connector there is, by full Java name."""
+    """Every connector that we ship, by full Java name."""
     found = [cast("type[Connector]", getattr(importlib.import_module(m), c)) for m, c in _SHIPPED]
     return tuple(sorted(found, key=lambda one: one.names[0]))
 
 
 def find_connector(class_name: str) -> type[Connector]:
     """The connector by full, simple or short name. Raises NotFound with Connect's message."""
+    if (load := _added.get(class_name.strip())) is not None:
+        return load()
     known = all_connectors()
     for connector in known:
         if class_name.strip() in connector.names:
