@@ -31,6 +31,7 @@ _SHIPPED = (
     ("keelman.connectors.file_sink", "FileStreamSink"),
     ("keelman.connectors.file_source", "FileStreamSource"),
     ("keelman.connectors.kafka_sink", "KafkaSink"),
+    ("keelman.connectors.mirror_source", "MirrorSource"),
     ("keelman.connectors.mock", "MockSink"),
     ("keelman.connectors.mock", "MockSource"),
     ("keelman.connectors.verifiable", "VerifiableSink"),

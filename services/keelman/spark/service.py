@@ -43,6 +43,7 @@ PRELOAD = (
     "keelman.connectors.file_source",
     "keelman.connectors.file_sink",
     "keelman.connectors.kafka_sink",
+    "keelman.connectors.mirror_source",
     "keelman.connectors.verifiable",
     "keelman.connectors.mock",
 )

@@ -1,0 +1,223 @@
+"""Reads a mirror task's partitions as columns, at the positions that its own offsets name; no group is involved."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from itertools import groupby
+from typing import Any
+
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import TopicPartition as Position
+
+from keelman.connect.plugin import Reader, TopicPlan, TopicWatch
+from keelman.connect.records import Column, Offset, Partition, SourceBatch, TopicPartition
+from keelman.connectors.mirror_syncs import OffsetSyncs
+from keelman.runtime.logging import get_logger
+
+READ_RECORDS = 10_000
+IDLE_SECONDS = 0.2
+BUSY_SECONDS = 0.05
+NEAR_SECONDS = 0.005
+NEAR_RECORDS = 16
+TROUBLE_LOG_SECONDS = 10.0
+
+# Bounded so that a mirror stays small; a task's batch is at most what is queued here.
+CONSUMER_DEFAULTS: dict[str, Any] = {
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    "enable.partition.eof": True,
+    "fetch.queue.backoff.ms": 5,
+    "queued.max.messages.kbytes": 16_384,
+    "socket.nagle.disable": True,
+}
+
+_log = get_logger()
+
+
+class MirrorReader(Reader):
+    """Follows partitions of the source cluster."""
+
+    lag_unit = "records"
+
+    def __init__(
+        self,
+        settings: Mapping[str, Any],
+        alias: str,
+        rename: Callable[[str], str],
+        starts: Mapping[TopicPartition, Offset | None],
+        *,
+        syncs: OffsetSyncs | None,
+        plan: Callable[[str], TopicPlan | None],
+        watch_properties: Mapping[str, str],
+    ) -> None:
+        """`starts` has each partition's committed offset, that of the last record copied. Raises KafkaException."""
+        self._reset = str(settings.get("auto.offset.reset", "earliest"))
+        self._names = {one: {"cluster": alias, "partition": one.partition, "topic": one.topic} for one in starts}
+        self._topics = {topic: rename(topic) for topic in sorted({one.topic for one in starts})}
+        self._syncs = syncs
+        self._plan = plan
+        self._watch_properties = watch_properties
+        self._next: dict[TopicPartition, int] = {}
+        self._at_end: set[TopicPartition] = set()
+        self._ready: deque[SourceBatch] = deque()
+        self._wait = IDLE_SECONDS
+        self._trouble = ""
+        self._trouble_logged_at = float("-inf")
+        # An unused group: the client wants a name for it. Resets are ours to do, so that they can be told.
+        own = {"group.id": f"mirror-{alias}", "auto.offset.reset": "error", "error_cb": self._client_error}
+        self._consumer = Consumer({**CONSUMER_DEFAULTS, **settings, **own})
+        self._consumer.assign([Position(*one, self._start(offset)) for one, offset in starts.items()])
+        for one, offset in starts.items():
+            if offset is not None:
+                self._next[one] = offset["offset"] + 1
+
+    def partitions(self) -> Sequence[Partition]:
+        """Those of the task."""
+        return tuple(self._names.values())
+
+    def read(self) -> SourceBatch | None:
+        """What the client holds, one batch a topic; waits a little when it holds nothing."""
+        if self._ready:
+            return self._ready.popleft()
+        first = self._consumer.poll(self._wait)
+        if first is None:
+            self._wait = IDLE_SECONDS
+            return None
+        most = self.most_records or READ_RECORDS
+        messages = [first, *self._consumer.consume(most - 1, 0)] if most > 1 else [first]
+        if any(map(Message.error, messages)):
+            messages = self._without_events(messages)
+        if not messages:
+            return None
+        self._trouble = ""
+        if len(self._topics) == 1:
+            self._ready.append(self._batch(next(iter(self._topics)), messages))
+        else:
+            topics: dict[str, list[Message]] = {}
+            for topic, run in groupby(messages, Message.topic):
+                topics.setdefault(topic, []).extend(run)
+            self._ready.extend(self._batch(topic, some) for topic, some in topics.items())
+        left = self.left() or 0
+        # A commit marker behind the last record looks like a record that is still to come.
+        self._ready[-1].short = left <= 1
+        self._wait = IDLE_SECONDS if left <= 1 else NEAR_SECONDS if left <= NEAR_RECORDS else BUSY_SECONDS
+        return self._ready.popleft()
+
+    def _batch(self, topic: str, messages: list[Message]) -> SourceBatch:
+        partitions = list(map(Message.partition, messages))
+        headers = list(map(Message.headers, messages))
+        keys = list(map(Message.key, messages))
+        delivered: dict[int, Callable[[int, int], None]] = {}
+        offsets: dict[TopicPartition, int] = {}
+        end = 0
+        for number, run in groupby(partitions):
+            begin, end = end, end + sum(1 for _ in run)
+            one = TopicPartition(topic, number)
+            first, last = messages[begin].offset(), messages[end - 1].offset()
+            if self._syncs is not None:
+                skipped = last - first != end - 1 - begin or self._next.get(one, first) != first
+                delivered[end - 1] = partial(self._delivered, one, last, skipped)
+            offsets[one] = last
+            self._next[one] = last + 1
+            self._at_end.discard(one)
+        return SourceBatch(
+            topic=self._topics[topic],
+            values=Column(list(map(Message.value, messages))),
+            keys=Column(keys) if any(key is not None for key in keys) else None,
+            partitions=partitions,
+            timestamps_ms=[stamp for _, stamp in map(Message.timestamp, messages)],
+            headers=headers if any(headers) else None,
+            offsets=tuple((self._names[one], {"offset": last}) for one, last in offsets.items()),
+            raw=True,
+            delivered=delivered,
+        )
+
+    def _delivered(self, one: TopicPartition, upstream: int, skipped: bool, _partition: int, downstream: int) -> None:
+        if self._syncs is not None:
+            self._syncs.note(one, upstream, downstream, skipped=skipped)
+
+    def committed(self) -> None:
+        """Publishes the offset syncs that are due."""
+        if self._syncs is not None:
+            self._syncs.committed()
+
+    def left(self) -> int | None:
+        """Records behind the positions, by what the brokers last said; None before they said anything."""
+        found: int | None = None
+        for one, position in self._next.items():
+            high = self._consumer.get_watermark_offsets(Position(*one), cached=True)[1]
+            if high >= 0:
+                found = (found or 0) + max(0, high - position)
+        return found
+
+    def watch(self) -> TopicWatch | None:
+        """The ends of all partitions, once they are reached."""
+        if len(self._at_end) < len(self._names):
+            return None
+        return TopicWatch(dict(self._watch_properties), dict(self._next))
+
+    def topic_plan(self, topic: str) -> TopicPlan | None:
+        """As the topic it is a copy of."""
+        for source, remote in self._topics.items():
+            if remote == topic:
+                return self._plan(source)
+        return None
+
+    def waits_for(self) -> str:
+        """The source cluster, while it has trouble."""
+        return f"waits for the source cluster: {self._trouble}" if self._trouble else ""
+
+    def close(self) -> None:
+        """Closes the clients."""
+        if self._syncs is not None:
+            self._syncs.close()
+        self._consumer.close()
+
+    def _start(self, offset: Offset | None) -> int:
+        if offset is not None:
+            return int(offset["offset"]) + 1
+        return OFFSET_END if self._reset in ("latest", "largest", "end") else OFFSET_BEGINNING
+
+    def _without_events(self, messages: list[Message]) -> list[Message]:
+        records = []
+        for message in messages:
+            error = message.error()
+            if error is None:
+                records.append(message)
+                continue
+            one = TopicPartition(message.topic() or "", message.partition() or 0)
+            if error.code() == KafkaError._PARTITION_EOF:
+                # Beyond the last record there may be markers and what was aborted, all of it read.
+                self._next[one] = max(message.offset() or 0, self._next.get(one, 0))
+                self._at_end.add(one)
+            elif error.code() == KafkaError._AUTO_OFFSET_RESET:
+                self._start_over(one, error)
+            elif error.fatal() or error.code() == KafkaError._MAX_POLL_EXCEEDED:
+                raise KafkaException(error)
+            else:
+                self._client_error(error)
+        return records
+
+    def _start_over(self, one: TopicPartition, error: KafkaError) -> None:
+        """The records at the position are gone: MirrorMaker goes on as `auto.offset.reset` says, and so do we."""
+        if self._reset in ("error", "none"):
+            raise KafkaException(error)
+        target = self._start(None)
+        _log.warning(
+            "mirror_offset_out_of_range",
+            topic=one.topic,
+            partition=one.partition,
+            position=self._next.get(one),
+            goes_on_at="end" if target == OFFSET_END else "beginning",
+        )
+        self._next.pop(one, None)
+        self._consumer.seek(Position(*one, target))
+
+    def _client_error(self, error: KafkaError) -> None:
+        self._trouble = error.str()
+        if time.monotonic() - self._trouble_logged_at >= TROUBLE_LOG_SECONDS:
+            self._trouble_logged_at = time.monotonic()
+            _log.warning("mirror_source_trouble", error=error.str())

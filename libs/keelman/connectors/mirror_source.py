@@ -1,0 +1,131 @@
+"""MirrorSource: topics of another Kafka cluster, copied record by record with all that they carry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from keelman.connect.config_def import ConfigDef
+from keelman.connect.errors import ConnectError
+from keelman.connect.plugin import Connector, Direction, Reader
+from keelman.connect.records import Offset, Partition, TopicPartition
+from keelman.connectors.mirror_config import (
+    MIRROR,
+    admin_settings,
+    client_properties,
+    consumer_settings,
+    producer_settings,
+    source_keys,
+)
+from keelman.connectors.mirror_policy import policy_for
+from keelman.connectors.mirror_reader import MirrorReader
+from keelman.connectors.mirror_syncs import OffsetSyncs
+from keelman.connectors.mirror_topics import MirrorTopics
+
+ASSIGNED = "task.assigned.partitions"
+_OLD_NAMES = {"topics.blacklist": "topics.exclude", "config.properties.blacklist": "config.properties.exclude"}
+
+
+class MirrorSource(Connector):
+    """MirrorMaker 2's source connector: its keys, its offsets, its topics.
+
+    Records are copied as they are, whatever the converters; MirrorMaker is always run with ByteArrayConverter. Only
+    committed ones are, unless `source.consumer.isolation.level` says otherwise: so delivery is exactly once by default.
+    """
+
+    names = (f"{MIRROR}.MirrorSourceConnector", "MirrorSourceConnector", "MirrorSource")
+    version = "4.3.0"
+    direction = Direction.SOURCE
+    runs_on = "anywhere"
+
+    @classmethod
+    def config_def(cls) -> ConfigDef:
+        """MirrorMaker 2's."""
+        return source_keys()
+
+    @classmethod
+    def task_configs(cls, config: Mapping[str, str], max_tasks: int) -> list[dict[str, str]]:
+        """The source cluster's partitions, dealt out one by one; no task at all without any."""
+        parsed = _parsed(config)
+        if not parsed["enabled"]:
+            return []
+        found = _topics(parsed, config).partitions()
+        count = min(max_tasks, len(found))
+        return [
+            {**config, ASSIGNED: ",".join(map(str, found[task::count])), "task.index": str(task)}
+            for task in range(count)
+        ]
+
+    @classmethod
+    def supports_exactly_once(cls, config: Mapping[str, str]) -> bool:
+        """When only committed records are read."""
+        return bool(consumer_settings(config)["isolation.level"] == "read_committed")
+
+    @classmethod
+    def refresh_seconds(cls, config: Mapping[str, str]) -> float | None:
+        """The shortest of the intervals that are on."""
+        parsed = _parsed(config)
+        kinds = ("refresh.topics", "sync.topic.configs", "sync.topic.acls")
+        found = [float(parsed[f"{kind}.interval.seconds"]) for kind in kinds if parsed[f"{kind}.enabled"]]
+        return max(1.0, min(found)) if parsed["enabled"] and found else None
+
+    @classmethod
+    def tend(cls, config: Mapping[str, str]) -> None:
+        """Brings the copies' topics in line with the source's. Raises RetriableConnectError."""
+        parsed = _parsed(config)
+        if parsed["enabled"]:
+            _topics(parsed, config).tend()
+
+    @classmethod
+    def open_reader(cls, config: Mapping[str, str], offset: Callable[[Partition], Offset | None]) -> Reader:
+        """The reader of a task's partitions. Raises ConnectError for offsets that are none."""
+        parsed = _parsed(config)
+        alias, policy = parsed["source.cluster.alias"], policy_for(parsed)
+        side = parsed["offset-syncs.topic.location"]
+        syncs = None
+        if parsed["emit.offset-syncs.enabled"]:
+            other = parsed["target.cluster.alias"] if side == "source" else alias
+            settings = producer_settings(config, side)
+            syncs = OffsetSyncs(settings, policy.offset_syncs_topic(other), parsed["offset.lag.max"])
+        partitions = [decoded(text) for text in config.get(ASSIGNED, "").split(",") if text]
+        return MirrorReader(
+            consumer_settings(config),
+            alias,
+            lambda topic: policy.remote_topic(alias, topic),
+            {
+                one: _checked(offset({"cluster": alias, "partition": one.partition, "topic": one.topic}))
+                for one in partitions
+            },
+            syncs=syncs,
+            plan=lambda topic: _topics(parsed, config).plan(topic),
+            watch_properties={"isolation.level": "read_committed", **client_properties(config, "source", "consumer")},
+        )
+
+
+def decoded(text: str) -> TopicPartition:
+    """A partition in `task.assigned.partitions`, e.g. `orders-3`. Raises ConnectError."""
+    topic, _, number = text.strip().rpartition("-")
+    if not topic or not number.isdigit():
+        raise ConnectError(f"{text!r} in {ASSIGNED} is no partition of a topic")
+    return TopicPartition(topic, int(number))
+
+
+def _checked(offset: Offset | None) -> Offset | None:
+    if offset is None:
+        return None
+    value: Any = offset.get("offset")
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ConnectError(f"Source offset is no number: {offset!r}")
+    return None if value < 0 else offset
+
+
+def _parsed(config: Mapping[str, str]) -> dict[str, Any]:
+    known = dict(config)
+    for old, new in _OLD_NAMES.items():
+        if old in known and new not in known:
+            known[new] = known[old]
+    return source_keys().parse(known)
+
+
+def _topics(parsed: Mapping[str, Any], config: Mapping[str, str]) -> MirrorTopics:
+    return MirrorTopics(parsed, admin_settings(config, "source"), admin_settings(config, "target"))
