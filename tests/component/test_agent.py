@@ -243,6 +243,20 @@ def workload(
     return Workload(name=name, uid=uid, node="n1", generation=generation, goal=goal, spec=WorkloadSpec(worker=spec))
 
 
+def healthy(node: Node) -> str:
+    """A script that answers its health check."""
+    return f"""
+import asyncio, pathlib
+from keelman.rpc.server import serve
+async def main():
+    async with serve(socket=pathlib.Path({str(node.home.socket("worker/demo/0"))!r})) as health:
+        await health.ready()
+        for n in range(1, 301): print('line', n)
+        await asyncio.sleep(600)
+asyncio.run(main())
+"""
+
+
 def alive(pid: int) -> bool:
     return start_of(pid) is not None
 
@@ -475,18 +489,7 @@ async def test_a_second_agent_on_the_home_is_refused_and_the_lock_dies_with_its_
 
 
 async def test_health_memory_and_logs_of_a_running_workload(node: Node) -> None:
-    health = node.home.socket("worker/demo/0")
-    script = f"""
-import asyncio, pathlib
-from keelman.rpc.server import serve
-async def main():
-    async with serve(socket=pathlib.Path({str(health)!r})) as health:
-        await health.ready()
-        for n in range(1, 301): print('line', n)
-        await asyncio.sleep(600)
-asyncio.run(main())
-"""
-    node.state.assign(workload(script=script, python="-u"))
+    node.state.assign(workload(script=healthy(node), python="-u"))
     node.agent()
     await eventually(lambda: node.state.in_state("worker/demo/0", "RUNNING"))
     running = await eventually(lambda: (s := node.state.statuses["worker/demo/0"]).memory_bytes and s)
@@ -512,3 +515,20 @@ asyncio.run(main())
                 got += (await stream.read()).lines
         assert got == b"new line\n"
         stream.cancel()
+
+
+async def test_a_frozen_child_is_given_up_and_started_again(node: Node) -> None:
+    node.state.assign(workload(script=healthy(node), python="-u"))
+    node.agent(unwell_seconds="1")
+    first = await eventually(lambda: node.state.in_state("worker/demo/0", "RUNNING"))
+    os.kill(first.pid, signal.SIGSTOP)
+
+    def again() -> WorkloadStatus | None:
+        status = node.state.statuses["worker/demo/0"]
+        return status if status.pid not in (0, first.pid) else None
+
+    second = await eventually(again, seconds=60)
+    assert (second.restarts, second.reason) == (1, "UNHEALTHY")
+    assert second.message == "did not answer its health check for 1 s and was killed"
+    assert not alive(first.pid)
+    await eventually(lambda: node.state.in_state("worker/demo/0", "RUNNING"))

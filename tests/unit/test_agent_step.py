@@ -49,6 +49,13 @@ LIVING_OLD = Seen(alive=True, plan=OLD)
         (RUN, Seen(swept=False, prepared=PLAN), Step(Action.SWEEP)),
         (RUN, Seen(start_at=NOW + 4), Step(Action.WAIT, NOW + 4)),
         (RUN, Seen(start_at=NOW), Step(Action.PREPARE)),
+        # One that does not answer is given up in time, unless it is to end anyway or nobody has said.
+        (RUN, Seen(alive=True, plan=PLAN, give_up_at=NOW + 1), Step(Action.WAIT, NOW + 1)),
+        (RUN, Seen(alive=True, plan=PLAN, give_up_at=NOW), Step(Action.KILL)),
+        (RUN, Seen(alive=True, plan=PLAN, give_up_at=NOW, kill_at=NOW + 1), Step(Action.WAIT, NOW + 1)),
+        (RUN, Seen(alive=True, plan=OLD, give_up_at=NOW), Step(Action.STOP)),
+        (STOP, Seen(alive=True, plan=PLAN, give_up_at=NOW), Step(Action.STOP)),
+        (LEAVE, Seen(alive=True, plan=PLAN, give_up_at=NOW), Step(Action.NOTHING)),
         (STOP, ABSENT, Step(Action.NOTHING)),
         (STOP, LIVING, Step(Action.STOP)),
         (STOP, Seen(swept=False), Step(Action.SWEEP)),

@@ -14,6 +14,7 @@ STARTING_SECONDS = 0.1
 RUNNING_SECONDS = 2.0
 MISSES = 3
 ANSWER_SECONDS = 2.0
+UNWELL_ANSWER_SECONDS = 5.0
 FIRST_SECONDS = 0.5
 
 
@@ -42,7 +43,9 @@ class HealthWatch:
             if child is None or local.child is not child:
                 misses = 0
                 continue
-            answers = await self._answers(ANSWER_SECONDS)
+            # One that is about to be given up gets longer: the node may just be very busy.
+            unwell = local.unwell_since is not None
+            answers = await self._answers(UNWELL_ANSWER_SECONDS if unwell else ANSWER_SECONDS)
             misses = 0 if answers else misses + 1
             if local.child is not child or (local.healthy_since is not None and 0 < misses < MISSES):
                 continue

@@ -145,9 +145,13 @@ class Launcher:
     def _kill(self, local: Local) -> None:
         if local.child is not None:
             # Its end comes within moments; one that the kernel holds on to is killed again, not in a tight loop.
-            local.killed, local.kill_at = True, time.monotonic() + 1.0
+            if local.kill_at is None:
+                local.given_up = True
+            elif not local.given_up:
+                local.killed = True
+            local.kill_at = time.monotonic() + 1.0
             local.child.kill()
-            log.warning("killed", workload=local.name, pid=local.child.pid, grace_seconds=self._grace_seconds)
+            log.warning("killed", workload=local.name, pid=local.child.pid, unwell=local.given_up)
 
     async def _sweep(self, local: Local) -> None:
         if local.record is not None:

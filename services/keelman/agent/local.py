@@ -39,12 +39,15 @@ class Local:
     start_at: float = 0.0
     failures: int = 0
     healthy_since: float | None = None
+    unwell_since: float | None = None  # it was healthy before
+    unwell_seconds: float = 0.0  # for how long it may be so; 0 is for ever
     failed: bool = False
     reason: str = ""
     message: str = ""
     exit_code: int | None = None
     memory_bytes: int = 0
     killed: bool = False  # by this agent, because it did not end in time
+    given_up: bool = False  # killed by this agent, because it did not answer any more
     observe_time: datetime = field(default_factory=lambda: datetime.now(UTC))
 
     @property
@@ -78,16 +81,26 @@ class Local:
             folder=not self.removed,
             kill_at=self.kill_at,
             start_at=self.start_at,
+            give_up_at=self._give_up_at,
         )
+
+    @property
+    def _give_up_at(self) -> float | None:
+        """A broker is never given up: its log would have to recover, and it may be doing just that."""
+        if self.unwell_since is None or not self.unwell_seconds or self.kind == "broker":
+            return None
+        return self.unwell_since + self.unwell_seconds
 
     def ended(self, end: Exit, last_line: str, now: float, *, seen: bool) -> None:
         """Its process is gone. Sets when to start it again, if it is to run; and the words for people.
 
         One that ended in order while no agent was there had been asked to, by `keelman down` for one.
         """
-        asked = self.kill_at is not None or self.goal in (Goal.STOPPED, Goal.REMOVED) or (end.code == 0 and not seen)
+        stopping = self.kill_at is not None and not self.given_up
+        asked = stopping or self.goal in (Goal.STOPPED, Goal.REMOVED) or (end.code == 0 and not seen)
         healthy = now - self.healthy_since if self.healthy_since is not None else 0.0
         self.child, self.kill_at, self.healthy_since, self.memory_bytes = None, None, None, 0
+        self.unwell_since, given_up, self.given_up = None, self.given_up, False
         self.swept, self.end_seen = False, seen
         self.prepared, self.prepared_plan = None, None
         self.exit_code = end.code
@@ -101,6 +114,9 @@ class Local:
         self.start_at = now + restart_delay(self.failures)
         self.failed, self.reason = True, end.reason or ("EXITED" if end.code is not None else "VANISHED")
         self.message = words_of(end, last_line, seen=seen)
+        if given_up:
+            self.reason = "UNHEALTHY"
+            self.message = f"did not answer its health check for {self.unwell_seconds:g} s and was killed"
 
     def could_not_start(self, reason: str, message: str, now: float) -> None:
         """A try to start it failed before there was a process. The second such try waits too."""
@@ -114,10 +130,10 @@ class Local:
         if answers == (self.healthy_since is not None):
             return False
         if answers:
-            self.healthy_since = now
+            self.healthy_since, self.unwell_since = now, None
             self.failed, self.reason, self.message = False, "", ""
         else:
-            self.healthy_since = None
+            self.healthy_since, self.unwell_since = None, now
             self.reason, self.message = "UNHEALTHY", "runs but no longer answers its health check"
         return True
 

@@ -43,7 +43,9 @@ async def run(settings: Settings, stop: asyncio.Event, *, commands: Mapping[str,
         stack.enter_context(locked(home))
         assignments, reporter = Assignments(home.assignments), Reporter()
         assignments.load()
-        supervisor = Supervisor(home, commands, settings.grace_seconds, assignments, reporter)
+        supervisor = Supervisor(
+            home, commands, settings.grace_seconds, assignments, reporter, unwell_seconds=settings.unwell_seconds
+        )
         sessions = Sessions(settings.state_address, registration(settings, node), reporter, supervisor.assigned)
         name = agent_service_pb2.DESCRIPTOR.services_by_name["AgentService"].full_name
         health = await stack.enter_async_context(

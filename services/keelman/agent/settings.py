@@ -25,6 +25,13 @@ class Settings(ProcessSettings):
     grace_seconds: float = setting(
         40.0, "How long a workload may take to end before it is killed, and the agent itself.", unit="s", minimum=0.1
     )
+    unwell_seconds: float = setting(
+        30.0,
+        "A Spark service or worker that ran well and then does not answer its health check for so long is killed and "
+        "started anew; 0 means never.",
+        unit="s",
+        minimum=0,
+    )
 
     @property
     def node_name(self) -> str:

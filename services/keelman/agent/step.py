@@ -60,6 +60,7 @@ class Seen:
     folder: bool = True  # its folder may be there
     kill_at: float | None = None  # it was asked to end and is killed then
     start_at: float = 0.0  # not started before
+    give_up_at: float | None = None  # it does not answer, and is killed then
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +96,11 @@ def _of_living(wanted: Wanted, seen: Seen, now: float) -> Step:
         return NOTHING
     if seen.kill_at is not None:
         return Step(Action.KILL) if now >= seen.kill_at else Step(Action.WAIT, seen.kill_at)
-    if wanted.goal is Goal.RUNNING and seen.plan == wanted.plan:
+    if wanted.goal is not Goal.RUNNING or seen.plan != wanted.plan:
+        return Step(Action.STOP)
+    if seen.give_up_at is None:
         return NOTHING
-    return Step(Action.STOP)
+    return Step(Action.KILL) if now >= seen.give_up_at else Step(Action.WAIT, seen.give_up_at)
 
 
 def restart_delay(failures: int) -> float:

@@ -111,8 +111,11 @@ class Supervisor:
         grace_seconds: float,
         assignments: Assignments,
         reporter: Reporter,
+        *,
+        unwell_seconds: float = 0.0,
     ) -> None:
         self.home = home
+        self._unwell_seconds = unwell_seconds
         self.launcher = Launcher(home, commands, grace_seconds)
         self._assignments = assignments
         self._reporter = reporter
@@ -130,7 +133,7 @@ class Supervisor:
             if record is not None:
                 names.add(record.name)
         for name in sorted(names):
-            local = Local(name, self.home.workload(name))
+            local = self._local(name)
             keeper = self._keepers[name] = Keeper(self, local)
             self._aim(local)
             self.launcher.adopt(local)
@@ -153,7 +156,7 @@ class Supervisor:
         self._confirmed = self._confirmed or message.complete
         for name in self._assignments.workloads:
             if name not in self._keepers:
-                keeper = self._keepers[name] = Keeper(self, Local(name, self.home.workload(name)))
+                keeper = self._keepers[name] = Keeper(self, self._local(name))
                 if self._siblings is not None:
                     keeper.begin(self._siblings)
         for keeper in self._keepers.values():
@@ -207,6 +210,9 @@ class Supervisor:
         change.set()
         if self._is_over(local):
             self._forget(local.name)
+
+    def _local(self, name: str) -> Local:
+        return Local(name, self.home.workload(name), unwell_seconds=self._unwell_seconds)
 
     def _aim(self, local: Local) -> bool:
         """Sets what is wanted of a workload; True when that is new."""
