@@ -131,6 +131,7 @@ async def test_rest_answers_as_connect_does(bootstrap: str, spark: tuple[LinkSid
         assert (gone.status_code, gone.content) == (204, b"")
         await eventually(lambda: _no_status(worker, "s%2F1"))
         topic = await records(bootstrap, "rest-configs")
+        assert '"algorithm":"HmacSHA256"' in (topic.pop("session-key") or "")
         # How many producers to fence outlives the connector: one of the same name may come.
         assert topic.pop("tasks-fencing-s/1") == '{"task-count":1}'
         assert topic == dict.fromkeys(["connector-s/1", "target-state-s/1", "task-s/1-0", "commit-s/1"])

@@ -17,6 +17,7 @@ import httpx
 from keelman.api.copy.v1 import copy_run_pb2 as copy
 from keelman.api.copy.v1 import run_order_pb2 as orders
 from keelman.api.copy.v1 import ticket_pb2 as tickets
+from keelman.api.copy.v1 import watch_pb2 as wire_watch
 from keelman.api.copy.v1 import worker_link_service_pb2 as wire
 from keelman.api.copy.v1.worker_link_service_pb2_grpc import (
     WorkerLinkServiceServicer,
@@ -44,6 +45,7 @@ class Run:
     state: Any = FENCED
     confirmed: list[tuple[bytes, bytes]] | None = None
     cut: str = ""
+    limits: list[tickets.Limits] = field(default_factory=list)
 
 
 @dataclass
@@ -53,6 +55,8 @@ class LinkSide(WorkerLinkServiceServicer):
     runs: dict[str, Run] = field(default_factory=dict)
     renewals: dict[str, int] = field(default_factory=dict)
     links: dict[str, asyncio.Queue[Any]] = field(default_factory=dict)
+    greetings: dict[str, Any] = field(default_factory=dict)
+    deaf: bool = False  # hears orders no more, as when a link breaks under them
 
     def of(self, connector: str, task: int = 0, state: Any = RUNNING) -> list[Run]:
         """The runs of a task in a state."""
@@ -62,6 +66,18 @@ class LinkSide(WorkerLinkServiceServicer):
     def fail(self, run: Run, *, retriable: bool, trace: str = "") -> None:
         """Tells that a run has failed."""
         self._tell(run, FAILED, reason="TASK_FAILED", message="as told", trace=trace, retriable=retriable)
+
+    def idle(self, run: Run, watch: wire_watch.Watch) -> None:
+        """Tells that a run has nothing to copy."""
+        self._tell(run, RUNNING, watch=watch)
+
+    def copies(self, run: Run) -> None:
+        """Tells that a run copies, or copies again."""
+        self._tell(run, RUNNING)
+
+    def break_link(self, worker: str) -> None:
+        """Ends the link; the worker comes back, and what runs goes on."""
+        self.links[worker].put_nowait(None)
 
     def _tell(self, run: Run, state: Any, **fields: Any) -> None:
         run.state = state
@@ -73,24 +89,29 @@ class LinkSide(WorkerLinkServiceServicer):
         """One link of one worker."""
         first = await anext(aiter(requests))
         worker = first.greeting.worker
-        for run in self.runs.values():
-            if run.worker == worker and run.state not in (ENDED, FAILED):
+        mine = [r for r in self.runs.values() if r.worker == worker and r.state not in (ENDED, FAILED)]
+        before = self.greetings.get(worker)
+        if before is None or before.incarnation != first.greeting.incarnation:
+            for run in mine:
                 run.state = ENDED
+            mine = []
+        self.greetings[worker] = first.greeting
         out: asyncio.Queue[Any] = asyncio.Queue()
         self.links[worker] = out
-        await context.write(wire.OpenLinkResponse(welcome=wire.LinkWelcome()))
+        runs = [orders.RunUpdate(run_uid=r.ticket.run_uid, state=r.state) for r in mine]
+        await context.write(wire.OpenLinkResponse(welcome=wire.LinkWelcome(runs=runs)))
 
         async def hear() -> None:
             async for message in requests:
                 if message.WhichOneof("message") == "renewal":
                     self.renewals[worker] = self.renewals.get(worker, 0) + 1
                     out.put_nowait(wire.OpenLinkResponse(renewed=wire.LeaseRenewed()))
-                else:
+                elif not self.deaf:
                     self._order(worker, message.order)
 
         async def speak() -> None:
-            while True:
-                await context.write(await out.get())
+            while (message := await out.get()) is not None:
+                await context.write(message)
 
         try:
             await first_of(hear(), speak())
@@ -108,6 +129,8 @@ class LinkSide(WorkerLinkServiceServicer):
         if kind == "confirm":
             run.confirmed = [(o.key, o.value) for o in order.confirm.offsets]
             self._tell(run, RUNNING)
+        elif kind == "limits":
+            run.limits.append(order.limits)
         elif run.state not in (ENDED, FAILED):
             run.cut = order.cut.reason
             self._tell(run, ENDED)

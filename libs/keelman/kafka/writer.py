@@ -87,12 +87,3 @@ class FencingWriter:
         except (KafkaError, TimeoutError) as error:
             await self.close()
             raise Unavailable(f"topic {topic} cannot be written: {error!r}") from None
-
-
-async def fence(properties: Mapping[str, str], transactional_id: str) -> None:
-    """Fences whoever writes with this transactional id, aborting what it has open. Raises Unavailable."""
-    writer = FencingWriter(properties, client_id=f"fence-{transactional_id}", transactional_id=transactional_id)
-    try:
-        await writer.claim()
-    finally:
-        await writer.close()

@@ -26,7 +26,8 @@ class ConfigState:
     """Built by applying the topic's records in order. `offset` is the last record's offset + 1.
 
     `unfenced` names connectors whose tasks were put into force since the producers of their former tasks were last
-    fenced. A single task that follows a single task is not among them: it fences its predecessor by itself.
+    fenced, each with the offset of the record that did so. A single task that follows a single task is not among them:
+    it fences its predecessor by itself. `session_key` signs what workers ask of each other; base64.
     """
 
     offset: int = 0
@@ -34,10 +35,11 @@ class ConfigState:
     targets: dict[str, str] = field(default_factory=dict)
     tasks: dict[str, tuple[dict[str, str], ...]] = field(default_factory=dict)
     fencing: dict[str, int] = field(default_factory=dict)
-    unfenced: set[str] = field(default_factory=set)
+    unfenced: dict[str, int] = field(default_factory=dict)
     inconsistent: set[str] = field(default_factory=set)
     restarts: list[RestartRequest] = field(default_factory=list)
     session_key: str = ""
+    session_key_ms: int = 0
     changes: int = 0
     _buffered: dict[str, dict[int, dict[str, str]]] = field(default_factory=dict)
 
@@ -75,7 +77,8 @@ class ConfigState:
                 handle(key.removeprefix(prefix), data)
                 return
         if key == "session-key" and data is not None:
-            self.session_key = str(data.get("key", ""))
+            made = data.get("creation-timestamp")
+            self.session_key, self.session_key_ms = str(data.get("key", "")), made if isinstance(made, int) else 0
 
     def _connector(self, name: str, data: Mapping[str, object] | None) -> None:
         if data is None:
@@ -83,7 +86,7 @@ class ConfigState:
             self.tasks.pop(name, None)
             self._buffered.pop(name, None)
             self.inconsistent.discard(name)
-            self.unfenced.discard(name)
+            self.unfenced.pop(name, None)
             return
         self.connectors[name] = _strings(data.get("properties"))
         self.targets.setdefault(name, STARTED)
@@ -124,15 +127,15 @@ class ConfigState:
         self.inconsistent.discard(name)
         self.tasks[name] = tuple(merged[n] for n in range(count))
         if (self.fencing.get(name), count) == (1, 1):
-            self.unfenced.discard(name)
+            self.unfenced.pop(name, None)
         else:
-            self.unfenced.add(name)
+            self.unfenced[name] = self.offset - 1
 
     def _fencing(self, name: str, data: Mapping[str, object] | None) -> None:
         count = data.get("task-count") if data is not None else None
         if isinstance(count, int):
             self.fencing[name] = count
-            self.unfenced.discard(name)
+            self.unfenced.pop(name, None)
         else:
             self.fencing.pop(name, None)
 
@@ -171,6 +174,11 @@ def deletion_records(name: str, tasks: int) -> list[tuple[bytes, bytes | None]]:
 def fencing_record(name: str, tasks: int) -> tuple[bytes, bytes]:
     """Key and value that say for how many tasks the producers were fenced."""
     return f"tasks-fencing-{name}".encode(), _dump({"task-count": tasks})
+
+
+def session_key_record(key: str, made_ms: int) -> tuple[bytes, bytes]:
+    """Key and value that give the workers a new key, base64, to sign with."""
+    return b"session-key", _dump({"key": key, "algorithm": "HmacSHA256", "creation-timestamp": made_ms})
 
 
 def restart_record(request: RestartRequest) -> tuple[bytes, bytes]:

@@ -1,4 +1,4 @@
-"""One task of this worker: grants tickets, answers fences, follows its copy run, and tries again when that can help."""
+"""One task of this worker: one copy run after the other, parked in between, tried again when that can help."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from typing import Any
 from keelman.api.copy.v1 import copy_run_pb2 as copy
 from keelman.api.copy.v1 import run_order_pb2 as orders
 from keelman.api.copy.v1 import ticket_pb2 as tickets
+from keelman.connect.plugin import Watch
+from keelman.engine.watches import from_wire
 from keelman.kafka.layout import Work
 from keelman.model.errors import KeelmanError
 from keelman.runtime.backoff import Backoff
@@ -24,6 +26,9 @@ log = get_logger()
 HEALTHY_SECONDS = 60.0
 CUT_SECONDS = 3.0
 TICKET_SECONDS = 0.1
+# Ends of copy runs that may have left a transaction open: nobody commits or aborts it any more.
+LEFT_OPEN = ("SLOT_LOST", "LINK_LOST")
+MOVED = "MOVED"  # the Spark service has drained it to give the task another slot
 ENDED = (copy.COPY_RUN_STATE_ENDED, copy.COPY_RUN_STATE_FAILED)
 LOST = orders.RunUpdate(
     state=copy.COPY_RUN_STATE_FAILED, reason="LINK_LOST", message="the Spark service ended the copy run", retriable=True
@@ -35,16 +40,25 @@ class TaskDuties:
     """What a task needs of its worker.
 
     `ticket` makes a start ticket for a run uid, None while the worker may not grant one. `confirm` answers a fence with
-    the connector's committed offsets; None withdraws the ticket. `tell` has a status written soon.
+    the connector's committed offsets; None withdraws the ticket. `tell` has a status written soon. `fence` aborts what
+    the task's producer has left open, if this worker may. `idle` says that the copy run has nothing to copy, `left`
+    that the task is not parked any more, `ended` that nothing is to be heard of this copy run any more.
     """
 
     ticket: Callable[[str], tickets.StartTicket | None]
     confirm: Callable[[], Awaitable[Sequence[tuple[bytes, bytes]] | None]]
     tell: Callable[[str, str | None], None]
+    fence: Callable[[], Awaitable[None]]
+    idle: Callable[[], None]
+    left: Callable[[], None]
+    ended: Callable[[str], object]
 
 
 class CopyTask:
-    """Runs as one asyncio task from assignment to revocation; `pause`, `resume`, `restart` and `end` steer it."""
+    """Runs as one asyncio task from assignment to revocation; `pause`, `resume`, `restart` and `end` steer it.
+
+    A parked task is this object, its coroutine and what it waits for: no copy run, no client.
+    """
 
     def __init__(self, work: Work, link: SparkLink, duties: TaskDuties, *, grace_seconds: float) -> None:
         self.work = work
@@ -57,8 +71,14 @@ class CopyTask:
         self._again = False
         self._ending = False
         self._cut = False
+        self._told = ""
+        self._park = False
+        self._woken = False
+        self._last_order: orders.RunOrder | None = None
+        self._limits: tickets.Limits | None = None
         self.uid = ""
         self.running = False
+        self.watch: Watch | None = None
         self.failed = False
         self.topics: set[str] = set()
 
@@ -72,7 +92,7 @@ class CopyTask:
 
     def restart(self) -> None:
         """End the copy run, or forget the failure, and begin a new one."""
-        self._again = True
+        self._again, self._told = True, ""
         self._changed.set()
 
     def end(self, *, cut: bool = False) -> None:
@@ -90,6 +110,33 @@ class CopyTask:
         """The present copy run is gone, and nobody will say so."""
         self.update(LOST)
 
+    def look(self) -> None:
+        """Something changed that a ticket may have waited for."""
+        self._changed.set()
+
+    def park(self) -> None:
+        """Drains the copy run, which has nothing to copy, and goes on with a new one at `wake`."""
+        self._park, self._woken, self.watch = True, False, None
+        self._changed.set()
+
+    def wake(self) -> None:
+        """There is something to copy: parked no more."""
+        self._woken = True
+        self._changed.set()
+
+    def limit(self, limits: tickets.Limits) -> None:
+        """The present copy run may go no faster from now on."""
+        self._limits = limits
+        if self.uid:
+            self._link.send(orders.RunOrder(run_uid=self.uid, limits=limits))
+
+    def linked(self) -> None:
+        """The link stands again and the copy run with it: what was ordered meanwhile may not have arrived."""
+        if self._last_order is not None:
+            self._link.send(self._last_order)
+        elif self.uid and self._limits is not None:
+            self._link.send(orders.RunOrder(run_uid=self.uid, limits=self._limits))
+
     def _want(self, wanted: str) -> None:
         if self._wanted != wanted:
             self._wanted = wanted
@@ -98,17 +145,21 @@ class CopyTask:
     async def run(self) -> None:
         """The task's whole life on this worker."""
         backoff = Backoff(first=0.1, most=10.0)
-        self._duties.tell(states.UNASSIGNED, None)
+        self._tell(states.UNASSIGNED, None)
         while not self._ending:
             self._again = False
             if self._wanted == states.PAUSED:
-                self._duties.tell(states.PAUSED, None)
+                self._tell(states.PAUSED, None)
                 await self._until(lambda: self._wanted != states.PAUSED)
                 continue
             begun = time.monotonic()
             last = await self._copy()
             if last is None:
                 continue
+            if last.reason == MOVED:
+                continue
+            if last.reason in LEFT_OPEN:
+                await self._duties.fence()
             if not last.retriable:
                 log.warning("task_failed", **self._names, reason=last.reason, error=last.message)
                 await self.stay_failed(last.trace or last.message or last.reason)
@@ -116,7 +167,7 @@ class CopyTask:
             if time.monotonic() - begun > HEALTHY_SECONDS:
                 backoff.reset()
             log.info("copy_run_failed", **self._names, reason=last.reason, error=last.message)
-            self._duties.tell(states.RESTARTING, last.trace or last.message or None)
+            self._tell(states.RESTARTING, last.trace or last.message or None)
             await self._until(lambda: self._again, seconds=backoff.next())
 
     @property
@@ -132,7 +183,7 @@ class CopyTask:
         """Stays failed until somebody restarts it, or it ends."""
         self.failed = True
         self._again = False
-        self._duties.tell(states.FAILED, trace)
+        self._tell(states.FAILED, trace)
         await self._until(lambda: self._again)
         self.failed = False
 
@@ -147,42 +198,73 @@ class CopyTask:
             return False
         return True
 
+    def _tell(self, state: str, trace: str | None) -> None:
+        self._told = state
+        self._duties.tell(state, trace)
+
     @property
     def _unwanted(self) -> bool:
         return self._ending or self._again or self._wanted != states.RUNNING
 
     async def _copy(self) -> orders.RunUpdate | None:
-        """One copy run; its last update when it failed, None when it ended as told."""
+        """One copy run; its last update when it failed, None when it ended as told or is to be followed by another."""
         ticket = await self._granted()
         if ticket is None:
             return None
         self._updates.clear()
+        self._limits = None
         self.uid = ticket.run_uid
         self._link.send(orders.RunOrder(run_uid=self.uid, start=ticket))
         try:
-            while True:
-                await self._until(lambda: bool(self._updates) or self._unwanted)
+            while not self._park:
+                await self._until(lambda: bool(self._updates) or self._unwanted or self._park)
                 if self._unwanted:
-                    await self._finish()
+                    last = await self._finish("WORKER_STOPS")
+                    if last is not None and last.reason in LEFT_OPEN:
+                        await self._duties.fence()
                     return None
-                last = await self._follow(self._updates.popleft())
-                if last is not None:
-                    return last
+                if self._updates:
+                    last = await self._follow(self._updates.popleft())
+                    if last is not None:
+                        return last
+            last = await self._finish("PARKED")
+            if last is not None and last.state == copy.COPY_RUN_STATE_FAILED:
+                return last
+            self._gone()
+            log.debug("task_parked", **self._names)
+            await self._until(lambda: self._woken or self._unwanted)
+            return None
         finally:
-            self.uid, self.running = "", False
+            if self._park:
+                self._park = False
+                self._duties.left()
+            self._gone()
+
+    def _gone(self) -> None:
+        """There is no copy run any more."""
+        if self.uid:
+            self._duties.ended(self.uid)
+        self.uid, self.running, self.watch, self._last_order = "", False, None, None
+        self._updates.clear()
 
     async def _follow(self, update: orders.RunUpdate) -> orders.RunUpdate | None:
         """Acts on one update; returns it when it was the copy run's last."""
         self.topics.update(update.topics)
         if update.state == copy.COPY_RUN_STATE_FENCED:
             await self._answer_fence()
-        elif update.state == copy.COPY_RUN_STATE_RUNNING and not self.running:
-            self.running = True
-            self._duties.tell(states.RUNNING, None)
+        elif update.state == copy.COPY_RUN_STATE_RUNNING:
+            if not self.running:
+                self.running = True
+                self._tell_running()
+            self.watch = from_wire(update.watch) if update.HasField("watch") else None
+            if self.watch is not None:
+                self._duties.idle()
         elif update.state == copy.COPY_RUN_STATE_FAILED:
             return update
         elif update.state == copy.COPY_RUN_STATE_ENDED:
             # Nobody here told it to end: the other side did, and a new ticket goes on where it was.
+            if update.reason == MOVED:
+                return update
             return orders.RunUpdate(reason=update.reason, message=update.message, retriable=True)
         return None
 
@@ -208,17 +290,27 @@ class CopyTask:
         found = [tickets.SourceOffset(key=key, value=value) for key, value in offsets]
         self._link.send(orders.RunOrder(run_uid=self.uid, confirm=tickets.Confirmation(offsets=found)))
 
-    async def _finish(self) -> None:
-        """Drains within the grace, then cuts; returns when the copy run has ended or nobody can tell."""
-        if not self._cut:
-            self._link.send(orders.RunOrder(run_uid=self.uid, drain=orders.Drain()))
-            if await self._ended(self._grace, unless_cut=True):
-                return
-        self._link.send(orders.RunOrder(run_uid=self.uid, cut=orders.Cut(reason="WORKER_STOPS")))
-        await self._ended(CUT_SECONDS, unless_cut=False)
+    def _tell_running(self) -> None:
+        """Says so unless that was said last: a task that was parked has never been anything else."""
+        if self._told != states.RUNNING:
+            self._tell(states.RUNNING, None)
 
-    async def _ended(self, seconds: float, *, unless_cut: bool) -> bool:
-        """True when the copy run's last update came in time (and, with unless_cut, before a cut was asked for)."""
+    async def _finish(self, why: str) -> orders.RunUpdate | None:
+        """Drains within the grace, then cuts; the copy run's last update, None when nobody can tell."""
+        if not self._cut:
+            self._order(orders.RunOrder(run_uid=self.uid, drain=orders.Drain()))
+            last = await self._last(self._grace, unless_cut=True)
+            if last is not None:
+                return last
+        self._order(orders.RunOrder(run_uid=self.uid, cut=orders.Cut(reason=why)))
+        return await self._last(CUT_SECONDS, unless_cut=False)
+
+    def _order(self, order: orders.RunOrder) -> None:
+        self._last_order = order
+        self._link.send(order)
+
+    async def _last(self, seconds: float, *, unless_cut: bool) -> orders.RunUpdate | None:
+        """The copy run's last update, if it comes in time (and, with unless_cut, before a cut is asked for)."""
         try:
             async with asyncio.timeout(seconds):
                 while not (unless_cut and self._cut):
@@ -226,9 +318,9 @@ class CopyTask:
                         update = self._updates.popleft()
                         self.topics.update(update.topics)
                         if update.state in ENDED:
-                            return True
+                            return update
                     self._changed.clear()
                     await self._changed.wait()
         except TimeoutError:
             pass
-        return False
+        return None

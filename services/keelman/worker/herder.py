@@ -84,11 +84,12 @@ class Herder:
         if stop.is_set():
             return
         self.store.config.restarts.clear()  # orders of the past
-        self.store.changed = self._wake.set
+        self.store.changed = self.store.connector_told = self._wake.set
         await self.membership.replace_predecessors(self.url)
         backoff, told = Backoff(first=0.1, most=2.0), ""
         async with Siblings() as siblings:
             self.owned.begin(siblings)
+            self.leader.begin(siblings)
             while not stop.is_set():
                 self._wake.clear()
                 try:
@@ -116,6 +117,7 @@ class Herder:
         await self._serve()
         place = self.membership.place
         if place is not None and place.leader and not self.membership.lost:
+            self.leader.ask_again(self.store.config.restarts)
             await self.leader.reconfigure()
             self.leader.clear_statuses()
         if self.store.config.work() != self._work:
@@ -124,9 +126,8 @@ class Herder:
         self.owned.follow()
         if self.membership.rejoin or self._requests:
             return 0.0
-        if self._rejoin_at is not None:
-            return max(0.0, min(IDLE_SECONDS, self._rejoin_at - time.monotonic()))
-        return IDLE_SECONDS
+        rejoin = IDLE_SECONDS if self._rejoin_at is None else max(0.0, self._rejoin_at - time.monotonic())
+        return min(IDLE_SECONDS, rejoin, self.leader.again_seconds())
 
     async def _join(self, stop: asyncio.Event) -> None:
         await self.store.read_config(seconds=self.store.properties.sync_ms / 1000)
@@ -140,6 +141,7 @@ class Herder:
             self.membership.rejoin = True  # the leader took this worker at its word about what it runs
         told = place.assignment
         if place.leader and (before is None or not before.leader):
+            self.leader.start_anew()
             await self.store.claim()
         elif not place.leader:
             self.leader.resign()

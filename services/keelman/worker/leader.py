@@ -2,38 +2,60 @@
 
 from __future__ import annotations
 
+import base64
+import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
+from urllib.parse import urlsplit
 
-from keelman.connect.errors import ConnectError
-from keelman.connect.plugin import Connector, load_connector
 from keelman.kafka.layout import CONFIG_MISMATCH, Assignment, Metadata, Work
-from keelman.kafka.writer import fence
-from keelman.model.errors import KeelmanError, Unavailable
+from keelman.model.errors import KeelmanError
 from keelman.runtime.logging import get_logger
+from keelman.runtime.supervise import Siblings
 from keelman.worker import config_state as records
 from keelman.worker import tickets
 from keelman.worker.assignor import MemberView, Memory, assign
-from keelman.worker.config_state import STOPPED
+from keelman.worker.config_state import STOPPED, RestartRequest
+from keelman.worker.fencing import Fencing
+from keelman.worker.inquiry import Answer, Inquiry
+from keelman.worker.limits import without_limits
+from keelman.worker.status_state import FAILED, PAUSED, RUNNING, Status
 from keelman.worker.store import Store
 
 log = get_logger()
+SESSION_KEY_MS = 3_600_000  # Connect's default of inter.worker.key.ttl.ms
+SESSION_KEY_BYTES = 64
 
 
 class Leader:
     """The leader's mind; every worker has one, and starts with an empty memory each time it becomes leader."""
 
-    def __init__(self, store: Store, *, url: str, delay_ms: int) -> None:
+    def __init__(self, store: Store, *, url: str, delay_ms: int, wake: Callable[[], None]) -> None:
+        """`wake` is called when there is something to do."""
         self._store = store
         self._url = url
         self._delay_ms = delay_ms
         self._memory = Memory()
-        self._computed: dict[str, Mapping[str, str]] = {}
+        self._inquiry = Inquiry(wake)
+        self._fencing = Fencing(store.properties, wake)
+        self._used: dict[str, Answer] = {}
         self.member_urls: tuple[str, ...] = ()
+
+    def begin(self, siblings: Siblings) -> None:
+        """Where connectors are asked and former tasks fenced."""
+        self._inquiry.begin(siblings)
+        self._fencing.begin(siblings)
 
     def resign(self) -> None:
         """Another worker leads now."""
-        self._memory, self._computed, self.member_urls = Memory(), {}, ()
+        self._memory, self.member_urls = Memory(), ()
+        self.start_anew()
+
+    def start_anew(self) -> None:
+        """Leads since now: another worker may have led meanwhile."""
+        self._inquiry.forget()
+        self._fencing.forget()
+        self._used.clear()
 
     def owner(self, work: Work) -> str | None:
         """URL of the worker that has this work by the last round."""
@@ -77,65 +99,91 @@ class Leader:
         }
 
     async def reconfigure(self) -> None:
-        """Writes task configurations where they differ from what their connector wants now. Raises what writing raises.
+        """Writes task configurations where they differ from what their connector wants. Raises what writing raises.
 
-        A connector that cannot be asked (unknown class, illegal configuration) is left as it is: its owner says why.
-        Fences former tasks where that is still to be done, also for a leader that ended between the two: until then
-        no worker grants a ticket.
+        Waits neither for connectors nor for fences: what they say is used in the turn after. A connector whose former
+        tasks are still to be fenced, perhaps by a leader that ended meanwhile, gets no tickets until it is written that
+        they are.
         """
+        await self._keep_session_key()
         config = self._store.config
-        for gone in set(self._computed) - set(config.connectors):
-            del self._computed[gone]
+        for gone in self._inquiry.names - set(config.connectors):
+            self._forget(gone)
         for name, properties in list(config.connectors.items()):
             if config.target(name) == STOPPED:
-                self._computed.pop(name, None)
+                self._forget(name)
                 continue
-            if self._computed.get(name) != properties or name in config.inconsistent:
-                wanted = wanted_tasks(properties)
-                if wanted is not None and wanted != list(config.tasks.get(name, ())):
-                    await self.write_tasks(name, wanted)
-                self._computed[name] = properties
-            if name in config.unfenced and tickets.is_exactly_once_source(self._store.properties, properties):
-                try:
-                    await self._fence_former_tasks(name)
-                except Unavailable as error:  # the next turn tries again; other connectors need not wait for it
-                    log.warning("former_tasks_unfenced", connector=name, error=error.message)
+            answer = self._inquiry.about(name, without_limits(properties))
+            if answer is None:
+                continue
+            fresh = self._used.get(name) is not answer
+            self._used[name] = answer
+            differs = answer.tasks is not None and answer.tasks != list(config.tasks.get(name, ()))
+            if answer.tasks is not None and differs and (fresh or name in config.inconsistent):
+                await self.write_tasks(name, answer.tasks)
+            self._tell_problem(name, answer)
+        for name, since in list(config.unfenced.items()):
+            await self._fence_former_tasks(name, since)
+
+    def again_seconds(self) -> float:
+        """Seconds until there is something to do though nothing has changed."""
+        return self._inquiry.due_seconds()
+
+    def ask_again(self, requests: Iterable[RestartRequest]) -> None:
+        """These connectors are restarted: what was wrong with them may be over."""
+        for request in requests:
+            self._inquiry.again(request.connector)
 
     async def write_tasks(self, name: str, wanted: list[dict[str, str]]) -> None:
-        """Stores task configurations and puts them into force."""
-        if wanted:
-            await self._store.write_config(records.task_records(name, wanted))
-        await self._store.write_config([records.commit_record(name, len(wanted))])
+        """Stores task configurations and puts them into force, in one write."""
+        config = self._store.config
+        written = [*records.task_records(name, wanted), records.commit_record(name, len(wanted))]
+        if config.fencing.get(name, 0) == 0 and self._fences(name):
+            written.append(records.fencing_record(name, len(wanted)))  # there is nobody to fence
+        await self._store.write_config(written)
 
-    async def _fence_former_tasks(self, name: str) -> None:
+    def _forget(self, name: str) -> None:
+        self._inquiry.forget(name)
+        self._used.pop(name, None)
+
+    def _fences(self, name: str) -> bool:
+        config = self._store.config.connectors.get(name)
+        return config is not None and tickets.is_exactly_once_source(self._store.properties, config)
+
+    def _tell_problem(self, name: str, answer: Answer) -> None:
+        """Brings the connector's status in line with what it said, whoever has it. Its tasks go on as they are."""
+        work = Work(name)
+        now, owner = self._store.statuses.statuses.get(work), self.owner(work)
+        if now is None or owner is None:
+            return
+        if answer.trace and (now.state, now.trace) != (FAILED, answer.trace):
+            state = FAILED
+        elif not answer.trace and now.state == FAILED:
+            state = PAUSED if self._store.config.target(name) == records.PAUSED else RUNNING
+        else:
+            return
+        worker = urlsplit(owner).netloc
+        self._store.tell(work, Status(state, worker, now.generation, answer.trace or None, now.version))
+
+    async def _fence_former_tasks(self, name: str, since: int) -> None:
         """No producer of an earlier set of tasks can commit any more. A single task's successor fences it by itself."""
-        former = self._store.config.fencing.get(name, 0)
-        count = len(self._store.config.tasks.get(name, ()))
-        if former > 1 or (former == 1 and count != 1):
-            properties = self._store.properties
-            for task in range(former):
-                await fence(properties.raw, tickets.transactional_id(properties.group_id, Work(name, task)))
-            log.info("former_tasks_fenced", connector=name, tasks=former)
+        if not self._fences(name):
+            return
+        config = self._store.config
+        former, count = config.fencing.get(name, 0), len(config.tasks.get(name, ()))
+        others = former > 1 or (former == 1 and count != 1)
+        if others and not self._fencing.done(name, since, config.connectors[name], former):
+            return
         await self._store.write_config([records.fencing_record(name, count)])
+
+    async def _keep_session_key(self) -> None:
+        """A new key to sign with, when there is none or it has been in use for long."""
+        now_ms = int(time.time() * 1000)
+        if now_ms - self._store.config.session_key_ms > SESSION_KEY_MS:
+            key = base64.b64encode(secrets.token_bytes(SESSION_KEY_BYTES)).decode()
+            await self._store.write_config([records.session_key_record(key, now_ms)])
 
     def clear_statuses(self) -> None:
         """Tombstones for the statuses of what is configured no more."""
         for work in self._store.statuses.without(self._store.config.work()):
             self._store.tell(work, None)
-
-
-def wanted_tasks(properties: Mapping[str, str]) -> list[dict[str, str]] | None:
-    """The task configurations a connector wants; None when it cannot be asked."""
-    try:
-        kind = load_connector(properties.get("connector.class", ""))
-        return tasks_of(kind, properties)
-    except (KeelmanError, ConnectError, ValueError) as error:
-        log.debug("connector_not_asked", connector=properties.get("name"), error=str(error))
-        return None
-
-
-def tasks_of(kind: type[Connector], properties: Mapping[str, str]) -> list[dict[str, str]]:
-    """The task configurations a connector of this class wants, as they are stored. Raises what the class raises."""
-    most = max(1, int(properties.get("tasks.max", "1")))
-    task_class = kind.names[0].removesuffix("Connector") + "Task"
-    return [{"task.class": task_class, **config} for config in kind.task_configs(properties, most)]

@@ -29,16 +29,22 @@ class SparkLink:
     """One link at a time.
 
     `updated` gets every update. `standing` gets the run uids that the other side still has: after each welcome, and
-    none when the lease must have lapsed without a link.
+    none when the lease must have lapsed without a link. `usage` is what the worker's slots were told to use last.
     """
 
-    def __init__(self, address: str, *, worker_cluster: str, worker: str, right: Callable[[], bool]) -> None:
+    def __init__(
+        self, address: str, *, worker_cluster: str, worker: str, bounds: wire.Bounds, right: Callable[[], bool]
+    ) -> None:
+        """`bounds` is what the worker's slots may use; `right` says whether the lease may be renewed now."""
         self._address = address
-        self._greeting = wire.WorkerGreeting(worker_cluster=worker_cluster, worker=worker, incarnation=uuid.uuid4().hex)
+        self._greeting = wire.WorkerGreeting(
+            worker_cluster=worker_cluster, worker=worker, incarnation=uuid.uuid4().hex, bounds=bounds
+        )
         self._right = right
         self._out: asyncio.Queue[wire.OpenLinkRequest] = asyncio.Queue()
         self._renewed = time.monotonic()
         self._asked: float | None = None
+        self.usage = wire.SlotUsage()
         self.up = asyncio.Event()
         self.updated: Callable[[orders.RunUpdate], None] = lambda update: None
         self.standing: Callable[[frozenset[str]], None] = lambda uids: None
@@ -97,6 +103,7 @@ class SparkLink:
                     self.updated(update)
             elif kind == "renewed":
                 self._renewed, self._asked = time.monotonic(), None
+                self.usage = answer.renewed.usage
             elif kind == "update":
                 self.updated(answer.update)
 

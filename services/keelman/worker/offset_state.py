@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,12 +33,13 @@ class OffsetState:
         """The connector's rows as they stand in the topic."""
         return list(self.rows.get(connector, {}).items())
 
-    def parsed(self, connector: str) -> list[tuple[dict[str, Any], Any]]:
-        """The connector's source partitions and offsets."""
-        found = []
-        for key, value in self.of(connector):
-            try:
-                found.append((orjson.loads(key)[1], orjson.loads(value)))
-            except orjson.JSONDecodeError:
-                continue
-        return found
+
+def parsed_rows(rows: Iterable[tuple[bytes, bytes]]) -> list[tuple[dict[str, Any], Any]]:
+    """Source partitions and offsets of rows as they stand in the topic; what is no JSON is passed over."""
+    found = []
+    for key, value in rows:
+        try:
+            found.append((orjson.loads(key)[1], orjson.loads(value)))
+        except orjson.JSONDecodeError:
+            continue
+    return found

@@ -9,13 +9,16 @@ from keelman.connect.errors import ConnectError
 from keelman.connectors.registry import find_connector, validate_connector
 from keelman.kafka.clients import Admin
 from keelman.kafka.layout import Work
-from keelman.model.errors import NotFound
+from keelman.model.errors import DeadlineExceeded, NotFound
+from keelman.runtime.supervise import deadline
 from keelman.worker import config_state as records
 from keelman.worker.config_state import PAUSED, STARTED, STOPPED, RestartRequest
 from keelman.worker.herder import Herder
+from keelman.worker.offset_state import parsed_rows
 from keelman.worker.rest_errors import Elsewhere, RestError, invalid_config, not_found
+from keelman.worker.source_offsets import merged_offsets, own_offsets
 from keelman.worker.status_state import FAILED, RESTARTING, Status
-from keelman.worker.tickets import is_source
+from keelman.worker.tickets import is_exactly_once_source, is_source
 
 SECONDS = 90.0
 INITIAL_STATES = {"RUNNING": STARTED, "PAUSED": PAUSED, "STOPPED": STOPPED}
@@ -32,6 +35,11 @@ class Operations:
     def worker_config(self) -> Mapping[str, str]:
         """The worker's own properties."""
         return self._store.properties.raw
+
+    @property
+    def session_key(self) -> str:
+        """What the workers of the group sign with, base64; empty while there is none."""
+        return self._store.config.session_key
 
     def names(self) -> list[str]:
         """All connectors."""
@@ -93,8 +101,9 @@ class Operations:
         """Committed offsets of a source or a sink. Raises 404."""
         config = self.config(name)
         if is_source(config):
-            await self._store.committed_offsets(name)
-            rows = self._store.offsets.parsed(name)
+            await self._store.read_offsets()
+            own = await own_offsets(self._store.properties, name, config)
+            rows = parsed_rows(merged_offsets(name, self._store.offsets.of(name), own))
             return {"offsets": [{"partition": part, "offset": offset} for part, offset in rows]}
         committed = await admin.list_consumer_group_offsets(f"connect-{name}")
         found = sorted((tp.topic, tp.partition, meta.offset) for tp, meta in committed.items() if meta.offset >= 0)
@@ -208,6 +217,23 @@ class Operations:
             raise Elsewhere(owner)
 
         await self._herder.call(do, seconds=SECONDS)
+
+    async def fence(self, name: str) -> None:
+        """Returns when the producers of the connector's former tasks are fenced. Raises 404, 409. The leader's."""
+        config = self._store.config
+
+        async def wanted() -> int | None:
+            self._herder.require_leader()
+            await self._store.read_config()
+            exactly = is_exactly_once_source(self._store.properties, self.config(name))
+            return config.unfenced.get(name) if exactly else None
+
+        since = await self._herder.call(wanted, seconds=SECONDS)
+        async with deadline(SECONDS, DeadlineExceeded("Request timed out")):
+            while since is not None and config.unfenced.get(name) == since:
+                await self._store.config_changes()  # the leader is at it: it fences whatever is not fenced
+        if since is not None and name in config.unfenced:
+            raise RestError(409, f"Tasks of connector {name} were configured anew while their producers were fenced")
 
     def check(self, name: str, config: Mapping[str, str]) -> None:
         """Raises 400 with Connect's text for a configuration that is not legal."""

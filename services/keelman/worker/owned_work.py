@@ -5,25 +5,32 @@ from __future__ import annotations
 import asyncio
 import time
 import traceback
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from keelman.api.copy.v1 import run_order_pb2 as orders
+from keelman.api.copy.v1 import ticket_pb2 as wire
 from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import load_connector
 from keelman.kafka.layout import Work
 from keelman.model.errors import KeelmanError
 from keelman.runtime.logging import get_logger
 from keelman.runtime.supervise import Siblings
-from keelman.worker import config_state, tickets
+from keelman.worker import config_state
 from keelman.worker import status_state as states
 from keelman.worker.config_state import RestartRequest
 from keelman.worker.copy_task import CopyTask, TaskDuties
-from keelman.worker.leader import tasks_of
+from keelman.worker.grants import Grants, TaskConfig
+from keelman.worker.inquiry import trace_of
+from keelman.worker.limits import limits_of
 from keelman.worker.link import SparkLink
 from keelman.worker.membership import Membership
+from keelman.worker.parking import Parkable, Parking
+from keelman.worker.sink_groups import SinkGroups
 from keelman.worker.status_state import Status
 from keelman.worker.store import Store
+from keelman.worker.tickets import is_source
+from keelman.worker.watcher import Watcher
 
 log = get_logger()
 TARGET_STATES = {
@@ -35,10 +42,11 @@ TARGET_STATES = {
 
 @dataclass(slots=True)
 class _Running:
-    """A task at work, with the configuration it was started with."""
+    """A task at work, with the configuration and the limits it was started with."""
 
     task: CopyTask
-    config: tuple[Mapping[str, str], Mapping[str, str]]
+    config: TaskConfig
+    limits: wire.Limits | None
     life: asyncio.Task[None]
 
 
@@ -51,8 +59,14 @@ class OwnedWork:
         self._store = store
         self._membership = membership
         self._link = link
-        self._cluster = worker_cluster
         self._worker = worker
+        self._grants = Grants(
+            store, membership, lambda work: work in self.works, worker_cluster=worker_cluster, worker=worker
+        )
+        self._watcher = Watcher(client_id=f"{worker}-watch")
+        self.parking = Parking(self._watcher, self._together)
+        self._groups = SinkGroups(store, self.parking)
+        self._runs: dict[str, CopyTask] = {}
         self._grace = store.properties.shutdown_ms / 1000
         self._siblings: Siblings | None = None
         self._tasks: dict[Work, _Running] = {}
@@ -64,6 +78,8 @@ class OwnedWork:
     def begin(self, siblings: Siblings) -> None:
         """Where the tasks' coroutines run."""
         self._siblings = siblings
+        self._watcher.begin(siblings)
+        siblings.start(self._groups.run(), name="sink groups")
 
     @property
     def tasks(self) -> Mapping[Work, CopyTask]:
@@ -105,6 +121,7 @@ class OwnedWork:
             else:
                 self._follow_connector(work)
         for work, running in list(self._tasks.items()):
+            running.task.look()
             if work not in self.works:
                 running.task.end()
                 if running.life.done():
@@ -119,9 +136,14 @@ class OwnedWork:
                 running = self._tasks.get(work)
                 if request.include_tasks and running and (running.task.failed or not request.only_failed):
                     self.restart_task(work)
-            elif self._connectors.get(work, ({}, ""))[1] == states.FAILED or not request.only_failed:
+            elif self._failed(work) or not request.only_failed:
                 self._connectors.pop(work, None)
                 self._follow_connector(work)
+
+    def _failed(self, work: Work) -> bool:
+        """By the status topic: it may be the leader that found the connector at fault."""
+        now = self._store.statuses.statuses.get(work)
+        return now is not None and now.state == states.FAILED
 
     def restart_task(self, work: Work) -> bool:
         """Ends the task's run and begins a new one; False when this worker does not have it."""
@@ -148,20 +170,16 @@ class OwnedWork:
         target = TARGET_STATES[self._store.config.target(work.connector)]
         if known is not None and known[0] == config and known[1] in (target, states.FAILED):
             return
-        trace = None
-        if known is None or known[0] != config:
-            trace = connector_problem(config)
+        trace = connector_problem(config)
         state = states.FAILED if trace else target
         self._connectors[work] = (config, state)
         log.info("connector", connector=work.connector, state=state)
         self.tell(work, state, trace)
 
     def _follow_task(self, work: Work) -> None:
-        config = self._store.config
-        task_config = config.task(work)
-        if task_config is None:
+        wanted = self._grants.configured(work)
+        if wanted is None:
             return
-        wanted = (config.connectors[work.connector], task_config)
         running = self._tasks.get(work)
         if running is not None and (running.life.done() or running.config != wanted):
             running.task.end()
@@ -170,25 +188,61 @@ class OwnedWork:
             running = None
         if running is None:
             running = self._start(work, wanted)
-        if config.target(work.connector) == config_state.STARTED:
+        limits = self._limits(work)
+        if limits is not None and limits != running.limits:
+            running.limits = limits
+            running.task.limit(limits)
+        if self._store.config.target(work.connector) == config_state.STARTED:
             running.task.resume()
         else:
             running.task.pause()
 
-    def _start(self, work: Work, wanted: tuple[Mapping[str, str], Mapping[str, str]]) -> _Running:
+    def _limits(self, work: Work) -> wire.Limits | None:
+        """The task's limits; None for illegal ones, with which no ticket is granted and what runs goes on as it is."""
+        config = self._store.config
+        try:
+            return limits_of(config.connectors[work.connector], len(config.tasks[work.connector]))
+        except KeelmanError:
+            return None
+
+    def _start(self, work: Work, wanted: TaskConfig) -> _Running:
         assert self._siblings is not None
+        grants = self._grants
+
+        def ticket(uid: str) -> wire.StartTicket | None:
+            granted = grants.ticket(work, wanted, uid)
+            if granted is not None:
+                self._runs[uid] = task
+            return granted
+
         duties = TaskDuties(
-            ticket=lambda uid: self._ticket(work, wanted, uid),
-            confirm=lambda: self._confirm(work, wanted),
+            ticket=ticket,
+            confirm=lambda: grants.confirm(work, wanted),
             tell=lambda state, trace: self.tell(work, state, trace),
+            fence=lambda: grants.fence(work, wanted),
+            idle=lambda: self.parking.idle(work),
+            left=lambda: self.parking.left(work),
+            ended=lambda uid: self._runs.pop(uid, None),
         )
         task = CopyTask(work, self._link, duties, grace_seconds=self._grace)
         if self._store.config.target(work.connector) != config_state.STARTED:
             task.pause()
         life = self._siblings.start(self._live(task), name=f"task {work.connector}-{work.task}")
-        made = _Running(task, wanted, life)
+        made = _Running(task, wanted, self._limits(work), life)
         self._tasks[work] = made
         return made
+
+    def _together(self, work: Work) -> Mapping[Work, Parkable] | None:
+        """The tasks that can park only together with this one; None when one of them is not here or is to end."""
+        if self._store.config.target(work.connector) != config_state.STARTED or work not in self.works:
+            return None
+        alone = is_source(self._store.config.connectors[work.connector])
+        count = len(self._store.config.tasks.get(work.connector, ()))
+        wanted = [work] if alone else [Work(work.connector, n) for n in range(count)]
+        found = {one: self._tasks[one].task for one in wanted if one in self._tasks and one in self.works}
+        if len(found) < len(wanted) or any(task.ending for task in found.values()):
+            return None
+        return found
 
     async def _live(self, task: CopyTask) -> None:
         try:
@@ -203,43 +257,6 @@ class OwnedWork:
                     await task.stay_failed(traceback.format_exc())
         finally:
             self._store.changed()
-
-    def _holds(self, work: Work, wanted: tuple[Mapping[str, str], Mapping[str, str]]) -> bool:
-        config = self._store.config
-        now = (config.connectors.get(work.connector), config.task(work))
-        if work not in self.works or not self._membership.healthy or now != wanted:
-            return False
-        # A task of the former set may still commit what a task of the new one would read again.
-        unfenced = work.connector in config.unfenced
-        return not (unfenced and tickets.is_exactly_once_source(self._store.properties, wanted[0]))
-
-    def _ticket(
-        self, work: Work, wanted: tuple[Mapping[str, str], Mapping[str, str]], uid: str
-    ) -> tickets.StartTicket | None:
-        if not self._holds(work, wanted):
-            return None
-        return tickets.grant(
-            self._store.properties,
-            uid=uid,
-            worker_cluster=self._cluster,
-            worker=self._worker,
-            work=work,
-            generation=self._membership.generation,
-            config_offset=self._store.config.offset,
-            connector_config=wanted[0],
-            task_config=wanted[1],
-        )
-
-    async def _confirm(
-        self, work: Work, wanted: tuple[Mapping[str, str], Mapping[str, str]]
-    ) -> Sequence[tuple[bytes, bytes]] | None:
-        await self._store.read_config()
-        if not self._holds(work, wanted):
-            return None
-        offsets: Sequence[tuple[bytes, bytes]] = ()
-        if tickets.is_source(wanted[0]):
-            offsets = await self._store.committed_offsets(work.connector)
-        return offsets if self._holds(work, wanted) else None
 
     async def _stop(self, works: Iterable[Work], *, cut: bool = False) -> None:
         """Ends these tasks side by side and waits for all."""
@@ -260,27 +277,27 @@ class OwnedWork:
             self.tell(work, states.UNASSIGNED, None)
 
     def _updated(self, update: orders.RunUpdate) -> None:
-        for running in self._tasks.values():
-            if running.task.uid == update.run_uid:
-                running.task.update(update)
-                return
+        task = self._runs.get(update.run_uid)
+        if task is not None:
+            task.update(update)
 
     def _standing(self, uids: frozenset[str]) -> None:
+        """The link's other side has these copy runs: what it has lost begins anew, what nobody here knows is cut."""
+        for uid in uids - self._runs.keys():
+            self._link.send(orders.RunOrder(run_uid=uid, cut=orders.Cut(reason="WITHDRAWN")))
+        for uid, task in list(self._runs.items()):
+            if uid in uids:
+                task.linked()
+            else:
+                task.lost()
         for running in self._tasks.values():
-            if running.task.uid and running.task.uid not in uids:
-                running.task.lost()
+            running.task.look()
 
 
 def connector_problem(config: Mapping[str, str]) -> str | None:
-    """Why this connector cannot run, as a trace; None when it can."""
+    """Why this worker cannot have this connector, as a trace; None when it can. The leader finds the rest."""
     try:
-        tasks_of(load_connector(config.get("connector.class", "")), config)
-    except (KeelmanError, ConnectError, ValueError) as error:
+        load_connector(config.get("connector.class", ""))
+    except (KeelmanError, ConnectError) as error:
         return trace_of(error)
     return None
-
-
-def trace_of(error: Exception) -> str:
-    """A trace in the shape that Connect's users know."""
-    name = getattr(error, "java_name", ConnectError.java_name)
-    return f"{name}: {getattr(error, 'message', str(error))}\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ REQUIRED = {
 }
 SUPPORT = ("disabled", "preparing", "enabled")
 TOPIC_PARTITIONS = {"config": 1, "offset": 25, "status": 5}
+LEAST_MEMORY_BYTES = 64 << 20  # below that no slot could live
 STORAGE_KEYS = ("topic", "partitions", "replication.factor", "cleanup.policy")
 
 
@@ -54,6 +56,8 @@ class WorkerProperties:
     sync_ms: int
     shutdown_ms: int
     exactly_once: str
+    cpus: float
+    memory_bytes: int
     labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -114,7 +118,20 @@ def checked(raw: Mapping[str, str]) -> WorkerProperties:
         sync_ms=_number(raw, "worker.sync.timeout.ms", 3000, 1),
         shutdown_ms=_number(raw, "task.shutdown.graceful.timeout.ms", 5000, 0),
         exactly_once=support,
+        cpus=_cpus(raw),
+        memory_bytes=_number(raw, "keelman.memory.bytes", 0, LEAST_MEMORY_BYTES),
     )
+
+
+def _cpus(raw: Mapping[str, str]) -> float:
+    text = raw.get("keelman.cpus", "")
+    try:
+        value = float(text or 0)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value) or (text and value <= 0):
+        raise InvalidArgument.of("keelman.cpus", text, "a number of processors greater than 0, e.g. 1.5")
+    return value
 
 
 def _number(raw: Mapping[str, str], key: str, default: int, least: int) -> int:

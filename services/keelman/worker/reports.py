@@ -3,26 +3,32 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
+from pathlib import Path
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from keelman.api.connect.v1.worker_pb2 import WorkerMembership
-from keelman.api.event.v1.report_pb2 import Report, WorkerReport
+from keelman.api.event.v1.report_pb2 import Report, WorkerReport, WorkerUsage
 from keelman.kafka.feed import WORKER_REPORTS, ReportPublisher
 from keelman.worker.herder import Herder
+from keelman.worker.link import SparkLink
 
 LOOK_SECONDS = 0.25
 TELL_SECONDS = 5.0
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
-async def report(herder: Herder, publisher: ReportPublisher, *, worker_cluster: str, worker: str) -> None:
+async def report(
+    herder: Herder, link: SparkLink, publisher: ReportPublisher, *, worker_cluster: str, worker: str
+) -> None:
     """Runs until cancelled."""
     last, told = WorkerMembership(), 0.0
     while True:
         now = membership_of(herder)
         if now != last or time.monotonic() - told >= TELL_SECONDS:
-            publisher.publish(WORKER_REPORTS, worker, _report(now, worker_cluster, worker))
+            publisher.publish(WORKER_REPORTS, worker, _report(now, usage_of(link), worker_cluster, worker))
             last, told = now, time.monotonic()
         await asyncio.sleep(LOOK_SECONDS)
 
@@ -39,10 +45,21 @@ def membership_of(herder: Herder) -> WorkerMembership:
     )
 
 
-def _report(membership: WorkerMembership, worker_cluster: str, worker: str) -> bytes:
+def usage_of(link: SparkLink) -> WorkerUsage:
+    """What this process and its slots use now."""
+    slots = link.usage
+    own = int(Path("/proc/self/statm").read_text().split()[1]) * PAGE_BYTES
+    return WorkerUsage(
+        slots=slots.slots,
+        cpu_seconds=time.process_time() + slots.cpu_seconds,
+        memory_bytes=own + slots.memory_bytes,
+    )
+
+
+def _report(membership: WorkerMembership, usage: WorkerUsage, worker_cluster: str, worker: str) -> bytes:
     now = Timestamp()
     now.GetCurrentTime()
     timed = WorkerMembership(report_time=now)
     timed.MergeFrom(membership)
-    about = WorkerReport(worker_cluster=worker_cluster, worker=worker, membership=timed)
+    about = WorkerReport(worker_cluster=worker_cluster, worker=worker, membership=timed, usage=usage)
     return Report(time=now, source=worker, name=worker, worker=about).SerializeToString()

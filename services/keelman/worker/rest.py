@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from keelman.kafka.clients import Admin
 from keelman.model.errors import KeelmanError
 from keelman.runtime.version import version
-from keelman.worker import plugins
+from keelman.worker import plugins, signatures
 from keelman.worker.config_state import PAUSED, STARTED
 from keelman.worker.herder import Herder
 from keelman.worker.operations import Operations
@@ -37,6 +37,7 @@ from keelman.worker.rest_errors import (
 
 CONNECT_VERSION = "4.3.0"
 FORWARD_SECONDS = 90.0
+PASSED_ON = ("authorization", "content-type", signatures.AUTHORIZATION, signatures.ALGORITHM)
 
 
 class RestApi:
@@ -96,6 +97,7 @@ class RestApi:
             ("PUT", "/connectors/{name}/resume", self.resume),
             ("PUT", "/connectors/{name}/stop", self.stop),
             ("POST", "/connectors/{name}/restart", self.restart),
+            ("PUT", "/connectors/{name}/fence", self.fence),
             ("GET", "/connector-plugins", self.plugins),
             ("GET", "/connector-plugins/{plugin}/config", self.plugin_config),
             ("PUT", "/connector-plugins/{plugin}/config/validate", self.validate),
@@ -248,6 +250,11 @@ class RestApi:
 
         return await self._led(request, do)
 
+    async def fence(self, request: Request) -> Response:
+        """PUT /connectors/x/fence: other workers' alone, so it is signed."""
+        signatures.check(request.headers, await request.body(), self._do.session_key)
+        return await self._led(request, lambda: _void(self._do.fence(request.path_params["name"]), 204))
+
     async def plugins(self, request: Request) -> Response:
         """GET /connector-plugins."""
         only = request.query_params.get("connectorsOnly", "true").lower() != "false"
@@ -279,7 +286,7 @@ class RestApi:
         params = request.query_params.multi_items()
         query = httpx.QueryParams([(k, v) for k, v in params if k != "forward"])
         query = query.add("forward", "true" if hop is None else "false")
-        headers = {k: request.headers[k] for k in ("authorization", "content-type") if k in request.headers}
+        headers = {k: request.headers[k] for k in PASSED_ON if k in request.headers}
         target = url.rstrip("/") + request.scope["path"]
         try:
             answer = await self._http.request(

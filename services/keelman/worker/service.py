@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 
+from keelman.api.copy.v1.worker_link_service_pb2 import Bounds
 from keelman.kafka.clients import admin_client, low_level_client, wait_for_brokers
 from keelman.kafka.feed import ReportPublisher
 from keelman.kafka.group import GroupClient
@@ -63,9 +64,13 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         url = f"http://{worker}/"
         cluster = settings.worker_cluster or properties.group_id
         link = SparkLink(
-            settings.spark_address, worker_cluster=cluster, worker=worker, right=lambda: membership.healthy
+            settings.spark_address,
+            worker_cluster=cluster,
+            worker=worker,
+            bounds=Bounds(cpus=properties.cpus, memory_bytes=properties.memory_bytes),
+            right=lambda: membership.healthy,
         )
-        leader = Leader(store, url=url, delay_ms=properties.rebalance_delay_ms)
+        leader = Leader(store, url=url, delay_ms=properties.rebalance_delay_ms, wake=wake.set)
         owned = OwnedWork(store, membership, link, worker_cluster=cluster, worker=worker)
         herder = Herder(store, membership, leader, owned, url=url, wake=wake)
         publisher = await stack.enter_async_context(ReportPublisher(settings.reports_bootstrap_servers, worker))
@@ -75,7 +80,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
             siblings.start(link.run(), name="spark link")
             siblings.start(_wake_on(stop, wake), name="stop")
             api.begin(herder, admin, cluster_id)
-            siblings.start(report(herder, publisher, worker_cluster=cluster, worker=worker), name="reports")
+            siblings.start(report(herder, link, publisher, worker_cluster=cluster, worker=worker), name="reports")
             siblings.start(_ready(herder, health.ready), name="ready")
             await herder.run(stop)
         log.info("worker_ended", worker=worker)

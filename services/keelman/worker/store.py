@@ -35,6 +35,7 @@ class Store:
         self.statuses = StatusState()
         self.offsets = OffsetState()
         self.changed: Callable[[], None] = lambda: None
+        self.connector_told: Callable[[], None] = lambda: None
         client = f"{properties.group_id}-leader-{worker_id}"
         self._configs = TopicTable(properties.config_topic.name, partitions[0], self._config_row)
         self._offsets = TopicTable(properties.offset_topic.name, partitions[1], self._offset_row)
@@ -43,6 +44,7 @@ class Store:
         self._fencing = FencingWriter(
             properties.raw, client_id=client, transactional_id=f"connect-cluster-{properties.group_id}"
         )
+        self._next_config = asyncio.Event()
         self._pending: dict[Work, Status | None] = {}
         self._told = asyncio.Event()
         self._written = asyncio.Event()
@@ -81,6 +83,10 @@ class Store:
         """Reads the config topic to its end."""
         await self._configs.read_to_end(seconds=seconds)
 
+    async def config_changes(self) -> None:
+        """Returns after the next record of the config topic."""
+        await self._next_config.wait()
+
     async def claim(self) -> None:
         """The leader's claim on the config topic: fences the leader before."""
         if self.properties.fenced:
@@ -100,10 +106,9 @@ class Store:
         await self._plain.write(self.properties.config_topic.name, [records.target_record(connector, target)])
         await self.read_config()
 
-    async def committed_offsets(self, connector: str) -> list[tuple[bytes, bytes]]:
-        """The connector's offsets after everything that was in the topic at the call is either committed or aborted."""
+    async def read_offsets(self) -> None:
+        """Reads the offset topic to its end: everything that is there at the call is either committed or aborted."""
         await self._offsets.read_to_end(seconds=30.0)
-        return self.offsets.of(connector)
 
     def tell(self, work: Work, status: Status | None) -> None:
         """Has a status (None: a tombstone) written soon; the newest of each wins."""
@@ -150,13 +155,18 @@ class Store:
 
     def _config_row(self, row: Row) -> None:
         self.config.apply(row.key.decode(errors="replace"), row.value, row.offset)
+        self._next_config.set()
+        self._next_config = asyncio.Event()
         self.changed()
 
     def _offset_row(self, row: Row) -> None:
         self.offsets.apply(row.key, row.value)
 
     def _status_row(self, row: Row) -> None:
-        self.statuses.apply(row.key.decode(errors="replace"), row.value)
+        key = row.key.decode(errors="replace")
+        self.statuses.apply(key, row.value)
+        if key.startswith("status-connector-"):
+            self.connector_told()
 
 
 async def _made(admin: Admin, topics: Sequence[CompactedTopic]) -> list[int]:

@@ -8,7 +8,9 @@ from keelman.api.copy.v1 import ticket_pb2 as wire
 from keelman.connect.plugin import Direction, load_connector
 from keelman.kafka.layout import Work
 from keelman.model.errors import NotFound
+from keelman.worker.limits import limits_of
 from keelman.worker.properties import WorkerProperties
+from keelman.worker.source_offsets import offset_topics
 
 StartTicket = wire.StartTicket
 
@@ -62,10 +64,15 @@ def grant(
     config_offset: int,
     connector_config: Mapping[str, str],
     task_config: Mapping[str, str],
+    tasks: int,
 ) -> wire.StartTicket:
-    """The ticket for one copy run. Raises NotFound for an unknown class."""
+    """The ticket for one copy run of a connector with so many tasks.
+
+    Raises NotFound for an unknown class, InvalidArgument for an illegal limit.
+    """
     kind = load_connector(connector_config.get("connector.class", ""))
     source = kind.direction is Direction.SOURCE
+    offset_topic, worker_offset_topic = offset_topics(properties, connector_config) if source else ("", "")
     exactly = properties.exactly_once_sources if source else kind.supports_exactly_once(connector_config)
     return wire.StartTicket(
         run_uid=uid,
@@ -81,5 +88,7 @@ def grant(
         worker_config={k: v for k, v in properties.raw.items() if k.startswith(PREFIXES)},
         delivery=wire.DELIVERY_GUARANTEE_EXACTLY_ONCE if exactly else wire.DELIVERY_GUARANTEE_AT_LEAST_ONCE,
         transactional_id=transactional_id(properties.group_id, work) if source and exactly else "",
-        offset_topic=properties.offset_topic.name if source else "",
+        offset_topic=offset_topic,
+        worker_offset_topic=worker_offset_topic,
+        limits=limits_of(connector_config, tasks),
     )

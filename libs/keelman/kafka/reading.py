@@ -1,0 +1,39 @@
+"""A whole topic read once, from its beginning to the end that it has at the call."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from aiokafka.errors import KafkaError
+
+from keelman.kafka.clients import low_level_client
+from keelman.kafka.table import Row, TopicTable
+from keelman.model.errors import DeadlineExceeded, Unavailable
+from keelman.runtime.supervise import deadline, first_of
+
+REQUEST_MS = 10_000
+
+
+async def read_topic(properties: Mapping[str, str], topic: str, *, client_id: str, seconds: float) -> list[Row]:
+    """Every committed record with a key, in order by partition; none when there is no such topic.
+
+    All that was written before the call, and committed or aborted since, is in it. `properties` are Java's. Raises
+    DeadlineExceeded, Unavailable, InvalidArgument.
+    """
+    rows: list[Row] = []
+    async with deadline(seconds, DeadlineExceeded(f"topic {topic} was not read to its end within {seconds:g} s")):
+        partitions = await _partitions(properties, topic, client_id=client_id)
+        if partitions:
+            table = TopicTable(topic, partitions, rows.append)
+            async with table.opened(properties, client_id=client_id, read_committed=True):
+                await first_of(table.follow(), table.read_to_end(seconds=seconds))
+    return rows
+
+
+async def _partitions(properties: Mapping[str, str], topic: str, *, client_id: str) -> int:
+    async with low_level_client(properties, client_id=client_id, timeout_ms=REQUEST_MS) as client:
+        try:
+            known = (await client.fetch_all_metadata()).partitions_for_topic(topic)
+        except (KafkaError, OSError) as error:
+            raise Unavailable(f"no broker tells about topic {topic}: {error!r}") from None
+    return len(known or ())

@@ -1,0 +1,68 @@
+"""Fences the producers of connectors' former tasks, beside all else that the leader does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+
+from keelman.kafka.fencing import fence_all
+from keelman.kafka.layout import Work
+from keelman.model.errors import KeelmanError
+from keelman.runtime.backoff import Backoff
+from keelman.runtime.logging import get_logger
+from keelman.runtime.supervise import Siblings
+from keelman.worker import tickets
+from keelman.worker.client_properties import fencing_client
+from keelman.worker.properties import WorkerProperties
+
+log = get_logger()
+FENCE_SECONDS = 30.0
+AGAIN_SECONDS = 5.0
+
+
+class Fencing:
+    """The leader's. `fenced` is called when a set of former tasks is; trouble is tried again until it is over."""
+
+    def __init__(self, properties: WorkerProperties, fenced: Callable[[], None]) -> None:
+        self._properties = properties
+        self._fenced = fenced
+        self._wanted: dict[str, int] = {}
+        self._done: dict[str, int] = {}
+        self._siblings: Siblings | None = None
+
+    def begin(self, siblings: Siblings) -> None:
+        """Where the fencing runs."""
+        self._siblings = siblings
+
+    def forget(self) -> None:
+        """Another worker leads, or may have led: what was fenced here says nothing any more."""
+        self._wanted.clear()
+        self._done.clear()
+
+    def done(self, name: str, since: int, config: Mapping[str, str], former: int) -> bool:
+        """Whether the producers of the connector's former tasks are fenced since its tasks changed at this offset of
+        the config topic; begins to fence them when that was not asked before."""
+        if self._done.get(name) == since:
+            return True
+        if self._wanted.get(name) != since:
+            assert self._siblings is not None
+            self._wanted[name] = since
+            self._siblings.start(self._fence(name, since, config, former), name=f"fences {name}")
+        return False
+
+    async def _fence(self, name: str, since: int, config: Mapping[str, str], former: int) -> None:
+        ids = [tickets.transactional_id(self._properties.group_id, Work(name, task)) for task in range(former)]
+        client = fencing_client(self._properties.raw, config)
+        backoff = Backoff(first=0.1, most=AGAIN_SECONDS)
+        while self._wanted.get(name) == since:
+            try:
+                await fence_all(client, ids, client_id=f"fence-{name}", seconds=FENCE_SECONDS)
+            except KeelmanError as error:
+                log.warning("former_tasks_unfenced", connector=name, tasks=former, error=error.message)
+                await asyncio.sleep(backoff.next())
+                continue
+            if self._wanted.get(name) == since:
+                log.info("former_tasks_fenced", connector=name, tasks=former)
+                self._done[name] = since
+                self._fenced()
+            return

@@ -1,0 +1,99 @@
+"""What this worker may grant to its tasks, and what it asks of Kafka for them: tickets, confirmations, fences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from keelman.kafka.fencing import fence_all
+from keelman.kafka.layout import Work
+from keelman.model.errors import KeelmanError
+from keelman.runtime.logging import get_logger
+from keelman.runtime.supervise import supervise
+from keelman.worker import tickets
+from keelman.worker.client_properties import fencing_client
+from keelman.worker.limits import without_limits
+from keelman.worker.membership import Membership
+from keelman.worker.source_offsets import OffsetRow, merged_offsets, own_offsets
+from keelman.worker.store import Store
+
+log = get_logger()
+FENCE_SECONDS = 5.0
+TaskConfig = tuple[Mapping[str, str], Mapping[str, str]]
+"""What a task was started with: the connector's configuration without its limits, and its own."""
+
+
+class Grants:
+    """Judges by the worker's tables and its place in the group. `has` says whether a work is this worker's."""
+
+    def __init__(
+        self, store: Store, membership: Membership, has: Callable[[Work], bool], *, worker_cluster: str, worker: str
+    ) -> None:
+        self._store = store
+        self._membership = membership
+        self._has = has
+        self._cluster = worker_cluster
+        self._worker = worker
+
+    def configured(self, work: Work) -> TaskConfig | None:
+        """What the task is to run with now; None when it is configured no more."""
+        task = self._store.config.task(work)
+        return None if task is None else (without_limits(self._store.config.connectors[work.connector]), task)
+
+    def holds(self, work: Work, wanted: TaskConfig) -> bool:
+        """Whether a copy run of this task with this configuration has a right to be."""
+        if not self._has(work) or not self._membership.healthy or self.configured(work) != wanted:
+            return False
+        # A task of the former set may still commit what a task of the new one would read again.
+        unfenced = work.connector in self._store.config.unfenced
+        return not (unfenced and tickets.is_exactly_once_source(self._store.properties, wanted[0]))
+
+    def ticket(self, work: Work, wanted: TaskConfig, uid: str) -> tickets.StartTicket | None:
+        """A start ticket; None while none may be granted. Raises NotFound, InvalidArgument."""
+        if not self.holds(work, wanted):
+            return None
+        config = self._store.config
+        return tickets.grant(
+            self._store.properties,
+            uid=uid,
+            worker_cluster=self._cluster,
+            worker=self._worker,
+            work=work,
+            generation=self._membership.generation,
+            config_offset=config.offset,
+            connector_config=config.connectors[work.connector],
+            task_config=wanted[1],
+            tasks=len(config.tasks[work.connector]),
+        )
+
+    async def confirm(self, work: Work, wanted: TaskConfig) -> Sequence[OffsetRow] | None:
+        """The committed offsets behind the fence; None withdraws the ticket. Raises KeelmanError."""
+        if not tickets.is_source(wanted[0]):
+            await self._store.read_config()
+            return () if self.holds(work, wanted) else None
+        own: list[OffsetRow] = []
+
+        async def read_own() -> None:
+            own.extend(await own_offsets(self._store.properties, work.connector, wanted[0]))
+
+        # All three begin after the fence, which is all that matters, and none waits for another.
+        await supervise(self._store.read_config, self._store.read_offsets, read_own)
+        if not self.holds(work, wanted):
+            return None
+        return merged_offsets(work.connector, self._store.offsets.of(work.connector), own)
+
+    async def fence(self, work: Work, wanted: TaskConfig) -> None:
+        """Aborts what a lost copy run has left open, so that no reader waits for it; never raises.
+
+        Only with the right to the task: a worker that has lost its place would fence its successor. What is not fenced
+        here the next copy run fences, or the transaction's time-out ends it.
+        """
+        if not (self.holds(work, wanted) and tickets.is_exactly_once_source(self._store.properties, wanted[0])):
+            return
+        properties = self._store.properties
+        name = tickets.transactional_id(properties.group_id, work)
+        fence = partial(fence_all, fencing_client(properties.raw, wanted[0]), [name])
+        try:
+            await fence(client_id=f"fence-{name}", seconds=FENCE_SECONDS)
+        except KeelmanError as error:
+            log.warning("lost_run_unfenced", connector=work.connector, task=work.task, error=error.message)

@@ -1,0 +1,159 @@
+"""Asks connectors' classes which tasks they want: in threads, with a deadline, and again when that is due."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from keelman.connect.errors import ConnectError
+from keelman.connect.plugin import Connector, load_connector
+from keelman.model.errors import DeadlineExceeded, KeelmanError
+from keelman.runtime.backoff import Backoff
+from keelman.runtime.logging import get_logger
+from keelman.runtime.supervise import Siblings, deadline
+
+log = get_logger()
+T = TypeVar("T")
+ANSWER_SECONDS = 60.0
+AT_A_TIME = 16
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """What a connector said: the task configurations that it wants, or why there are none, as a trace."""
+
+    tasks: list[dict[str, str]] | None
+    trace: str = ""
+
+
+@dataclass(slots=True)
+class _Asked:
+    """A connector that is asked, or was."""
+
+    config: Mapping[str, str]
+    asking: bool = False
+    answer: Answer | None = None
+    due: float | None = None
+    thread: threading.Thread | None = None
+    backoff: Backoff = field(default_factory=lambda: Backoff(first=1.0, most=60.0))
+
+
+class Inquiry:
+    """The leader's. `answered` is called when there is a new answer; nothing here blocks or raises."""
+
+    def __init__(self, answered: Callable[[], None], *, answer_seconds: float = ANSWER_SECONDS) -> None:
+        self._answered = answered
+        self._seconds = answer_seconds
+        self._asked: dict[str, _Asked] = {}
+        self._siblings: Siblings | None = None
+        self._places = asyncio.Semaphore(AT_A_TIME)
+
+    def begin(self, siblings: Siblings) -> None:
+        """Where the asking runs."""
+        self._siblings = siblings
+
+    def forget(self, name: str | None = None) -> None:
+        """Forgets one connector or all of them."""
+        if name is None:
+            self._asked.clear()
+        else:
+            self._asked.pop(name, None)
+
+    @property
+    def names(self) -> set[str]:
+        """The connectors that were asked."""
+        return set(self._asked)
+
+    def again(self, name: str) -> None:
+        """Asks a connector anew though nothing about it has changed."""
+        asked = self._asked.get(name)
+        if asked is not None:
+            asked.due = 0.0
+
+    def about(self, name: str, config: Mapping[str, str]) -> Answer | None:
+        """The newest answer for this configuration; asks when there is none, or when it is due to ask again."""
+        asked = self._asked.get(name)
+        if asked is None or asked.config != config:
+            asked = self._asked[name] = _Asked(config)
+        due = asked.answer is None or (asked.due is not None and time.monotonic() >= asked.due)
+        hung = asked.thread is not None and asked.thread.is_alive()
+        if due and not asked.asking and not hung:
+            assert self._siblings is not None
+            asked.asking = True
+            self._siblings.start(self._ask(name, asked), name=f"asks {name}")
+        return asked.answer
+
+    def due_seconds(self) -> float:
+        """Seconds until a connector is to be asked again."""
+        dues = [a.due for a in self._asked.values() if a.due is not None and not a.asking]
+        return max(0.0, min(dues) - time.monotonic()) if dues else float("inf")
+
+    async def _ask(self, name: str, asked: _Asked) -> None:
+        async with self._places:
+            try:
+                asked.thread, said = in_thread(lambda: _said(asked.config))
+                late = DeadlineExceeded(f"The connector did not answer within {self._seconds:g} s")
+                async with deadline(self._seconds, late):
+                    tasks, refresh = await said
+                asked.answer, asked.due = Answer(tasks), None if refresh is None else time.monotonic() + refresh
+                asked.backoff.reset()
+            except (KeelmanError, ConnectError, ValueError) as error:
+                self._failed(name, asked, trace_of(error))
+            except Exception as error:  # a fault of one connector's code must not end the worker
+                log.exception("connector_crashed", connector=name)
+                self._failed(name, asked, f"{type(error).__name__}: {error}\n")
+        asked.asking = False
+        self._answered()
+
+    def _failed(self, name: str, asked: _Asked, trace: str) -> None:
+        if asked.answer is None or asked.answer.trace != trace:
+            log.warning("connector_not_asked", connector=name, error=trace.strip())
+            asked.answer = Answer(None, trace)
+        asked.due = time.monotonic() + asked.backoff.next()
+
+
+def _said(config: Mapping[str, str]) -> tuple[list[dict[str, str]], float | None]:
+    kind = load_connector(config.get("connector.class", ""))
+    kind.tend(config)
+    return tasks_of(kind, config), kind.refresh_seconds(config)
+
+
+def tasks_of(kind: type[Connector], config: Mapping[str, str]) -> list[dict[str, str]]:
+    """The task configurations a connector of this class wants, as they are stored. Raises what the class raises."""
+    most = max(1, int(config.get("tasks.max", "1")))
+    task_class = kind.names[0].removesuffix("Connector") + "Task"
+    return [{"task.class": task_class, **task} for task in kind.task_configs(config, most)]
+
+
+def trace_of(error: Exception) -> str:
+    """A trace in the shape that Connect's users know."""
+    name = getattr(error, "java_name", ConnectError.java_name)
+    return f"{name}: {getattr(error, 'message', str(error))}\n"
+
+
+def in_thread(function: Callable[[], T]) -> tuple[threading.Thread, asyncio.Future[T]]:
+    """Runs it in a thread of its own: one that hangs holds up no other, nor the end of the process."""
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[T] = loop.create_future()
+
+    def settle(set_it: Callable[[], None]) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+            loop.call_soon_threadsafe(lambda: None if answer.done() else set_it())
+
+    def run() -> None:
+        try:
+            result = function()
+        except BaseException as error:
+            problem = error
+            settle(lambda: answer.set_exception(problem))
+        else:
+            settle(lambda: answer.set_result(result))
+
+    thread = threading.Thread(target=run, name="connector", daemon=True)
+    thread.start()
+    return thread, answer

@@ -1,0 +1,39 @@
+"""How fast a connector may copy: two keys of its configuration that change without a restart."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from keelman.api.copy.v1.ticket_pb2 import Limits
+from keelman.model.errors import InvalidArgument
+
+RECORDS = "keelman.limit.records.per.second"
+BYTES = "keelman.limit.bytes.per.second"
+KEYS = (RECORDS, BYTES)
+
+
+def without_limits(config: Mapping[str, str]) -> Mapping[str, str]:
+    """The configuration less the limits: what decides whether tasks have to be configured or restarted anew."""
+    if any(key in config for key in KEYS):
+        return {k: v for k, v in config.items() if k not in KEYS}
+    return config
+
+
+def limits_of(config: Mapping[str, str], tasks: int) -> Limits:
+    """What one of the connector's tasks may copy; 0 for what is not limited. Raises InvalidArgument."""
+    records, size = (_limit(config, key) / max(1, tasks) for key in KEYS)
+    return Limits(records_per_second=records, bytes_per_second=size)
+
+
+def _limit(config: Mapping[str, str], key: str) -> float:
+    text = config.get(key, "").strip()
+    if not text:
+        return 0.0
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and value > 0):
+        raise InvalidArgument.of(key, text, "a positive number")
+    return value

@@ -1,0 +1,165 @@
+"""Asks brokers where partitions end that parked tasks wait for: one question a cluster, several times a second."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from keelman.connect.plugin import TopicWatch
+from keelman.connect.records import TopicPartition
+from keelman.kafka.ends import EndOffsets, Ends, Part
+from keelman.model.errors import KeelmanError, Unavailable
+from keelman.runtime.backoff import Backoff
+from keelman.runtime.logging import get_logger
+from keelman.runtime.supervise import Siblings
+
+log = get_logger()
+ASK_SECONDS = 0.1
+SHARE = 0.02
+CONNECTION = ("bootstrap.servers", "isolation.level", "security.", "sasl.", "ssl.")
+
+
+@dataclass(slots=True, eq=False)
+class WatchedTopics:
+    """Partitions under watch; `wake` is called once, when there is more, and then they are watched no more."""
+
+    watch: TopicWatch
+    wake: Callable[[], None]
+    partitions: Mapping[str, int] | None = None  # how many each topic had when it was first asked
+
+
+class TopicWatches:
+    """Has a loop for each cluster, while anything of it is watched."""
+
+    def __init__(self, *, client_id: str, ask_seconds: float = ASK_SECONDS) -> None:
+        self._client_id = client_id
+        self._ask_seconds = ask_seconds
+        self._clusters: dict[tuple[tuple[str, str], ...], _Cluster] = {}
+        self._siblings: Siblings | None = None
+
+    def begin(self, siblings: Siblings) -> None:
+        """Where the loops run."""
+        self._siblings = siblings
+
+    def __len__(self) -> int:
+        return sum(len(cluster.watched) for cluster in self._clusters.values())
+
+    def add(self, topics: WatchedTopics) -> None:
+        """Watches them from now on."""
+        assert self._siblings is not None
+        key = _connection(topics.watch.properties)
+        cluster = self._clusters.get(key)
+        if cluster is None:
+            cluster = self._clusters[key] = _Cluster(dict(key), self._client_id, self._ask_seconds)
+            self._siblings.start(self._life(key, cluster), name="topic watches")
+        cluster.add(topics)
+
+    def remove(self, topics: WatchedTopics) -> None:
+        """Watches them no more; nothing happens when they are not watched."""
+        cluster = self._clusters.get(_connection(topics.watch.properties))
+        if cluster is not None:
+            cluster.remove(topics)
+
+    async def _life(self, key: tuple[tuple[str, str], ...], cluster: _Cluster) -> None:
+        try:
+            await cluster.run()
+        finally:
+            del self._clusters[key]
+
+
+class _Cluster:
+    """What is watched in one cluster."""
+
+    def __init__(self, properties: Mapping[str, str], client_id: str, ask_seconds: float) -> None:
+        self._properties = properties
+        self._client_id = client_id
+        self._ask_seconds = ask_seconds
+        self._committed = properties.get("isolation.level", "").lower() == "read_committed"
+        self._by_part: dict[Part, list[WatchedTopics]] = {}
+        self._least: dict[Part, int] = {}
+        self.watched: dict[WatchedTopics, None] = {}
+
+    def add(self, topics: WatchedTopics) -> None:
+        self.watched[topics] = None
+        for part, position in topics.watch.positions.items():
+            self._by_part.setdefault(part, []).append(topics)
+            self._least[part] = min(position, self._least.get(part, position))
+
+    def remove(self, topics: WatchedTopics) -> None:
+        if self.watched.pop(topics, topics) is not None:
+            return
+        for part in topics.watch.positions:
+            others = self._by_part[part]
+            others.remove(topics)
+            if others:
+                self._least[part] = min(o.watch.positions[part] for o in others)
+            else:
+                del self._by_part[part], self._least[part]
+
+    async def run(self) -> None:
+        """Until nothing is watched any more. A cluster that does not answer is asked again and again."""
+        backoff, told = Backoff(first=0.1, most=2.0), False
+        while self.watched:
+            try:
+                async with EndOffsets.opened(self._properties, client_id=self._client_id) as ends:
+                    while self.watched:
+                        begun = time.thread_time()
+                        answer = await ends.ask(list(self._by_part))
+                        if told:
+                            log.info("watched_cluster_answers_again", servers=self._servers)
+                        told = False
+                        backoff.reset()
+                        self._judge(answer, ends)
+                        await asyncio.sleep(max(self._ask_seconds, (time.thread_time() - begun) / SHARE))
+            except Unavailable as error:
+                if not told:
+                    log.warning("watched_cluster_silent", servers=self._servers, error=error.message)
+                told = True
+                await asyncio.sleep(backoff.next())
+            except KeelmanError as error:  # not to be watched at all: the tasks' own clients say why
+                log.warning("watch_failed", servers=self._servers, error=error.message)
+                self._wake(list(self.watched))
+
+    @property
+    def _servers(self) -> str:
+        return self._properties.get("bootstrap.servers", "")
+
+    def _judge(self, answer: Ends, ends: EndOffsets) -> None:
+        least = self._least
+        moved = [part for part, end in answer.offsets.items() if end != least.get(part, end)]
+        woken: dict[WatchedTopics, None] = {}
+        for part in moved:
+            end = answer.offsets[part]
+            for topics in self._by_part[part]:
+                position = topics.watch.positions[TopicPartition(*part)]
+                # An end before the position is another topic of this name. For who reads committed records alone it
+                # may be a transaction that is open there.
+                if end > position or (end < position and not self._committed):
+                    woken[topics] = None
+        for part, problem in answer.gone.items():
+            for topics in self._by_part.get(part, ()):
+                log.info("watched_partition_gone", topic=part[0], partition=part[1], error=problem)
+                woken[topics] = None
+        for topics in self.watched:
+            if topics not in woken and self._grown(topics, ends):
+                woken[topics] = None
+        self._wake(list(woken))
+
+    @staticmethod
+    def _grown(topics: WatchedTopics, ends: EndOffsets) -> bool:
+        if topics.partitions is None:
+            topics.partitions = {t: ends.partitions_of(t) for t in {p.topic for p in topics.watch.positions}}
+            return False
+        return any(ends.partitions_of(topic) > count for topic, count in topics.partitions.items())
+
+    def _wake(self, woken: list[WatchedTopics]) -> None:
+        for topics in woken:
+            self.remove(topics)
+            topics.wake()
+
+
+def _connection(properties: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    """What makes clients alike: tasks that differ in other properties share one question."""
+    return tuple(sorted((k, v) for k, v in properties.items() if k.startswith(CONNECTION)))
