@@ -81,21 +81,21 @@ class GroupClient:
             protocol_type,
             [(protocol, metadata)],
         )
-        answer = await self._ask(request, ConnectionGroup.COORDINATION)
+        answer = await self.ask(request, ConnectionGroup.COORDINATION)
         members = tuple((m[0], bytes(m[-1])) for m in answer.members)
         return Joined(answer.error_code, answer.generation_id, answer.leader_id, answer.member_id, members)
 
     async def sync(self, generation: int, member: str, assignments: Sequence[tuple[str, bytes]]) -> tuple[int, bytes]:
         """SyncGroup: the leader gives everybody's assignment, each gets its own; (error, assignment)."""
         request = SyncGroupRequest(self._group, generation, member, None, list(assignments))
-        answer = await self._ask(request, ConnectionGroup.COORDINATION)
+        answer = await self.ask(request, ConnectionGroup.COORDINATION)
         return answer.error_code, bytes(answer.member_assignment or b"")
 
     async def heartbeat(self, generation: int, member: str, *, seconds: float) -> int:
         """Heartbeat on a connection of its own: a pending JoinGroup holds up what follows it. Gives the error code."""
         try:
             async with asyncio.timeout(seconds):
-                answer = await self._ask(HeartbeatRequest(self._group, generation, member), ConnectionGroup.DEFAULT)
+                answer = await self.ask(HeartbeatRequest(self._group, generation, member), ConnectionGroup.DEFAULT)
         except TimeoutError:
             self._coordinator = None
             raise Unavailable(f"group {self._group}: no heartbeat answer within {seconds} s") from None
@@ -103,17 +103,18 @@ class GroupClient:
 
     async def leave(self, member: str) -> int:
         """LeaveGroup for this or for another, dead member; the error code."""
-        answer = await self._ask(LeaveGroupRequest(self._group, member), ConnectionGroup.DEFAULT)
+        answer = await self.ask(LeaveGroupRequest(self._group, member), ConnectionGroup.DEFAULT)
         return int(answer.error_code)
 
     async def describe(self) -> Described:
         """The group as its coordinator sees it."""
-        answer = await self._ask(DescribeGroupsRequest([self._group]), ConnectionGroup.DEFAULT)
+        answer = await self.ask(DescribeGroupsRequest([self._group]), ConnectionGroup.DEFAULT)
         _, _, state, kind, protocol, members = answer.groups[0][:6]
         found = tuple(Member(m[0], m[1], m[2], bytes(m[3] or b"")) for m in members)
         return Described(state, kind, protocol, found)
 
-    async def _ask(self, request: Any, connection: Any) -> Any:
+    async def ask(self, request: Any, connection: Any = ConnectionGroup.DEFAULT) -> Any:
+        """Sends any request to the coordinator. Raises Unavailable."""
         try:
             if self._coordinator is None:
                 self._coordinator = await self._client.coordinator_lookup(CoordinationType.GROUP, self._group)
