@@ -1,4 +1,4 @@
-"""A proxy before one Kafka broker that sees requests: holds, drops or cuts a chosen one, or loses its answer.
+"""A proxy before one Kafka broker that sees requests: watches, holds, drops or cuts a chosen one, loses its answer.
 
 Clients reach the broker through it when the broker advertises the proxy's address (`broker --advertised`). Read are the
 size, the request header and, where it is the first field of the request, the transactional id; nothing is changed.
@@ -41,6 +41,7 @@ LONGEST_FRAME = 1 << 30
 class Fate(enum.Enum):
     """What happens to a caught request."""
 
+    WATCH = "passed on as any other"
     HOLD = "kept until released, with all that comes behind it on its connection"
     DROP = "never passed on; the client waits"
     CUT = "its connection is closed in its place"
@@ -153,7 +154,7 @@ class KafkaTunnel(Tunnel):
         match caught.fate:
             case Fate.HOLD:
                 await caught.wait_released()
-            case Fate.LOSE_ANSWER:
+            case Fate.LOSE_ANSWER | Fate.WATCH:
                 pass
             case other:
                 self._caught.pop(request.correlation_id).note_answer(None)
@@ -212,6 +213,10 @@ class KafkaProxy(Proxy):
                 self._catches.remove(caught)
                 return caught
         return None
+
+    def forget(self) -> None:
+        """Catches nothing any more; what is held goes on when its catch is released."""
+        self._catches.clear()
 
 
 def of_client(prefix: str) -> Callable[[Tunnel], bool]:

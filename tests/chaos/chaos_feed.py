@@ -1,0 +1,150 @@
+"""Feeds the paths at a steady pace, mixes a stranger's aborted records in, and watches what becomes visible."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import threading
+import time
+from collections.abc import Sequence
+
+from chaos_kafka import LOOK, Partition, Topics
+from chaos_paths import FileSink, FileSource, Run
+from confluent_kafka import KafkaException, Producer
+
+from keelman.testing.numbered import Number, line
+
+TICK_SECONDS = 0.04
+LAST_PART = 0.15
+STRANGER = 99
+
+
+class Feed:
+    """Feeds every path; the last part of it only once `finish` was called, so that records flow till the end."""
+
+    def __init__(self, runs: Sequence[Run], bootstrap: str, seconds: float) -> None:
+        self._runs, self._seconds = runs, seconds
+        self.fed = {run.name: 0 for run in runs}
+        self._rest = {run.name: [iter(s) for s in run.streams] for run in runs}
+        self._finishing = False
+        self._bootstrap = bootstrap
+        common = {"bootstrap.servers": bootstrap, "client.id": LOOK, "error_cb": lambda _: None}
+        settings = {"enable.idempotence": True, "linger.ms": 5, "queue.buffering.max.messages": 2_000_000}
+        self._producer = Producer({**common, **settings, "message.timeout.ms": 300_000})
+        self._lost: list[str] = []
+
+    def finish(self) -> None:
+        """Nothing happens any more: feed the rest."""
+        self._finishing = True
+
+    async def run(self) -> None:
+        """Feeds all; returns when the broker has it."""
+        begun = time.monotonic()
+        while any(self.fed[run.name] < run.records for run in self._runs):
+            part = min(1.0, (time.monotonic() - begun) / self._seconds)
+            if not self._finishing:
+                part = min(part, 1 - LAST_PART)
+            for run in self._runs:
+                self._give(run, int(run.records * part) - self.fed[run.name])
+            self._producer.poll(0)
+            await asyncio.sleep(TICK_SECONDS)
+        left = await asyncio.to_thread(self._producer.flush, 240)
+        assert not left, f"{left} records were not taken by the broker"
+        assert not self._lost, self._lost[:3]
+
+    def _give(self, run: Run, count: int) -> None:
+        if count <= 0:
+            return
+        streams = self._rest[run.name]
+        taken = [list(itertools.islice(s, -(-count // len(streams)))) for s in streams]
+        if isinstance(run, FileSource):
+            with run.file.open("ab") as file:
+                file.write(b"".join(b"%s\n" % one for one in taken[0]))
+        else:
+            for partition, lines in enumerate(taken):
+                for one in lines:
+                    self._producer.produce(run.feed_topic, one, partition=partition, on_delivery=self._delivered)
+        self.fed[run.name] += sum(map(len, taken))
+
+    def _delivered(self, error: object, _message: object) -> None:
+        if error is not None:
+            self._lost.append(str(error))
+
+
+class Stranger:
+    """Begins transactions in the fed topics and aborts them: nobody may ever copy what it writes."""
+
+    def __init__(self, topics: Sequence[str], bootstrap: str) -> None:
+        self._topics, self._bootstrap = topics, bootstrap
+        self._stop = threading.Event()
+        self._count = 0
+
+    def stop(self) -> None:
+        """No more."""
+        self._stop.set()
+
+    def work(self) -> None:
+        """Works in a thread until stopped; leaves no transaction open."""
+        while not self._stop.is_set():
+            with contextlib.suppress(KafkaException):
+                self._abort_some()
+        for _ in range(10):
+            with contextlib.suppress(KafkaException):
+                self._producer()
+                return
+
+    def _producer(self) -> Producer:
+        made = Producer(
+            {
+                "bootstrap.servers": self._bootstrap,
+                "client.id": LOOK,
+                "transactional.id": f"stranger-{self._topics[0]}",
+                "transaction.timeout.ms": 10_000,
+                "error_cb": lambda _: None,
+            }
+        )
+        made.init_transactions(30)
+        return made
+
+    def _abort_some(self) -> None:
+        producer = self._producer()
+        while not self._stop.wait(0.3):
+            producer.begin_transaction()
+            for topic in self._topics:
+                for partition in (0, 1):
+                    self._count += 1
+                    producer.produce(topic, line(Number(STRANGER, self._count), 60), partition=partition)
+            producer.flush(5)
+            producer.abort_transaction(10)
+
+
+class Watch:
+    """How many records of each path are visible, as they come."""
+
+    def __init__(self, runs: Sequence[Run], topics: Topics) -> None:
+        self.visible = {run.name: 0 for run in runs}
+        self.open: list[tuple[float, str, int, int]] = []
+        self._files = {run.name: run for run in runs if isinstance(run, FileSink)}
+        self._topics = topics
+        self._of: dict[Partition, str] = {p: run.name for run in runs for p in run.output}
+        self._stop = threading.Event()
+
+    def stop(self) -> None:
+        """No more."""
+        self._stop.set()
+
+    def work(self) -> None:
+        """Counts in a thread until stopped."""
+        consumer = self._topics.consumer(self._of)
+        looked = 0.0
+        while not self._stop.is_set():
+            for message in consumer.consume(10_000, 0.1):
+                if message.error() is None:
+                    self.visible[self._of[message.topic(), message.partition()]] += 1
+            if time.monotonic() - looked > 0.2:
+                looked = time.monotonic()
+                for name, run in self._files.items():
+                    with contextlib.suppress(FileNotFoundError):
+                        self.visible[name] = run.file.read_bytes().count(b"\n")
+        consumer.close()

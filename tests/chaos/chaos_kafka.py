@@ -1,0 +1,75 @@
+"""What the harness itself asks of the broker, in plain blocking calls: topics, committed records, ends of partitions."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterable
+
+from confluent_kafka import Consumer, IsolationLevel, Message, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+
+Partition = tuple[str, int]
+ANSWER_SECONDS = 60.0
+LOOK = "look"
+"""What the harness's clients are called: accidents of the slots' links leave them alone."""
+
+
+class Topics:
+    """One broker, looked at from outside. Safe in any thread."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._base = {"bootstrap.servers": bootstrap, "client.id": LOOK, "error_cb": lambda _: None}
+        self._admin = AdminClient(self._base)
+
+    def create(self, name: str, partitions: int) -> None:
+        """Makes a topic; returns once the broker has it."""
+        made = self._admin.create_topics([NewTopic(name, num_partitions=partitions, replication_factor=1)])
+        made[name].result(ANSWER_SECONDS)
+
+    def ends(self, partition: Partition) -> tuple[int, int]:
+        """What committed readers can see up to, and where the log ends."""
+        return self.all_ends([partition])[partition]
+
+    def all_ends(self, partitions: Iterable[Partition]) -> dict[Partition, tuple[int, int]]:
+        """The same for many."""
+        asked = [TopicPartition(*p) for p in partitions]
+        found: list[dict[Partition, int]] = []
+        for level in (IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED):
+            answers = self._admin.list_offsets({p: OffsetSpec.latest() for p in asked}, isolation_level=level)
+            found.append({(p.topic, p.partition): a.result(ANSWER_SECONDS).offset for p, a in answers.items()})
+        return {p: (stable, found[1][p]) for p, stable in found[0].items()}
+
+    def partitions(self, topic: str) -> list[Partition]:
+        """All partitions of a topic; none when it is not there."""
+        known = self._admin.list_topics(topic, ANSWER_SECONDS).topics[topic]
+        return [] if known.error is not None else [(topic, p) for p in known.partitions]
+
+    def read(self, partition: Partition) -> list[tuple[int, bytes | None]]:
+        """Offset and value of every record that committed readers see. Raises AssertionError when it takes too long."""
+        return [(m.offset(), m.value()) for m in self._messages(partition)]
+
+    def table(self, partition: Partition) -> list[tuple[bytes, bytes]]:
+        """The latest committed value of every key."""
+        found = {m.key(): m.value() for m in self._messages(partition)}
+        return [(key, value) for key, value in found.items() if value is not None]
+
+    def _messages(self, partition: Partition) -> list[Message]:
+        stable, _ = self.ends(partition)
+        consumer = self.consumer([partition])
+        at = TopicPartition(*partition)
+        found: list[Message] = []
+        deadline = time.monotonic() + ANSWER_SECONDS
+        position = 0
+        while position < stable:
+            assert time.monotonic() < deadline, f"{partition} was not read to {stable}, only to {position}"
+            found += [m for m in consumer.consume(10_000, 0.2) if m.error() is None]
+            position = max(0, consumer.position([at])[0].offset)
+        consumer.close()
+        return found
+
+    def consumer(self, partitions: Iterable[Partition]) -> Consumer:
+        """Reads these from their beginning, committed records only."""
+        made = Consumer({**self._base, "group.id": f"look-{uuid.uuid4()}", "enable.auto.commit": False})
+        made.assign([TopicPartition(t, p, 0) for t, p in partitions])
+        return made

@@ -1,0 +1,227 @@
+"""The four paths over which records are copied: what is fed, what is seen, and what the offsets should say."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from chaos_kafka import Partition, Topics
+from chaos_system import System
+
+from keelman.engine.journal import Journal
+from keelman.testing.numbered import Stream
+
+Says = dict[str, tuple[Any, Any]]
+PARTITIONS = 2
+
+
+@dataclass
+class Run(ABC):
+    """One path in one scenario. `streams` are fed in parallel, each in its order."""
+
+    system: System
+    folder: Path
+    name: str
+    records: int
+    seed: int
+    streams: list[Stream] = field(default_factory=list)
+
+    kind = ""
+    aborting = False
+    """Whether aborted records of a stranger are mixed into what is fed."""
+
+    def __post_init__(self) -> None:
+        tasks = 1 if self.kind == "file source" else PARTITIONS
+        self.streams = [Stream(t, self.records // tasks, 40, 160, self.seed) for t in range(tasks)]
+
+    @property
+    def sent(self) -> dict[int, int]:
+        """How many records each task sends."""
+        return {s.task: s.count for s in self.streams}
+
+    @property
+    def feed_topic(self) -> str:
+        """The topic that is fed; empty for a file."""
+        return f"{self.name}-in"
+
+    @property
+    def output(self) -> tuple[Partition, ...]:
+        """The partitions that it writes to; none for a file."""
+        return tuple((self.out_topic, p) for p in range(self.partitions)) if self.out_topic else ()
+
+    partitions = PARTITIONS
+    out_topic = ""
+    transactional_id = ""
+
+    @abstractmethod
+    def config(self) -> dict[str, str]:
+        """The connector's configuration."""
+
+    def prepare(self, topics: Topics) -> None:
+        """Makes its topics."""
+        if self.feed_topic:
+            topics.create(self.feed_topic, PARTITIONS)
+        if self.out_topic:
+            topics.create(self.out_topic, self.partitions)
+
+    def seen(self, topics: Topics) -> Mapping[str, Sequence[bytes | None]]:
+        """All that it wrote, as committed readers see it."""
+        return {f"{t}-{p}": [v for _, v in topics.read((t, p))] for t, p in self.output}
+
+    @abstractmethod
+    def says(self, topics: Topics, offsets: list[dict[str, Any]]) -> Says:
+        """Its offsets as Connect's API tells them, against the data."""
+
+    def _group(self, topics: Topics, offsets: list[dict[str, Any]]) -> Says:
+        told = {
+            (row["partition"]["kafka_topic"], row["partition"]["kafka_partition"]): row["offset"]["kafka_offset"]
+            for row in offsets
+        }
+        return {
+            f"group of {t}-{p}": (told.get((t, p)), topics.ends((t, p))[1])
+            for t, p in ((self.feed_topic, p) for p in range(PARTITIONS))
+        }
+
+
+class FileSource(Run):
+    """A growing file to a topic."""
+
+    kind = "file source"
+    partitions = 1
+
+    @property
+    def feed_topic(self) -> str:
+        """None: a file is fed."""
+        return ""
+
+    @property
+    def file(self) -> Path:
+        """What is fed."""
+        return self.folder / f"{self.name}.in"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.out_topic = f"{self.name}-out"
+        self.transactional_id = f"wc-{self.name}-0"
+
+    def config(self) -> dict[str, str]:
+        return {"connector.class": "FileStreamSource", "file": str(self.file), "topic": self.out_topic}
+
+    def says(self, topics: Topics, offsets: list[dict[str, Any]]) -> Says:
+        visible = sum(len(v or b"") + 1 for v in self.seen(topics)[f"{self.out_topic}-0"])
+        told = [row["offset"]["position"] for row in offsets]
+        return {"file position": (told, [visible])}
+
+
+class FileSink(Run):
+    """A topic to a file."""
+
+    kind = "file sink"
+    aborting = True
+    _file: Path | None = None
+
+    @property
+    def file(self) -> Path:
+        """What is written."""
+        return self._file or self.folder / f"{self.name}.out"
+
+    def move(self, file: Path) -> None:
+        """Writes to another place, before it starts."""
+        self._file = file
+
+    def config(self) -> dict[str, str]:
+        return {"connector.class": "FileStreamSink", "file": str(self.file), "topics": self.feed_topic}
+
+    def seen(self, topics: Topics) -> Mapping[str, Sequence[bytes | None]]:
+        data = self.file.read_bytes()
+        assert data.endswith(b"\n"), f"{self.file} ends in the middle of a line"
+        return {self.file.name: list(data[:-1].split(b"\n"))}
+
+    def says(self, topics: Topics, offsets: list[dict[str, Any]]) -> Says:
+        entry = Journal(self.file).load()
+        assert entry is not None
+        kept = {tuple(p): k.offset for p, k in entry.offsets.get(self.name, {}).items()}
+        says = self._group(topics, offsets)
+        says["journal's length"] = (entry.length, self.file.stat().st_size)
+        for partition in range(PARTITIONS):
+            at = (self.feed_topic, partition)
+            says[f"journal of {at[0]}-{at[1]}"] = (kept.get(at), topics.ends(at)[1])
+        return says
+
+
+class Mirror(Run):
+    """A topic to a topic of the same cluster under another name, as MirrorMaker 2 does."""
+
+    kind = "mirror"
+    aborting = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.out_topic = f"src.{self.feed_topic}"
+        self.transactional_id = f"wc-{self.name}-0"
+
+    def prepare(self, topics: Topics) -> None:
+        topics.create(self.feed_topic, PARTITIONS)
+        topics.create(self.out_topic, PARTITIONS)
+
+    def config(self) -> dict[str, str]:
+        converter = "org.apache.kafka.connect.converters.ByteArrayConverter"
+        return {
+            "connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConnector",
+            "source.cluster.alias": "src",
+            "target.cluster.alias": "dst",
+            "source.cluster.bootstrap.servers": self.system.bootstrap,
+            "target.cluster.bootstrap.servers": self.system.bootstrap,
+            "topics": self.feed_topic,
+            "tasks.max": str(PARTITIONS),
+            "replication.factor": "1",
+            "offset-syncs.topic.replication.factor": "1",
+            "sync.topic.acls.enabled": "false",
+            "source.consumer.isolation.level": "read_committed",
+            "source.consumer.auto.offset.reset": "earliest",
+            "key.converter": converter,
+            "value.converter": converter,
+        }
+
+    def says(self, topics: Topics, offsets: list[dict[str, Any]]) -> Says:
+        told = {row["partition"]["partition"]: row["offset"]["offset"] for row in offsets}
+        return {
+            f"offset of {self.feed_topic}-{p}": (told.get(p), topics.read((self.feed_topic, p))[-1][0])
+            for p in range(PARTITIONS)
+        }
+
+
+class KafkaSink(Run):
+    """A topic to a topic, by the sink."""
+
+    kind = "Kafka sink"
+    aborting = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.out_topic = f"{self.name}-out"
+        self.transactional_id = f"wc-{self.name}-0-sink"
+
+    def config(self) -> dict[str, str]:
+        return {
+            "connector.class": "keelman.connectors.KafkaSinkConnector",
+            "topics": self.feed_topic,
+            "tasks.max": str(PARTITIONS),
+            "topic": self.out_topic,
+        }
+
+    def says(self, topics: Topics, offsets: list[dict[str, Any]]) -> Says:
+        kept = topics.table((f"connect-{self.name}-exactly-once", 0))
+        at = {(k["topic"], k["partition"]): json.loads(v)["offset"] for k, v in ((json.loads(k), v) for k, v in kept)}
+        says = self._group(topics, offsets)
+        for partition in range(PARTITIONS):
+            read = (self.feed_topic, partition)
+            says[f"kept for {read[0]}-{read[1]}"] = (at.get(read), topics.ends(read)[1])
+        return says
+
+
+PATHS: dict[str, type[Run]] = {kind.kind: kind for kind in (FileSource, Mirror, FileSink, KafkaSink)}

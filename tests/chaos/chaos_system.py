@@ -1,0 +1,210 @@
+"""The smallest real system that copies: broker, Spark service and two workers, with proxies on their links.
+
+Whatever is killed is started again at once, as its agent would do.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "component"))
+from worker_kit import WorkerProcess
+
+from keelman.rpc.channels import is_serving
+from keelman.runtime.ports import free_ports
+from keelman.runtime.supervise import Siblings
+from keelman.runtime.tether import tethered
+from keelman.testing.broker import BrokerProcess
+from keelman.testing.eventually import eventually
+from keelman.testing.kafka_proxy import KafkaProxy
+from keelman.testing.proxy import Proxy
+
+AGAIN_SECONDS = 0.3
+START_SECONDS = 120.0
+GROUP = "wc"
+
+
+class SparkProcess:
+    """The Spark service; its slots call home through a proxy."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.port = free_ports(1)[0]
+        self.child: asyncio.subprocess.Process | None = None
+
+    @property
+    def address(self) -> str:
+        """What workers are told."""
+        return f"127.0.0.1:{self.port}"
+
+    @property
+    def output(self) -> str:
+        """All that it wrote."""
+        return (self.folder / "output.log").read_text(errors="replace")
+
+    async def spawn(self, home: str) -> None:
+        """Starts it; `home` is what slots call."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        command = [sys.executable, str(Path(__file__).with_name("spark_rerouted.py")), home]
+        command += [f"port={self.port}", f"work_folder={self.folder / 'w'}"]
+        with (self.folder / "output.log").open("ab") as output:
+            self.child = await asyncio.create_subprocess_exec(
+                *tethered(command), stdin=subprocess.DEVNULL, stdout=output, stderr=output
+            )
+
+    @property
+    def below(self) -> list[psutil.Process]:
+        """Every process below the service."""
+        assert self.child is not None
+        try:
+            return psutil.Process(self.child.pid).children(recursive=True)
+        except psutil.NoSuchProcess:
+            return []
+
+    def slots(self) -> list[psutil.Process]:
+        """The processes of its slots."""
+        return [p for p in self.below if _title(p).startswith("keelman slot-")]
+
+    def jvm(self) -> list[psutil.Process]:
+        """Spark's Java process."""
+        return [p for p in self.below if _name(p) == "java"]
+
+
+class System:
+    """Everything, in one folder. Used as `async with`."""
+
+    def __init__(self, folder: Path, *, workers: int = 2, properties: dict[str, str] | None = None) -> None:
+        self.folder = folder
+        self.properties = properties or {}
+        self.broker = BrokerProcess(folder / "broker")
+        self.kafka = KafkaProxy("127.0.0.1", self.broker.port)
+        self.spark = SparkProcess(folder / "spark")
+        self.slot_link = Proxy("127.0.0.1", self.spark.port)
+        self.workers: list[WorkerProcess] = []
+        self.restarts = 0
+        self._wanted = workers
+        self._stack = contextlib.AsyncExitStack()
+
+    @property
+    def bootstrap(self) -> str:
+        """What clients connect to: the proxy."""
+        return self.kafka.address
+
+    async def __aenter__(self) -> System:
+        try:
+            await self._start()
+        except AssertionError as error:
+            told = self.logs()
+            await self._stack.aclose()
+            raise AssertionError(f"{error}\n{told}") from error
+        except BaseException:
+            await self._stack.aclose()
+            raise
+        return self
+
+    async def _start(self) -> None:
+        enter = self._stack.enter_async_context
+        await enter(self.kafka)
+        await enter(self.slot_link)
+        self.broker.flags = ("--advertised", self.kafka.address)
+        await self.broker.start()
+        self._stack.push_async_callback(self.broker.end)
+        await self._spark()
+        self._stack.push_async_callback(_ended, self.spark)
+        extra = {"offset.flush.interval.ms": "1000", **self.properties}
+        for number in range(self._wanted):
+            folder = self.folder / f"worker{number}"
+            worker = WorkerProcess(folder, self.bootstrap, GROUP, self.spark.address, extra)
+            self.workers.append(worker)
+            await worker.spawn()
+            self._stack.push_async_callback(_ended, worker)
+        await self.serving()
+        keepers = await enter(Siblings())
+        keepers.start(self._keep(self.spark, self._spark))
+        for worker in self.workers:
+            keepers.start(self._keep(worker, worker.spawn))
+
+    async def __aexit__(self, *error: Any) -> None:
+        await self._stack.aclose()
+
+    async def _spark(self) -> None:
+        await self.spark.spawn(self.slot_link.address)
+
+    async def _keep(self, process: SparkProcess | WorkerProcess, again: Callable[[], Awaitable[None]]) -> None:
+        while True:
+            assert process.child is not None
+            await process.child.wait()
+            self.restarts += 1
+            await asyncio.sleep(AGAIN_SECONDS)
+            await again()
+
+    async def serving(self) -> None:
+        """Returns when Spark service and workers serve."""
+        await eventually(lambda: is_serving(self.spark.address), seconds=START_SECONDS, what="the Spark service serves")
+        for worker in self.workers:
+            socket = f"unix:{worker.folder / 'h.sock'}"
+            await eventually(lambda s=socket: is_serving(s), seconds=START_SECONDS, what="a worker serves")
+
+    async def ask(self, method: str, path: str, body: Any = None, *, seconds: float = 120.0) -> httpx.Response:
+        """One REST request, to whichever worker answers, again while they find each other."""
+
+        async def answer() -> httpx.Response | None:
+            for worker in self.workers:
+                with contextlib.suppress(httpx.HTTPError):
+                    given = await worker.ask(method, path, body)
+                    if given.status_code not in (409, 500, 503):
+                        return given
+            return None
+
+        return await eventually(answer, seconds=seconds, every=0.3, what=f"{method} {path} is answered")
+
+    def logs(self, lines: int = 40) -> str:
+        """The ends of all logs."""
+        texts = {"spark": self.spark.output, "broker": self.broker.output[-3000:]}
+        texts |= {worker.id: worker.output for worker in self.workers}
+        return "\n".join(f"--- {name}\n" + "\n".join(t.splitlines()[-lines:]) for name, t in texts.items())
+
+
+async def _ended(process: SparkProcess | WorkerProcess) -> None:
+    child = process.child
+    if child is None or child.returncode is not None:
+        return
+    for number, seconds in ((signal.SIGCONT, 0.0), (signal.SIGTERM, 45.0), (signal.SIGKILL, 30.0)):
+        with contextlib.suppress(ProcessLookupError, TimeoutError):
+            child.send_signal(number)
+            async with asyncio.timeout(seconds):
+                await child.wait()
+
+
+def _title(process: psutil.Process) -> str:
+    try:
+        return " ".join(process.cmdline())
+    except psutil.Error:
+        return ""
+
+
+def _name(process: psutil.Process) -> str:
+    try:
+        return str(process.name()) if process.status() != psutil.STATUS_ZOMBIE else ""
+    except psutil.Error:
+        return ""
+
+
+def strike(number: int, pid: int) -> bool:
+    """Sends a signal; False when the process is gone."""
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return False
+    return True
