@@ -75,6 +75,8 @@ class SlotOrder:
     """All that a slot process needs to attach; travels in the Spark job's closure.
 
     `path` is the folder of the plugin that the slot is for: its modules come first. Empty for connectors that we ship.
+    `ca` are PEM certificates that the home is to be known by, empty for no TLS; `server_name` is the name in its own,
+    the host of `home` when empty.
     """
 
     slot: str
@@ -85,6 +87,8 @@ class SlotOrder:
     log_json: bool = False
     log_level: str = "info"
     path: str = ""
+    ca: str = ""
+    server_name: str = ""
 
 
 def slot_work(order: SlotOrder) -> Callable[[Iterable[Any]], Iterator[Any]]:
@@ -189,7 +193,8 @@ class SlotHost:
         self._factory: Callable[..., Loop] = getattr(importlib.import_module(module), name)
         why = "SLOT_LOST"
         try:
-            async with channel(self._order.home) as home:
+            ca = self._order.ca.encode() or None
+            async with channel(self._order.home, root_certificates=ca, server_name=self._order.server_name) as home:
                 call: Any = SlotServiceStub(home).Attach()
                 greeting = SlotGreeting(
                     slot=self._order.slot, token=self._order.token, pid=os.getpid(), host=socket.gethostname()

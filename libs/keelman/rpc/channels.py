@@ -18,14 +18,23 @@ DIRECT = (("grpc.enable_http_proxy", 0),)  # a proxy of the environment is for t
 
 @contextlib.asynccontextmanager
 async def channel(
-    address: str, *, root_certificates: bytes | None = None, peer: str = "", translate: bool = True
+    address: str,
+    *,
+    root_certificates: bytes | None = None,
+    server_name: str = "",
+    peer: str = "",
+    translate: bool = True,
 ) -> AsyncIterator[Channel]:
     """A channel to host:port or unix:path, closed with the block. Errors of unary calls come as our classes.
 
+    With `root_certificates` (PEM) it speaks TLS; `server_name` is then what the certificate must name, the address's
+    host when empty.
     `peer` says in words who is there, for the message when it cannot be reached. Without `translate` errors come as
     grpc's own: for passing them on unchanged.
     """
-    made = open_channel(address, root_certificates=root_certificates, peer=peer, translate=translate)
+    made = open_channel(
+        address, root_certificates=root_certificates, server_name=server_name, peer=peer, translate=translate
+    )
     try:
         yield made
     finally:
@@ -33,10 +42,15 @@ async def channel(
 
 
 def open_channel(
-    address: str, *, root_certificates: bytes | None = None, peer: str = "", translate: bool = True
+    address: str,
+    *,
+    root_certificates: bytes | None = None,
+    server_name: str = "",
+    peer: str = "",
+    translate: bool = True,
 ) -> Channel:
     """A channel that the caller closes."""
-    options = [
+    options: list[tuple[str, int | str]] = [
         *KEEPALIVE,
         *DIRECT,
         ("grpc.initial_reconnect_backoff_ms", 100),
@@ -46,6 +60,8 @@ def open_channel(
     interceptors = [_TranslateUnary(f"{peer} at {address}" if peer else address)] if translate else []
     if root_certificates is None:
         return grpc.aio.insecure_channel(address, options=options, interceptors=interceptors)
+    if server_name:
+        options.append(("grpc.ssl_target_name_override", server_name))
     credentials = grpc.ssl_channel_credentials(root_certificates)
     return grpc.aio.secure_channel(address, credentials, options=options, interceptors=interceptors)
 

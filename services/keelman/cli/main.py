@@ -20,9 +20,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command and returns its exit code. Every error is one line on stderr, never a trace."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words and words[0] in SERVICES:
-        from keelman.runtime.main import service_main  # noqa: PLC0415
-
-        return service_main(words[0], words[1:])
+        return _service(words)
     try:
         return _run(words)
     except KeelmanError as error:
@@ -37,6 +35,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         complain(f"a fault of keelman itself: {type(error).__name__}: {error} (with {TRACE}=1 the trace is shown)")
         return FAILED
+
+
+def _service(words: list[str]) -> int:
+    if words[:2] == ["spark", "pack"]:
+        from keelman.spark.pack import main as pack  # noqa: PLC0415
+
+        return pack(words[2:])
+    from keelman.runtime.main import service_main  # noqa: PLC0415
+
+    return service_main(words[0], words[1:])
 
 
 def _reader_left() -> int:

@@ -12,6 +12,7 @@ import javaproperties
 
 from keelman.model.errors import InvalidArgument
 from keelman.spark.masters import Kind, Master
+from keelman.spark.pack import FOLDER, Pack, python_version
 from keelman.spark.settings import Settings
 from keelman.spark.slot_home import split_address
 
@@ -24,23 +25,24 @@ class Executors:
     configuration: dict[str, str]
 
     @classmethod
-    def of(cls, settings: Settings, master: Master, path: Sequence[str], preload: Sequence[str]) -> Executors:
-        """For a driver of our own. `path` are folders that slots import from, `preload` modules to load before the
-        fork. Raises InvalidArgument.
+    def of(
+        cls, settings: Settings, master: Master, pack: Pack | None, path: Sequence[str], preload: Sequence[str]
+    ) -> Executors:
+        """For a driver of our own. `path` are folders that slots import from, `preload` what they load before the fork.
+
+        Raises InvalidArgument.
         """
         own = slot_variables(path, preload)
-        if master.kind is Kind.LOCAL:
-            bind = "127.0.0.1"
-            configuration = {"spark.pyspark.python": sys.executable}
-        else:
+        bind = "127.0.0.1"
+        configuration = {"spark.pyspark.python": executor_python(settings)}
+        if master.kind is Kind.STANDALONE:
             host = settings.driver_host or _host_of(settings.advertised_address) or "127.0.0.1"
             bind = settings.driver_bind_host or host
-            configuration = {
-                "spark.driver.host": host,
-                "spark.driver.bindAddress": bind,
-                "spark.pyspark.python": executor_python(settings),
-                **{f"spark.executorEnv.{k}": v for k, v in own.items()},
-            }
+            configuration |= {"spark.driver.host": host, "spark.driver.bindAddress": bind}
+            theirs = own if pack is None else slot_variables([FOLDER, *path], preload)
+            configuration |= {f"spark.executorEnv.{k}": v for k, v in theirs.items()}
+            if pack is not None:
+                configuration["spark.archives"] = f"{pack.file.absolute()}#{FOLDER}"
         # With SPARK_HOME set, slots would import pyspark from an uncompiled zip.
         kept = {k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_", "JAVA_TOOL_OPTIONS"))}
         paths = [own["PYTHONPATH"], kept.get("PYTHONPATH", "")]
@@ -70,7 +72,7 @@ def executor_python(settings: Settings) -> str:
     """The Python that executors of a remote master run."""
     if settings.executor_python:
         return settings.executor_python
-    return sys.executable if settings.pack is None else "python{}.{}".format(*sys.version_info)
+    return sys.executable if settings.pack is None else f"python{python_version()}"
 
 
 def properties(file: Path | None) -> dict[str, str]:

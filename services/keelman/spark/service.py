@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import shutil
 import time
-from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from pathlib import Path
 
 import keelman
@@ -20,17 +21,19 @@ from keelman.runtime.ports import port_is_free
 from keelman.runtime.supervise import Siblings, first_of
 from keelman.spark.api import CopyRunApi, Watchers
 from keelman.spark.attach import SlotApi
+from keelman.spark.connect import connect_server
 from keelman.spark.dispatch import Dispatcher
 from keelman.spark.driver import driver
 from keelman.spark.executors import Executors
-from keelman.spark.jobs import SparkJobs
+from keelman.spark.jobs import Spark, SparkJobs
 from keelman.spark.kept import Kept
 from keelman.spark.link import LinkApi
-from keelman.spark.masters import Master
+from keelman.spark.masters import Kind, Master
+from keelman.spark.pack import Pack
 from keelman.spark.pool import Times
 from keelman.spark.reports import Reporter
 from keelman.spark.settings import Settings
-from keelman.spark.slot_home import SlotHome
+from keelman.spark.slot_home import Door, SlotHome
 from keelman.spark.waits import settled
 
 log = get_logger()
@@ -38,6 +41,7 @@ log = get_logger()
 TICK_SECONDS = 0.2
 SLOTS_END_SECONDS = 4.0
 LINKS_END_SECONDS = 0.5
+SLOTS = "keelman.api.copy.v1.SlotService"
 PRELOAD = (
     "keelman.engine.run",
     "keelman.connectors.file_source",
@@ -57,7 +61,8 @@ async def run(settings: Settings, stop: asyncio.Event, *, loop: str = DEFAULT_LO
     begun = time.monotonic()
     master = Master.of(settings.master)
     home = SlotHome.of(settings, master)
-    executors = Executors.of(settings, master, [*map(str, package_roots()), *path], PRELOAD)
+    pack = None if settings.pack is None else Pack.read(settings.pack)
+    begin = starter(settings, master, pack, path, stop)
     checked_address("spark", settings.host, tls=None, trust="loopback")
     if not port_is_free(settings.host, settings.port):
         raise port_taken("spark", settings.host, settings.port)
@@ -65,9 +70,8 @@ async def run(settings: Settings, stop: asyncio.Event, *, loop: str = DEFAULT_LO
     fresh_folder(folder)
     async with AsyncExitStack() as stack:
         tasks = await stack.enter_async_context(Siblings())
-        heap_mb = settings.driver_memory_mb
         # A killed JVM leaves its files.
-        spark = Kept(lambda: driver(master, executors, heap_mb=heap_mb, folder=fresh_folder(folder), stop=stop))
+        spark = Kept(lambda: begin(fresh_folder(folder)))
         stack.callback(spark.close)
         tasks.start(spark.live())
         await first_of(spark.up.wait(), stop.wait())
@@ -85,6 +89,8 @@ async def run(settings: Settings, stop: asyncio.Event, *, loop: str = DEFAULT_LO
             loop=loop,
             log_json=settings.log_json,
             log_level=settings.log_level,
+            ca=home.ca,
+            server_name=home.server_name,
         )
         jobs = SparkJobs(spark, tasks, order, most=2 * settings.max_slots)
         stack.callback(jobs.close)
@@ -111,12 +117,36 @@ async def run(settings: Settings, stop: asyncio.Event, *, loop: str = DEFAULT_LO
                 grace_seconds=LINKS_END_SECONDS,
             )
         )
+        if home.door is not None:
+            await stack.enter_async_context(open_door(home.door, dispatcher))
         jobs.warm_up()
         await health.ready()
         log.info("serving", host=settings.host, port=settings.port, seconds=round(time.monotonic() - begun, 2))
         await first_of(_tick(dispatcher, reporter), stop.wait())
         await health.unready()
         await drain(dispatcher, reporter, settings.grace_seconds * 0.75)
+
+
+def starter(
+    settings: Settings, master: Master, pack: Pack | None, path: Sequence[str], stop: asyncio.Event
+) -> Callable[[Path], AbstractAsyncContextManager[Spark | None]]:
+    """How a life of Spark begins, given an empty folder. Raises InvalidArgument for settings that cannot be."""
+    if master.kind is Kind.CONNECT:
+        return lambda folder: connect_server(master, pack, path, stop=stop)
+    executors = Executors.of(settings, master, pack, [*map(str, package_roots()), *path], PRELOAD)
+    return lambda folder: driver(master, executors, heap_mb=settings.driver_memory_mb, folder=folder, stop=stop)
+
+
+@contextlib.asynccontextmanager
+async def open_door(door: Door, dispatcher: Dispatcher) -> AsyncIterator[None]:
+    """Serves slots of other hosts, and nothing else: what workers and people may ask stays on loopback."""
+    slots = Service(SLOTS, slot_service_pb2_grpc.add_SlotServiceServicer_to_server, SlotApi(dispatcher))
+    async with serve(
+        slots, host=door.host, port=door.port, tls=door.tls, label="spark", grace_seconds=LINKS_END_SECONDS
+    ) as health:
+        await health.ready()
+        log.info("serving_slots", host=door.host, port=door.port, tls=door.tls is not None)
+        yield
 
 
 def services(dispatcher: Dispatcher, watchers: Watchers, settings: Settings) -> list[Service]:
@@ -127,7 +157,7 @@ def services(dispatcher: Dispatcher, watchers: Watchers, settings: Settings) -> 
     add_runs = copy_run_service_pb2_grpc.add_CopyRunServiceServicer_to_server
     return [
         Service("keelman.api.copy.v1.WorkerLinkService", add_link, link),
-        Service("keelman.api.copy.v1.SlotService", add_slot, SlotApi(dispatcher)),
+        Service(SLOTS, add_slot, SlotApi(dispatcher)),
         Service("keelman.api.copy.v1.CopyRunService", add_runs, CopyRunApi(dispatcher, watchers)),
     ]
 

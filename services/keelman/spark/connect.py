@@ -1,0 +1,144 @@
+"""A Spark Connect server as the runner of slot jobs: driver and executors are its own, there is no JVM of ours."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import uuid
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+from keelman.model.errors import FailedPrecondition, Unavailable
+from keelman.runtime.logging import get_logger
+from keelman.spark.jobs import SCHEMA, Work, short
+from keelman.spark.masters import Master
+from keelman.spark.pack import FOLDER, Pack
+
+log = get_logger()
+
+LOOK_SECONDS = 1.0
+ANSWER_SECONDS = 20.0
+END_SECONDS = 2.0
+
+
+class ConnectServer:
+    """Jobs through one session of a server (keelman.spark.jobs.Spark)."""
+
+    def __init__(self, url: str, session: Any, archive: str, path: Sequence[str]) -> None:
+        """`archive` is the folder of the pack on executors, empty without one; `path` are folders to import from."""
+        self._url, self._session, self._archive, self._path = url, session, archive, tuple(path)
+        self._operations: dict[str, str] = {}
+
+    def run(self, job: str, work: Work) -> None:
+        """Runs a job as one operation, whose id is known before it starts so that it can be cancelled at any time."""
+        client, frame = self._session.client, self._session.range(0, 1, 1, 1)
+        frame = frame.mapInArrow(importing(work, self._archive, self._path), SCHEMA)
+        operation = self._operations[job] = str(uuid.uuid4())
+        try:
+            # What DataFrame.toArrow() does, with an operation id of ours: a tag of another thread cancels nothing.
+            request = client._execute_plan_request_with_metadata(operation)
+            request.plan.CopyFrom(frame._plan.to_proto(client))
+            client._execute_and_fetch(request, {})
+        finally:
+            self._operations.pop(job, None)
+
+    def cancel(self, job: str) -> None:
+        """Interrupts the operation."""
+        operation = self._operations.get(job)
+        if operation is not None:
+            self._session.interruptOperation(operation)
+
+    async def lost(self) -> None:
+        """Raises when the server is gone, or knows this session no more."""
+        while True:
+            await asyncio.sleep(LOOK_SECONDS)
+            try:
+                async with asyncio.timeout(ANSWER_SECONDS):
+                    await asyncio.to_thread(self._session.conf.get, "spark.sql.session.timeZone")
+            except TimeoutError:
+                raise _lost(self._url, f"no answer for {ANSWER_SECONDS:g} s") from None
+            except Exception as error:
+                raise _lost(self._url, short(error)) from None
+
+
+@contextlib.asynccontextmanager
+async def connect_server(
+    master: Master, pack: Pack | None, path: Sequence[str], *, stop: asyncio.Event
+) -> AsyncIterator[ConnectServer | None]:
+    """A session of its own on the server, released with the block; None when `stop` came first.
+
+    Raises Unavailable (SPARK_LOST) when the server does not answer, FailedPrecondition when a package is missing.
+    """
+    opening = asyncio.get_running_loop().run_in_executor(None, _open, master.url, pack)
+    stopped = asyncio.ensure_future(stop.wait())
+    session: Any = None
+    try:
+        await asyncio.wait({opening, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        if not opening.done():
+            yield None
+            return
+        session = opening.result()
+        yield ConnectServer(master.url, session, FOLDER if pack else "", path)
+    finally:
+        stopped.cancel()
+        if session is not None:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(END_SECONDS):
+                    await asyncio.to_thread(_close, session)
+
+
+def importing(work: Work, archive: str, path: Sequence[str]) -> Work:
+    """The work for an executor whose environment is not ours: it learns where modules are before it loads the work."""
+    from pyspark import cloudpickle  # noqa: PLC0415  (pyspark only where it is used)
+
+    pickled = cloudpickle.dumps(work)
+
+    def on_executor(batches: Any) -> Any:
+        import os  # noqa: PLC0415  (this closure is pickled by value and knows nothing of this module)
+        import sys  # noqa: PLC0415
+
+        from pyspark import SparkFiles  # noqa: PLC0415
+        from pyspark import cloudpickle as theirs  # noqa: PLC0415
+
+        for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+            os.environ.setdefault(variable, "1")
+        folders = [SparkFiles.get(archive)] if archive else []
+        for folder in reversed([*folders, *path]):
+            if folder not in sys.path:
+                sys.path.insert(0, folder)
+        return theirs.loads(pickled)(batches)
+
+    return on_executor
+
+
+def _open(url: str, pack: Pack | None) -> Any:
+    logging.getLogger("pyspark.sql.connect").setLevel(logging.CRITICAL)  # a lost server is told once, by its watcher
+    try:
+        from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415
+        from pyspark.sql.connect.session import SparkSession  # noqa: PLC0415
+    except ImportError as error:
+        raise FailedPrecondition(
+            f"{url}: {short(error)}: install keelman[spark] again", reason="PACKAGE_MISSING"
+        ) from None
+    try:
+        session = SparkSession.builder.remote(url).create()
+        session.client.set_retry_policies([DefaultPolicy(max_retries=4, initial_backoff=100, max_backoff=1_000)])
+        version = session.version
+        if pack is not None:
+            session.addArtifacts(f"{pack.file}#{FOLDER}", archive=True)
+    except Exception as error:
+        raise _lost(url, short(error)) from None
+    log.info("spark_session_opened", server=url.partition(";")[0], version=version)
+    return session
+
+
+def _close(session: Any) -> None:
+    with contextlib.suppress(Exception):
+        session.client.release_session()
+    with contextlib.suppress(Exception):
+        session.client.close()
+
+
+def _lost(url: str, why: str) -> Unavailable:
+    return Unavailable(f"Spark Connect server {url.partition(';')[0]}: {why}", reason="SPARK_LOST")

@@ -1,0 +1,162 @@
+"""A standalone Spark cluster from PySpark's own jars, on this host or as hosts of their own in a network namespace."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from keelman.runtime.java import find
+from keelman.runtime.tether import tethered
+from keelman.spark.jvm import OPENED, spark_jars
+from keelman.testing.eventually import eventually
+
+START_SECONDS = 90.0
+# Addresses that no real network has (RFC 5737, TEST-NET-1).
+HERE, THERE = "192.0.2.1", "192.0.2.2"
+SMALL = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xss512k", "-Xmx160m")
+SMALL_EXECUTORS = {
+    "spark.executor.memory": "512m",
+    "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData",
+}
+CONNECT = "org.apache.spark.sql.connect.service.SparkConnectServer"
+
+
+@dataclass
+class Cluster:
+    """A master and executors. Without a namespace everything listens on loopback."""
+
+    folder: Path
+    port: int
+    host: str = "127.0.0.1"
+    namespace: str = ""
+    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    @property
+    def master(self) -> str:
+        """The master's name."""
+        return f"spark://{self.host}:{self.port}"
+
+    def properties(self) -> Path:
+        """Properties of an application for small executors, as a file."""
+        file = self.folder / "spark.properties"
+        file.write_text("".join(f"{key}={value}\n" for key, value in SMALL_EXECUTORS.items()))
+        return file
+
+    async def start(self, *, workers: int, cores: int) -> None:
+        """Starts everything and waits until the workers are registered."""
+        listen = ["--host", self.host, "--webui-port", "0"]
+        self.java("master", "org.apache.spark.deploy.master.Master", *listen, "--port", str(self.port))
+        await eventually(lambda: "I have been elected leader" in self.text("master"), seconds=START_SECONDS)
+        for n in range(workers):
+            name = f"worker-{n}"
+            size = ["--cores", str(cores), "--memory", "512m", "--work-dir", str(self.folder / name)]
+            self.java(name, "org.apache.spark.deploy.worker.Worker", *listen, *size, self.master)
+        for n in range(workers):
+            name = f"worker-{n}"
+            await eventually(
+                lambda name=name: "Successfully registered" in self.text(name), seconds=START_SECONDS, what=name
+            )
+
+    def java(self, name: str, main: str, *arguments: str, options: Sequence[str] = SMALL, **more: str) -> None:
+        """Starts one of Spark's programs; `more` are variables of its environment."""
+        jars = spark_jars()
+        command = [
+            str(find().program),
+            *options,
+            *(f"--add-opens=java.base/{p}=ALL-UNNAMED" for p in OPENED),
+            "-cp",
+            ":".join(map(str, jars)),
+            main,
+            *arguments,
+        ]
+        if self.namespace:
+            command = ["ip", "netns", "exec", self.namespace, *command]
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("SPARK_", "PYSPARK_", "PYTHON", "KEELMAN_"))}
+        variables = {
+            **kept,
+            "SPARK_HOME": str(jars[0].parents[1]),
+            "SPARK_SCALA_VERSION": "2.13",
+            "SPARK_LOCAL_IP": self.host,
+            **more,
+        }
+        with self.log(name).open("wb") as log:
+            made = subprocess.Popen(
+                tethered(command), stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=variables, cwd=self.folder
+            )
+        self.processes.append(made)
+
+    async def connect_server(self, port: int, python: str) -> str:
+        """Starts a Spark Connect server whose executors are this cluster's; the name of the master that it is."""
+        properties = {
+            "spark.master": self.master,
+            "spark.connect.grpc.binding.address": self.host,
+            "spark.connect.grpc.binding.port": str(port),
+            "spark.driver.host": self.host,
+            "spark.driver.bindAddress": self.host,
+            "spark.ui.enabled": "false",
+            **SMALL_EXECUTORS,
+        }
+        options = [*SMALL, "-Xmx320m", *(f"-D{k}={v}" for k, v in properties.items())]
+        self.java("connect", CONNECT, options=options, PYSPARK_PYTHON=python)
+        await eventually(lambda: "Spark Connect server started" in self.text("connect"), seconds=START_SECONDS)
+        return f"sc://{self.host}:{port}"
+
+    def log(self, name: str) -> Path:
+        """What one of them wrote."""
+        return self.folder / f"{name}.log"
+
+    def text(self, name: str) -> str:
+        """The text of it."""
+        return self.log(name).read_text(errors="replace")
+
+    def executors(self) -> list[psutil.Process]:
+        """The executors' JVMs."""
+        found = []
+        for process in self.processes:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                found += [p for p in psutil.Process(process.pid).children() if "Coarse" in " ".join(p.cmdline())]
+        return found
+
+    def stop(self) -> None:
+        """Ends all of it."""
+        mine: list[psutil.Process] = []
+        for process in self.processes:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                top = psutil.Process(process.pid)
+                mine += [top, *top.children(recursive=True)]
+        for one in mine:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                one.send_signal(signal.SIGKILL)
+        for process in self.processes:
+            process.wait(30)
+
+
+@contextlib.contextmanager
+def network(name: str) -> Iterator[str]:
+    """A network namespace of its own, THERE, joined to this host, HERE, by one cable; needs root."""
+    run = lambda *words: subprocess.run(["ip", *words], check=True, capture_output=True)  # noqa: E731
+    here, there = f"{name}a"[:15], f"{name}b"[:15]
+    run("netns", "add", name)
+    try:
+        run("link", "add", here, "type", "veth", "peer", "name", there, "netns", name)
+        run("addr", "add", f"{HERE}/30", "dev", here)
+        run("link", "set", here, "up")
+        run("-n", name, "addr", "add", f"{THERE}/30", "dev", there)
+        run("-n", name, "link", "set", there, "up")
+        run("-n", name, "link", "set", "lo", "up")
+        yield name
+    finally:
+        run("netns", "del", name)
+
+
+def can_make_networks() -> bool:
+    """Whether this user may make network namespaces."""
+    return os.geteuid() == 0 and shutil.which("ip") is not None
