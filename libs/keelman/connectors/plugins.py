@@ -41,7 +41,7 @@ class Plugin:
 
     def names(self) -> dict[str, str]:
         """All names that its connectors go by, as in Connect: full, simple, and without `Connector`; to the full."""
-        found = {}
+        found: dict[str, str] = {}
         for full in self.classes:
             simple = full.rpartition(".")[2]
             found |= {simple.removesuffix("Connector"): full, simple: full, full: full}
@@ -109,7 +109,7 @@ def use(folder: str | Path) -> None:
 
 
 def load(plugin: Plugin, name: str) -> type[Connector]:
-    """Imports one of a plugin's connectors. Raises ConnectError naming the plugin and the class for any fault of its."""
+    """Imports one of a plugin's connectors. Raises ConnectError naming plugin and class for any fault of its."""
     where = f"plugin {plugin}: {name} ({plugin.classes[name]})"
     try:
         found = EntryPoint(name, plugin.classes[name], GROUP).load()
@@ -175,6 +175,11 @@ def _is_metadata(path: Path) -> bool:
 
 
 def _ordered(version: str) -> tuple[tuple[int, int, str], ...]:
-    """A version as something to compare: numbers as numbers, and above words."""
-    parts = re.findall(r"\d+|[a-z]+", version.lower())
-    return tuple((1, int(p), "") if p.isdecimal() else (0, 0, p) for p in parts)
+    """A version as something to compare: 1.9, 1.10rc1, 1.10, 1.10.1, 1.10.1.post1."""
+    found = []
+    for part in re.findall(r"\d+|[a-z]+", version.lower()):
+        if part.isdecimal():
+            found.append((2, int(part), ""))
+        else:
+            found.append((3 if part == "post" else 0, 0, part))
+    return (*found, (1, 0, ""))

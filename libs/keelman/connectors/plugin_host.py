@@ -1,0 +1,144 @@
+"""A process that asks one plugin's classes what a worker wants to know, so that no worker imports third-party code.
+
+`python -m keelman.connectors.plugin_host <folder>` reads one request a line from standard input and answers each with a
+line on standard output, one after the other, until its input ends. Requests: {"id", "method", "class", ...arguments};
+answers: {"id", "result"} or {"id", "error": {"type", "name", "message"}}, with key and value of a ConfigValueError.
+What the plugin prints goes to standard error. The worker's side is `plugin_client.PluginHost`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, BinaryIO
+
+from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type
+from keelman.connect.errors import ConfigValueError, ConnectError, RetriableConnectError
+from keelman.connect.plugin import Connector
+from keelman.connectors import plugins, registry
+
+Request = Mapping[str, Any]
+
+
+def describe(kind: type[Connector], request: Request) -> dict[str, Any]:
+    """What the class is, and what it says to a configuration."""
+    config = request["config"]
+    return {
+        "names": list(kind.names),
+        "version": kind.version,
+        "direction": kind.direction.value,
+        "runs_on": kind.runs_on,
+        "supports_exactly_once": bool(kind.supports_exactly_once(config)),
+        "transaction_boundary_connector": bool(kind.transaction_boundary_connector(config)),
+    }
+
+
+def config_def(kind: type[Connector], _request: Request) -> list[dict[str, Any]]:
+    """The class's own keys, without their validators: values are checked here, by `validate`."""
+    return keys_to_json(kind.config_def())
+
+
+def validate(_kind: type[Connector], request: Request) -> list[list[str | None]]:
+    """All that is wrong with a configuration: key, value, message."""
+    found = registry.validate_connector(request["config"], request["worker_config"])
+    return [[e.key, e.value, e.message] for e in found]
+
+
+def task_configs(kind: type[Connector], request: Request) -> list[dict[str, str]]:
+    """The tasks' configurations. Raises ConnectError unless they are texts by texts."""
+    found = kind.task_configs(request["config"], request["max_tasks"])
+    for task in found:
+        for key, value in task.items():
+            if not (isinstance(key, str) and isinstance(value, str)):
+                raise ConnectError(f"a task's configuration is of texts only, not {key!r}: {value!r}")
+    return found
+
+
+def tend(kind: type[Connector], request: Request) -> None:
+    """Does what is the whole connector's."""
+    kind.tend(request["config"])
+
+
+def refresh_seconds(kind: type[Connector], request: Request) -> float | None:
+    """How often to ask anew."""
+    return kind.refresh_seconds(request["config"])
+
+
+METHODS: dict[str, Callable[[type[Connector], Request], Any]] = {
+    f.__name__: f for f in (describe, config_def, validate, task_configs, tend, refresh_seconds)
+}
+
+
+def answered(line: bytes) -> bytes:
+    """The answer to a request, whatever the plugin does short of ending the process."""
+    request = json.loads(line)
+    try:
+        result = METHODS[request["method"]](registry.find_connector(request["class"]), request)
+        answer = json.dumps({"id": request["id"], "result": result})
+    except Exception as error:
+        answer = json.dumps({"id": request["id"], "error": error_to_json(error)})
+    return answer.encode() + b"\n"
+
+
+def keys_to_json(definition: ConfigDef) -> list[dict[str, Any]]:
+    """A definition as JSON. Raises TypeError for a default that JSON does not know."""
+    return [
+        {"name": k.name, "type": k.type.value, "importance": k.importance.value, "doc": k.doc}
+        | ({} if k.default is REQUIRED else {"default": k.default})
+        for k in definition.keys.values()
+    ]
+
+
+def keys_from_json(keys: list[dict[str, Any]]) -> ConfigDef:
+    """What `keys_to_json` was given, without validators."""
+    return ConfigDef(
+        *(
+            ConfigKey(k["name"], Type(k["type"]), k.get("default", REQUIRED), Importance(k["importance"]), k["doc"])
+            for k in keys
+        )
+    )
+
+
+def error_to_json(error: BaseException) -> dict[str, Any]:
+    """An error as JSON."""
+    found: dict[str, Any] = {"message": str(error), "name": type(error).__name__}
+    if isinstance(error, ConfigValueError):
+        value = None if error.value is None else str(error.value)
+        return {**found, "type": "value", "key": error.key, "value": value}
+    if isinstance(error, ConnectError):
+        return {**found, "type": "retriable" if isinstance(error, RetriableConnectError) else "connect"}
+    return {**found, "type": "other"}
+
+
+def error_from_json(error: Mapping[str, Any], where: str) -> ConnectError:
+    """The error to raise in the worker. A message of Connect's own for a value stays as it is."""
+    if error["type"] == "value":
+        return ConfigValueError(error["key"], error["value"], whole=error["message"])
+    message = error["message"] if error["type"] != "other" else f"{error['name']}: {error['message']}"
+    kind = RetriableConnectError if error["type"] == "retriable" else ConnectError
+    return kind(f"{where}: {message}")
+
+
+def own_channels() -> tuple[BinaryIO, BinaryIO]:
+    """Standard input and output for this program alone; the plugin's are nothing and standard error."""
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb", buffering=0)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    sys.stdout = sys.stderr
+    return requests, answers
+
+
+def main(folder: str) -> None:
+    """Serves until the input ends."""
+    requests, answers = own_channels()
+    plugins.use(folder)
+    for line in requests:
+        answers.write(answered(line))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
