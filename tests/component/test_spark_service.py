@@ -77,13 +77,56 @@ async def test_a_run_goes_from_ticket_to_drain(one: Worker, tmp_path: Path) -> N
 
 async def test_runs_spread_over_the_workers_slots_and_a_cut_ends_one_only(one: Worker, tmp_path: Path) -> None:
     first, second, third = [await one.running(tmp_path) for _ in range(3)]
-    slots = [next(u.slot for u in reversed(one.updates) if u.run_uid == uid) for uid in (first, second, third)]
+    slots = [one.slot_of(uid) for uid in (first, second, third)]
     assert slots[0] != slots[1]
     assert slots[2] in slots[:2]
     one.cut(second)
     assert (await one.reached(second, ENDED)).reason == "WITHDRAWN"
     await grows(tmp_path / first)
     await grows(tmp_path / third)
+
+
+async def test_usage_is_told_with_each_renewal_and_counts_slots_that_are_gone(one: Worker, tmp_path: Path) -> None:
+    uid = await one.running(tmp_path)
+    used = await eventually(lambda: one.usage if one.usage.cpu_seconds > 0.02 else None)
+    assert used is not None
+    assert used.slots >= 1
+    assert 10_000_000 < used.memory_bytes < 1_000_000_000
+    one.slot_process(uid).kill()
+    await one.reached(uid, FAILED)
+    seen = one.renewed
+    await eventually(lambda: one.renewed > seen + 1)
+    assert one.usage.cpu_seconds >= used.cpu_seconds
+
+
+async def test_plugins_have_slots_of_their_own_where_their_modules_are_found(one: Worker, tmp_path: Path) -> None:
+    plugin = tmp_path / "plugin"
+    (plugin / "acme-1.0.dist-info").mkdir(parents=True)
+    (plugin / "acme-1.0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n")
+    (plugin / "acme-1.0.dist-info" / "entry_points.txt").write_text(
+        "[keelman.connectors]\ncom.acme.Source = acme:Source\n"
+    )
+    (plugin / "acme.py").write_text("")
+    first = await one.running(tmp_path, plugin=plugin, module="acme")
+    second = await one.running(tmp_path, plugin=plugin, module="acme")
+    shared = await one.running(tmp_path)
+    assert len({one.slot_of(uid) for uid in (first, second, shared)}) == 3
+    failed = await one.reached(one.start(tmp_path, module="acme"), FAILED)
+    assert "acme" in failed.message
+    missing = one.start(tmp_path, plugin=tmp_path / "none")
+    await eventually(lambda: any(u.run_uid == missing and "is not there" in u.message for u in one.updates))
+
+
+async def test_a_busy_run_gets_a_slot_of_its_own(one: Worker, tmp_path: Path) -> None:
+    uids = [await one.running(tmp_path, mode="busy", connector=f"busy-{n}") for n in range(3)]
+    before = {one.slot_of(uid) for uid in uids}
+    assert len(before) == 2
+    moved = await eventually(lambda: next((u for u in one.updates if u.reason == "MOVED"), None), seconds=40)
+    assert moved is not None
+    assert (moved.state, moved.run_uid in uids) == (ENDED, True)
+    again = await one.running(tmp_path, mode="busy", connector=f"busy-{uids.index(moved.run_uid)}")
+    assert one.slot_of(again) not in before
+    await grows(tmp_path / again)
 
 
 async def test_a_loop_that_cannot_start_fails_its_run_and_nothing_else(one: Worker, tmp_path: Path) -> None:

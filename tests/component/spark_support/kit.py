@@ -20,8 +20,14 @@ from keelman.api.copy.v1 import copy_run_pb2 as states
 from keelman.api.copy.v1.copy_run_service_pb2 import GetCopyRunRequest
 from keelman.api.copy.v1.copy_run_service_pb2_grpc import CopyRunServiceStub
 from keelman.api.copy.v1.run_order_pb2 import Cut, Drain, RunOrder, RunUpdate
-from keelman.api.copy.v1.ticket_pb2 import Confirmation, StartTicket
-from keelman.api.copy.v1.worker_link_service_pb2 import LeaseRenewal, LinkWelcome, OpenLinkRequest, WorkerGreeting
+from keelman.api.copy.v1.ticket_pb2 import Confirmation, Plugin, StartTicket
+from keelman.api.copy.v1.worker_link_service_pb2 import (
+    LeaseRenewal,
+    LinkWelcome,
+    OpenLinkRequest,
+    SlotUsage,
+    WorkerGreeting,
+)
 from keelman.api.copy.v1.worker_link_service_pb2_grpc import WorkerLinkServiceStub
 from keelman.rpc.channels import channel, is_serving
 from keelman.runtime.ports import free_ports
@@ -102,6 +108,7 @@ class Worker:
         self.updates: list[RunUpdate] = []
         self.welcome: LinkWelcome | None = None
         self.renewed = 0
+        self.usage = SlotUsage()
         self.renewing = True
         self._call, self._runs = call, runs
         self._outgoing: asyncio.Queue[OpenLinkRequest] = asyncio.Queue()
@@ -115,6 +122,7 @@ class Worker:
                     self.updates.append(message.update)
                 case "renewed":
                     self.renewed += 1
+                    self.usage = message.renewed.usage
 
     async def write(self) -> None:
         greeting = WorkerGreeting(worker_cluster="wc", worker=self.name, incarnation=self.incarnation)
@@ -135,15 +143,16 @@ class Worker:
     def order(self, uid: str, **order: Any) -> None:
         self._outgoing.put_nowait(OpenLinkRequest(order=RunOrder(run_uid=uid, **order)))
 
-    def start(self, folder: Path, **config: str) -> str:
+    def start(self, folder: Path, *, plugin: Path | None = None, connector: str = "", **config: str) -> str:
         number = next(NUMBERS)
         uid = f"run-{number}"
         ticket = StartTicket(
             run_uid=uid,
             worker_cluster="wc",
             worker=self.name,
-            connector=f"connector-{number}",
+            connector=connector or f"connector-{number}",
             connector_config={"file": str(folder / uid), **config},
+            plugin=Plugin(folder=str(plugin)) if plugin else None,
         )
         self.order(uid, start=ticket)
         return uid
@@ -169,7 +178,7 @@ class Worker:
             told = [(states.CopyRunState.Name(u.state), u.reason) for u in self.updates if u.run_uid == uid]
             raise AssertionError(f"{error}; told: {told}; log:\n{self.spark.text()}") from None
 
-    async def running(self, folder: Path, **config: str) -> str:
+    async def running(self, folder: Path, **config: Any) -> str:
         """Starts a run and brings it to RUNNING."""
         uid = self.start(folder, **config)
         await self.reached(uid, states.COPY_RUN_STATE_FENCED)
@@ -180,9 +189,13 @@ class Worker:
     async def get(self, uid: str) -> states.CopyRun:
         return (await self._runs.GetCopyRun(GetCopyRunRequest(uid=uid))).copy_run
 
+    def slot_of(self, uid: str) -> str:
+        """The slot that the run was last told to be in."""
+        return next(u.slot for u in reversed(self.updates) if u.run_uid == uid and u.slot)
+
     def slot_process(self, uid: str) -> psutil.Process:
         """The process of the run's slot, as the service's log tells it."""
-        slot = next(u.slot for u in reversed(self.updates) if u.run_uid == uid and u.slot)
+        slot = self.slot_of(uid)
         line = next(line for line in self.spark.text().splitlines() if "slot_attached" in line and slot in line)
         return psutil.Process(int(line.split("pid=")[1].split()[0]))
 

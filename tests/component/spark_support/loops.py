@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import threading
 import time
 from collections.abc import Callable
@@ -13,7 +14,10 @@ from keelman.api.copy.v1.ticket_pb2 import Confirmation, StartTicket
 
 
 class CountingLoop:
-    """Commits a line to `file` every 20 ms, each with the time; `mode` silent, refuse or burst makes it misbehave."""
+    """Commits a line to `file` every 20 ms, each with the time; `mode` silent, refuse or burst makes it misbehave.
+
+    In mode busy it claims to copy a lot; with `module` it begins by importing that.
+    """
 
     def __init__(
         self,
@@ -27,6 +31,8 @@ class CountingLoop:
         self._mode = ticket.connector_config.get("mode", "")
         if self._mode == "refuse":
             raise ValueError("file: '' is not legal: a path")
+        if "module" in ticket.connector_config:
+            importlib.import_module(ticket.connector_config["module"])
         self._file = Path(ticket.connector_config["file"])
         self._confirmed, self._drain, self._cut = threading.Event(), threading.Event(), threading.Event()
         self._reason = ""
@@ -55,6 +61,7 @@ class CountingLoop:
     def _say(self, state: states.CopyRunState.ValueType, records: int = 0, reason: str = "") -> None:
         update = RunUpdate(run_uid=self._ticket.run_uid, state=state, reason=reason)
         update.progress.records = records
+        update.progress.bytes_per_second = 5e6 if self._mode == "busy" else 0
         update.time.GetCurrentTime()
         self._tell(update)
 
