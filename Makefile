@@ -11,7 +11,7 @@ JARS := $(VENV)/.jars
 PROTOS := $(shell find protos -name '*.proto')
 WIRE := libs/keelman/api/py.typed
 
-.PHONY: help setup protos fmt lint types contracts unit component e2e test check run lock clean
+.PHONY: help setup protos fmt lint types contracts unit component e2e accidents test faults check run lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -70,7 +70,14 @@ component: setup ## tests against a real broker, databases and Spark
 e2e: setup ## every process as a user would start it, with accidents
 	$(PYTEST) -v tests/e2e
 
-test: unit component e2e ## all tests; sets itself up on a clean clone
+accidents: setup ## one accident of each kind while records flow, and the hand-back to Kafka Connect
+	$(PYTEST) -v tests/chaos
+
+test: unit component e2e accidents ## all tests; sets itself up on a clean clone
+
+SEEDS ?= 3
+faults: setup ## every accident on every path, with seeds; writes docs/faults.md and build/faults.json: [SEEDS=3] [ONLY=pattern]
+	$(BIN)/python tests/chaos/faults.py --seeds '$(SEEDS)' --only '$(ONLY)'
 
 check: lint types contracts test ## everything that must be green before a commit lands
 

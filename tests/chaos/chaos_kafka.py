@@ -1,4 +1,4 @@
-"""What the harness itself asks of the broker, in plain blocking calls: topics, committed records, ends of partitions."""
+"""What the harness itself asks of the broker, in blocking calls: topics, committed records, ends of partitions."""
 
 from __future__ import annotations
 

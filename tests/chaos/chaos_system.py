@@ -93,6 +93,7 @@ class System:
         self.slot_link = Proxy("127.0.0.1", self.spark.port)
         self.workers: list[WorkerProcess] = []
         self.restarts = 0
+        self._retired = False
         self._wanted = workers
         self._stack = contextlib.AsyncExitStack()
 
@@ -145,6 +146,8 @@ class System:
         while True:
             assert process.child is not None
             await process.child.wait()
+            if self._retired:
+                return
             self.restarts += 1
             await asyncio.sleep(AGAIN_SECONDS)
             await again()
@@ -155,6 +158,12 @@ class System:
         for worker in self.workers:
             socket = f"unix:{worker.folder / 'h.sock'}"
             await eventually(lambda s=socket: is_serving(s), seconds=START_SECONDS, what="a worker serves")
+
+    async def retire(self) -> None:
+        """Ends all workers in order, for good. Raises AssertionError when one does not end well."""
+        self._retired = True
+        for worker in self.workers:
+            assert await worker.end() == 0, worker.output[-3000:]
 
     async def ask(self, method: str, path: str, body: Any = None, *, seconds: float = 120.0) -> httpx.Response:
         """One REST request, to whichever worker answers, again while they find each other."""

@@ -1,0 +1,96 @@
+"""One accident of each kind, the paths spread over them; the whole matrix is `make faults`."""
+
+import asyncio
+import os
+import signal
+
+import pytest
+from chaos_accidents import ACCIDENTS, may_mount, slots
+from chaos_kafka import Topics
+from chaos_paths import PATHS, FileSource
+from chaos_run import scenario
+from chaos_system import System
+from worker_kit import WorkerProcess, workers
+
+from keelman.testing.eventually import eventually
+from keelman.testing.kafka_proxy import PRODUCE
+from keelman.testing.oracle import judge
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
+RECORDS = 20_000
+SECONDS = 4.0
+ALL = tuple(PATHS)
+NEEDS_ROOT = pytest.mark.skipif(not may_mount(), reason="a full disk needs a file system of its own: root")
+
+
+@pytest.mark.parametrize(
+    ("accident", "paths"),
+    [
+        ("slot killed", ALL),
+        ("slot frozen 12 s", ("file source", "Kafka sink")),
+        ("Spark JVM killed", ("mirror", "file sink")),
+        ("worker killed", ALL),
+        ("worker frozen 3 s", ("mirror", "file sink")),
+        ("broker killed", ("mirror", "Kafka sink")),
+        ("broker restarted", ("file source", "file sink")),
+        ("slot to Spark cut", ("file source", "Kafka sink")),
+        ("slot to broker slow", ("mirror", "file sink")),
+        ("EndTxn late", ("file source",)),
+        ("EndTxn answer lost", ("mirror", "Kafka sink")),
+        pytest.param("disk full", ("file sink",), marks=NEEDS_ROOT),
+    ],
+)
+async def test_nothing_is_lost_or_doubled(system: System, accident: str, paths: tuple[str, ...]) -> None:
+    try:
+        found = await scenario(system, paths, ACCIDENTS[accident], seed=1, records=RECORDS, seconds=SECONDS)
+    except (AssertionError, TimeoutError) as error:
+        raise AssertionError(f"{error}\n{system.logs()}") from error
+    assert [o.path for o in found] == list(paths)
+    bad = [f"{o.path}: {o.report}; {o.notes}" for o in found if not o.clean]
+    assert not bad, "\n".join([*bad, system.logs()])
+
+
+async def test_without_exactly_once_the_same_accident_doubles_records(system: System) -> None:
+    group = "twice"
+    worker = WorkerProcess(
+        system.folder / group,
+        system.bootstrap,
+        group,
+        system.spark.address,
+        {"exactly.once.source.support": "disabled"},
+    )
+    topics = await asyncio.to_thread(Topics, system.bootstrap)
+    run = FileSource(system, system.folder, group, RECORDS, seed=1)
+    run.file.write_bytes(run.streams[0].text())
+    await asyncio.to_thread(run.prepare, topics)
+    others = set(slots(system))
+
+    async def first_ones() -> bool:
+        return (await asyncio.to_thread(topics.ends, run.output[0]))[1] > 0
+
+    def all_there() -> bool:
+        seen = run.seen(topics)
+        return judge(run.sent, seen)["lost"] == 0
+
+    async with workers(worker):
+        # Some records are in, others are on their way, and their offsets are not written.
+        held = system.kafka.catch(PRODUCE, client_id=f"connector-producer-{group}", nth=2)
+        await worker.ask("POST", "/connectors", {"name": group, "config": {**run.config(), **SMALL_BATCHES}})
+        await held.seen()
+        await eventually(first_ones, what="the first records are in")
+        for pid in set(slots(system)) - others:
+            os.kill(pid, signal.SIGKILL)
+        held.release()
+        await eventually(lambda: asyncio.to_thread(all_there), seconds=90, every=0.5, what="all records are there")
+        report = judge(run.sent, run.seen(topics))
+        assert report["duplicated"] > 0, str(report)
+        assert report["torn"] == 0
+        await worker.ask("DELETE", f"/connectors/{group}")
+        assert await worker.end() == 0
+
+
+SMALL_BATCHES = {
+    "connector.client.config.override.policy": "All",
+    "producer.override.batch.size": "20000",
+    "producer.override.max.in.flight.requests.per.connection": "1",
+}

@@ -1,0 +1,76 @@
+"""After kills in the middle of transactions Apache Kafka Connect takes over, without exactly-once, and goes on."""
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from chaos_accidents import slots
+from chaos_feed import LAST_PART, Feed, Watch
+from chaos_kafka import Topics
+from chaos_paths import FileSink, FileSource, Mirror, Run
+from chaos_system import GROUP, System
+
+from keelman.runtime.supervise import Siblings
+from keelman.testing.connect_worker import ConnectProcess
+from keelman.testing.eventually import eventually
+from keelman.testing.kafka_proxy import END_TXN, Fate
+from keelman.testing.oracle import judge
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
+RECORDS = 40_000
+SECONDS = 8.0
+
+
+async def killed_in_a_transaction(system: System, run: Run) -> None:
+    """The slots are killed while the end of the path's transaction is on its way, which then never arrives."""
+    caught = system.kafka.catch(END_TXN, Fate.DROP, transactional_id=run.transactional_id)
+    await caught.seen(90)
+    for pid in slots(system):
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+
+
+async def test_a_java_worker_goes_on_where_the_killed_and_recovered_ones_stopped(tmp_path: Path) -> None:
+    async with System(tmp_path) as system:
+        topics = await asyncio.to_thread(Topics, system.bootstrap)
+        runs: list[Run] = [
+            kind(system, tmp_path, name, RECORDS, seed=1)
+            for kind, name in ((FileSource, "in"), (Mirror, "over"), (FileSink, "out"))
+        ]
+        for run in runs:
+            await asyncio.to_thread(run.prepare, topics)
+            made = await system.ask("POST", "/connectors", {"name": run.name, "config": run.config()})
+            assert made.status_code == 201, made.text
+        feed, watch = Feed(runs, system.bootstrap, SECONDS), Watch(runs, topics)
+        async with Siblings() as tasks:
+            tasks.start(asyncio.to_thread(watch.work))
+            feeding = tasks.start(feed.run())
+            try:
+                for run in (runs[0], runs[1], runs[0]):
+                    await killed_in_a_transaction(system, run)
+                part = int(RECORDS * (1 - LAST_PART)) - 10
+                await eventually(
+                    lambda: all(watch.visible[r.name] >= part for r in runs), seconds=120, what="keelman recovered"
+                )
+                await system.retire()
+                java = ConnectProcess(tmp_path / "java", system.bootstrap, GROUP)
+                await java.start()
+                try:
+                    feed.finish()
+                    await feeding
+                    await eventually(
+                        lambda: all(watch.visible[r.name] >= r.records for r in runs),
+                        seconds=180,
+                        what=f"all arrived; {watch.visible}",
+                    )
+                finally:
+                    await java.end()
+            finally:
+                watch.stop()
+        for run in runs:
+            report = judge(run.sent, await asyncio.to_thread(run.seen, topics))
+            assert report.clean, f"{run.kind}: {report}\n{java.output[-3000:]}"
