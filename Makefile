@@ -11,7 +11,7 @@ JARS := $(VENV)/.jars
 PROTOS := $(shell find protos -name '*.proto')
 WIRE := libs/keelman/api/py.typed
 
-.PHONY: help setup protos fmt lint types contracts unit component e2e accidents test faults check run lock clean
+.PHONY: bench help setup protos fmt lint types contracts unit component e2e accidents test faults check run lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -80,6 +80,9 @@ faults: setup ## every accident on every path, with seeds; writes docs/faults.md
 	$(BIN)/python tests/chaos/faults.py --seeds '$(SEEDS)' --only '$(ONLY)'
 
 check: lint types contracts test ## everything that must be green before a commit lands
+
+bench: setup ## beside Apache Kafka Connect on this machine: [BENCH=name], a table and build/bench.json
+	PYTHONPATH=tests $(BIN)/python -m bench $(BENCH)
 
 run: setup ## copy a real data set file -> topic -> file: [ONCE=1] [INPUT=path OUTPUT=path] [KEELMAN_HOME=path]
 	@INPUT='$(INPUT)' OUTPUT='$(OUTPUT)' ONCE='$(ONCE)' $(BIN)/python -m keelman.cli.demo

@@ -1,0 +1,115 @@
+"""What is copied, and how its arrival is seen: records of 100 bytes in a file and a topic, ends of topics and files."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+LINE_BYTES = 100
+PARTITIONS = 4
+
+
+def line(number: int) -> bytes:
+    """A numbered text of 99 bytes: with its line end, 100."""
+    return (b"%012d keelman copies what it is given, one numbered line after another, " % number).ljust(
+        LINE_BYTES - 1, b"."
+    )
+
+
+def write_lines(file: Path, count: int, start: int = 0) -> None:
+    """A file of that many lines."""
+    with file.open("wb") as stream:
+        for first in range(start, start + count, 100_000):
+            stream.write(b"".join(line(n) + b"\n" for n in range(first, min(first + 100_000, start + count))))
+
+
+class Topics:
+    """Topics of one broker."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._bootstrap = bootstrap
+        self._admin = AdminClient({"bootstrap.servers": bootstrap})
+        # Its watermarks are those of a reader of committed records: the last stable offset.
+        self._looker = Consumer(
+            {"bootstrap.servers": bootstrap, "group.id": "bench-look", "isolation.level": "read_committed"}
+        )
+
+    def create(self, topic: str, partitions: int = PARTITIONS) -> None:
+        """Makes a topic and waits until it is known."""
+        new = NewTopic(topic, num_partitions=partitions, replication_factor=1)
+        self._admin.create_topics([new])[topic].result(60)
+
+    def delete(self, topic: str) -> None:
+        """Deletes a topic if it is there."""
+        try:
+            self._admin.delete_topics([topic])[topic].result(60)
+        except KafkaException:
+            return
+
+    def fill(self, topic: str, count: int) -> None:
+        """Numbered records with keys, evenly over the partitions."""
+        producer = Producer(
+            {
+                "bootstrap.servers": self._bootstrap,
+                "partitioner": "murmur2_random",
+                "linger.ms": 50,
+                "batch.size": 1_000_000,
+                "batch.num.messages": 100_000,
+                "queue.buffering.max.messages": 1_000_000,
+                "queue.buffering.max.kbytes": 262_144,
+            }
+        )
+        for first in range(0, count, 50_000):
+            messages = [
+                {"value": line(n), "key": b"%08d" % (n % 10_000)} for n in range(first, min(first + 50_000, count))
+            ]
+            while messages:
+                try:
+                    done = producer.produce_batch(topic, messages)
+                except BufferError:
+                    done = 0
+                messages = [{"value": m["value"], "key": m["key"]} for m in messages[done:]]
+                if messages:
+                    producer.poll(0.05)
+            producer.poll(0)
+        producer.flush(120)
+
+    def partitions(self, topic: str) -> list[int]:
+        """The topic's partitions; empty while there is no such topic."""
+        found = self._looker.list_topics(topic, 20).topics.get(topic)
+        return [] if found is None or found.error is not None else sorted(found.partitions)
+
+    def visible(self, topic: str, partitions: list[int]) -> int:
+        """How far a reader of committed records could read, over all partitions, control records counted."""
+        ends = [self._looker.get_watermark_offsets(TopicPartition(topic, p), timeout=20)[1] for p in partitions]
+        return sum(max(0, end) for end in ends)
+
+
+async def arrival_rate(
+    level: Callable[[], int], wanted: int, *, per: float = 1.0, seconds: float = 600.0, quiet: float = 2.0
+) -> float:
+    """Records a second from the first arrival seen until the last.
+
+    `level` is looked at ten times a second; the end is the first look at the level that then stays for `quiet` seconds
+    at or above `wanted`. `per` is what one record adds to the level.
+    """
+    deadline = time.monotonic() + seconds
+    first: tuple[float, int] | None = None
+    last = (time.monotonic(), 0)
+    while True:
+        now, value = time.monotonic(), await asyncio.to_thread(level)
+        if value > 0 and first is None:
+            first = (now, value)
+        if value > last[1]:
+            last = (now, value)
+        elif value >= wanted and now - last[0] > quiet:
+            break
+        assert now < deadline, f"only {value} of {wanted} after {seconds} s"
+        await asyncio.sleep(0.1)
+    assert first is not None
+    return (last[1] - first[1]) / per / max(last[0] - first[0], 1e-3)

@@ -1,0 +1,112 @@
+"""Figures: what was measured, how it compares, and the table and file that say so."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """One row. `ratio` is ours over the peer's; `goal` and `limit` are texts such as ">= 1.3" and "<= 500"."""
+
+    name: str
+    unit: str
+    ours: float | None
+    peer: float | None
+    peer_variant: str
+    limit: str
+    ratio: float | None
+    goal: str
+    rounds: int
+    spread: str
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the goal, else the limit, is met; None for a row without either."""
+        text, value = (self.goal, self.ratio) if self.goal else (self.limit, self.ours)
+        if not text or value is None:
+            return None
+        relation, _, bound = text.partition(" ")
+        return value >= float(bound) if relation == ">=" else value <= float(bound)
+
+
+def compared(  # noqa: PLR0917
+    name: str,
+    unit: str,
+    ours: Sequence[float],
+    peers: Mapping[str, Sequence[float]],
+    goal: str,
+    also: Mapping[str, tuple[str, str]] | None = None,
+) -> list[Figure]:
+    """One row for each variant of the peer; the goal stands at its best one.
+
+    More is better where the goal says ">=". `also` gives single variants a row of their own: variant to name and goal.
+    """
+    better = max if goal.startswith(">=") else min
+    mine = statistics.median(ours)
+    medians = {variant: statistics.median(values) for variant, values in peers.items() if values}
+    best = better(medians, key=lambda variant: medians[variant]) if medians else ""
+    rows = []
+    for variant, median in sorted(medians.items(), key=lambda item: item[0] != best):
+        spread = f"{spread_of(ours)} | {spread_of(peers[variant])}"
+        rounds = min(len(ours), len(peers[variant]))
+        counts = goal if variant == best else ""
+        rows.append(Figure(name, unit, mine, median, variant, "", mine / median, counts, rounds, spread))
+        if also and variant in also:
+            own_name, own_goal = also[variant]
+            rows.append(Figure(own_name, unit, mine, median, variant, "", mine / median, own_goal, rounds, spread))
+    return rows
+
+
+def alone(name: str, unit: str, values: Sequence[float], value: float, limit: str) -> Figure:
+    """A row without a peer: one figure of the values, and its limit."""
+    return Figure(name, unit, value, None, "", limit, None, "", len(values), spread_of(values))
+
+
+def percentile(values: Sequence[float], share: float) -> float:
+    """The smallest value that at least this share of the values does not exceed."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, max(0, -(-int(share * len(ordered) * 1000) // 1000) - 1))]
+
+
+def spread_of(values: Sequence[float]) -> str:
+    """Least and most."""
+    return f"{number(min(values))}..{number(max(values))}" if values else ""
+
+
+def number(value: float | None) -> str:
+    """Three or four digits that matter."""
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def show(figures: Sequence[Figure], console: Console) -> None:
+    """Prints the table."""
+    table = Table(title="keelman beside Apache Kafka Connect")
+    for head in ("name", "unit", "ours", "peer", "variant of the peer", "ratio", "goal", "met", "rounds", "spread"):
+        table.add_column(head, justify="right" if head in ("ours", "peer", "ratio") else "left")
+    for one in figures:
+        met = {True: "[green]yes[/]", False: "[red]no[/]", None: ""}[one.met]
+        ratio = "-" if one.ratio is None else f"{one.ratio:.2f}"
+        cells = (one.name, one.unit, number(one.ours), number(one.peer), one.peer_variant, ratio)
+        table.add_row(*cells, one.goal or one.limit, met, str(one.rounds), one.spread)
+    console.print(table)
+
+
+def save(figures: Sequence[Figure], file: Path, machine: Mapping[str, object]) -> None:
+    """Writes all rows; rows of other names that the file has from earlier runs stay."""
+    names = {one.name for one in figures}
+    kept = []
+    if file.exists():
+        kept = [row for row in json.loads(file.read_text()).get("figures", []) if row["name"] not in names]
+    rows = kept + [asdict(one) for one in figures]
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps({"machine": machine, "figures": rows}, indent=1) + "\n")

@@ -1,0 +1,66 @@
+"""Three hundred connectors, each with a record a second: the memory of all the processes that carry them."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from bench.data import Topics, line
+from bench.systems import System, cpu_seconds, create, pss_mb
+from bench.throughput import FILE, STRING
+
+TOPIC = "many"
+
+
+async def active(system: System, topics: Topics, folder: Path, count: int, *, seconds: float) -> tuple[float, float]:
+    """MB of PSS, and processors used, while `count` file sources have a line a second."""
+    topic, files = f"{TOPIC}-{system.name}", [folder / f"{system.name}-{n}.txt" for n in range(count)]
+    topics.create(topic, 1)
+    for file in files:
+        file.write_bytes(line(0) + b"\n")
+    stop = asyncio.Event()
+    trickle = asyncio.create_task(_trickle(files, stop))
+    try:
+        gate = asyncio.Semaphore(4)
+
+        async def make(number: int) -> None:
+            async with gate:
+                config = {"connector.class": f"{FILE}SourceConnector", "file": str(files[number]), "topic": topic}
+                config |= {"key.converter": STRING, "value.converter": STRING}
+                await create(system, f"many-{number}", config)
+
+        await asyncio.gather(*(make(number) for number in range(count)))
+        await _flows(topics, topic, count)
+        used, begun = cpu_seconds(system.processes()), asyncio.get_running_loop().time()
+        await asyncio.sleep(seconds)
+        processors = (cpu_seconds(system.processes()) - used) / (asyncio.get_running_loop().time() - begun)
+        return pss_mb(system.processes()), processors
+    finally:
+        stop.set()
+        await trickle
+
+
+async def _trickle(files: list[Path], stop: asyncio.Event) -> None:
+    """A line a second for each file, spread over the second."""
+    number = 0
+    while not stop.is_set():
+        number += 1
+        for first in range(0, len(files), 30):
+            for file in files[first : first + 30]:
+                with file.open("ab") as stream:
+                    stream.write(line(number) + b"\n")
+            await asyncio.sleep(30 / len(files))
+
+
+async def _flows(topics: Topics, topic: str, count: int) -> None:
+    """Waits until, for five seconds, as many records come as are written: every connector runs."""
+    seen, good = 0, 0
+    for _ in range(900):
+        await asyncio.sleep(1)
+        now = await asyncio.to_thread(topics.visible, topic, [0])
+        # Each record comes with the marker of its transaction.
+        good = good + 1 if now - seen >= 1.6 * count else 0
+        seen = now
+        if good >= 5:
+            return
+    raise AssertionError(f"not all of the {count} connectors run after 15 minutes")
