@@ -10,9 +10,10 @@ import pytest
 from keelman.api.copy.v1 import copy_run_pb2 as states
 from keelman.api.copy.v1.copy_run_pb2 import CopyRun
 from keelman.api.copy.v1.run_order_pb2 import RunUpdate
+from keelman.api.copy.v1.ticket_pb2 import StartTicket
 from keelman.api.event.v1.report_pb2 import Report
 from keelman.engine.cpu_share import MOST_REST_SECONDS, CpuShare
-from keelman.engine.slot import Vitals
+from keelman.engine.slot import SlotHost, SlotOrder, Vitals
 from keelman.engine.updates import UpdateQueue
 from keelman.spark.reports import Reporter
 
@@ -142,3 +143,17 @@ def test_a_slot_rests_for_what_it_used_beyond_its_share() -> None:
     assert share.rest() == MOST_REST_SECONDS
     share.bound(0.0)
     assert share.rest() == 0.0
+
+
+@pytest.mark.parametrize(
+    ("error", "retriable"), [(RuntimeError("can't start new thread"), True), (ValueError("x"), False)]
+)
+async def test_a_loop_that_finds_no_thread_may_try_elsewhere(error: Exception, retriable: bool) -> None:
+    def factory(*_: object, **__: object) -> None:
+        raise error
+
+    host = SlotHost(SlotOrder("s", "t", "h:1", 5.0))
+    host._updates, host._factory = UpdateQueue(), factory  # type: ignore[assignment]
+    host._start("r", StartTicket())
+    told = await host._updates.get()
+    assert (told.run_uid, told.state, told.retriable) == ("r", states.COPY_RUN_STATE_FAILED, retriable)

@@ -14,13 +14,15 @@ from typing import Any
 
 from keelman.model.errors import Unavailable
 from keelman.runtime.java import find
-from keelman.runtime.supervise import first_of
+from keelman.runtime.supervise import deadline, first_of
 from keelman.spark.executors import Executors
 from keelman.spark.jobs import SCHEMA, Work, short
 from keelman.spark.jvm import Gateway, command, jvm
 from keelman.spark.masters import Master
 
 LOOK_SECONDS = 1.0
+# A JVM that says nothing for so long starts no slots either, and takes those that run along when it is ended.
+FROZEN_SECONDS = 30.0
 
 
 def load_pyspark() -> None:
@@ -121,7 +123,10 @@ class Driver:
     async def _stopped(self) -> None:
         context = self._session.sparkContext._jsc.sc()
         while True:
-            if await asyncio.to_thread(_stopped, context):
+            frozen = Unavailable(f"Spark's JVM did not answer for {FROZEN_SECONDS:.0f} s", reason="SPARK_LOST")
+            async with deadline(FROZEN_SECONDS, frozen):
+                stopped = await asyncio.to_thread(_stopped, context)
+            if stopped:
                 raise Unavailable("Spark has stopped: its master or its executors are gone", reason="SPARK_LOST")
             await asyncio.sleep(LOOK_SECONDS)
 
