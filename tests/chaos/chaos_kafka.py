@@ -19,7 +19,7 @@ class Topics:
     """One broker, looked at from outside. Safe in any thread."""
 
     def __init__(self, bootstrap: str) -> None:
-        self._base = {"bootstrap.servers": bootstrap, "client.id": LOOK, "error_cb": lambda _: None}
+        self._base = {"bootstrap.servers": bootstrap, "client.id": LOOK, "error_cb": lambda _: None, "log_level": 0}
         self._admin = AdminClient(self._base)
 
     def create(self, name: str, partitions: int) -> None:
