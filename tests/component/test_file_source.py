@@ -1,0 +1,133 @@
+"""Files that are renamed, copied and truncated while and between copy runs, and numbered records in transactions of
+their own, against a real broker: each once, in order."""
+
+import json
+import shutil
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+from copy_harness import OFFSET_PARTITIONS, Run, committed_offsets, create_topic, ticket
+
+from keelman.testing.broker import running_broker
+
+pytestmark = pytest.mark.component
+
+JSON = "org.apache.kafka.connect.json.JsonConverter"
+
+
+@pytest.fixture(scope="module")
+async def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
+    async with running_broker(tmp_path_factory.mktemp("broker")) as servers:
+        create_topic(servers, "test-offsets", OFFSET_PARTITIONS, **{"cleanup.policy": "compact"})
+        for topic in ("lines", "numbers"):
+            create_topic(servers, topic)
+        yield servers
+
+
+@pytest.fixture
+def run_of(bootstrap: str) -> Iterator[Callable[[dict[str, str]], Run]]:
+    """Starts copy runs and cuts what is left of them."""
+    started: list[Run] = []
+
+    def start(config: dict[str, str]) -> Run:
+        started.append(Run(ticket(bootstrap, config)))
+        started[-1].until_state("RUNNING", seconds=120)
+        return started[-1]
+
+    yield start
+    for run in started:
+        run.loop.cut("TEST_ENDED")
+    for run in started:
+        assert run.loop.join(60)
+
+
+def visible(bootstrap: str, topic: str) -> list[bytes]:
+    """The values in a topic of one partition that are committed now."""
+    reader = Consumer({"bootstrap.servers": bootstrap, "group.id": "look", "enable.partition.eof": True})
+    reader.assign([TopicPartition(topic, 0, 0)])
+    found = []
+    while True:
+        message = reader.poll(60)
+        assert message is not None
+        if message.error() is not None:
+            assert message.error().code() == KafkaError._PARTITION_EOF
+            reader.close()
+            return found
+        found.append(message.value())
+
+
+def test_each_line_once_however_its_file_is_turned_over(
+    bootstrap: str, run_of: Callable[[dict[str, str]], Run], tmp_path: Path
+) -> None:
+    path = tmp_path / "in.log"
+    config = {"name": "files", "connector.class": "FileStreamSource", "file": str(path), "topic": "lines"}
+    written = 0
+
+    def write(count: int) -> None:
+        nonlocal written
+        with path.open("ab") as file:
+            file.write(b"".join(b"line %d\n" % n for n in range(written, written + count)))
+        written += count
+
+    write(3000)
+    run = run_of(config)
+    run.until_records(3000)
+    write(200)
+    path.rename(tmp_path / "in.log.1")  # while it copies
+    write(300)
+    run.until_records(3500)
+    run.drain()
+    write(400)
+    path.rename(tmp_path / "in.log.2")  # while nobody looks
+    write(100)
+    run = run_of(config)
+    run.until_records(500)
+    write(500)
+    run.until_records(1000)
+    run.drain()
+    write(50)
+    shutil.copy(path, tmp_path / "in.log.3")  # copied away and truncated, while nobody looks
+    path.write_bytes(b"")
+    write(70)
+    run = run_of(config)
+    run.until_records(120)
+    run.drain()
+    assert visible(bootstrap, "lines") == [b"line %d" % n for n in range(written)]
+    ((key, value),) = committed_offsets(bootstrap, "test-offsets", "files")
+    assert json.loads(key) == ["files", {"filename": str(path)}]
+    offset = json.loads(value)
+    assert offset["position"] == path.stat().st_size
+    assert offset["mark"].startswith(f"{path.stat().st_ino}:{offset['position']}:")
+
+
+def test_transactions_as_the_connector_wants_them(
+    bootstrap: str, run_of: Callable[[dict[str, str]], Run], tmp_path: Path
+) -> None:
+    told = tmp_path / "told"
+    config = {
+        "name": "numbers",
+        "connector.class": "VerifiableSource",
+        "topic": "numbers",
+        "key.converter": JSON,
+        "value.converter": JSON,
+        "value.converter.schemas.enable": "false",
+        "key.converter.schemas.enable": "false",
+        "output.file": str(told),
+        "transaction.boundary": "connector",
+        "transaction.records": "10",
+        "transaction.abort.every": "3",
+    }
+    for most in (20, 60):
+        run = run_of({**config, "max.records": str(most)})
+        last = b'"seqno":%d,"committed":true' % (most - 11 if most == 60 else most - 1)
+        run.until(lambda _, last=last: last in told.read_bytes(), seconds=120)
+        run.drain()
+    kept = [n for n in range(60) if n // 10 not in (2, 5)]
+    assert visible(bootstrap, "numbers") == [b"%d" % n for n in kept]
+    lines = [json.loads(line) for line in told.read_text().splitlines()]
+    assert [line["seqno"] for line in lines if line.get("committed")] == kept
+    offsets = committed_offsets(bootstrap, "test-offsets", "numbers")
+    # As in Connect the offsets of an aborted transaction are committed: its records are not read again.
+    assert offsets == [(b'["numbers",{"id":0}]', b'{"seqno":59}')]
