@@ -25,9 +25,9 @@ FOLDER = "keelman-pack"
 MANIFEST = "keelman-pack.json"
 ROOTS = ("keelman[slot]", "pyarrow", "pandas")  # the last two are PySpark's, for mapInArrow
 PARTS = ("api", "connect", "connectors", "engine", "kafka", "model", "rpc", "runtime")
-# Tests, headers and Arrow's own services: a third of the size, and nothing that slots import.
+# Tests, headers and Arrow Flight: a third of the size, and nothing that slots import.
 LEFT_OUT = ("pyarrow/tests/", "pyarrow/include/", "pyarrow/src/", "pandas/tests/", "numpy/tests/")
-LEFT_OUT_PARTS = ("_flight", "libarrow_substrait", "_substrait")
+LEFT_OUT_PARTS = ("_flight",)
 LEFT_OUT_ENDS = (".pyx", ".pxd", ".pxi", ".h", ".hpp", ".a", ".c", ".cc")
 
 
