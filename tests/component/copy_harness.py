@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 import uuid
+from collections.abc import Callable
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
@@ -21,6 +22,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from keelman.api.copy.v1 import copy_run_pb2, ticket_pb2
 from keelman.api.copy.v1.run_order_pb2 import RunUpdate
 from keelman.connect.offsets import parse_key
+from keelman.connect.plugin import Connector, load_connector
 from keelman.connectors import file_sink
 from keelman.engine import journal, outlet, sink, transactions
 from keelman.engine.run import CopyRunLoop
@@ -96,12 +98,18 @@ def ticket(bootstrap: str, config: dict[str, str], **fields: Any) -> ticket_pb2.
 class Run:
     """One copy run under test: confirms it by itself and keeps every update."""
 
-    def __init__(self, granted: ticket_pb2.StartTicket, *, confirm: bool = True) -> None:
+    def __init__(
+        self,
+        granted: ticket_pb2.StartTicket,
+        *,
+        confirm: bool = True,
+        find: Callable[[str], type[Connector]] = load_connector,
+    ) -> None:
         self.ticket = granted
         self.updates: queue.Queue[RunUpdate] = queue.Queue()
         self.seen: list[RunUpdate] = []
         self._confirm = confirm
-        self.loop = CopyRunLoop(granted, self._told)
+        self.loop = CopyRunLoop(granted, self._told, find=find)
         self.loop.start()
 
     def _told(self, update: RunUpdate) -> None:
@@ -114,7 +122,8 @@ class Run:
         records = []
         if self.ticket.offset_topic:
             bootstrap = self.ticket.worker_config["bootstrap.servers"]
-            records = committed_offsets(bootstrap, self.ticket.offset_topic, self.ticket.connector)
+            for topic in filter(None, (self.ticket.worker_offset_topic, self.ticket.offset_topic)):
+                records += committed_offsets(bootstrap, topic, self.ticket.connector)
         offsets = [ticket_pb2.SourceOffset(key=k, value=v) for k, v in records]
         self.loop.confirm(ticket_pb2.Confirmation(offsets=offsets))
 
