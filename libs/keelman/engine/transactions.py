@@ -21,6 +21,8 @@ _PURGED = (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
 class Transactions(Outlet):
     """Records and offsets in one transaction. After any failure the producer is of no further use."""
 
+    commit_tells = True
+
     def __init__(self, properties: dict[str, Any], control: Control, *, timeout_seconds: float) -> None:
         """`properties` name the transactional.id; an open transaction of ours ends by itself after the time-out, which
         is theirs where they have one.

@@ -1,0 +1,111 @@
+"""The mirror's tasks, client properties and offset syncs, without a broker."""
+
+import struct
+
+import pytest
+
+from keelman.connect.errors import ConnectError
+from keelman.connect.records import TopicPartition
+from keelman.connectors import mirror_source
+from keelman.connectors.mirror_config import admin_settings, consumer_settings, producer_settings
+from keelman.connectors.mirror_source import ASSIGNED, MirrorSource, decoded
+from keelman.connectors.mirror_syncs import PartitionState, sync_key, sync_value
+from keelman.connectors.mirror_topics import MirrorTopics
+
+CONFIG = {
+    "name": "m",
+    "source.cluster.alias": "a",
+    "target.cluster.alias": "b",
+    "source.cluster.bootstrap.servers": "there:9092",
+    "target.cluster.bootstrap.servers": "here:9092",
+}
+
+
+def test_partitions_are_dealt_out_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [
+        TopicPartition(topic, number) for topic, count in (("t0", 8), ("t1", 2), ("t2", 2)) for number in range(count)
+    ]
+    monkeypatch.setattr(MirrorTopics, "partitions", lambda _self: found)
+    tasks = MirrorSource.task_configs(CONFIG, 3)
+    assert [task[ASSIGNED] for task in tasks] == [
+        "t0-0,t0-3,t0-6,t1-1",
+        "t0-1,t0-4,t0-7,t2-0",
+        "t0-2,t0-5,t1-0,t2-1",
+    ]
+    assert [task["task.index"] for task in tasks] == ["0", "1", "2"]
+    assert len(MirrorSource.task_configs(CONFIG, 50)) == len(found)
+    assert MirrorSource.task_configs({**CONFIG, "enabled": "false"}, 3) == []
+    found.clear()
+    assert MirrorSource.task_configs(CONFIG, 3) == []
+
+
+def test_an_assigned_partition_is_read_from_its_last_dash() -> None:
+    assert decoded("us-west.orders-2-13") == TopicPartition("us-west.orders-2", 13)
+    for wrong in ("orders", "-3", "orders-x"):
+        with pytest.raises(ConnectError, match="no partition"):
+            decoded(wrong)
+
+
+def test_an_offset_that_is_no_number_fails_the_task() -> None:
+    with pytest.raises(ConnectError, match="no number"):
+        MirrorSource.open_reader({**CONFIG, ASSIGNED: "t-0"}, lambda _partition: {"offset": "7"})
+
+
+def test_client_properties_come_from_the_cluster_then_the_kind_then_both() -> None:
+    config = {
+        **CONFIG,
+        "source.cluster.security.protocol": "SASL_SSL",
+        "source.cluster.sasl.jaas.config": 'x required username="u" password="p";',
+        "consumer.fetch.min.bytes": "1",
+        "source.consumer.fetch.min.bytes": "7",
+        "source.admin.client.id": "looks",
+        "target.producer.linger.ms": "3",
+    }
+    consumer = consumer_settings(config)
+    assert consumer["bootstrap.servers"] == "there:9092"
+    assert consumer["security.protocol"] == "SASL_SSL"
+    assert consumer["sasl.username"] == "u"
+    assert consumer["fetch.min.bytes"] == "7"
+    assert admin_settings(config, "source")["client.id"] == "looks"
+    assert admin_settings(config, "target") == {"bootstrap.servers": "here:9092"}
+    assert producer_settings(config, "target") == {"bootstrap.servers": "here:9092", "linger.ms": "3"}
+
+
+def test_exactly_once_unless_uncommitted_records_are_asked_for() -> None:
+    assert MirrorSource.supports_exactly_once(CONFIG)
+    for key in ("consumer.isolation.level", "source.consumer.isolation.level"):
+        assert not MirrorSource.supports_exactly_once({**CONFIG, key: "read_uncommitted"})
+
+
+def test_the_shortest_interval_that_is_on_refreshes() -> None:
+    assert MirrorSource.refresh_seconds(CONFIG) == 600
+    assert MirrorSource.refresh_seconds({**CONFIG, "refresh.topics.interval.seconds": "5"}) == 5
+    off = {f"{kind}.enabled": "false" for kind in ("refresh.topics", "sync.topic.configs", "sync.topic.acls")}
+    assert MirrorSource.refresh_seconds({**CONFIG, **off}) is None
+
+
+def test_old_names_of_keys_still_count() -> None:
+    parsed = mirror_source._parsed({**CONFIG, "topics.blacklist": "x"})
+    assert parsed["topics.exclude"] == ["x"]
+    assert mirror_source._parsed({**CONFIG, "topics.blacklist": "x", "topics.exclude": "y"})["topics.exclude"] == ["y"]
+
+
+def test_syncs_are_laid_out_as_upstream() -> None:
+    assert sync_key(TopicPartition("orders", 258)) == b"\x00\x06orders\x00\x00\x01\x02"
+    assert sync_key(TopicPartition("ä", 0)) == b"\x00\x02\xc3\xa4\x00\x00\x00\x00"
+    assert sync_value(1, 513) == struct.pack(">qq", 1, 513)
+
+
+def test_a_sync_is_due_at_first_then_by_lag_gap_or_a_shorter_copy() -> None:
+    state = PartitionState(100)
+    assert state.due(50, skipped=False)
+    assert not state.due(51, skipped=False)
+    assert not state.due(150, skipped=False)
+    assert state.due(151, skipped=False)
+    assert not state.due(152, skipped=False)
+    assert state.due(153, skipped=True)
+    assert not state.due(154, skipped=False)
+    assert state.due(10, skipped=False)
+    always = PartitionState(0)
+    assert always.due(0, skipped=False)
+    assert always.due(1, skipped=False)
