@@ -253,12 +253,43 @@ def test_the_target_of_a_link_changes(follower: Follower, tmp_path: Path) -> Non
 @pytest.mark.parametrize("stopped", [False, True])
 @pytest.mark.parametrize("grown", [b"b\n", b"a new line and another, longer than all that there was before\nb\n"])
 def test_a_truncated_file_begins_anew(follower: Follower, grown: bytes, *, stopped: bool) -> None:
-    append(follower.path, b"one\ntwo\nthree\n")
+    append(follower.path, b"one\ntwo\nthree\nand a part")
     follower.all()
     follower.path.write_bytes(grown)  # the same inode, shorter or longer than the position
     if stopped:
         follower.restart()
     assert follower.all() == [b"one", b"two", b"three", *grown.splitlines()]
+
+
+def test_a_part_of_a_line_is_taken_back(follower: Follower) -> None:
+    append(follower.path, b"one\nand a long part")
+    assert follower.all() == [b"one"]
+    os.truncate(follower.path, 4)
+    append(follower.path, b"two\n")
+    assert follower.all() == [b"one", b"two"]
+
+
+def test_a_missing_file_is_looked_for_elsewhere_now_and_then(
+    follower: Follower, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    append(follower.path, b"one\n")
+    follower.all()
+    follower.path.unlink()
+    follower.restart()
+    looks = 0
+    scandir = os.scandir
+
+    def counted(folder: Path) -> Any:
+        nonlocal looks
+        looks += 1
+        return scandir(folder)
+
+    monkeypatch.setattr(os, "scandir", counted)
+    for _ in range(50):
+        assert follower.read() == 0
+    assert 1 <= looks <= 3
+    append(follower.path, b"new\n")
+    assert follower.read() == 1
 
 
 @pytest.mark.usefixtures("at_once")

@@ -21,6 +21,7 @@ SMALLEST_BLOCK_BYTES = 1 << 14
 LONGEST_LINE_BYTES = 1 << 28
 MISSING_LOG_SECONDS = 10.0
 QUIET_SECONDS = 1.0
+LOOK_SECONDS = 1.0
 
 _log = get_logger()
 
@@ -111,7 +112,7 @@ class FileReader(Reader):
         self._scanned = 0
         self._successor_since: float | None = None
         self._missing = False
-        self._missing_logged_at = float("-inf")
+        self._missing_logged_at = self._looked_at = float("-inf")
 
     def partitions(self) -> Sequence[Partition]:
         """The file."""
@@ -157,10 +158,14 @@ class FileReader(Reader):
             self._file = None
 
     def _open(self) -> bool:
+        now = time.monotonic()
+        if self._missing and now - self._looked_at < LOOK_SECONDS and self._stat() is None:
+            return False
+        self._looked_at = now
         self._file = resume(self._path, self._offset)
         self._missing = self._file is None
-        if self._missing and time.monotonic() - self._missing_logged_at >= MISSING_LOG_SECONDS:
-            self._missing_logged_at = time.monotonic()
+        if self._missing and now - self._missing_logged_at >= MISSING_LOG_SECONDS:
+            self._missing_logged_at = now
             _log.warning("file_missing", file=self._path, note="waits for it to be created")
         self._forget()
         return not self._missing
@@ -173,6 +178,8 @@ class FileReader(Reader):
         if size in (self._seen_size, file.position):
             return self._go_over(file, size)
         self._successor_since = None
+        if size < self._scanned:
+            self._scanned = 0
         length = self._length(file, size)
         if length is None:
             self._seen_size = size
@@ -251,7 +258,7 @@ class FileReader(Reader):
     def _stat(self) -> os.stat_result | None:
         try:
             return os.stat(self._path)
-        except FileNotFoundError:
+        except OSError:
             return None
 
 
