@@ -11,6 +11,8 @@ from keelman.runtime.settings import setting
 from keelman.spark.master_settings import MasterSettings
 from keelman.spark.slots import Limits
 
+SHARED_SLOTS = 4
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings(MasterSettings):
@@ -28,8 +30,10 @@ class Settings(MasterSettings):
     lease_seconds: float = setting(
         3.0, "A worker that does not renew its lease for this long has its copy runs cut.", unit="s", minimum=0.5
     )
-    slots_per_worker: int = setting(0, "Most slots that one worker's tasks share; 0 means one a processor.", minimum=0)
-    runs_per_slot: int = setting(64, "Most copy runs in one slot.", minimum=1)
+    slots_per_worker: int = setting(
+        0, "Most slots that one worker's tasks share; 0 means one a processor, four at most.", minimum=0
+    )
+    runs_per_slot: int = setting(256, "Most copy runs in one shared slot.", minimum=1)
     busy_slots_per_worker: int = setting(
         0, "Most slots of their own that one worker's busy tasks get; 0 means one a processor.", minimum=0
     )
@@ -66,7 +70,8 @@ class Settings(MasterSettings):
         """How many slots and copy runs there may be."""
         processors = os.cpu_count() or 1
         return Limits(
-            slots_per_worker=self.slots_per_worker or processors,
+            # More would cost memory and gain little: busy tasks have slots of their own.
+            slots_per_worker=self.slots_per_worker or min(processors, SHARED_SLOTS),
             runs_per_slot=self.runs_per_slot,
             max_slots=self.max_slots,
             busy_slots=self.busy_slots_per_worker or processors,
