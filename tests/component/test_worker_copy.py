@@ -11,8 +11,10 @@ import pytest
 from aiokafka.admin import NewTopic
 from worker_kit import WorkerProcess, workers
 
+from keelman.api.copy.v1.copy_run_service_pb2 import ListCopyRunsRequest
+from keelman.api.copy.v1.copy_run_service_pb2_grpc import CopyRunServiceStub
 from keelman.kafka.clients import admin_client
-from keelman.rpc.channels import is_serving
+from keelman.rpc.channels import channel, is_serving
 from keelman.runtime.ports import free_ports
 from keelman.runtime.tether import tethered
 from keelman.testing.broker import running_broker
@@ -69,4 +71,32 @@ async def test_a_file_arrives_whole_though_its_worker_is_killed(bootstrap: str, 
         assert (row["partition"], row["offset"]["position"]) == ({"filename": str(source)}, len(whole))
         rows = (await worker.ask("GET", "/connectors/out/offsets")).json()["offsets"]
         assert rows[0]["partition"] == {"kafka_topic": "lines", "kafka_partition": 0}
+        assert await worker.end() == 0
+
+
+async def test_idle_tasks_leave_their_slots_and_come_back(bootstrap: str, spark: str, tmp_path: Path) -> None:
+    source, target = tmp_path / "in.txt", tmp_path / "out.txt"
+    source.write_text("line 0\n")
+    async with admin_client({"bootstrap.servers": bootstrap}, client_id="test") as admin:
+        await admin.create_topics([NewTopic("parked", 1, 1)])
+    worker = WorkerProcess(tmp_path / "worker", bootstrap, "park", spark, {"keelman.park.after.ms": "300"})
+    async with workers(worker), channel(spark) as opened:
+        runs = CopyRunServiceStub(opened)
+
+        async def parked() -> bool:
+            told = await runs.ListCopyRuns(ListCopyRunsRequest(worker_cluster="park"))
+            return not told.copy_runs and target.exists() and target.read_bytes() == source.read_bytes()
+
+        config = {"connector.class": "FileStreamSource", "file": str(source), "topic": "parked"}
+        await worker.ask("POST", "/connectors", {"name": "park-in", "config": config})
+        config = {"connector.class": "FileStreamSink", "file": str(target), "topics": "parked"}
+        await worker.ask("POST", "/connectors", {"name": "park-out", "config": config})
+        for number in range(1, 4):
+            await eventually(parked, seconds=60, what="all is copied and nothing runs")
+            assert await worker.states("park-in") == await worker.states("park-out") == ["RUNNING", "RUNNING"]
+            with source.open("a") as more:
+                more.write(f"line {number}\n")
+        await eventually(parked, seconds=60, what="all is copied and nothing runs")
+        ended = await runs.ListCopyRuns(ListCopyRunsRequest(worker_cluster="park", include_ended=True))
+        assert {run.reason for run in ended.copy_runs} == {"DRAINED"}
         assert await worker.end() == 0

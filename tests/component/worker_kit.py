@@ -57,6 +57,7 @@ class LinkSide(WorkerLinkServiceServicer):
     links: dict[str, asyncio.Queue[Any]] = field(default_factory=dict)
     greetings: dict[str, Any] = field(default_factory=dict)
     deaf: bool = False  # hears orders no more, as when a link breaks under them
+    heard_nothing: int = 0  # orders that came meanwhile
 
     def of(self, connector: str, task: int = 0, state: Any = RUNNING) -> list[Run]:
         """The runs of a task in a state."""
@@ -74,6 +75,12 @@ class LinkSide(WorkerLinkServiceServicer):
     def copies(self, run: Run) -> None:
         """Tells that a run copies, or copies again."""
         self._tell(run, RUNNING)
+
+    def stranger(self, worker: str, like: Run) -> Run:
+        """A run of the worker that it knows nothing of."""
+        ticket = tickets.StartTicket(run_uid="stranger", connector="stranger", task=like.ticket.task)
+        self.runs["stranger"] = Run(ticket, worker, RUNNING)
+        return self.runs["stranger"]
 
     def break_link(self, worker: str) -> None:
         """Ends the link; the worker comes back, and what runs goes on."""
@@ -106,7 +113,9 @@ class LinkSide(WorkerLinkServiceServicer):
                 if message.WhichOneof("message") == "renewal":
                     self.renewals[worker] = self.renewals.get(worker, 0) + 1
                     out.put_nowait(wire.OpenLinkResponse(renewed=wire.LeaseRenewed()))
-                elif not self.deaf:
+                elif self.deaf:
+                    self.heard_nothing += 1
+                else:
                     self._order(worker, message.order)
 
         async def speak() -> None:

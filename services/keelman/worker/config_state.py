@@ -27,13 +27,16 @@ class ConfigState:
 
     `unfenced` names connectors whose tasks were put into force since the producers of their former tasks were last
     fenced, each with the offset of the record that did so. A single task that follows a single task is not among them:
-    it fences its predecessor by itself. `session_key` signs what workers ask of each other; base64.
+    it fences its predecessor by itself. `applied` holds each connector's configuration as it was when its tasks were
+    put into force: that is what they run with until the leader has put new ones into force. `session_key`, base64,
+    signs what workers ask of each other.
     """
 
     offset: int = 0
     connectors: dict[str, dict[str, str]] = field(default_factory=dict)
     targets: dict[str, str] = field(default_factory=dict)
     tasks: dict[str, tuple[dict[str, str], ...]] = field(default_factory=dict)
+    applied: dict[str, dict[str, str]] = field(default_factory=dict)
     fencing: dict[str, int] = field(default_factory=dict)
     unfenced: dict[str, int] = field(default_factory=dict)
     inconsistent: set[str] = field(default_factory=set)
@@ -84,6 +87,7 @@ class ConfigState:
         if data is None:
             self.connectors.pop(name, None)
             self.tasks.pop(name, None)
+            self.applied.pop(name, None)
             self._buffered.pop(name, None)
             self.inconsistent.discard(name)
             self.unfenced.pop(name, None)
@@ -126,6 +130,7 @@ class ConfigState:
             return
         self.inconsistent.discard(name)
         self.tasks[name] = tuple(merged[n] for n in range(count))
+        self.applied[name] = self.connectors[name]
         if (self.fencing.get(name), count) == (1, 1):
             self.unfenced.pop(name, None)
         else:

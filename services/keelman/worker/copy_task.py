@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -21,18 +20,14 @@ from keelman.runtime.backoff import Backoff
 from keelman.runtime.logging import get_logger
 from keelman.worker import status_state as states
 from keelman.worker.link import SparkLink
+from keelman.worker.run_handle import LOST, RunHandle
 
 log = get_logger()
 HEALTHY_SECONDS = 60.0
-CUT_SECONDS = 3.0
 TICKET_SECONDS = 0.1
 # Ends of copy runs that may have left a transaction open: nobody commits or aborts it any more.
 LEFT_OPEN = ("SLOT_LOST", "LINK_LOST")
 MOVED = "MOVED"  # the Spark service has drained it to give the task another slot
-ENDED = (copy.COPY_RUN_STATE_ENDED, copy.COPY_RUN_STATE_FAILED)
-LOST = orders.RunUpdate(
-    state=copy.COPY_RUN_STATE_FAILED, reason="LINK_LOST", message="the Spark service ended the copy run", retriable=True
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +60,6 @@ class CopyTask:
         self._link = link
         self._duties = duties
         self._grace = grace_seconds
-        self._updates: deque[orders.RunUpdate] = deque()
         self._changed = asyncio.Event()
         self._wanted = states.RUNNING
         self._again = False
@@ -74,10 +68,7 @@ class CopyTask:
         self._told = ""
         self._park = False
         self._woken = False
-        self._last_order: orders.RunOrder | None = None
-        self._limits: tickets.Limits | None = None
-        self.uid = ""
-        self.running = False
+        self._run: RunHandle | None = None
         self.watch: Watch | None = None
         self.failed = False
         self.topics: set[str] = set()
@@ -103,8 +94,8 @@ class CopyTask:
 
     def update(self, update: orders.RunUpdate) -> None:
         """Takes an update of its present copy run."""
-        self._updates.append(update)
-        self._changed.set()
+        if self._run is not None:
+            self._run.update(update)
 
     def lost(self) -> None:
         """The present copy run is gone, and nobody will say so."""
@@ -126,16 +117,13 @@ class CopyTask:
 
     def limit(self, limits: tickets.Limits) -> None:
         """The present copy run may go no faster from now on."""
-        self._limits = limits
-        if self.uid:
-            self._link.send(orders.RunOrder(run_uid=self.uid, limits=limits))
+        if self._run is not None:
+            self._run.limit(limits)
 
     def linked(self) -> None:
-        """The link stands again and the copy run with it: what was ordered meanwhile may not have arrived."""
-        if self._last_order is not None:
-            self._link.send(self._last_order)
-        elif self.uid and self._limits is not None:
-            self._link.send(orders.RunOrder(run_uid=self.uid, limits=self._limits))
+        """The link stands again, and the present copy run with it."""
+        if self._run is not None:
+            self._run.linked()
 
     def _want(self, wanted: str) -> None:
         if self._wanted != wanted:
@@ -154,9 +142,7 @@ class CopyTask:
                 continue
             begun = time.monotonic()
             last = await self._copy()
-            if last is None:
-                continue
-            if last.reason == MOVED:
+            if last is None or last.reason == MOVED:
                 continue
             if last.reason in LEFT_OPEN:
                 await self._duties.fence()
@@ -168,7 +154,7 @@ class CopyTask:
                 backoff.reset()
             log.info("copy_run_failed", **self._names, reason=last.reason, error=last.message)
             self._tell(states.RESTARTING, last.trace or last.message or None)
-            await self._until(lambda: self._again, seconds=backoff.next())
+            await self._until(lambda: self._unwanted, seconds=backoff.next())
 
     @property
     def _names(self) -> dict[str, Any]:
@@ -211,51 +197,46 @@ class CopyTask:
         ticket = await self._granted()
         if ticket is None:
             return None
-        self._updates.clear()
-        self._limits = None
-        self.uid = ticket.run_uid
-        self._link.send(orders.RunOrder(run_uid=self.uid, start=ticket))
+        run = self._run = RunHandle(ticket, self._link, self._changed, self.topics)
         try:
             while not self._park:
-                await self._until(lambda: bool(self._updates) or self._unwanted or self._park)
+                await self._until(lambda: run.told or self._unwanted or self._park)
                 if self._unwanted:
-                    last = await self._finish("WORKER_STOPS")
+                    last = await self._finish(run, "WORKER_STOPS")
                     if last is not None and last.reason in LEFT_OPEN:
                         await self._duties.fence()
                     return None
-                if self._updates:
-                    last = await self._follow(self._updates.popleft())
+                if run.told:
+                    last = await self._follow(run, run.next())
                     if last is not None:
                         return last
-            last = await self._finish("PARKED")
+            last = await self._finish(run, "PARKED")
             if last is not None and last.state == copy.COPY_RUN_STATE_FAILED:
                 return last
-            self._gone()
-            log.debug("task_parked", **self._names)
+            self._gone(run)
             await self._until(lambda: self._woken or self._unwanted)
             return None
         finally:
             if self._park:
                 self._park = False
                 self._duties.left()
-            self._gone()
+            self._gone(run)
 
-    def _gone(self) -> None:
+    async def _finish(self, run: RunHandle, why: str) -> orders.RunUpdate | None:
+        return await run.finish(why, seconds=self._grace, hurried=lambda: self._cut)
+
+    def _gone(self, run: RunHandle) -> None:
         """There is no copy run any more."""
-        if self.uid:
-            self._duties.ended(self.uid)
-        self.uid, self.running, self.watch, self._last_order = "", False, None, None
-        self._updates.clear()
+        self._duties.ended(run.uid)
+        self._run, self.watch = None, None
 
-    async def _follow(self, update: orders.RunUpdate) -> orders.RunUpdate | None:
+    async def _follow(self, run: RunHandle, update: orders.RunUpdate) -> orders.RunUpdate | None:
         """Acts on one update; returns it when it was the copy run's last."""
-        self.topics.update(update.topics)
         if update.state == copy.COPY_RUN_STATE_FENCED:
-            await self._answer_fence()
+            await self._answer_fence(run)
         elif update.state == copy.COPY_RUN_STATE_RUNNING:
-            if not self.running:
-                self.running = True
-                self._tell_running()
+            if self._told != states.RUNNING:  # a task that was parked has never been anything else
+                self._tell(states.RUNNING, None)
             self.watch = from_wire(update.watch) if update.HasField("watch") else None
             if self.watch is not None:
                 self._duties.idle()
@@ -278,49 +259,13 @@ class CopyTask:
             await self._until(lambda: self._unwanted, seconds=TICKET_SECONDS)
         return None
 
-    async def _answer_fence(self) -> None:
+    async def _answer_fence(self, run: RunHandle) -> None:
         try:
             offsets = await self._duties.confirm()
         except KeelmanError as error:
             log.warning("ticket_unconfirmed", **self._names, error=error.message)
             offsets = None
         if offsets is None:
-            self._link.send(orders.RunOrder(run_uid=self.uid, cut=orders.Cut(reason="WITHDRAWN")))
-            return
-        found = [tickets.SourceOffset(key=key, value=value) for key, value in offsets]
-        self._link.send(orders.RunOrder(run_uid=self.uid, confirm=tickets.Confirmation(offsets=found)))
-
-    def _tell_running(self) -> None:
-        """Says so unless that was said last: a task that was parked has never been anything else."""
-        if self._told != states.RUNNING:
-            self._tell(states.RUNNING, None)
-
-    async def _finish(self, why: str) -> orders.RunUpdate | None:
-        """Drains within the grace, then cuts; the copy run's last update, None when nobody can tell."""
-        if not self._cut:
-            self._order(orders.RunOrder(run_uid=self.uid, drain=orders.Drain()))
-            last = await self._last(self._grace, unless_cut=True)
-            if last is not None:
-                return last
-        self._order(orders.RunOrder(run_uid=self.uid, cut=orders.Cut(reason=why)))
-        return await self._last(CUT_SECONDS, unless_cut=False)
-
-    def _order(self, order: orders.RunOrder) -> None:
-        self._last_order = order
-        self._link.send(order)
-
-    async def _last(self, seconds: float, *, unless_cut: bool) -> orders.RunUpdate | None:
-        """The copy run's last update, if it comes in time (and, with unless_cut, before a cut is asked for)."""
-        try:
-            async with asyncio.timeout(seconds):
-                while not (unless_cut and self._cut):
-                    while self._updates:
-                        update = self._updates.popleft()
-                        self.topics.update(update.topics)
-                        if update.state in ENDED:
-                            return update
-                    self._changed.clear()
-                    await self._changed.wait()
-        except TimeoutError:
-            pass
-        return None
+            run.cut("WITHDRAWN")
+        else:
+            run.confirm(offsets)

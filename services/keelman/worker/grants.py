@@ -12,7 +12,7 @@ from keelman.runtime.logging import get_logger
 from keelman.runtime.supervise import supervise
 from keelman.worker import tickets
 from keelman.worker.client_properties import fencing_client
-from keelman.worker.limits import without_limits
+from keelman.worker.limits import limits_of, without_limits
 from keelman.worker.membership import Membership
 from keelman.worker.source_offsets import OffsetRow, merged_offsets, own_offsets
 from keelman.worker.store import Store
@@ -38,7 +38,7 @@ class Grants:
     def configured(self, work: Work) -> TaskConfig | None:
         """What the task is to run with now; None when it is configured no more."""
         task = self._store.config.task(work)
-        return None if task is None else (without_limits(self._store.config.connectors[work.connector]), task)
+        return None if task is None else (without_limits(self._store.config.applied[work.connector]), task)
 
     def holds(self, work: Work, wanted: TaskConfig) -> bool:
         """Whether a copy run of this task with this configuration has a right to be."""
@@ -61,9 +61,9 @@ class Grants:
             work=work,
             generation=self._membership.generation,
             config_offset=config.offset,
-            connector_config=config.connectors[work.connector],
+            connector_config=wanted[0],
             task_config=wanted[1],
-            tasks=len(config.tasks[work.connector]),
+            limits=limits_of(config.connectors[work.connector], len(config.tasks[work.connector])),
         )
 
     async def confirm(self, work: Work, wanted: TaskConfig) -> Sequence[OffsetRow] | None:

@@ -24,6 +24,7 @@ from keelman.worker.store import Store
 T = TypeVar("T")
 log = get_logger()
 IDLE_SECONDS = 5.0
+SOON_SECONDS = 0.05
 LEAVE_SECONDS = 3.0
 
 
@@ -120,14 +121,15 @@ class Herder:
             self.leader.ask_again(self.store.config.restarts)
             await self.leader.reconfigure()
             self.leader.clear_statuses()
-        if self.store.config.work() != self._work:
+        soon = self.leader.new_tasks_soon()
+        if not soon and self.store.config.work() != self._work:
             self._work = self.store.config.work()
             self.membership.request_rejoin()
         self.owned.follow()
         if self.membership.rejoin or self._requests:
             return 0.0
         rejoin = IDLE_SECONDS if self._rejoin_at is None else max(0.0, self._rejoin_at - time.monotonic())
-        return min(IDLE_SECONDS, rejoin, self.leader.again_seconds())
+        return min(SOON_SECONDS if soon else IDLE_SECONDS, rejoin, self.leader.again_seconds())
 
     async def _join(self, stop: asyncio.Event) -> None:
         await self.store.read_config(seconds=self.store.properties.sync_ms / 1000)

@@ -21,6 +21,7 @@ log = get_logger()
 T = TypeVar("T")
 ANSWER_SECONDS = 60.0
 AT_A_TIME = 16
+SOON_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -37,6 +38,7 @@ class _Asked:
 
     config: Mapping[str, str]
     asking: bool = False
+    since: float = field(default_factory=time.monotonic)
     answer: Answer | None = None
     due: float | None = None
     thread: threading.Thread | None = None
@@ -87,6 +89,11 @@ class Inquiry:
             asked.asking = True
             self._siblings.start(self._ask(name, asked), name=f"asks {name}")
         return asked.answer
+
+    def first_answers_soon(self) -> bool:
+        """Whether a connector that was asked a moment ago for the first time may answer any moment."""
+        now = time.monotonic()
+        return any(a.answer is None and now - a.since < SOON_SECONDS for a in self._asked.values())
 
     def due_seconds(self) -> float:
         """Seconds until a connector is to be asked again."""

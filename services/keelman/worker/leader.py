@@ -118,12 +118,17 @@ class Leader:
                 continue
             fresh = self._used.get(name) is not answer
             self._used[name] = answer
-            differs = answer.tasks is not None and answer.tasks != list(config.tasks.get(name, ()))
-            if answer.tasks is not None and differs and (fresh or name in config.inconsistent):
-                await self.write_tasks(name, answer.tasks)
+            if answer.tasks is not None and (fresh or name in config.inconsistent):
+                applied = without_limits(config.applied.get(name, {})) == without_limits(properties)
+                if not applied or answer.tasks != list(config.tasks.get(name, ())):
+                    await self.write_tasks(name, answer.tasks)
             self._tell_problem(name, answer)
         for name, since in list(config.unfenced.items()):
             await self._fence_former_tasks(name, since)
+
+    def new_tasks_soon(self) -> bool:
+        """Whether new connectors are about to say which tasks they want: one round of the group is enough for both."""
+        return self._inquiry.first_answers_soon()
 
     def again_seconds(self) -> float:
         """Seconds until there is something to do though nothing has changed."""

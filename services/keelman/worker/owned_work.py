@@ -22,7 +22,7 @@ from keelman.worker.config_state import RestartRequest
 from keelman.worker.copy_task import CopyTask, TaskDuties
 from keelman.worker.grants import Grants, TaskConfig
 from keelman.worker.inquiry import trace_of
-from keelman.worker.limits import limits_of
+from keelman.worker.limits import limits_of, without_limits
 from keelman.worker.link import SparkLink
 from keelman.worker.membership import Membership
 from keelman.worker.parking import Parkable, Parking
@@ -165,7 +165,7 @@ class OwnedWork:
             return None
 
     def _follow_connector(self, work: Work) -> None:
-        config = self._store.config.connectors[work.connector]
+        config = without_limits(self._store.config.connectors[work.connector])
         known = self._connectors.get(work)
         target = TARGET_STATES[self._store.config.target(work.connector)]
         if known is not None and known[0] == config and known[1] in (target, states.FAILED):

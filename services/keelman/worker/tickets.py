@@ -8,7 +8,6 @@ from keelman.api.copy.v1 import ticket_pb2 as wire
 from keelman.connect.plugin import Direction, load_connector
 from keelman.kafka.layout import Work
 from keelman.model.errors import NotFound
-from keelman.worker.limits import limits_of
 from keelman.worker.properties import WorkerProperties
 from keelman.worker.source_offsets import offset_topics
 
@@ -64,12 +63,9 @@ def grant(
     config_offset: int,
     connector_config: Mapping[str, str],
     task_config: Mapping[str, str],
-    tasks: int,
+    limits: wire.Limits,
 ) -> wire.StartTicket:
-    """The ticket for one copy run of a connector with so many tasks.
-
-    Raises NotFound for an unknown class, InvalidArgument for an illegal limit.
-    """
+    """The ticket for one copy run. Raises NotFound for an unknown class."""
     kind = load_connector(connector_config.get("connector.class", ""))
     source = kind.direction is Direction.SOURCE
     offset_topic, worker_offset_topic = offset_topics(properties, connector_config) if source else ("", "")
@@ -90,5 +86,5 @@ def grant(
         transactional_id=transactional_id(properties.group_id, work) if source and exactly else "",
         offset_topic=offset_topic,
         worker_offset_topic=worker_offset_topic,
-        limits=limits_of(connector_config, tasks),
+        limits=limits,
     )

@@ -1,0 +1,105 @@
+"""What a worker tells its Spark side: limits that change while it copies, and orders that a link may have lost."""
+
+import base64
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import orjson
+import pytest
+from aiokafka import AIOKafkaProducer
+from aiokafka.admin import NewTopic
+from worker_kit import ENDED, RUNNING, LinkSide, WorkerProcess, link_side, workers
+
+from keelman.api.copy.v1 import ticket_pb2 as tickets
+from keelman.kafka.clients import admin_client
+from keelman.kafka.reading import read_topic
+from keelman.testing.broker import running_broker
+from keelman.testing.eventually import eventually
+from keelman.worker.signatures import signed
+
+pytestmark = pytest.mark.component
+SOURCE = {"connector.class": "FileStreamSource", "file": "/nowhere/in", "topic": "lines"}
+SINK = {"connector.class": "FileStreamSink", "topics": "lines", "tasks.max": "2"}
+RECORDS, BYTES = "keelman.limit.records.per.second", "keelman.limit.bytes.per.second"
+
+
+@pytest.fixture(scope="module")
+async def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
+    async with running_broker(tmp_path_factory.mktemp("broker")) as servers:
+        yield servers
+
+
+@pytest.fixture
+async def spark() -> AsyncIterator[tuple[LinkSide, str]]:
+    async with link_side() as side:
+        yield side
+
+
+async def write(bootstrap: str, topic: str, rows: dict[bytes, bytes]) -> None:
+    producer = AIOKafkaProducer(bootstrap_servers=bootstrap)
+    await producer.start()
+    try:
+        for key, value in rows.items():
+            await producer.send_and_wait(topic, value, key=key)
+    finally:
+        await producer.stop()
+
+
+async def test_limits_and_lost_orders(bootstrap: str, spark: tuple[LinkSide, str], tmp_path: Path) -> None:
+    side, address = spark
+    bounds = {"keelman.cpus": "1.5", "keelman.memory.bytes": "536870912"}
+    worker = WorkerProcess(tmp_path, bootstrap, "links", address, bounds)
+    async with workers(worker):
+        await worker.ask("POST", "/connectors", {"name": "snk", "config": {**SINK, RECORDS: "1000"}})
+        await worker.reaches("snk", "RUNNING", "RUNNING", "RUNNING")
+        told = side.greetings[worker.id].bounds
+        assert (told.cpus, told.memory_bytes) == (1.5, 536870912)
+        one, two = side.of("snk", 0)[0], side.of("snk", 1)[0]
+        assert one.ticket.limits == tickets.Limits(records_per_second=500)
+        await worker.ask("PUT", "/connectors/snk/config", {**SINK, BYTES: "3e6"})
+        await eventually(lambda: one.limits and two.limits, what="both tasks are told")
+        assert one.limits == two.limits == [tickets.Limits(bytes_per_second=1.5e6)]
+        assert (one.state, two.state) == (RUNNING, RUNNING), "and go on"
+        rows = await read_topic({"bootstrap.servers": bootstrap}, "links-configs", client_id="t", seconds=30)
+        assert [r.key for r in rows].count(b"commit-snk") == 1, "no task is configured anew"
+        assert not any(RECORDS.encode() in (r.value or b"") for r in rows if r.key.startswith(b"task-"))
+
+        side.deaf = True
+        await worker.ask("PUT", "/connectors/snk/pause")
+        await eventually(lambda: side.heard_nothing >= 2, what="orders are lost")
+        stranger = side.stranger(worker.id, one)
+        side.deaf = False
+        side.break_link(worker.id)
+        await eventually(lambda: one.state == two.state == ENDED, what="they are sent again")
+        assert (one.cut, two.cut) == ("", "")
+        await eventually(lambda: stranger.cut, what="a run that nobody owns is cut")
+        await worker.reaches("snk", "PAUSED", "PAUSED", "PAUSED")
+        assert await worker.end() == 0
+
+
+async def test_own_offset_topics_and_signed_fences(bootstrap: str, spark: tuple[LinkSide, str], tmp_path: Path) -> None:
+    side, address = spark
+    old, new, other = b'["own",{"filename":"/a"}]', b'["own",{"filename":"/b"}]', b'["x",{"filename":"/a"}]'
+    worker = WorkerProcess(tmp_path, bootstrap, "own", address)
+    async with workers(worker):
+        await write(bootstrap, "own-offsets", {old: b'{"position":1}', new: b'{"position":2}'})
+        async with admin_client({"bootstrap.servers": bootstrap}, client_id="test") as admin:
+            await admin.create_topics([NewTopic("mine", 2, 1)])
+        await write(bootstrap, "mine", {new: b'{"position":5}', other: b'{"position":9}'})
+        config = {**SOURCE, "offsets.storage.topic": "mine"}
+        await worker.ask("POST", "/connectors", {"name": "own", "config": config})
+        await worker.reaches("own", "RUNNING", "RUNNING")
+        (run,) = side.of("own")
+        assert (run.ticket.offset_topic, run.ticket.worker_offset_topic) == ("mine", "own-offsets")
+        assert sorted(run.confirmed or []) == [(old, b'{"position":1}'), (new, b'{"position":5}')]
+        shown = (await worker.ask("GET", "/connectors/own/offsets")).json()["offsets"]
+        assert sorted(row["offset"]["position"] for row in shown) == [1, 5]
+
+        rows = await read_topic({"bootstrap.servers": bootstrap}, "own-configs", client_id="t", seconds=30)
+        key = orjson.loads([r.value for r in rows if r.key == b"session-key"][-1] or b"")["key"]
+        wrong = base64.b64encode(b"another key").decode()
+        for headers, status in ((None, 400), (signed(wrong, b""), 403), (signed(key, b""), 204)):
+            answer = await worker.ask("PUT", "/connectors/own/fence", headers=headers)
+            assert answer.status_code == status, answer.text
+        assert (await worker.ask("PUT", "/connectors/no/fence", headers=signed(key, b""))).status_code == 404
+        assert await worker.end() == 0

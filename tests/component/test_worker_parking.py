@@ -1,0 +1,131 @@
+"""Parked tasks: what parks them, what brings them back, and what all else does to them meanwhile."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from aiokafka import AIOKafkaProducer
+from aiokafka.admin import NewTopic
+from worker_kit import ENDED, LinkSide, Run, WorkerProcess, link_side, workers
+
+from keelman.api.copy.v1 import watch_pb2 as wire
+from keelman.kafka.clients import admin_client
+from keelman.testing.broker import running_broker
+from keelman.testing.eventually import eventually
+
+pytestmark = pytest.mark.component
+
+
+@pytest.fixture(scope="module")
+async def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
+    async with running_broker(tmp_path_factory.mktemp("broker")) as servers:
+        yield servers
+
+
+@pytest.fixture
+async def spark() -> AsyncIterator[tuple[LinkSide, str]]:
+    async with link_side() as side:
+        yield side
+
+
+def file_watch(path: Path) -> wire.Watch:
+    found = path.stat()
+    return wire.Watch(file=wire.FileWatch(path=str(path), size=found.st_size, inode=found.st_ino))
+
+
+async def only(side: LinkSide, name: str, task: int = 0) -> Run:
+    """The task's run, once there is one."""
+    (run,) = await eventually(lambda: side.of(name, task), what=f"{name}-{task} runs")
+    return run
+
+
+async def parked(side: LinkSide, run: Run, watch: wire.Watch) -> None:
+    side.idle(run, watch)
+    await eventually(lambda: run.state == ENDED, what="the idle run is drained")
+    assert run.cut == ""
+
+
+async def test_a_parked_source_comes_back_and_obeys(
+    bootstrap: str, spark: tuple[LinkSide, str], tmp_path: Path
+) -> None:
+    side, address = spark
+    source = tmp_path / "in"
+    source.write_text("one\n")
+    config = {"connector.class": "FileStreamSource", "file": str(source), "topic": "lines"}
+    worker = WorkerProcess(tmp_path / "worker", bootstrap, "park", address)
+    async with workers(worker):
+        await worker.ask("POST", "/connectors", {"name": "src", "config": config})
+        run = await only(side, "src")
+        await parked(side, run, file_watch(source))
+        assert (await worker.states("src"), side.of("src")) == (["RUNNING", "RUNNING"], [])
+        with source.open("a") as more:
+            more.write("two\n")
+        run = await only(side, "src")
+
+        await parked(side, run, file_watch(source))
+        assert (await worker.ask("PUT", "/connectors/src/pause")).status_code == 202
+        await worker.reaches("src", "PAUSED", "PAUSED")
+        await worker.ask("PUT", "/connectors/src/resume")
+        run = await only(side, "src")
+
+        await parked(side, run, file_watch(source))
+        assert (await worker.ask("POST", "/connectors/src/tasks/0/restart")).status_code == 204
+        run = await only(side, "src")
+
+        await parked(side, run, file_watch(source))
+        await worker.ask("PUT", "/connectors/src/config", {**config, "batch.size": "7"})
+        run = await only(side, "src")
+        assert run.ticket.task_config["batch.size"] == "7"
+
+        await parked(side, run, file_watch(source))
+        assert (await worker.ask("PUT", "/connectors/src/stop")).status_code == 204
+        await worker.reaches("src", "STOPPED")
+        await worker.ask("PUT", "/connectors/src/resume")
+        await parked(side, await only(side, "src"), file_watch(source))
+        source.unlink()
+        run = await only(side, "src")
+        await parked(side, run, wire.Watch(file=wire.FileWatch(path=str(source))))
+        source.write_text("another file\n")
+        await only(side, "src")
+        assert worker.output.count("copy_run_failed") == 0
+        assert await worker.end() == 0
+
+
+async def test_a_sink_parks_as_a_whole(bootstrap: str, spark: tuple[LinkSide, str], tmp_path: Path) -> None:
+    side, address = spark
+    async with admin_client({"bootstrap.servers": bootstrap}, client_id="test") as admin:
+        await admin.create_topics([NewTopic("two", 2, 1)])
+    config = {"connector.class": "FileStreamSink", "topics": "two", "tasks.max": "2"}
+    worker = WorkerProcess(tmp_path / "worker", bootstrap, "lot", address)
+
+    def watch(partition: int, offset: int) -> wire.Watch:
+        position = wire.TopicPosition(topic="two", partition=partition, offset=offset)
+        properties = {"bootstrap.servers": bootstrap, "client.id": f"sink-{partition}"}
+        return wire.Watch(topics=wire.TopicWatch(client_properties=properties, positions=[position]))
+
+    producer = AIOKafkaProducer(bootstrap_servers=bootstrap)
+    await producer.start()
+    try:
+        async with workers(worker):
+            await worker.ask("POST", "/connectors", {"name": "snk", "config": config})
+            one, two = await only(side, "snk", 0), await only(side, "snk", 1)
+            side.idle(one, watch(0, 0))
+            side.idle(two, watch(1, 0))
+            await eventually(lambda: one.state == two.state == ENDED, what="both are drained")
+            assert await worker.states("snk") == ["RUNNING"] * 3
+            await producer.send_and_wait("two", b"record", partition=1)
+            one, two = await only(side, "snk", 0), await only(side, "snk", 1)
+
+            # One that copies keeps the others in their slots; what was idle before is not when it says so no more.
+            side.idle(one, watch(0, 0))
+            side.copies(one)
+            side.idle(two, watch(1, 1))
+            side.idle(one, watch(0, 0))
+            await eventually(lambda: one.state == two.state == ENDED, what="both are drained again")
+            async with admin_client({"bootstrap.servers": bootstrap}, client_id="test") as admin:
+                await admin.delete_topics(["two"])
+            await only(side, "snk", 0)
+            await only(side, "snk", 1)
+            assert await worker.end() == 0
+    finally:
+        await producer.stop()

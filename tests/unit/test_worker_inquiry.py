@@ -1,0 +1,106 @@
+"""Connectors are asked in threads: a slow one holds up nobody, a failing one is asked again, a mirror now and then."""
+
+import asyncio
+import threading
+from collections.abc import Mapping
+from typing import ClassVar
+
+import pytest
+
+from keelman.connect.config_def import ConfigDef
+from keelman.connect.errors import ConnectError
+from keelman.connect.plugin import Connector, Direction
+from keelman.model.errors import InvalidArgument
+from keelman.runtime.supervise import Siblings
+from keelman.testing.eventually import eventually
+from keelman.worker import inquiry
+from keelman.worker.inquiry import Inquiry
+from keelman.worker.limits import limits_of, without_limits
+
+
+class Asked(Connector):
+    """Says what the test wants; every call is noted."""
+
+    names = ("acme.AskedConnector", "Asked")
+    version = "1"
+    direction = Direction.SOURCE
+    runs_on = "anywhere"
+    calls: ClassVar[list[str]] = []
+    go = threading.Event()
+    topics = 1
+    broken = ""
+
+    @classmethod
+    def config_def(cls) -> ConfigDef:
+        return ConfigDef()
+
+    @classmethod
+    def supports_exactly_once(cls, config: Mapping[str, str]) -> bool:
+        return True
+
+    @classmethod
+    def refresh_seconds(cls, config: Mapping[str, str]) -> float | None:
+        return 0.05 if config["name"] == "mirror" else None
+
+    @classmethod
+    def tend(cls, config: Mapping[str, str]) -> None:
+        cls.calls.append(f"tend {config['name']}")
+        if config["name"] == "slow":
+            cls.go.wait(30)
+        if cls.broken:
+            raise ConnectError(cls.broken)
+
+    @classmethod
+    def task_configs(cls, config: Mapping[str, str], max_tasks: int) -> list[dict[str, str]]:
+        cls.calls.append(f"tasks {config['name']}")
+        return [{"topics": str(cls.topics)}]
+
+
+async def test_connectors_are_asked_beside_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inquiry, "load_connector", lambda name: Asked)
+    turns = asyncio.Event()
+    asking = Inquiry(turns.set, answer_seconds=0.3)
+
+    def about(name: str) -> tuple[object, str] | None:
+        answer = asking.about(name, {"name": name, "connector.class": "Asked"})
+        return (answer.tasks, answer.trace) if answer else None
+
+    def tasks(topics: int) -> tuple[object, str]:
+        return [{"task.class": "acme.AskedTask", "topics": str(topics)}], ""
+
+    async with Siblings() as siblings:
+        asking.begin(siblings)
+        assert about("slow") is None
+        assert about("quick") is None
+        await eventually(lambda: about("quick") == tasks(1))
+        assert turns.is_set()
+        assert Asked.calls.index("tend quick") < Asked.calls.index("tasks quick")
+        late = "org.apache.kafka.connect.errors.ConnectException: The connector did not answer within 0.3 s\n"
+        await eventually(lambda: about("slow") == (None, late))
+        asking.again("slow")
+        about("slow")
+        assert Asked.calls.count("tend slow") == 1, "not asked again while its thread hangs"
+        Asked.go.set()
+        asking.again("slow")
+        await eventually(lambda: about("slow") == tasks(1))
+
+        await eventually(lambda: about("mirror") == tasks(1))
+        Asked.topics = 2
+        await eventually(lambda: about("mirror") == tasks(2), what="asked again when that is due")
+        assert about("quick") == tasks(1)
+        Asked.broken = "no broker"
+        await eventually(lambda: (about("mirror") or ("", ""))[1].endswith("ConnectException: no broker\n"))
+        Asked.broken = ""
+        asking.again("mirror")
+        await eventually(lambda: about("mirror") == tasks(2))
+
+
+def test_limits_are_shared_by_the_tasks() -> None:
+    config = {"name": "x", "keelman.limit.records.per.second": "10"}
+    assert without_limits(config) == {"name": "x"}
+    limits = limits_of(config, 4)
+    assert (limits.records_per_second, limits.bytes_per_second) == (2.5, 0)
+    with pytest.raises(
+        InvalidArgument, match=r"keelman\.limit\.bytes\.per\.second: '-1' is not legal: a positive number"
+    ):
+        limits_of({"keelman.limit.bytes.per.second": "-1"}, 1)
