@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import stat
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from keelman.connect.config_def import ConfigDef, ConfigKey, Importance, Type
@@ -19,6 +21,7 @@ from keelman.engine.journal import Entry, Journal, sync_folder
 from keelman.runtime.logging import get_logger
 
 LOCK_SECONDS = 5.0
+FULL = (errno.ENOSPC, errno.EDQUOT)
 
 _log = get_logger()
 
@@ -130,13 +133,19 @@ class JournaledWriter(Writer):
         kept = {**self._others, self._connector: self._kept}
         try:
             os.fdatasync(self._descriptor)
-            self._journal.save(Entry(self._length, clean, self._inode, kept))
         except OSError as error:
             raise RetriableConnectError(f"{self._path}: cannot be made durable: {error.strerror}") from error
+        self._save(Entry(self._length, clean, self._inode, kept))
 
     def close(self) -> None:
         """Closes the file, which gives the lock back."""
         os.close(self._descriptor)
+
+    def _save(self, entry: Entry) -> None:
+        try:
+            self._journal.save(entry)
+        except OSError as error:
+            raise RetriableConnectError(f"{self._journal.path}: cannot be written: {error.strerror}") from error
 
     def _lock(self) -> None:
         """Waits a little for a predecessor that is about to end."""
@@ -155,7 +164,7 @@ class JournaledWriter(Writer):
         entry = self._journal.load()
         if entry is None:
             # Before the first data: so that a crash from here on leaves a journal that tells whose the bytes are.
-            self._journal.save(Entry(size, False, self._inode))
+            self._save(Entry(size, False, self._inode))
             return size, {}
         log = _log.bind(file=str(self._path), length=size, journaled=entry.length)
         if entry.inode != self._inode:
@@ -170,25 +179,30 @@ class JournaledWriter(Writer):
         elif size > entry.length:
             log.info("torn_tail_cut", bytes=size - entry.length)
             os.ftruncate(self._descriptor, entry.length)
-        self._journal.save(Entry(entry.length, False, self._inode, entry.offsets))
+        self._save(Entry(entry.length, False, self._inode, entry.offsets))
         return entry.length, entry.offsets
 
 
 def open_append(path: Path) -> int:
-    """Opens or makes the file for appending. Raises ConnectError naming the path."""
+    """Opens or makes the file for appending. Raises ConnectError naming the path, retriable when the disk is full."""
     try:
         return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
     except OSError as error:
-        raise ConnectError(f"Couldn't find or create file '{path}' for FileStreamSinkTask: {error.strerror}") from error
+        kind = RetriableConnectError if error.errno in FULL else ConnectError
+        raise kind(f"Couldn't find or create file '{path}' for FileStreamSinkTask: {error.strerror}") from error
 
 
 def write_all(descriptor: int, data: bytes) -> None:
-    """Writes all of it. Raises RetriableConnectError, for instance when the disk is full."""
-    view = memoryview(data)
+    """Writes all of it, or nothing to a regular file. Raises RetriableConnectError, for instance for a full disk."""
+    written = 0
     try:
-        while view:
-            view = view[os.write(descriptor, view) :]
+        while written < len(data):
+            written += os.write(descriptor, memoryview(data)[written:] if written else data)
     except OSError as error:
+        with suppress(OSError):  # what is torn is left to the recovery then
+            status = os.fstat(descriptor)
+            if written and stat.S_ISREG(status.st_mode):
+                os.ftruncate(descriptor, status.st_size - written)
         raise RetriableConnectError(f"cannot write the file: {error.strerror}") from error
 
 
