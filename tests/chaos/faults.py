@@ -58,6 +58,7 @@ async def run(arguments: argparse.Namespace) -> int:
                         broken.append(f"{accident.name}, seed {seed}: {error}")
                         break
                     outcomes += found
+                    write(outcomes, arguments.records)
                     print(f"  {time.monotonic() - started:.0f} s; {found[0].notes}", flush=True)
                     for one in found:
                         took = "never" if one.seconds_to_recover is None else f"{one.seconds_to_recover:.1f} s"
@@ -65,19 +66,18 @@ async def run(arguments: argparse.Namespace) -> int:
                     if not all(o.clean for o in found):
                         print(system.logs(), flush=True)
                         break
-    write(outcomes)
     for line in broken:
         print(f"not run to its end: {line}", flush=True)
     return len(broken) + sum(not o.clean for o in outcomes)
 
 
-def write(outcomes: list[Outcome]) -> None:
-    """The files."""
+def write(outcomes: list[Outcome], records: int) -> None:
+    """The files, after each scenario anew: what was run is told even when the rest never is."""
     rows: list[dict[str, Any]] = [o.row() for o in outcomes]
     build = ROOT / "build"
     build.mkdir(exist_ok=True)
     (build / "faults.json").write_text(json.dumps(rows, indent=1))
-    (ROOT / "docs" / "faults.md").write_text(page(rows, datetime.datetime.now(datetime.UTC).date(), RECORDS))
+    (ROOT / "docs" / "faults.md").write_text(page(rows, datetime.datetime.now(datetime.UTC).date(), records))
 
 
 if __name__ == "__main__":
