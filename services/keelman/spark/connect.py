@@ -25,9 +25,9 @@ END_SECONDS = 2.0
 class ConnectServer:
     """Jobs through one session of a server (keelman.spark.jobs.Spark)."""
 
-    def __init__(self, url: str, session: Any, archive: str, path: Sequence[str]) -> None:
+    def __init__(self, master: Master, session: Any, archive: str, path: Sequence[str]) -> None:
         """`archive` is the folder of the pack on executors, empty without one; `path` are folders to import from."""
-        self._url, self._session, self._archive, self._path = url, session, archive, tuple(path)
+        self._master, self._session, self._archive, self._path = master, session, archive, tuple(path)
         self._operations: dict[str, str] = {}
 
     def run(self, job: str, work: Work) -> None:
@@ -57,9 +57,9 @@ class ConnectServer:
                 async with asyncio.timeout(ANSWER_SECONDS):
                     await asyncio.to_thread(self._session.conf.get, "spark.sql.session.timeZone")
             except TimeoutError:
-                raise _lost(self._url, f"no answer for {ANSWER_SECONDS:g} s") from None
+                raise _lost(self._master, f"no answer for {ANSWER_SECONDS:g} s") from None
             except Exception as error:
-                raise _lost(self._url, short(error)) from None
+                raise _lost(self._master, short(error)) from None
 
 
 @contextlib.asynccontextmanager
@@ -70,7 +70,7 @@ async def connect_server(
 
     Raises Unavailable (SPARK_LOST) when the server does not answer, FailedPrecondition when a package is missing.
     """
-    opening = asyncio.get_running_loop().run_in_executor(None, _open, master.url, pack)
+    opening = asyncio.get_running_loop().run_in_executor(None, _open, master, pack)
     stopped = asyncio.ensure_future(stop.wait())
     session: Any = None
     try:
@@ -79,7 +79,7 @@ async def connect_server(
             yield None
             return
         session = opening.result()
-        yield ConnectServer(master.url, session, FOLDER if pack else "", path)
+        yield ConnectServer(master, session, FOLDER if pack else "", path)
     finally:
         stopped.cancel()
         if session is not None:
@@ -112,24 +112,24 @@ def importing(work: Work, archive: str, path: Sequence[str]) -> Work:
     return on_executor
 
 
-def _open(url: str, pack: Pack | None) -> Any:
+def _open(master: Master, pack: Pack | None) -> Any:
     logging.getLogger("pyspark.sql.connect").setLevel(logging.CRITICAL)  # a lost server is told once, by its watcher
     try:
         from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415
         from pyspark.sql.connect.session import SparkSession  # noqa: PLC0415
     except ImportError as error:
         raise FailedPrecondition(
-            f"{url}: {short(error)}: install keelman[spark] again", reason="PACKAGE_MISSING"
+            f"{master.told}: {short(error)}: install keelman[spark] again", reason="PACKAGE_MISSING"
         ) from None
     try:
-        session = SparkSession.builder.remote(url).create()
+        session = SparkSession.builder.remote(master.url).create()
         session.client.set_retry_policies([DefaultPolicy(max_retries=4, initial_backoff=100, max_backoff=1_000)])
         version = session.version
         if pack is not None:
             session.addArtifacts(f"{pack.file}#{FOLDER}", archive=True)
     except Exception as error:
-        raise _lost(url, short(error)) from None
-    log.info("spark_session_opened", server=url.partition(";")[0], version=version)
+        raise _lost(master, short(error)) from None
+    log.info("spark_session_opened", server=master.told, version=version)
     return session
 
 
@@ -140,5 +140,5 @@ def _close(session: Any) -> None:
         session.client.close()
 
 
-def _lost(url: str, why: str) -> Unavailable:
-    return Unavailable(f"Spark Connect server {url.partition(';')[0]}: {why}", reason="SPARK_LOST")
+def _lost(master: Master, why: str) -> Unavailable:
+    return Unavailable(f"Spark Connect server {master.told}: {why}", reason="SPARK_LOST")

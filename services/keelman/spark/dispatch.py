@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_RUNNING, CopyRun
 from keelman.api.copy.v1.run_order_pb2 import Drain, RunOrder, RunUpdate
 from keelman.api.copy.v1.slot_service_pb2 import SlotBeat, SlotGreeting
+from keelman.api.copy.v1.ticket_pb2 import StartTicket
 from keelman.api.copy.v1.worker_link_service_pb2 import Bounds, SlotUsage
 from keelman.runtime.logging import get_logger
 from keelman.spark.bounds import Bounder
@@ -42,13 +43,14 @@ class Dispatcher:
         *,
         busy_bytes_per_second: float = 0.0,
         changed: Sequence[Callable[[CopyRun], None]] = (),
+        unfit: Callable[[StartTicket], str] = lambda ticket: "",
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.book = RunBook()
         self.leases = Leases(times.lease, clock)
         self.draining = False
-        self._times, self._clock = times, clock
+        self._times, self._clock, self._unfit = times, clock, unfit
         self._life = RunLife(self.book, self.leases, listeners=changed, now=now, ended=self._run_ended)
         self._pool = SlotPool(jobs, times, clock, self)
         self._busy = Busy(busy_bytes_per_second)
@@ -105,6 +107,8 @@ class Dispatcher:
             self._life.refuse(owner, uid, "STOPPING", "this Spark service is stopping")
         elif not self.leases.stands(owner):
             self._life.refuse(owner, uid, "LEASE_LAPSED", "the worker did not renew its lease")
+        elif unfit := self._unfit(order.start):
+            self._life.refuse(owner, uid, "RUNS_ON_NODE", unfit, False)
         else:
             self._life.open(owner, order)
             self.place()

@@ -7,7 +7,9 @@ import re
 from dataclasses import dataclass
 from enum import Enum
 
-from keelman.model.errors import InvalidArgument
+from keelman.api.copy.v1.ticket_pb2 import StartTicket
+from keelman.connect.plugin import load_connector
+from keelman.model.errors import InvalidArgument, NotFound
 
 LEGAL = (
     "local[n,1], spark://host:port (a standalone cluster) or sc://host:port (a Spark Connect server: also the way to "
@@ -53,9 +55,40 @@ class Master:
         return self.kind is not Kind.LOCAL
 
     @property
+    def told(self) -> str:
+        """The name for people: without what may be secret in it."""
+        return self.url.partition("/;")[0]
+
+    @property
     def near(self) -> bool:
         """Whether it is reached over loopback, so that this host's executors are all that it can have."""
         return all(is_loopback(host) for host in self.hosts)
+
+
+def unfit(master: Master, ticket: StartTicket) -> str:
+    """Why this master's executors cannot run a ticket's connector; empty when they can.
+
+    What an unknown connector needs is not known: its task fails and says so.
+    """
+    if not master.remote or master.near:
+        return ""
+    where = f"executors of {master.told} are other hosts"
+    if ticket.HasField("plugin"):
+        return (
+            f"connector {ticket.connector}: plugin {ticket.plugin.name} is unpacked on its worker's node only, and "
+            f"{where}: run it in a worker cluster whose nodes have the Spark master local[256,1]"
+        )
+    name = ticket.connector_config.get("connector.class", "")
+    try:
+        needs_node = load_connector(name).runs_on == "node"
+    except NotFound:
+        return ""
+    if not needs_node:
+        return ""
+    return (
+        f"connector {ticket.connector}: {name} needs the files or devices of its worker's node, and {where}: "
+        "run it in a worker cluster whose nodes have the Spark master local[256,1]"
+    )
 
 
 def is_loopback(host: str) -> bool:

@@ -8,6 +8,7 @@ import shutil
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from functools import partial
 from pathlib import Path
 
 import keelman
@@ -28,7 +29,7 @@ from keelman.spark.executors import Executors
 from keelman.spark.jobs import Spark, SparkJobs
 from keelman.spark.kept import Kept
 from keelman.spark.link import LinkApi
-from keelman.spark.masters import Kind, Master
+from keelman.spark.masters import Kind, Master, unfit
 from keelman.spark.pack import Pack
 from keelman.spark.pool import Times
 from keelman.spark.reports import Reporter
@@ -105,6 +106,7 @@ async def run(settings: Settings, stop: asyncio.Event, *, loop: str = DEFAULT_LO
             ),
             busy_bytes_per_second=settings.busy_bytes_per_second,
             changed=(watchers.changed, reporter.changed),
+            unfit=partial(unfit, master),
         )
         jobs.ended = dispatcher.job_ended
         health = await stack.enter_async_context(

@@ -19,8 +19,8 @@ from keelman.spark.jvm import OPENED, spark_jars
 from keelman.testing.eventually import eventually
 
 START_SECONDS = 90.0
-# Addresses that no real network has (RFC 5737, TEST-NET-1).
-HERE, THERE = "192.0.2.1", "192.0.2.2"
+# Addresses that no real network has (RFC 5737, TEST-NET-2).
+HERE, THERE = "198.51.100.1", "198.51.100.2"
 SMALL = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xss512k", "-Xmx160m")
 SMALL_EXECUTORS = {
     "spark.executor.memory": "512m",
@@ -104,7 +104,7 @@ class Cluster:
             "spark.ui.enabled": "false",
             **SMALL_EXECUTORS,
         }
-        options = [*SMALL, "-Xmx320m", *(f"-D{k}={v}" for k, v in properties.items())]
+        options = [*SMALL, "-Xmx560m", *(f"-D{k}={v}" for k, v in properties.items())]
         self.java("connect", CONNECT, options=options, PYSPARK_PYTHON=python)
         await eventually(lambda: "Spark Connect server started" in self.text("connect"), seconds=START_SECONDS)
         return f"sc://{self.host}:{port}"
