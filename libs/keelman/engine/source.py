@@ -77,6 +77,7 @@ class SourceCopy:
             outlet.fence()
             self._prepare_offset_topics(stack)
             self._teller.tell(COPY_RUN_STATE_FENCED)
+            self._learn_offset_topic()
             confirmation = self._control.await_confirmation()
             if confirmation is None:
                 return
@@ -116,6 +117,12 @@ class SourceCopy:
             self._ticket.worker_offset_topic, properties, self._control, self._ticket.connector
         )
         stack.callback(self._worker_offsets.close)
+
+    def _learn_offset_topic(self) -> None:
+        """Asks where the offset topic's partitions are while the worker looks up the offsets: else the first commit
+        waits for it."""
+        with suppress(KafkaException):
+            self._outlet.producer.list_topics(self._ticket.offset_topic, 1.0)
 
     def _write_again(self) -> None:
         """The task's committed offsets go into its first transaction once more.

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 
 from keelman.engine.control import Control
 from keelman.engine.failure import RunFailure
-from keelman.engine.outlet import OffsetRecord, Outlet
+from keelman.engine.outlet import COORDINATOR, OffsetRecord, Outlet
+from keelman.runtime.logging import get_logger
 
 SLOW_COMMIT_SECONDS = 1.0
 COMMIT_SECONDS = 5.0
 FENCE_SECONDS = 60.0
+_log = get_logger()
 _PURGED = (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
 
 
@@ -32,6 +35,8 @@ class Transactions(Outlet):
         self.patience_seconds = max(1.0, timeout_ms / 1000 - 1)
         if "delivery.timeout.ms" in properties:  # no record may outlive its transaction: the client refuses it
             properties["delivery.timeout.ms"] = min(int(properties["delivery.timeout.ms"]), timeout_ms)
+        # A lost connection to the coordinator is in the client's log only: it repeats requests without an error.
+        properties["logger"] = ClientLog(self._noted)
         super().__init__(properties, control)
         self._losses_before = 0
         self._open = False
@@ -106,6 +111,10 @@ class Transactions(Outlet):
         if self._coordinator_losses != self._losses_before:
             raise RunFailure("BROKER_LOST", "the transaction coordinator disconnected; the producer is not used again")
 
+    def _noted(self, facility: str, text: str) -> None:
+        if facility == "FAIL" and f"{COORDINATOR}:" in text:
+            self._coordinator_losses += 1
+
     def _undelivered(self, error: KafkaError | None, message: object) -> None:
         if self._abandoning and error is not None and error.code() in _PURGED:
             return
@@ -117,6 +126,20 @@ class Transactions(Outlet):
             self._open = False
             self._producer.purge()
             self._producer.abort_transaction(2.0)
+
+
+class ClientLog:
+    """Takes the client library's log, in the thread that polls; has the one method of a logger that is called."""
+
+    def __init__(self, note: Callable[[str, str], None]) -> None:
+        """`note` is told facility and text of every line."""
+        self._note = note
+
+    def log(self, level: int, _format: str, facility: str, client: str, text: str) -> None:
+        """One line, under Python's level."""
+        self._note(facility, text)
+        if level >= logging.WARNING:
+            _log.warning("client_trouble", client=client, facility=facility, text=text)
 
 
 class PlainOutlet(Outlet):
