@@ -19,11 +19,12 @@ TICK_SECONDS = 0.04
 LONGEST_TICK_SECONDS = 0.2
 """A feed that was held up goes on at its pace: what it missed at once would hold up the proxies beside it."""
 LAST_PART = 0.15
+TRICKLE = 0.01
 STRANGER = 99
 
 
 class Feed:
-    """Feeds every path; the last part of it only once `finish` was called, so that records flow till the end."""
+    """Feeds every path; the last part only trickles until `finish` is called, so that records flow till the end."""
 
     def __init__(self, runs: Sequence[Run], bootstrap: str, seconds: float) -> None:
         self._runs, self._seconds = runs, seconds
@@ -46,9 +47,9 @@ class Feed:
         part, before = 0.0, time.monotonic()
         while any(self.fed[run.name] < run.records for run in self._runs):
             now = time.monotonic()
-            part, before = min(1.0, part + min(now - before, LONGEST_TICK_SECONDS) / self._seconds), now
-            if not self._finishing:
-                part = min(part, 1 - LAST_PART)
+            pace = 1.0 if self._finishing or part < 1 - LAST_PART else TRICKLE
+            part += pace * min(now - before, LONGEST_TICK_SECONDS) / self._seconds
+            part, before = min(1.0, part), now
             for run in self._runs:
                 self._give(run, int(run.records * part) - self.fed[run.name])
             self._producer.poll(0)
