@@ -9,12 +9,13 @@ import pytest
 
 from keelman.api.copy.v1 import copy_run_pb2 as states
 from keelman.api.copy.v1.copy_run_pb2 import CopyRun
-from keelman.api.copy.v1.run_order_pb2 import RunUpdate
-from keelman.api.copy.v1.ticket_pb2 import StartTicket
+from keelman.api.copy.v1.run_order_pb2 import Cut, Drain, RunOrder, RunUpdate
+from keelman.api.copy.v1.ticket_pb2 import Limits, StartTicket
 from keelman.api.event.v1.report_pb2 import Report
 from keelman.engine.cpu_share import MOST_REST_SECONDS, CpuShare
-from keelman.engine.slot import SlotHost, SlotOrder, Vitals
+from keelman.engine.loops import OPENING_AT_ONCE, OPENING_SECONDS, Loops
 from keelman.engine.updates import UpdateQueue
+from keelman.engine.vitals import Vitals
 from keelman.spark.reports import Reporter
 
 RUNNING, ENDED = states.COPY_RUN_STATE_RUNNING, states.COPY_RUN_STATE_ENDED
@@ -145,15 +146,61 @@ def test_a_slot_rests_for_what_it_used_beyond_its_share() -> None:
     assert share.rest() == 0.0
 
 
-@pytest.mark.parametrize(
-    ("error", "retriable"), [(RuntimeError("can't start new thread"), True), (ValueError("x"), False)]
-)
-async def test_a_loop_that_finds_no_thread_may_try_elsewhere(error: Exception, retriable: bool) -> None:
-    def factory(*_: object, **__: object) -> None:
+class Opening:
+    """A loop that says what it is told to, and remembers its orders."""
+
+    def __init__(self, ticket: StartTicket) -> None:
+        self.ticket = ticket
+        self.orders: list[str] = []
+
+    def start(self) -> None: ...
+
+    def confirm(self, confirmation: object) -> None: ...
+
+    def drain(self) -> None:
+        self.orders.append("drain")
+
+    def cut(self, reason: str) -> None: ...
+
+    def limit(self, limits: object) -> None: ...
+
+    def silent_seconds(self) -> float:
+        return 0.0
+
+    def join(self, timeout: float) -> None: ...
+
+
+def order(uid: int | str, **kind: object) -> RunOrder:
+    return RunOrder(run_uid=str(uid), **kind)  # type: ignore[arg-type]
+
+
+def test_loops_open_a_few_at_a_time_and_one_that_waits_holds_up_no_others() -> None:
+    clock, told = Clock(), list[RunUpdate]()
+    begun: dict[str, Opening] = {}
+    loops = Loops(lambda t: begun.setdefault(t.run_uid, Opening(t)), told.append, clock)
+    for number in range(OPENING_AT_ONCE + 4):
+        loops.obey(order(number, start=StartTicket(run_uid=str(number))))
+    assert len(begun) == OPENING_AT_ONCE
+    loops.obey(order(OPENING_AT_ONCE, limits=Limits(records_per_second=7)))
+    loops.obey(order(OPENING_AT_ONCE + 1, cut=Cut(reason="WITHDRAWN")))
+    assert [(u.run_uid, u.state, u.reason) for u in told] == [(str(OPENING_AT_ONCE + 1), ENDED, "WITHDRAWN")]
+    loops.told(RunUpdate(run_uid="0", state=states.COPY_RUN_STATE_STARTING))
+    assert len(begun) == OPENING_AT_ONCE
+    loops.told(RunUpdate(run_uid="0", state=states.COPY_RUN_STATE_FENCED))
+    assert list(begun)[-1] == str(OPENING_AT_ONCE)
+    assert begun[str(OPENING_AT_ONCE)].ticket.limits.records_per_second == 7
+    clock.now += OPENING_SECONDS
+    loops.open_next()
+    assert len(begun) == OPENING_AT_ONCE + 3
+    loops.obey(order(0, drain=Drain()))
+    assert begun["0"].orders == ["drain"]
+
+
+@pytest.mark.parametrize(("error", "retriable"), [(RuntimeError("no thread"), True), (ValueError("x"), False)])
+def test_a_loop_that_finds_no_thread_may_try_elsewhere(error: Exception, retriable: bool) -> None:
+    def begin(_: StartTicket) -> Opening:
         raise error
 
-    host = SlotHost(SlotOrder("s", "t", "h:1", 5.0))
-    host._updates, host._factory = UpdateQueue(), factory  # type: ignore[assignment]
-    host._start("r", StartTicket())
-    told = await host._updates.get()
-    assert (told.run_uid, told.state, told.retriable) == ("r", states.COPY_RUN_STATE_FAILED, retriable)
+    told = list[RunUpdate]()
+    Loops(begin, told.append).obey(order("r", start=StartTicket()))
+    assert [(u.run_uid, u.state, u.retriable) for u in told] == [("r", states.COPY_RUN_STATE_FAILED, retriable)]

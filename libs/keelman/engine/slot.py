@@ -7,27 +7,24 @@ long, lets no loop commit any more, cuts them all and ends.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import importlib
 import os
 import resource
 import socket
 import sys
 import time
-import traceback
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
-from typing import Any, Protocol
+from dataclasses import dataclass
+from typing import Any
 
 import setproctitle
 
-from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_ENDED, COPY_RUN_STATE_FAILED
-from keelman.api.copy.v1.run_order_pb2 import RunOrder, RunUpdate
 from keelman.api.copy.v1.slot_service_pb2 import AttachRequest, SlotBeat, SlotGreeting
 from keelman.api.copy.v1.slot_service_pb2_grpc import SlotServiceStub
-from keelman.api.copy.v1.ticket_pb2 import Confirmation, Limits, StartTicket
 from keelman.engine.cpu_share import CpuShare
+from keelman.engine.loops import Loops
 from keelman.engine.updates import UpdateQueue
+from keelman.engine.vitals import Vitals
 from keelman.model.errors import KeelmanError, NotFound
 from keelman.rpc.channels import channel
 from keelman.rpc.errors import translated
@@ -37,37 +34,8 @@ from keelman.runtime.supervise import first_of
 BEAT_SECONDS = 1.0
 TICK_SECONDS = 0.25
 MARGIN_SECONDS = 1.0
-SILENT_SECONDS = 10.0
-CUT_SECONDS = 2.0
 DEFAULT_LOOP = "keelman.engine.run:CopyRunLoop"
 PAGE_BYTES = resource.getpagesize()
-
-Tell = Callable[[RunUpdate], None]
-
-
-class Loop(Protocol):
-    """What a slot asks of a task loop; keelman.engine.run.CopyRunLoop is the one."""
-
-    def start(self) -> None:
-        """Starts the loop's thread. Called once."""
-
-    def confirm(self, confirmation: Confirmation) -> None:
-        """The ticket still holds."""
-
-    def drain(self) -> None:
-        """Commit what is read and end."""
-
-    def cut(self, reason: str) -> None:
-        """Abort and end at once."""
-
-    def limit(self, limits: Limits) -> None:
-        """Copy no faster than this."""
-
-    def silent_seconds(self) -> float:
-        """How long the thread has given no sign of life though it should have."""
-
-    def join(self, timeout: float) -> bool | None:
-        """Waits for the thread."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,58 +97,11 @@ def use_plugin(folder: str) -> None:
     importlib.import_module("keelman.connectors.plugins").use(folder)
 
 
-@dataclass(slots=True)
-class Vitals:
-    """Whether this slot may still act. Any thread may ask; once False it stays False.
-
-    A gap is noticed by whoever looks first, the ticking loop or a task loop about to commit, before anything refreshes
-    it: so a process that was frozen cannot be talked into life again by beats that waited in its socket.
-    """
-
-    limit_seconds: float
-    clock: Callable[[], float] = time.monotonic
-    _ticked: float = field(init=False)
-    _heard: float = field(init=False)
-    _lost: str = ""
-
-    def __post_init__(self) -> None:
-        self._ticked = self._heard = self.clock()
-
-    def allowed(self) -> bool:
-        """True while the home was heard and this process was awake within the limit."""
-        now = self.clock()
-        if not self._lost and now - self._ticked > self.limit_seconds:
-            self._lost = f"this slot was frozen for {now - self._ticked:.1f} s"
-        if not self._lost and now - self._heard > self.limit_seconds:
-            self._lost = f"no beat of the Spark service for {now - self._heard:.1f} s"
-        return not self._lost
-
-    def tick(self) -> None:
-        """The event loop is awake."""
-        if self.allowed():
-            self._ticked = self.clock()
-
-    def heard(self) -> None:
-        """A message of the home came."""
-        if self.allowed():
-            self._heard = self.clock()
-
-    def lose(self, why: str) -> None:
-        """The home is gone."""
-        self._lost = self._lost or why
-
-    @property
-    def lost(self) -> str:
-        """Why this slot may not act any more; empty while it may."""
-        return self._lost
-
-
 class SlotHost:
     """One attached slot: orders in, updates and beats out, task loops in between. Made and run in one event loop."""
 
     def __init__(self, order: SlotOrder) -> None:
         self._order = order
-        self._loops: dict[str, Loop] = {}
         self._attached = False
         self._share = CpuShare()
         self._vitals = Vitals(order.beat_timeout_seconds - MARGIN_SECONDS)
@@ -190,8 +111,10 @@ class SlotHost:
         self._updates = UpdateQueue()
         self._vitals = Vitals(self._order.beat_timeout_seconds - MARGIN_SECONDS)
         module, _, name = self._order.loop.partition(":")
-        self._factory: Callable[..., Loop] = getattr(importlib.import_module(module), name)
-        why = "SLOT_LOST"
+        factory = getattr(importlib.import_module(module), name)
+        allowed, rest = self._vitals.allowed, self._share.rest
+        tell = self._updates.put
+        self._loops = Loops(lambda ticket: factory(ticket, tell, still_allowed=allowed, rest=rest), tell)
         try:
             ca = self._order.ca.encode() or None
             async with channel(self._order.home, root_certificates=ca, server_name=self._order.server_name) as home:
@@ -210,7 +133,8 @@ class SlotHost:
             self._vitals.lose("the stream to the Spark service has ended")
         finally:
             self._vitals.lose("the slot ends")
-            self._cut_all(why)
+            self._loops.cut_all("SLOT_LOST")
+            sys.stderr.flush()
 
     async def _hear(self, call: Any) -> None:
         async for message in call:
@@ -220,7 +144,7 @@ class SlotHost:
                 return
             match message.WhichOneof("message"):
                 case "order":
-                    self._obey(message.order)
+                    self._loops.obey(message.order)
                 case "bounds":
                     self._share.bound(message.bounds.cpus)
                 case "end":
@@ -239,8 +163,7 @@ class SlotHost:
                 await call.write(AttachRequest(beat=self._beat()))
                 continue
             await call.write(AttachRequest(update=update))
-            if update.state in (COPY_RUN_STATE_ENDED, COPY_RUN_STATE_FAILED):
-                self._loops.pop(update.run_uid, None)
+            self._loops.told(update)
             if time.monotonic() >= due:
                 due = time.monotonic() + BEAT_SECONDS
                 await call.write(AttachRequest(beat=self._beat()))
@@ -248,60 +171,12 @@ class SlotHost:
     async def _watch(self) -> None:
         while self._vitals.allowed():
             self._vitals.tick()
+            self._loops.open_next()
             await asyncio.sleep(TICK_SECONDS)
 
     def _beat(self) -> SlotBeat:
-        silent = [uid for uid, loop in self._loops.items() if loop.silent_seconds() > SILENT_SECONDS]
+        silent = self._loops.silent()
         return SlotBeat(cpu_seconds=time.process_time(), memory_bytes=resident_bytes(), silent_runs=silent)
-
-    def _obey(self, order: RunOrder) -> None:
-        uid = order.run_uid
-        kind = order.WhichOneof("order")
-        if kind == "start":
-            if uid not in self._loops:
-                self._start(uid, order.start)
-            return
-        loop = self._loops.get(uid)
-        if loop is None:
-            return  # it has ended and said so
-        if kind == "confirm":
-            loop.confirm(order.confirm)
-        elif kind == "drain":
-            loop.drain()
-        elif kind == "cut":
-            loop.cut(order.cut.reason)
-        elif kind == "limits":
-            loop.limit(order.limits)
-
-    def _start(self, uid: str, ticket: StartTicket) -> None:
-        try:
-            loop = self._factory(ticket, self._updates.put, still_allowed=self._vitals.allowed, rest=self._share.rest)
-            loop.start()
-        except Exception as error:
-            # A fault of one connector must not end the slot of the others.
-            update = RunUpdate(
-                run_uid=uid,
-                state=COPY_RUN_STATE_FAILED,
-                reason=error.reason if isinstance(error, KeelmanError) else "TASK_FAILED",
-                message=str(error) or type(error).__name__,
-                trace=traceback.format_exc(),
-                # Short of threads or of memory: another slot may have them.
-                retriable=isinstance(error, (RuntimeError, OSError, MemoryError)),
-            )
-            update.time.GetCurrentTime()
-            self._updates.put(update)
-        else:
-            self._loops[uid] = loop
-
-    def _cut_all(self, reason: str) -> None:
-        for loop in self._loops.values():
-            with contextlib.suppress(Exception):
-                loop.cut(reason)
-        end = time.monotonic() + CUT_SECONDS
-        for loop in self._loops.values():
-            with contextlib.suppress(Exception):
-                loop.join(max(0.0, end - time.monotonic()))
-        sys.stderr.flush()
 
 
 def resident_bytes() -> int:

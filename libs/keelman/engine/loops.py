@@ -1,0 +1,156 @@
+"""The task loops of one slot: started a few at a time, ordered about, and ended together."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+import traceback
+from collections.abc import Callable
+from typing import Protocol, TypeAlias
+
+from keelman.api.copy.v1.copy_run_pb2 import (
+    COPY_RUN_STATE_ENDED,
+    COPY_RUN_STATE_FAILED,
+    COPY_RUN_STATE_FENCED,
+    CopyRunState,
+)
+from keelman.api.copy.v1.run_order_pb2 import RunOrder, RunUpdate
+from keelman.api.copy.v1.ticket_pb2 import Confirmation, Limits, StartTicket
+from keelman.model.errors import KeelmanError
+
+SILENT_SECONDS = 10.0
+CUT_SECONDS = 2.0
+# Hundreds of clients that open at once wait for the brokers, and for each other, until they give up.
+OPENING_AT_ONCE = 32
+# One that takes longer waits for something: it keeps no others from opening.
+OPENING_SECONDS = 5.0
+
+Tell: TypeAlias = Callable[[RunUpdate], None]
+
+
+class Loop(Protocol):
+    """What a slot asks of a task loop; keelman.engine.run.CopyRunLoop is the one."""
+
+    def start(self) -> None:
+        """Starts the loop's thread. Called once."""
+
+    def confirm(self, confirmation: Confirmation) -> None:
+        """The ticket still holds."""
+
+    def drain(self) -> None:
+        """Commit what is read and end."""
+
+    def cut(self, reason: str) -> None:
+        """Abort and end at once."""
+
+    def limit(self, limits: Limits) -> None:
+        """Copy no faster than this."""
+
+    def silent_seconds(self) -> float:
+        """How long the thread has given no sign of life though it should have."""
+
+    def join(self, timeout: float) -> bool | None:
+        """Waits for the thread."""
+
+
+class Loops:
+    """By copy run. Used in the slot's event loop only."""
+
+    def __init__(
+        self, begin: Callable[[StartTicket], Loop], tell: Tell, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """`begin` makes a loop for a ticket; what it raises fails the copy run. `tell` takes updates to the home."""
+        self._begin, self._tell, self._clock = begin, tell, clock
+        self._loops: dict[str, Loop] = {}
+        self._opening: dict[str, float] = {}
+        self._waiting: dict[str, StartTicket] = {}
+
+    def obey(self, order: RunOrder) -> None:
+        """Carries out one order; one for a loop that has ended, which it has said, is nothing."""
+        uid, kind = order.run_uid, order.WhichOneof("order")
+        if kind == "start":
+            if uid not in self._loops:
+                self._waiting[uid] = order.start
+                self.open_next()
+        elif uid in self._waiting:
+            self._change_waiting(uid, order)
+        elif (loop := self._loops.get(uid)) is not None:
+            if kind == "confirm":
+                loop.confirm(order.confirm)
+            elif kind == "drain":
+                loop.drain()
+            elif kind == "cut":
+                loop.cut(order.cut.reason)
+            elif kind == "limits":
+                loop.limit(order.limits)
+
+    def told(self, update: RunUpdate) -> None:
+        """A loop has told this."""
+        if update.state >= COPY_RUN_STATE_FENCED:
+            self._opening.pop(update.run_uid, None)
+            self.open_next()
+        if update.state in (COPY_RUN_STATE_ENDED, COPY_RUN_STATE_FAILED):
+            self._loops.pop(update.run_uid, None)
+
+    def open_next(self) -> None:
+        """Starts loops that wait, as many as may open now. Called whenever that may have changed, and now and then."""
+        now = self._clock()
+        self._opening = {uid: since for uid, since in self._opening.items() if now - since < OPENING_SECONDS}
+        while self._waiting and len(self._opening) < OPENING_AT_ONCE:
+            uid = next(iter(self._waiting))
+            self._open(uid, self._waiting.pop(uid), now)
+
+    def silent(self) -> list[str]:
+        """Copy runs whose loop has given no sign of life for too long."""
+        return [uid for uid, loop in self._loops.items() if loop.silent_seconds() > SILENT_SECONDS]
+
+    def cut_all(self, reason: str) -> None:
+        """Ends every loop at once, and waits for them a little."""
+        self._waiting.clear()
+        for loop in self._loops.values():
+            with contextlib.suppress(Exception):
+                loop.cut(reason)
+        end = time.monotonic() + CUT_SECONDS
+        for loop in self._loops.values():
+            with contextlib.suppress(Exception):
+                loop.join(max(0.0, end - time.monotonic()))
+
+    def _change_waiting(self, uid: str, order: RunOrder) -> None:
+        if order.HasField("limits"):
+            self._waiting[uid].limits.CopyFrom(order.limits)
+        elif order.HasField("cut") or order.HasField("drain"):
+            del self._waiting[uid]
+            self._say(uid, COPY_RUN_STATE_ENDED, reason=order.cut.reason or "DRAINED")
+
+    def _open(self, uid: str, ticket: StartTicket, now: float) -> None:
+        try:
+            loop = self._begin(ticket)
+            loop.start()
+        except Exception as error:
+            # A fault of one connector must not end the slot of the others.
+            self._say(
+                uid,
+                COPY_RUN_STATE_FAILED,
+                reason=error.reason if isinstance(error, KeelmanError) else "TASK_FAILED",
+                message=str(error) or type(error).__name__,
+                trace=traceback.format_exc(),
+                # Short of threads or of memory: another slot may have them.
+                retriable=isinstance(error, (RuntimeError, OSError, MemoryError)),
+            )
+        else:
+            self._loops[uid] = loop
+            self._opening[uid] = now
+
+    def _say(
+        self,
+        uid: str,
+        state: CopyRunState.ValueType,
+        *,
+        reason: str,
+        message: str = "",
+        trace: str = "",
+        retriable: bool = False,
+    ) -> None:
+        update = RunUpdate(run_uid=uid, state=state, reason=reason, message=message, trace=trace, retriable=retriable)
+        update.time.GetCurrentTime()
+        self._tell(update)
