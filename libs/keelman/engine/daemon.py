@@ -9,6 +9,8 @@ import gc
 import importlib
 import os
 import sys
+from collections.abc import Callable
+from typing import Any
 
 ALWAYS = (
     "asyncio",
@@ -53,6 +55,18 @@ def tie_children() -> None:
     os.register_at_fork(after_in_child=lambda: prctl(PR_SET_PDEATHSIG, signal.SIGKILL))
 
 
+def hushed(work: Callable[[Any, bool], int]) -> Callable[[Any, bool], int]:
+    """PySpark's work of one forked process, without a trace when Spark has hung up: the job was cancelled early."""
+
+    def run(connection: Any, authenticated: bool) -> int:
+        try:
+            return work(connection, authenticated)
+        except ConnectionError:
+            return 1
+
+    return run
+
+
 def main() -> None:
     """Preloads, then serves Spark's requests for processes until Spark closes its standard input."""
     from pyspark import daemon  # noqa: PLC0415  (pyspark only where slots run)
@@ -61,6 +75,7 @@ def main() -> None:
     if (count := threads()) > 1:
         print(f"slot daemon: {count} threads after the preload, forks may hang", file=sys.stderr)
     tie_children()
+    daemon.worker = hushed(daemon.worker)
     daemon.manager()
 
 
