@@ -214,9 +214,9 @@ class Herder:
 
     async def _leave(self) -> None:
         """Drains, says that it leaves so that others take over at once, and leaves."""
-        await self.owned.end_all()
         place = self.membership.place
         alone = place is not None and place.leader and len(self.leader.member_urls) <= 1
+        await self.owned.end_all(last=alone and not self.membership.lost)
         if place is not None and not alone and not self.membership.lost:
             try:
                 async with asyncio.timeout(LEAVE_SECONDS):

@@ -7,6 +7,7 @@ import time
 import traceback
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from keelman.api.copy.v1 import run_order_pb2 as orders
 from keelman.api.copy.v1 import ticket_pb2 as wire
@@ -15,29 +16,25 @@ from keelman.connect.plugin import load_connector
 from keelman.kafka.layout import Work
 from keelman.model.errors import KeelmanError
 from keelman.runtime.logging import get_logger
-from keelman.runtime.supervise import Siblings
+from keelman.runtime.supervise import Siblings, supervise
 from keelman.worker import config_state
 from keelman.worker import status_state as states
 from keelman.worker.config_state import RestartRequest
 from keelman.worker.copy_task import CopyTask, TaskDuties
 from keelman.worker.grants import Grants, TaskConfig
 from keelman.worker.inquiry import trace_of
-from keelman.worker.limits import limits_of, without_limits
+from keelman.worker.limits import limits_of
 from keelman.worker.link import SparkLink
 from keelman.worker.membership import Membership
+from keelman.worker.owned_connectors import OwnedConnectors
 from keelman.worker.parking import Parkable, Parking
 from keelman.worker.sink_groups import SinkGroups
 from keelman.worker.status_state import Status
 from keelman.worker.store import Store
-from keelman.worker.tickets import is_source
+from keelman.worker.tickets import is_sink, is_source
 from keelman.worker.watcher import Watcher
 
 log = get_logger()
-TARGET_STATES = {
-    config_state.STARTED: states.RUNNING,
-    config_state.PAUSED: states.PAUSED,
-    config_state.STOPPED: states.STOPPED,
-}
 
 
 @dataclass(slots=True)
@@ -70,7 +67,7 @@ class OwnedWork:
         self._grace = store.properties.shutdown_ms / 1000
         self._siblings: Siblings | None = None
         self._tasks: dict[Work, _Running] = {}
-        self._connectors: dict[Work, tuple[Mapping[str, str], str]] = {}
+        self._connectors = OwnedConnectors(self.tell)
         self.works: frozenset[Work] = frozenset()
         link.updated = self._updated
         link.standing = self._standing
@@ -103,13 +100,20 @@ class OwnedWork:
         await self._stop(list(self._tasks), cut=True)
         self._connectors.clear()
 
-    async def end_all(self) -> None:
-        """This worker ends: everything drains."""
+    async def end_all(self, *, last: bool) -> None:
+        """This worker ends: everything drains. With the `last` worker sinks give up their places in their groups."""
         gone = self.works
         self.works = frozenset()
+        running = list(self._tasks.values())
         await self._stop(list(self._tasks))
         self._say_unassigned(gone)
         self._connectors.clear()
+        if last:
+            await supervise(*(partial(self._give_up, one.task.work, one.config) for one in running))
+
+    async def _give_up(self, work: Work, config: TaskConfig) -> None:
+        if is_sink(config[0]):
+            await self._groups.give_up(work.connector, config[0], [work.task])
 
     def follow(self) -> None:
         """Starts, stops, pauses and restarts what differs from the configuration. Does not wait for any of it."""
@@ -119,7 +123,7 @@ class OwnedWork:
             if work.is_task:
                 self._follow_task(work)
             else:
-                self._follow_connector(work)
+                self._connectors.follow(work, self._store.config)
         for work, running in list(self._tasks.items()):
             running.task.look()
             if work not in self.works:
@@ -137,8 +141,8 @@ class OwnedWork:
                 if request.include_tasks and running and (running.task.failed or not request.only_failed):
                     self.restart_task(work)
             elif self._failed(work) or not request.only_failed:
-                self._connectors.pop(work, None)
-                self._follow_connector(work)
+                self._connectors.forget(work)
+                self._connectors.follow(work, self._store.config)
 
     def _failed(self, work: Work) -> bool:
         """By the status topic: it may be the leader that found the connector at fault."""
@@ -163,18 +167,6 @@ class OwnedWork:
             return load_connector(self._store.config.connectors[work.connector]["connector.class"]).version
         except (KeelmanError, KeyError):
             return None
-
-    def _follow_connector(self, work: Work) -> None:
-        config = without_limits(self._store.config.connectors[work.connector])
-        known = self._connectors.get(work)
-        target = TARGET_STATES[self._store.config.target(work.connector)]
-        if known is not None and known[0] == config and known[1] in (target, states.FAILED):
-            return
-        trace = connector_problem(config)
-        state = states.FAILED if trace else target
-        self._connectors[work] = (config, state)
-        log.info("connector", connector=work.connector, state=state)
-        self.tell(work, state, trace)
 
     def _follow_task(self, work: Work) -> None:
         wanted = self._grants.configured(work)
@@ -227,7 +219,7 @@ class OwnedWork:
         task = CopyTask(work, self._link, duties, grace_seconds=self._grace)
         if self._store.config.target(work.connector) != config_state.STARTED:
             task.pause()
-        life = self._siblings.start(self._live(task), name=f"task {work.connector}-{work.task}")
+        life = self._siblings.start(self._live(task, wanted), name=f"task {work.connector}-{work.task}")
         made = _Running(task, wanted, self._limits(work), life)
         self._tasks[work] = made
         return made
@@ -244,7 +236,7 @@ class OwnedWork:
             return None
         return found
 
-    async def _live(self, task: CopyTask) -> None:
+    async def _live(self, task: CopyTask, config: TaskConfig) -> None:
         try:
             while not task.ending:
                 try:
@@ -255,6 +247,8 @@ class OwnedWork:
                     # A fault of ours in one task must not end the worker and all its other tasks.
                     log.exception("task_crashed", connector=task.work.connector, task=task.work.task)
                     await task.stay_failed(traceback.format_exc())
+            if self._store.config.task(task.work) is None:
+                await self._give_up(task.work, config)
         finally:
             self._store.changed()
 
@@ -262,7 +256,7 @@ class OwnedWork:
         """Ends these tasks side by side and waits for all."""
         ending = [(work, self._tasks[work]) for work in works if work in self._tasks]
         for work in works:
-            self._connectors.pop(work, None)
+            self._connectors.forget(work)
         for _, running in ending:
             running.task.end(cut=cut)
         begun = time.monotonic()
@@ -292,12 +286,3 @@ class OwnedWork:
                 task.lost()
         for running in self._tasks.values():
             running.task.look()
-
-
-def connector_problem(config: Mapping[str, str]) -> str | None:
-    """Why this worker cannot have this connector, as a trace; None when it can. The leader finds the rest."""
-    try:
-        load_connector(config.get("connector.class", ""))
-    except (KeelmanError, ConnectError) as error:
-        return trace_of(error)
-    return None

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from keelman.kafka.group_offsets import write_again
-from keelman.model.errors import KeelmanError
+from keelman.kafka.static_members import remove_static_members
+from keelman.model.errors import DeadlineExceeded, KeelmanError
 from keelman.runtime.logging import get_logger
+from keelman.runtime.supervise import deadline
 from keelman.worker.client_properties import sink_group_client
 from keelman.worker.parking import Parking
 from keelman.worker.store import Store
@@ -15,10 +17,11 @@ from keelman.worker.tickets import is_source
 
 log = get_logger()
 LOOK_SECONDS = 600.0
+GIVE_UP_SECONDS = 3.0
 
 
 class SinkGroups:
-    """Keeps the offsets of parked sinks, which brokers forget when they are not written for long."""
+    """Keeps the offsets of parked sinks, which brokers forget in time, and gives up the places of ended ones."""
 
     def __init__(self, store: Store, parking: Parking) -> None:
         self._store = store
@@ -32,6 +35,16 @@ class SinkGroups:
                 config = self._store.config.connectors.get(name)
                 if config is not None and not is_source(config):
                     await self._keep(name, config)
+
+    async def give_up(self, name: str, config: Mapping[str, str], tasks: Sequence[int]) -> None:
+        """These tasks have ended and come back no more: nobody waits for them in their group. Never raises."""
+        properties = sink_group_client(self._store.properties.raw, config)
+        group = group_of(name, config)
+        try:
+            async with deadline(GIVE_UP_SECONDS, DeadlineExceeded("no answer in time")):
+                await remove_static_members(properties, group, [f"{name}-{task}" for task in tasks])
+        except KeelmanError as error:  # their sessions lapse in time
+            log.info("sink_members_stay", connector=name, group=group, error=error.message)
 
     async def _keep(self, name: str, config: Mapping[str, str]) -> None:
         properties = sink_group_client(self._store.properties.raw, config)

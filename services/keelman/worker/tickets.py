@@ -39,6 +39,14 @@ def is_source(connector_config: Mapping[str, str]) -> bool:
     return load_connector(connector_config.get("connector.class", "")).direction is Direction.SOURCE
 
 
+def is_sink(connector_config: Mapping[str, str]) -> bool:
+    """True for a connector that reads from Kafka; False for an unknown class."""
+    try:
+        return not is_source(connector_config)
+    except NotFound:
+        return False
+
+
 def is_exactly_once_source(properties: WorkerProperties, connector_config: Mapping[str, str]) -> bool:
     """True for a source whose tasks write in transactions; False for a sink and for an unknown class."""
     try:

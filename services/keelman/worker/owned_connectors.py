@@ -1,0 +1,61 @@
+"""The connector instances that this worker has: no more than their status, for the leader asks them for tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from keelman.connect.errors import ConnectError
+from keelman.connect.plugin import load_connector
+from keelman.kafka.layout import Work
+from keelman.model.errors import KeelmanError
+from keelman.runtime.logging import get_logger
+from keelman.worker import config_state
+from keelman.worker import status_state as states
+from keelman.worker.config_state import ConfigState
+from keelman.worker.inquiry import trace_of
+from keelman.worker.limits import without_limits
+
+log = get_logger()
+TARGET_STATES = {
+    config_state.STARTED: states.RUNNING,
+    config_state.PAUSED: states.PAUSED,
+    config_state.STOPPED: states.STOPPED,
+}
+
+
+class OwnedConnectors:
+    """`tell` has a status written soon: work, state, trace."""
+
+    def __init__(self, tell: Callable[[Work, str, str | None], None]) -> None:
+        self._tell = tell
+        self._known: dict[Work, tuple[Mapping[str, str], str]] = {}
+
+    def follow(self, work: Work, config: ConfigState) -> None:
+        """Tells the connector's status where it differs from what was told last."""
+        properties = without_limits(config.connectors[work.connector])
+        target = TARGET_STATES[config.target(work.connector)]
+        known = self._known.get(work)
+        if known is not None and known[0] == properties and known[1] in (target, states.FAILED):
+            return
+        trace = problem_of(properties)
+        state = states.FAILED if trace else target
+        self._known[work] = (properties, state)
+        log.info("connector", connector=work.connector, state=state)
+        self._tell(work, state, trace)
+
+    def forget(self, work: Work) -> None:
+        """It is this worker's no more, or begins anew."""
+        self._known.pop(work, None)
+
+    def clear(self) -> None:
+        """None is this worker's any more."""
+        self._known.clear()
+
+
+def problem_of(config: Mapping[str, str]) -> str | None:
+    """Why this worker cannot have this connector, as a trace; None when it can. The leader finds the rest."""
+    try:
+        load_connector(config.get("connector.class", ""))
+    except (KeelmanError, ConnectError) as error:
+        return trace_of(error)
+    return None
