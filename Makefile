@@ -11,7 +11,7 @@ JARS := $(VENV)/.jars
 PROTOS := $(shell find protos -name '*.proto')
 WIRE := libs/keelman/api/py.typed
 
-.PHONY: bench help setup protos fmt lint types contracts unit component e2e accidents test faults check run lock clean
+.PHONY: bench masters help setup protos fmt lint types contracts unit component e2e accidents test faults check run lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -65,7 +65,10 @@ unit: $(STAMP) $(WIRE) ## tests that need nothing
 	$(PYTEST) tests/unit tests/property tests/golden
 
 component: setup ## tests against a real broker, databases and Spark
-	$(PYTEST) $(BESIDE) tests/component
+	$(PYTEST) $(BESIDE) -m 'not masters' tests/component
+
+masters: setup ## tests on every kind of Spark master; as root
+	$(PYTEST) -v tests/component/test_masters.py
 
 e2e: setup ## every process as a user would start it, with accidents
 	$(PYTEST) -v tests/e2e

@@ -24,6 +24,7 @@ HERE, THERE = "198.51.100.1", "198.51.100.2"
 SMALL = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xss512k", "-Xmx160m")
 SMALL_EXECUTORS = {
     "spark.executor.memory": "512m",
+    "spark.executor.cores": "4",
     "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData",
 }
 CONNECT = "org.apache.spark.sql.connect.service.SparkConnectServer"
@@ -37,7 +38,7 @@ class Cluster:
     port: int
     host: str = "127.0.0.1"
     namespace: str = ""
-    processes: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    processes: dict[str, subprocess.Popen[bytes]] = field(default_factory=dict)
 
     @property
     def master(self) -> str:
@@ -57,7 +58,7 @@ class Cluster:
         await eventually(lambda: "I have been elected leader" in self.text("master"), seconds=START_SECONDS)
         for n in range(workers):
             name = f"worker-{n}"
-            size = ["--cores", str(cores), "--memory", "512m", "--work-dir", str(self.folder / name)]
+            size = ["--cores", str(cores), "--memory", "1100m", "--work-dir", str(self.folder / name)]
             self.java(name, "org.apache.spark.deploy.worker.Worker", *listen, *size, self.master)
         for n in range(workers):
             name = f"worker-{n}"
@@ -91,7 +92,7 @@ class Cluster:
             made = subprocess.Popen(
                 tethered(command), stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=variables, cwd=self.folder
             )
-        self.processes.append(made)
+        self.processes[name] = made
 
     async def connect_server(self, port: int, python: str) -> str:
         """Starts a Spark Connect server whose executors are this cluster's; the name of the master that it is."""
@@ -120,23 +121,29 @@ class Cluster:
     def executors(self) -> list[psutil.Process]:
         """The executors' JVMs."""
         found = []
-        for process in self.processes:
+        for process in self.processes.values():
             with contextlib.suppress(psutil.NoSuchProcess):
                 found += [p for p in psutil.Process(process.pid).children() if "Coarse" in " ".join(p.cmdline())]
         return found
 
-    def stop(self) -> None:
-        """Ends all of it."""
+    def end(self, name: str) -> None:
+        """Ends one program, if it was started, and what it started."""
+        process = self.processes.pop(name, None)
+        if process is None:
+            return
         mine: list[psutil.Process] = []
-        for process in self.processes:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                top = psutil.Process(process.pid)
-                mine += [top, *top.children(recursive=True)]
+        with contextlib.suppress(psutil.NoSuchProcess):
+            top = psutil.Process(process.pid)
+            mine = [top, *top.children(recursive=True)]
         for one in mine:
             with contextlib.suppress(psutil.NoSuchProcess):
                 one.send_signal(signal.SIGKILL)
-        for process in self.processes:
-            process.wait(30)
+        process.wait(30)
+
+    def stop(self) -> None:
+        """Ends all of it."""
+        for name in list(self.processes):
+            self.end(name)
 
 
 @contextlib.contextmanager

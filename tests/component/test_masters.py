@@ -1,0 +1,236 @@
+"""The Spark service on masters of other hosts: a standalone cluster and a Spark Connect server in a network namespace
+of their own, which reach this host over one cable, with nothing of keelman but the pack."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer
+from spark_support.cluster import HERE, THERE, Cluster, can_make_networks, network
+from worker_kit import WorkerProcess, workers
+
+from keelman.api.copy.v1.slot_service_pb2 import AttachRequest, SlotGreeting
+from keelman.api.copy.v1.slot_service_pb2_grpc import SlotServiceStub
+from keelman.api.copy.v1.worker_link_service_pb2 import OpenLinkRequest, WorkerGreeting
+from keelman.api.copy.v1.worker_link_service_pb2_grpc import WorkerLinkServiceStub
+from keelman.model.errors import KeelmanError, Unauthenticated, Unavailable
+from keelman.rpc.channels import channel, is_serving
+from keelman.rpc.errors import translated
+from keelman.runtime.ports import free_ports
+from keelman.runtime.tether import tethered
+from keelman.spark.pack import make_pack
+from keelman.testing.broker import BrokerProcess
+from keelman.testing.eventually import eventually
+
+pytestmark = [
+    pytest.mark.component,
+    pytest.mark.timeout(600),
+    pytest.mark.skipif(not can_make_networks(), reason="hosts of their own are network namespaces, which root makes"),
+]
+NUMBERS = 20_000
+NAME = "slots.keelman.test"
+PYTHON = Path(sys.base_prefix) / "bin" / f"python3.{sys.version_info.minor}"  # without any of our packages
+
+
+@dataclass
+class Hosts:
+    """What stands around the Spark service."""
+
+    folder: Path
+    bootstrap: str
+    cluster: Cluster
+    pack: Path
+
+    @property
+    def certificate(self) -> Path:
+        """Signed by itself; its key is beside it."""
+        return self.folder / "certificate.pem"
+
+
+@dataclass
+class Spark:
+    """One Spark service."""
+
+    port: int
+    door: int
+    log: Path
+
+    @property
+    def address(self) -> str:
+        """Where workers find it."""
+        return f"127.0.0.1:{self.port}"
+
+
+@pytest.fixture(scope="module")
+async def hosts(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Hosts]:
+    folder = tmp_path_factory.mktemp("hosts")
+    with network(f"km{os.getpid()}") as namespace, ending(Cluster(folder, 7077, THERE, namespace)) as cluster:
+        broker = BrokerProcess(folder / "broker")
+        broker.flags = ("--host", "0.0.0.0", "--advertised", f"{HERE}:{broker.port}")
+        made = Hosts(folder, f"{HERE}:{broker.port}", cluster, folder / "pack.tar.gz")
+        sign(made.certificate)
+        packing = asyncio.to_thread(make_pack, made.pack, level=1)
+        await asyncio.gather(packing, broker.start(), cluster.start(workers=1, cores=8))
+        try:
+            yield made
+        finally:
+            await broker.end()
+
+
+@contextlib.contextmanager
+def ending(cluster: Cluster) -> Iterator[Cluster]:
+    try:
+        yield cluster
+    finally:
+        cluster.stop()
+
+
+def sign(certificate: Path) -> None:
+    """A certificate for NAME, and its key."""
+    words = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
+    files = ["-keyout", certificate.with_suffix(".key"), "-out", certificate]
+    names = ["-subj", "/CN=slots", "-addext", f"subjectAltName=DNS:{NAME}"]
+    subprocess.run(["openssl", *words, *files, *names], check=True, capture_output=True)
+
+
+@pytest.fixture(
+    scope="module", params=["spark", pytest.param("sc", marks=pytest.mark.masters)], ids=["standalone", "connect"]
+)
+async def spark(hosts: Hosts, request: pytest.FixtureRequest) -> AsyncIterator[Spark]:
+    master = hosts.cluster.master
+    if request.param == "sc":
+        master = await hosts.cluster.connect_server(15002, str(PYTHON))
+    port, door = free_ports(2)
+    made = Spark(port, door, hosts.folder / f"{request.param}.log")
+    flags = {
+        "master": master,
+        "port": port,
+        "work-folder": hosts.folder / request.param,
+        "advertised-address": f"{HERE}:{door}",
+        "tls-certificate": hosts.certificate,
+        "tls-key": hosts.certificate.with_suffix(".key"),
+        "tls-server-name": NAME,
+        "pack": hosts.pack,
+        "executor-python": PYTHON,
+        "spark-properties": hosts.cluster.properties(),
+        "slot-start-timeout-seconds": 120,
+        "slots-per-worker": 1,
+    }
+    command = [sys.executable, "-m", "keelman.spark", "run", *(f"--{k}={v}" for k, v in flags.items())]
+    plain = {k: v for k, v in os.environ.items() if not k.startswith("KEELMAN_SPARK_")}
+    with made.log.open("wb") as log:
+        child = await asyncio.create_subprocess_exec(*tethered(command), stdout=log, stderr=log, env=plain)
+    try:
+
+        async def serving() -> bool:
+            return child.returncode is not None or await is_serving(made.address)
+
+        await eventually(serving, seconds=240, what="the Spark service serves")
+        assert child.returncode is None, made.log.read_text()
+        yield made
+    finally:
+        if child.returncode is None:
+            child.terminate()
+        async with asyncio.timeout(60):
+            await child.wait()
+        hosts.cluster.end("connect")
+
+
+def seen(bootstrap: str, topic: str, seconds: float) -> list[int]:
+    """The committed numbers in their order, read until all are there."""
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": f"seen-{topic}",
+            "isolation.level": "read_committed",
+            "auto.offset.reset": "earliest",
+        }
+    )
+    consumer.subscribe([topic])
+    numbers: list[int] = []
+    end = time.monotonic() + seconds
+    try:
+        while time.monotonic() < end and (not numbers or numbers[-1] < NUMBERS - 1):
+            numbers += [int(m.value()) for m in consumer.consume(5_000, 0.2) if m.error() is None]
+    finally:
+        consumer.close()
+    return numbers
+
+
+async def answer_to(call: Any, message: object) -> object:
+    with translated():
+        await call.write(message)
+        return await call.read()
+
+
+async def test_every_number_arrives_once_though_an_executor_is_killed(
+    hosts: Hosts, spark: Spark, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    group = f"g-{request.node.callspec.id}"
+    worker = WorkerProcess(tmp_path / "worker", hosts.bootstrap, group, spark.address)
+    async with workers(worker):
+        file = {"connector.class": "FileStreamSource", "file": "/etc/hostname", "topic": f"{group}-file"}
+        await worker.ask("POST", "/connectors", {"name": "file", "config": file})
+        config = {"connector.class": "VerifiableSource", "name": "numbers", "topic": group, "throughput": "2000"}
+        config["max.records"] = str(NUMBERS)
+        await worker.ask("POST", "/connectors", {"name": "numbers", "config": config})
+
+        async def refused() -> bool:
+            status = (await worker.ask("GET", "/connectors/file/status")).text
+            return '"FAILED"' in status and "needs the files or devices of its worker's node" in status
+
+        await eventually(refused, seconds=60, what="the file source is refused")
+        counting = asyncio.create_task(asyncio.to_thread(seen, hosts.bootstrap, group, 300))
+        try:
+            await eventually(
+                lambda: "slot_attached" in spark.log.read_text(),
+                seconds=200,
+                what=f"a slot; {spark.log.read_text()[-3000:]}",
+            )
+            await worker.reaches("numbers", "RUNNING", "RUNNING", seconds=60)
+            for executor in hosts.cluster.executors():
+                executor.kill()
+            numbers = await counting
+        finally:
+            counting.cancel()
+        told = spark.log.read_text()
+        assert numbers == list(range(NUMBERS)), f"{len(numbers)} numbers; {told[-3000:]}"
+        assert "slot_lost" in told, "the executor was killed while it copied"
+        await worker.ask("DELETE", "/connectors/numbers")
+
+
+async def test_the_advertised_port_is_for_slots_with_a_token_and_over_tls(hosts: Hosts, spark: Spark) -> None:
+    address = f"{HERE}:{spark.door}"
+    trusted = hosts.certificate.read_bytes()
+    greeting = AttachRequest(greeting=SlotGreeting(slot="slot-none", token="guessed"))
+    async with channel(address, root_certificates=trusted, server_name=NAME) as home:
+        call = SlotServiceStub(home).Attach()
+        with pytest.raises(Unauthenticated):
+            await answer_to(call, greeting)
+        link = WorkerLinkServiceStub(home).OpenLink()
+        with pytest.raises(KeelmanError) as refused:
+            await answer_to(link, OpenLinkRequest(greeting=WorkerGreeting(worker="w", incarnation="1")))
+        assert not isinstance(refused.value, Unavailable), "it answers, but not for workers"
+    async with channel(address) as plain:
+        call = SlotServiceStub(plain).Attach()
+        with pytest.raises(Unavailable):
+            await answer_to(call, greeting)
+    async with channel(address, root_certificates=trusted) as wrong_name:
+        call = SlotServiceStub(wrong_name).Attach()
+        with pytest.raises(Unavailable):
+            await answer_to(call, greeting)
+    presented = await asyncio.to_thread(ssl.get_server_certificate, (HERE, spark.door))
+    assert presented.strip() == hosts.certificate.read_text().strip()
+    with pytest.raises(OSError, match="refused"):
+        await asyncio.open_connection(HERE, spark.port)
