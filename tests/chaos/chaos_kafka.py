@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from confluent_kafka import Consumer, IsolationLevel, Message, TopicPartition
+from confluent_kafka import Consumer, IsolationLevel, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
 
 Partition = tuple[str, int]
@@ -31,8 +31,18 @@ class Topics:
         """What committed readers can see up to, and where the log ends."""
         return self.all_ends([partition])[partition]
 
-    def all_ends(self, partitions: Iterable[Partition]) -> dict[Partition, tuple[int, int]]:
-        """The same for many."""
+    def all_ends(self, partitions: Sequence[Partition]) -> dict[Partition, tuple[int, int]]:
+        """The same for many; asked again while leaders move."""
+        deadline = time.monotonic() + ANSWER_SECONDS
+        while True:
+            try:
+                return self._all_ends(partitions)
+            except KafkaException:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.2)
+
+    def _all_ends(self, partitions: Sequence[Partition]) -> dict[Partition, tuple[int, int]]:
         asked = [TopicPartition(*p) for p in partitions]
         found: list[dict[Partition, int]] = []
         for level in (IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED):
@@ -45,18 +55,19 @@ class Topics:
         known = self._admin.list_topics(topic, ANSWER_SECONDS).topics[topic]
         return [] if known.error is not None else [(topic, p) for p in known.partitions]
 
-    def read(self, partition: Partition) -> list[tuple[int, bytes | None]]:
-        """Offset and value of every record that committed readers see. Raises AssertionError when it takes too long."""
-        return [(m.offset(), m.value()) for m in self._messages(partition)]
+    def read(self, partition: Partition, *, aborted: bool = False) -> list[tuple[int, bytes | None]]:
+        """Offset and value of every record that committed readers see, with `aborted` of those that nobody sees too.
+        Raises AssertionError when it takes too long."""
+        return [(m.offset(), m.value()) for m in self._messages(partition, aborted=aborted)]
 
     def table(self, partition: Partition) -> list[tuple[bytes, bytes]]:
         """The latest committed value of every key."""
         found = {m.key(): m.value() for m in self._messages(partition)}
         return [(key, value) for key, value in found.items() if value is not None]
 
-    def _messages(self, partition: Partition) -> list[Message]:
+    def _messages(self, partition: Partition, *, aborted: bool = False) -> list[Message]:
         stable, _ = self.ends(partition)
-        consumer = self.consumer([partition])
+        consumer = self.consumer([partition], aborted=aborted)
         at = TopicPartition(*partition)
         found: list[Message] = []
         deadline = time.monotonic() + ANSWER_SECONDS
@@ -68,8 +79,9 @@ class Topics:
         consumer.close()
         return found
 
-    def consumer(self, partitions: Iterable[Partition]) -> Consumer:
-        """Reads these from their beginning, committed records only."""
-        made = Consumer({**self._base, "group.id": f"look-{uuid.uuid4()}", "enable.auto.commit": False})
+    def consumer(self, partitions: Iterable[Partition], *, aborted: bool = False) -> Consumer:
+        """Reads these from their beginning, committed records only or all."""
+        level = "read_uncommitted" if aborted else "read_committed"
+        made = Consumer({**self._base, "group.id": f"look-{uuid.uuid4()}", "isolation.level": level})
         made.assign([TopicPartition(t, p, 0) for t, p in partitions])
         return made

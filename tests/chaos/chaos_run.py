@@ -48,7 +48,8 @@ class Outcome:
     def row(self) -> dict[str, Any]:
         """For the table."""
         counts = {name: verdict.count for name, verdict in self.report.verdicts.items()}
-        kept = {"path": self.path, "accident": self.accident, "seed": self.seed, "clean": self.clean, **counts}
+        kept = {"path": self.path, "accident": self.accident, "seed": self.seed, "records": self.report.sent}
+        kept |= {"clean": self.clean, **counts}
         return {**kept, "seconds_to_recover": self.seconds_to_recover, "told": str(self.report), "notes": self.notes}
 
 

@@ -20,6 +20,7 @@ from chaos_accidents import ACCIDENTS, may_mount
 from chaos_paths import PATHS
 from chaos_run import Outcome, scenario
 from chaos_system import System
+from confluent_kafka import KafkaException
 from faults_table import page
 
 ROOT = Path(__file__).parents[2]
@@ -53,12 +54,13 @@ async def run(arguments: argparse.Namespace) -> int:
                         found = await scenario(
                             system, paths, accident, seed, records=arguments.records, seconds=SECONDS
                         )
-                    except (AssertionError, TimeoutError) as error:
+                    except (AssertionError, TimeoutError, KafkaException) as error:
                         print(f"  FAILED TO RUN: {type(error).__name__} {error}\n{system.logs()}", flush=True)
-                        broken.append(f"{accident.name}, seed {seed}: {error}")
+                        broken.append(f"{accident.name}, seed {seed}: {str(error).splitlines()[0]}")
+                        write(outcomes, broken)
                         break
                     outcomes += found
-                    write(outcomes, arguments.records)
+                    write(outcomes, broken)
                     print(f"  {time.monotonic() - started:.0f} s; {found[0].notes}", flush=True)
                     for one in found:
                         took = "never" if one.seconds_to_recover is None else f"{one.seconds_to_recover:.1f} s"
@@ -71,13 +73,13 @@ async def run(arguments: argparse.Namespace) -> int:
     return len(broken) + sum(not o.clean for o in outcomes)
 
 
-def write(outcomes: list[Outcome], records: int) -> None:
+def write(outcomes: list[Outcome], broken: list[str]) -> None:
     """The files, after each scenario anew: what was run is told even when the rest never is."""
     rows: list[dict[str, Any]] = [o.row() for o in outcomes]
     build = ROOT / "build"
     build.mkdir(exist_ok=True)
     (build / "faults.json").write_text(json.dumps(rows, indent=1))
-    (ROOT / "docs" / "faults.md").write_text(page(rows, datetime.datetime.now(datetime.UTC).date(), records))
+    (ROOT / "docs" / "faults.md").write_text(page(rows, datetime.datetime.now(datetime.UTC).date(), broken))
 
 
 if __name__ == "__main__":

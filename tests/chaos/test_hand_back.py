@@ -71,6 +71,8 @@ async def test_a_java_worker_goes_on_where_the_killed_and_recovered_ones_stopped
                     await java.end()
             finally:
                 watch.stop()
+        written = await asyncio.to_thread(topics.read, runs[0].output[0], aborted=True)
+        assert len(written) > RECORDS, "no kill left an aborted record, so this test showed nothing"
         for run in runs:
             report = judge(run.sent, await asyncio.to_thread(run.seen, topics))
             assert report.clean, f"{run.kind}: {report}\n{java.output[-3000:]}"
