@@ -8,6 +8,7 @@ import orjson
 import pytest
 from aiokafka import AIOKafkaProducer
 from aiokafka.admin import NewTopic
+from aiokafka.errors import InvalidProducerEpoch, ProducerFenced
 from worker_kit import ENDED, RUNNING, LinkSide, WorkerProcess, link_side, workers
 
 from keelman.api.copy.v1 import ticket_pb2 as tickets
@@ -94,6 +95,21 @@ async def test_own_offset_topics_and_signed_fences(bootstrap: str, spark: tuple[
         assert sorted(run.confirmed or []) == [(old, b'{"position":1}'), (new, b'{"position":5}')]
         shown = (await worker.ask("GET", "/connectors/own/offsets")).json()["offsets"]
         assert sorted(row["offset"]["position"] for row in shown) == [1, 5]
+
+        # What a lost slot has left open is aborted though no new ticket comes: the task is paused meanwhile.
+        lost = AIOKafkaProducer(bootstrap_servers=bootstrap, transactional_id=run.ticket.transactional_id)
+        await lost.start()
+        try:
+            await lost.begin_transaction()
+            await lost.send_and_wait("mine", b"open", key=b"k")
+            side.deaf = True
+            await worker.ask("PUT", "/connectors/own/pause")
+            side.fail(run, retriable=True, reason="SLOT_LOST")
+            await worker.reaches("own", "PAUSED", "PAUSED")
+            with pytest.raises((ProducerFenced, InvalidProducerEpoch)):
+                await lost.commit_transaction()
+        finally:
+            await lost.stop()
 
         rows = await read_topic({"bootstrap.servers": bootstrap}, "own-configs", client_id="t", seconds=30)
         key = orjson.loads([r.value for r in rows if r.key == b"session-key"][-1] or b"")["key"]

@@ -64,9 +64,9 @@ class LinkSide(WorkerLinkServiceServicer):
         found = [r for r in self.runs.values() if (r.ticket.connector, r.ticket.task) == (connector, task)]
         return [r for r in found if r.state == state]
 
-    def fail(self, run: Run, *, retriable: bool, trace: str = "") -> None:
+    def fail(self, run: Run, *, retriable: bool, trace: str = "", reason: str = "TASK_FAILED") -> None:
         """Tells that a run has failed."""
-        self._tell(run, FAILED, reason="TASK_FAILED", message="as told", trace=trace, retriable=retriable)
+        self._tell(run, FAILED, reason=reason, message="as told", trace=trace, retriable=retriable)
 
     def idle(self, run: Run, watch: wire_watch.Watch) -> None:
         """Tells that a run has nothing to copy."""

@@ -61,6 +61,11 @@ class EndOffsets:
             self._refreshed = float("-inf")
             raise Unavailable(f"no broker tells where partitions end: {error!r}") from None
 
+    @property
+    def refreshed(self) -> float:
+        """When the metadata was asked for last: another value, perhaps another number of partitions."""
+        return self._refreshed
+
     def partitions_of(self, topic: str) -> int:
         """How many partitions the topic has by the newest metadata, at most ten seconds old; 0 when not known."""
         return len(self._client.cluster.partitions_for_topic(topic) or ())

@@ -16,8 +16,8 @@ from keelman.runtime.logging import get_logger
 from keelman.runtime.supervise import Siblings
 
 log = get_logger()
-ASK_SECONDS = 0.1
-SHARE = 0.02
+ASK_SECONDS = 0.15
+SHARE = 0.05
 CONNECTION = ("bootstrap.servers", "isolation.level", "security.", "sasl.", "ssl.")
 
 
@@ -79,10 +79,13 @@ class _Cluster:
         self._committed = properties.get("isolation.level", "").lower() == "read_committed"
         self._by_part: dict[Part, list[WatchedTopics]] = {}
         self._least: dict[Part, int] = {}
+        self._refreshed = 0.0
+        self._new = False
         self.watched: dict[WatchedTopics, None] = {}
 
     def add(self, topics: WatchedTopics) -> None:
         self.watched[topics] = None
+        self._new = True
         for part, position in topics.watch.positions.items():
             self._by_part.setdefault(part, []).append(topics)
             self._least[part] = min(position, self._least.get(part, position))
@@ -142,9 +145,9 @@ class _Cluster:
             for topics in self._by_part.get(part, ()):
                 log.info("watched_partition_gone", topic=part[0], partition=part[1], error=problem)
                 woken[topics] = None
-        for topics in self.watched:
-            if topics not in woken and self._grown(topics, ends):
-                woken[topics] = None
+        if ends.refreshed != self._refreshed or self._new:
+            self._refreshed, self._new = ends.refreshed, False
+            woken |= dict.fromkeys(topics for topics in self.watched if self._grown(topics, ends))
         self._wake(list(woken))
 
     @staticmethod
