@@ -82,6 +82,7 @@ class Topics:
     def consumer(self, partitions: Iterable[Partition], *, aborted: bool = False) -> Consumer:
         """Reads these from their beginning, committed records only or all."""
         level = "read_uncommitted" if aborted else "read_committed"
-        made = Consumer({**self._base, "group.id": f"look-{uuid.uuid4()}", "isolation.level": level})
+        settings = {"group.id": f"look-{uuid.uuid4()}", "isolation.level": level, "enable.auto.commit": False}
+        made = Consumer({**self._base, **settings})
         made.assign([TopicPartition(t, p, 0) for t, p in partitions])
         return made
