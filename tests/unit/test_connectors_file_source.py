@@ -333,6 +333,13 @@ def test_offsets_of_connect_and_of_people_count_as_they_are(follower: Follower) 
     follower.offset = {**follower.offset, "position": 8}  # as somebody edits what the REST API shows
     follower.restart()
     assert follower.all()[2:] == [b"three"]
+    follower.reader.close()
+    follower.path.write_bytes(b"ONE\ntwo\nthree\n")
+    follower.offset = {**follower.offset, "position": 8}
+    follower.restart()
+    assert follower.all()[3:] == [b"three"]
+    follower.lines = [b""] * 3
+    follower.path.write_bytes(b"one\ntwo\nthree\n")
     follower.offset = {"position": 400}
     follower.restart()
     assert follower.all()[3:] == [b"one", b"two", b"three"]

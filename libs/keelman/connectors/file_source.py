@@ -16,7 +16,7 @@ from keelman.connect.schema import STRING
 from keelman.connectors.followed_file import FollowedFile, checked_position, open_regular, resume
 from keelman.runtime.logging import get_logger
 
-BLOCK_BYTES = 1 << 20
+BLOCK_BYTES = 1 << 18  # lines of four times as much no longer fit the processor's cache, which costs an eighth more
 SMALLEST_BLOCK_BYTES = 1 << 14
 LONGEST_LINE_BYTES = 1 << 28
 MISSING_LOG_SECONDS = 10.0
@@ -53,7 +53,7 @@ class FileStreamSource(Connector):
                 Type.INT,
                 2000,
                 Importance.LOW,
-                "Most lines to read at a time; when it is not set, as many as there are in a block of 1 MiB.",
+                "Most lines to read at a time; when it is not set, as many as there are in a block of 256 KiB.",
             ),
         )
 
