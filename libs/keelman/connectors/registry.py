@@ -66,19 +66,21 @@ def add(name: str, load: Callable[[], type[Connector]]) -> None:
 
 
 def all_connectors() -> tuple[type[Connector], ...]:
-    """Every connector that we ship, by full Java name."""
-    found = [cast("type[Connector]", getattr(importlib.import_module(m), c)) for m, c in _SHIPPED]
-    return tuple(sorted(found, key=lambda one: one.names[0]))
+    """Every connector there is, by full Java name."""
+    return tuple(sorted((_load(*where) for where in _SHIPPED), key=lambda one: one.names[0]))
 
 
 def find_connector(class_name: str) -> type[Connector]:
-    """The connector by full, simple or short name. Raises NotFound with Connect's message."""
-    if (load := _added.get(class_name.strip())) is not None:
-        return load()
-    known = all_connectors()
-    for connector in known:
-        if class_name.strip() in connector.names:
+    """The connector by full, simple or short name. Raises NotFound with Connect's message.
+
+    Modules are loaded one after the other until the name is found: those that need a client come last.
+    """
+    wanted = class_name.strip()
+    for where in _SHIPPED:
+        connector = _load(*where)
+        if wanted in connector.names:
             return connector
+    known = all_connectors()
     described = ", ".join(
         f"PluginDesc{{klass=class {c.names[0]}, name='{c.names[0]}', version='{c.version}', "
         f"type={c.direction.value}, typeName='{c.direction.value}'}}"
@@ -90,6 +92,10 @@ def find_connector(class_name: str) -> type[Connector]:
         reason="CONNECTOR_CLASS_UNKNOWN",
         metadata={"class": class_name},
     )
+
+
+def _load(module: str, name: str) -> type[Connector]:
+    return cast("type[Connector]", getattr(importlib.import_module(module), name))
 
 
 def common_config_def() -> ConfigDef:
