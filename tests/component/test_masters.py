@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer
-from spark_support.cluster import HERE, THERE, Cluster, can_make_networks, network
+from spark_support.cluster import Cluster, can_make_networks, network
 from worker_kit import WorkerProcess, workers
 
 from keelman.api.copy.v1.slot_service_pb2 import AttachRequest, SlotGreeting
@@ -48,6 +48,7 @@ class Hosts:
     """What stands around the Spark service."""
 
     folder: Path
+    here: str
     bootstrap: str
     cluster: Cluster
     pack: Path
@@ -75,14 +76,16 @@ class Spark:
 @pytest.fixture(scope="module")
 async def hosts(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Hosts]:
     folder = tmp_path_factory.mktemp("hosts")
-    with network(f"km{os.getpid()}") as namespace, ending(Cluster(folder, 7077, THERE, namespace)) as cluster:
+    with network() as net, ending(Cluster(folder, 7077, net.there, net.name)) as cluster:
         broker = BrokerProcess(folder / "broker")
-        broker.flags = ("--host", "0.0.0.0", "--advertised", f"{HERE}:{broker.port}")
-        made = Hosts(folder, f"{HERE}:{broker.port}", cluster, folder / "pack.tar.gz")
+        broker.flags = ("--host", "0.0.0.0", "--advertised", f"{net.here}:{broker.port}")
+        made = Hosts(folder, net.here, f"{net.here}:{broker.port}", cluster, folder / "pack.tar.gz")
         sign(made.certificate)
-        packing = asyncio.to_thread(make_pack, made.pack, level=1)
-        await asyncio.gather(packing, broker.start(), cluster.start(workers=1, cores=8))
         try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(broker.start())
+                tasks.create_task(cluster.start(workers=1, cores=8))
+                tasks.create_task(asyncio.to_thread(make_pack, made.pack, level=1))
             yield made
         finally:
             await broker.end()
@@ -117,7 +120,7 @@ async def spark(hosts: Hosts, request: pytest.FixtureRequest) -> AsyncIterator[S
         "master": master,
         "port": port,
         "work-folder": hosts.folder / request.param,
-        "advertised-address": f"{HERE}:{door}",
+        "advertised-address": f"{hosts.here}:{door}",
         "tls-certificate": hosts.certificate,
         "tls-key": hosts.certificate.with_suffix(".key"),
         "tls-server-name": NAME,
@@ -211,7 +214,7 @@ async def test_every_number_arrives_once_though_an_executor_is_killed(
 
 
 async def test_the_advertised_port_is_for_slots_with_a_token_and_over_tls(hosts: Hosts, spark: Spark) -> None:
-    address = f"{HERE}:{spark.door}"
+    address = f"{hosts.here}:{spark.door}"
     trusted = hosts.certificate.read_bytes()
     greeting = AttachRequest(greeting=SlotGreeting(slot="slot-none", token="guessed"))
     async with channel(address, root_certificates=trusted, server_name=NAME) as home:
@@ -230,7 +233,7 @@ async def test_the_advertised_port_is_for_slots_with_a_token_and_over_tls(hosts:
         call = SlotServiceStub(wrong_name).Attach()
         with pytest.raises(Unavailable):
             await answer_to(call, greeting)
-    presented = await asyncio.to_thread(ssl.get_server_certificate, (HERE, spark.door))
+    presented = await asyncio.to_thread(ssl.get_server_certificate, (hosts.here, spark.door))
     assert presented.strip() == hosts.certificate.read_text().strip()
     with pytest.raises(OSError, match="refused"):
-        await asyncio.open_connection(HERE, spark.port)
+        await asyncio.open_connection(hosts.here, spark.port)

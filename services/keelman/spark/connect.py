@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import shlex
 import uuid
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from keelman.model.errors import FailedPrecondition, Unavailable
@@ -25,15 +27,13 @@ END_SECONDS = 2.0
 class ConnectServer:
     """Jobs through one session of a server (keelman.spark.jobs.Spark)."""
 
-    def __init__(self, master: Master, session: Any, archive: str, path: Sequence[str]) -> None:
-        """`archive` is the folder of the pack on executors, empty without one; `path` are folders to import from."""
-        self._master, self._session, self._archive, self._path = master, session, archive, tuple(path)
+    def __init__(self, master: Master, session: Any) -> None:
+        self._master, self._session = master, session
         self._operations: dict[str, str] = {}
 
     def run(self, job: str, work: Work) -> None:
         """Runs a job as one operation, whose id is known before it starts so that it can be cancelled at any time."""
-        client, frame = self._session.client, self._session.range(0, 1, 1, 1)
-        frame = frame.mapInArrow(importing(work, self._archive, self._path), SCHEMA)
+        client, frame = self._session.client, self._session.range(0, 1, 1, 1).mapInArrow(work, SCHEMA)
         operation = self._operations[job] = str(uuid.uuid4())
         try:
             # What DataFrame.toArrow() does, with an operation id of ours: a tag of another thread cancels nothing.
@@ -64,13 +64,16 @@ class ConnectServer:
 
 @contextlib.asynccontextmanager
 async def connect_server(
-    master: Master, pack: Pack | None, path: Sequence[str], *, stop: asyncio.Event
+    master: Master, pack: Pack | None, script: str, *, folder: Path, stop: asyncio.Event
 ) -> AsyncIterator[ConnectServer | None]:
     """A session of its own on the server, released with the block; None when `stop` came first.
 
+    `script` is what executors run as Python, see `interpreter`; it is put into `folder` on its way.
     Raises Unavailable (SPARK_LOST) when the server does not answer, FailedPrecondition when a package is missing.
     """
-    opening = asyncio.get_running_loop().run_in_executor(None, _open, master, pack)
+    python = folder / "keelman-python"
+    python.write_text(script, encoding="utf-8")
+    opening = asyncio.get_running_loop().run_in_executor(None, _open, master, pack, python)
     stopped = asyncio.ensure_future(stop.wait())
     session: Any = None
     try:
@@ -79,7 +82,7 @@ async def connect_server(
             yield None
             return
         session = opening.result()
-        yield ConnectServer(master, session, FOLDER if pack else "", path)
+        yield ConnectServer(master, session)
     finally:
         stopped.cancel()
         if session is not None:
@@ -88,31 +91,26 @@ async def connect_server(
                     await asyncio.to_thread(_close, session)
 
 
-def importing(work: Work, archive: str, path: Sequence[str]) -> Work:
-    """The work for an executor whose environment is not ours: it learns where modules are before it loads the work."""
-    from pyspark import cloudpickle  # noqa: PLC0415  (pyspark only where it is used)
+def interpreter(python: str, variables: Mapping[str, str], archive: str) -> str:
+    """A script that executors run as their Python: a server's executors get no other environment from its clients.
 
-    pickled = cloudpickle.dumps(work)
-
-    def on_executor(batches: Any) -> Any:
-        import os  # noqa: PLC0415  (this closure is pickled by value and knows nothing of this module)
-        import sys  # noqa: PLC0415
-
-        from pyspark import SparkFiles  # noqa: PLC0415
-        from pyspark import cloudpickle as theirs  # noqa: PLC0415
-
-        for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
-            os.environ.setdefault(variable, "1")
-        folders = [SparkFiles.get(archive)] if archive else []
-        for folder in reversed([*folders, *path]):
-            if folder not in sys.path:
-                sys.path.insert(0, folder)
-        return theirs.loads(pickled)(batches)
-
-    return on_executor
+    It stands beside the unpacked `archive`, the folder of the pack, and loads what slots import before the fork.
+    """
+    paths = [f'"$here/{archive}"'] if archive else []
+    paths += [shlex.quote(variables["PYTHONPATH"])] if variables.get("PYTHONPATH") else []
+    own = {k: shlex.quote(v) for k, v in variables.items() if k != "PYTHONPATH"}
+    lines = [
+        "#!/bin/sh",
+        'here=$(cd "$(dirname "$0")" && pwd)',
+        *(f"export {key}={value}" for key, value in own.items()),
+        f'export PYTHONPATH={":".join(paths)}"${{PYTHONPATH:+:$PYTHONPATH}}"',
+        'if [ "$1 $2" = "-m pyspark.daemon" ]; then shift 2; set -- -m keelman.engine.daemon "$@"; fi',
+        f'exec {shlex.quote(python)} "$@"',
+    ]
+    return "\n".join(lines) + "\n"
 
 
-def _open(master: Master, pack: Pack | None) -> Any:
+def _open(master: Master, pack: Pack | None, python: Path) -> Any:
     logging.getLogger("pyspark.sql.connect").setLevel(logging.CRITICAL)  # a lost server is told once, by its watcher
     try:
         from pyspark.sql.connect.client.retries import DefaultPolicy  # noqa: PLC0415
@@ -126,7 +124,10 @@ def _open(master: Master, pack: Pack | None) -> Any:
         session.client.set_retry_policies([DefaultPolicy(max_retries=4, initial_backoff=100, max_backoff=1_000)])
         version = session.version
         if pack is not None:
-            session.addArtifacts(f"{pack.file}#{FOLDER}", archive=True)
+            session.addArtifacts(f"{pack.file.absolute()}#{FOLDER}", archive=True)
+        session.addArtifacts(str(python.absolute()), file=True)
+        # Executors look for it in the folder of this session's files, where they run it.
+        session.conf.set("spark.sql.execution.pyspark.python", f"./{python.name}")
     except Exception as error:
         raise _lost(master, short(error)) from None
     log.info("spark_session_opened", server=master.told, version=version)

@@ -22,15 +22,15 @@ from keelman.runtime.ports import port_is_free
 from keelman.runtime.supervise import Siblings, first_of
 from keelman.spark.api import CopyRunApi, Watchers
 from keelman.spark.attach import SlotApi
-from keelman.spark.connect import connect_server
+from keelman.spark.connect import connect_server, interpreter
 from keelman.spark.dispatch import Dispatcher
 from keelman.spark.driver import driver
-from keelman.spark.executors import Executors
+from keelman.spark.executors import Executors, executor_python, slot_variables
 from keelman.spark.jobs import Spark, SparkJobs
 from keelman.spark.kept import Kept
 from keelman.spark.link import LinkApi
 from keelman.spark.masters import Kind, Master, unfit
-from keelman.spark.pack import Pack
+from keelman.spark.pack import FOLDER, Pack
 from keelman.spark.pool import Times
 from keelman.spark.reports import Reporter
 from keelman.spark.settings import Settings
@@ -134,7 +134,9 @@ def starter(
 ) -> Callable[[Path], AbstractAsyncContextManager[Spark | None]]:
     """How a life of Spark begins, given an empty folder. Raises InvalidArgument for settings that cannot be."""
     if master.kind is Kind.CONNECT:
-        return lambda folder: connect_server(master, pack, path, stop=stop)
+        archive = FOLDER if pack else ""
+        script = interpreter(executor_python(settings), slot_variables(path, PRELOAD), archive)
+        return lambda folder: connect_server(master, pack, script, folder=folder, stop=stop)
     executors = Executors.of(settings, master, pack, [*map(str, package_roots()), *path], PRELOAD)
     return lambda folder: driver(master, executors, heap_mb=settings.driver_memory_mb, folder=folder, stop=stop)
 

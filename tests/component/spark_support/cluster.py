@@ -18,9 +18,8 @@ from keelman.runtime.tether import tethered
 from keelman.spark.jvm import OPENED, spark_jars
 from keelman.testing.eventually import eventually
 
-START_SECONDS = 90.0
-# Addresses that no real network has (RFC 5737, TEST-NET-2).
-HERE, THERE = "198.51.100.1", "198.51.100.2"
+START_SECONDS = 300.0
+NET = "198.51.100"  # addresses that no real network has (RFC 5737, TEST-NET-2)
 SMALL = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData", "-Xss512k", "-Xmx160m")
 SMALL_EXECUTORS = {
     "spark.executor.memory": "512m",
@@ -146,22 +145,37 @@ class Cluster:
             self.end(name)
 
 
+@dataclass(frozen=True, slots=True)
+class Network:
+    """A network namespace: its address, and this host's as seen from there."""
+
+    name: str
+    here: str
+    there: str
+
+
 @contextlib.contextmanager
-def network(name: str) -> Iterator[str]:
-    """A network namespace of its own, THERE, joined to this host, HERE, by one cable; needs root."""
-    run = lambda *words: subprocess.run(["ip", *words], check=True, capture_output=True)  # noqa: E731
-    here, there = f"{name}a"[:15], f"{name}b"[:15]
-    run("netns", "add", name)
+def network() -> Iterator[Network]:
+    """A network namespace joined to this host by one cable, with a subnet of its own; needs root."""
+
+    def run(*words: str) -> str:
+        return subprocess.run(["ip", *words], check=True, capture_output=True, text=True).stdout
+
+    taken = run("-4", "-o", "addr")
+    first = next(n for n in range(4 * (os.getpid() % 32), 252, 4) if f"{NET}.{n + 1}/" not in taken)
+    made = Network(f"km{os.getpid()}", f"{NET}.{first + 1}", f"{NET}.{first + 2}")
+    here, there = f"{made.name}a", f"{made.name}b"
+    run("netns", "add", made.name)
     try:
-        run("link", "add", here, "type", "veth", "peer", "name", there, "netns", name)
-        run("addr", "add", f"{HERE}/30", "dev", here)
+        run("link", "add", here, "type", "veth", "peer", "name", there, "netns", made.name)
+        run("addr", "add", f"{made.here}/30", "dev", here)
         run("link", "set", here, "up")
-        run("-n", name, "addr", "add", f"{THERE}/30", "dev", there)
-        run("-n", name, "link", "set", there, "up")
-        run("-n", name, "link", "set", "lo", "up")
-        yield name
+        run("-n", made.name, "addr", "add", f"{made.there}/30", "dev", there)
+        run("-n", made.name, "link", "set", there, "up")
+        run("-n", made.name, "link", "set", "lo", "up")
+        yield made
     finally:
-        run("netns", "del", name)
+        run("netns", "del", made.name)
 
 
 def can_make_networks() -> bool:
