@@ -212,9 +212,11 @@ async def test_links_take_over_or_cut(spark: Spark, tmp_path: Path) -> None:
         async with worker(spark, "takeover:8083", "b") as other:
             assert other.welcome is not None
             assert not other.welcome.runs
-            assert not process.is_running(), "nothing of the old incarnation runs when the new one is welcomed"
+            written = (tmp_path / uid).stat().st_size
             assert (await other.get(uid)).reason == "SUPERSEDED"
             await other.running(tmp_path)
+            await eventually(lambda: not process.is_running(), what="the old slot's process ends")
+            assert (tmp_path / uid).stat().st_size == written, "nothing of the old one writes once the new is welcomed"
     async with channel(spark.address) as link:
         call = WorkerLinkServiceStub(link).OpenLink()
         greeting = WorkerGreeting(worker_cluster="wc", worker="takeover:8083", incarnation="a")
