@@ -15,6 +15,7 @@ from confluent_kafka import TopicPartition as Position
 from keelman.connect.plugin import Reader, TopicPlan, TopicWatch
 from keelman.connect.records import Column, Offset, Partition, SourceBatch, TopicPartition
 from keelman.connectors.mirror_syncs import OffsetSyncs
+from keelman.engine.transactions import ClientLog
 from keelman.runtime.logging import get_logger
 
 # Few enough to stay in the processor's caches from the client to the client: 10,000 cost half as much again.
@@ -67,8 +68,14 @@ class MirrorReader(Reader):
         self._wait = IDLE_SECONDS
         self._trouble = ""
         self._trouble_logged_at = float("-inf")
-        # An unused group: the client wants a name for it. Resets are ours to do, so that they can be told.
-        own = {"group.id": f"mirror-{alias}", "auto.offset.reset": "error", "error_cb": self._client_error}
+        # An unused group: the client wants a name for it. Where records were deleted before they were read the client
+        # goes on as `auto.offset.reset` says, as MirrorMaker does, and says so in its log.
+        own: dict[str, Any] = {
+            "group.id": f"mirror-{alias}",
+            "auto.offset.reset": "error" if self._reset == "none" else self._reset,
+            "error_cb": self._client_error,
+        }
+        own["logger"] = ClientLog(lambda _facility, _text: None)
         self._consumer = Consumer({**CONSUMER_DEFAULTS, **settings, **own})
         self._consumer.assign([Position(*one, self._start(offset)) for one, offset in starts.items()])
         for one, offset in starts.items():
@@ -89,9 +96,11 @@ class MirrorReader(Reader):
             return None
         most = self.most_records or READ_RECORDS
         messages = [first, *self._consumer.consume(most - 1, 0)] if most > 1 else [first]
+        ends: dict[TopicPartition, int] = {}
         if any(map(Message.error, messages)):
-            messages = self._without_events(messages)
+            messages = self._without_events(messages, ends)
         if not messages:
+            self._reach(ends)
             return None
         self._trouble = ""
         if len(self._topics) == 1:
@@ -101,6 +110,7 @@ class MirrorReader(Reader):
             for topic, run in groupby(messages, Message.topic):
                 topics.setdefault(topic, []).extend(run)
             self._ready.extend(self._batch(topic, some) for topic, some in topics.items())
+        self._reach(ends)
         left = self._behind({TopicPartition(m.topic() or "", m.partition() or 0) for m in (messages[0], messages[-1])})
         if left <= NEAR_RECORDS:
             left = self._behind(self._next)
@@ -186,7 +196,15 @@ class MirrorReader(Reader):
             return int(offset["offset"]) + 1
         return OFFSET_END if self._reset in ("latest", "largest", "end") else OFFSET_BEGINNING
 
-    def _without_events(self, messages: list[Message]) -> list[Message]:
+    def _reach(self, ends: Mapping[TopicPartition, int]) -> None:
+        """Notes the ends that were met, unless records came behind them. Beyond the last record of a partition there
+        may be markers and what was aborted, all of it read."""
+        for one, end in ends.items():
+            if end >= self._next.get(one, 0):
+                self._next[one] = end
+                self._at_end.add(one)
+
+    def _without_events(self, messages: list[Message], ends: dict[TopicPartition, int]) -> list[Message]:
         records = []
         for message in messages:
             error = message.error()
@@ -195,31 +213,12 @@ class MirrorReader(Reader):
                 continue
             one = TopicPartition(message.topic() or "", message.partition() or 0)
             if error.code() == KafkaError._PARTITION_EOF:
-                # Beyond the last record there may be markers and what was aborted, all of it read.
-                self._next[one] = max(message.offset() or 0, self._next.get(one, 0))
-                self._at_end.add(one)
-            elif error.code() == KafkaError._AUTO_OFFSET_RESET:
-                self._start_over(one, error)
-            elif error.fatal() or error.code() == KafkaError._MAX_POLL_EXCEEDED:
+                ends[one] = message.offset() or 0
+            elif error.fatal() or error.code() == KafkaError._AUTO_OFFSET_RESET:
                 raise KafkaException(error)
             else:
                 self._client_error(error)
         return records
-
-    def _start_over(self, one: TopicPartition, error: KafkaError) -> None:
-        """The records at the position are gone: MirrorMaker goes on as `auto.offset.reset` says, and so do we."""
-        if self._reset in ("error", "none"):
-            raise KafkaException(error)
-        target = self._start(None)
-        _log.warning(
-            "mirror_offset_out_of_range",
-            topic=one.topic,
-            partition=one.partition,
-            position=self._next.get(one),
-            goes_on_at="end" if target == OFFSET_END else "beginning",
-        )
-        self._next.pop(one, None)
-        self._consumer.seek(Position(*one, target))
 
     def _client_error(self, error: KafkaError) -> None:
         self._trouble = error.str()
