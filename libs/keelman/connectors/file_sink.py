@@ -212,9 +212,7 @@ def lines(column: Column) -> bytes:
     if not column.utf8:
         values = [v if isinstance(v, bytes) else java_text(v).encode("utf-8", "replace") for v in values]
     try:
-        data = b"\n".join(values)
+        data = b"\n".join([*values, b""])
     except TypeError:
-        data = b"\n".join([b"null" if v is None else v for v in values])
-    if column.utf8:
-        data = valid_utf8(data)
-    return data + b"\n" if values else b""
+        data = b"\n".join([*(b"null" if v is None else v for v in values), b""])
+    return valid_utf8(data) if column.utf8 else data

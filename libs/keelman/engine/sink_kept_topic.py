@@ -64,7 +64,7 @@ class KeptTopic:
         consumer = Consumer({**self._consumer, **chosen})
         try:
             consumer.assign([ClientPartition(self.name, 0, 0)])
-            return _decoded(self._last_of_each_key(consumer, end, beat))
+            return decode(self._last_of_each_key(consumer, end, beat))
         finally:
             consumer.close()
 
@@ -112,7 +112,8 @@ def _json(tree: dict[str, Any]) -> bytes:
     return json.dumps(tree, separators=(",", ":")).encode()
 
 
-def _decoded(records: Mapping[bytes, bytes | None]) -> dict[TopicPartition, KeptOffset]:
+def decode(records: Mapping[bytes, bytes | None]) -> dict[TopicPartition, KeptOffset]:
+    """What the last records of all keys keep. Raises ConnectError for a record of another kind."""
     kept = {}
     for key, value in records.items():
         if value is None:

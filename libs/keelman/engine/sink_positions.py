@@ -8,7 +8,7 @@ from confluent_kafka import TopicPartition as ClientPartition
 from keelman.connect.java import json_text
 from keelman.connect.plugin import KeptOffset
 from keelman.connect.records import TopicPartition
-from keelman.engine.sink_offsets import Mirror
+from keelman.engine.sink_offsets import Mirror, start_of
 from keelman.runtime.logging import get_logger
 
 _log = get_logger()
@@ -125,6 +125,23 @@ class Positions:
             if known is None or self._next.get(partition) != known[1]:
                 return None
         return dict(self._next)
+
+
+def find_start(
+    consumer: Consumer, partition: TopicPartition, kept: KeptOffset | None, committed: int | None, seconds: float
+) -> int | None:
+    """The offset to read next, from what the writer kept and the group shows; None for the beginning, as configured.
+
+    Asks the brokers for the partition's end, for so many seconds at most. Raises KafkaException.
+    """
+    end = None
+    if kept is not None:
+        client = ClientPartition(partition.topic, partition.partition)
+        end = consumer.get_watermark_offsets(client, timeout=seconds)[1]
+    start = start_of(kept, committed, end)
+    if start.reason:
+        _log.warning("kept_offset_not_used", partition=str(partition), start=start.offset, why=start.reason)
+    return start.offset
 
 
 def _known_ends(consumer: Consumer, partition: TopicPartition) -> tuple[int, int] | None:

@@ -1,0 +1,117 @@
+"""The parts of a sink that need no broker."""
+
+import pytest
+from confluent_kafka import Message
+from confluent_kafka import TopicPartition as ClientPartition
+
+from keelman.connect.errors import ConfigValueError, ConnectError
+from keelman.connect.plugin import KeptOffset
+from keelman.connect.records import Column, TopicPartition
+from keelman.connectors.file_sink import lines
+from keelman.connectors.kafka_sink import KafkaSink
+from keelman.engine.sink_batch import origin
+from keelman.engine.sink_consumer import sink_consumer_properties, watch_properties
+from keelman.engine.sink_kept_topic import decode, encode
+from keelman.engine.sink_positions import Positions
+from keelman.engine.sink_target import Target, target_name
+
+WORKER = {
+    "bootstrap.servers": "a:1",
+    "security.protocol": "SSL",
+    "ssl.truststore.location": "/ca.pem",
+    "ssl.truststore.type": "PEM",
+    "consumer.max.poll.records": "5",
+    "consumer.security.protocol": "SASL_SSL",
+    "group.id": "workers",
+}
+
+
+def message(topic: str, partition: int, offset: int, timestamp: tuple[int, int] = (1, 7)) -> Message:
+    return Message(topic=topic, partition=partition, offset=offset, timestamp=timestamp, headers=[("h", b"1")])
+
+
+def test_where_records_came_from() -> None:
+    found = origin([message("t", 1, 5), message("u", 0, 9, (0, 0))])
+    assert (found.topics, found.partitions, found.offsets) == (["t", "u"], [1, 0], [5, 9])
+    assert found.timestamps_ms == [7, None]
+    assert found.headers == [[("h", b"1")], [("h", b"1")]]
+
+
+def test_positions_follow_the_last_message_of_each_partition_and_the_ends() -> None:
+    positions = Positions()
+    t0, t1, u0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
+    for partition, start in ((t0, 3), (t1, None), (u0, None)):
+        positions.begin(partition, None, start)
+    positions.advance([message("t", 0, 3), message("u", 0, 0), message("t", 0, 4), message("t", 1, 8)])
+    assert positions.kept() == {
+        t0: KeptOffset(5, (None,)),
+        t1: KeptOffset(9, (None,)),
+        u0: KeptOffset(1, (None,)),
+    }
+    assert positions.reached(t1, 10)
+    assert not positions.reached(t1, 10)
+    assert not positions.reached(TopicPartition("not ours", 0), 10)
+    positions.in_flight = 1
+    positions.answered(None, [ClientPartition("t", 1, 10)])
+    assert positions.in_flight == 0
+    assert positions.kept()[t1].offset == 10
+    positions.forget()
+    assert not positions
+    assert positions.kept() == {}
+
+
+def test_the_group_waits_for_longer_than_a_writer_can_be_a_zombie() -> None:
+    def session(zombie_seconds: float, **config: str) -> object:
+        properties = sink_consumer_properties(
+            WORKER, config, "c", 0, read_committed=True, zombie_seconds=zombie_seconds
+        )
+        return properties["session.timeout.ms"]
+
+    assert session(0) == 10_000
+    assert session(20) == 30_000
+    assert session(20, **{"consumer.override.session.timeout.ms": "6000"}) == "6000"
+
+
+def test_a_watch_knows_how_to_reach_the_cluster_and_nothing_else() -> None:
+    config = {"consumer.override.bootstrap.servers": "b:2", "consumer.override.fetch.min.bytes": "7", "topics": "t"}
+    assert watch_properties(WORKER, config) == {
+        "bootstrap.servers": "b:2",
+        "security.protocol": "SASL_SSL",
+        "ssl.truststore.location": "/ca.pem",
+        "ssl.truststore.type": "PEM",
+    }
+
+
+def test_the_target_is_the_workers_cluster_or_one_of_its_own() -> None:
+    own = Target({"producer.override.linger.ms": "7"}, WORKER)
+    assert (own.producer["bootstrap.servers"], own.producer["security.protocol"]) == ("a:1", "SSL")
+    assert own.producer["linger.ms"] == "7"
+    given = {"target.cluster.bootstrap.servers": "t:9", "target.cluster.compression.type": "zstd"}
+    other = Target({**given, "target.cluster.producer.linger.ms": "3"}, WORKER)
+    assert other.producer == {"bootstrap.servers": "t:9", "compression.type": "zstd", "linger.ms": "3"}
+    assert other.admin == other.consumer == {"bootstrap.servers": "t:9"}
+    assert target_name("copy-of-${topic}.v1", "a.b") == "copy-of-a.b.v1"
+
+
+def test_kept_offsets_as_records() -> None:
+    kept = {TopicPartition("t", 3): KeptOffset(9, (None, 7)), TopicPartition("ü", 0): KeptOffset(0, (0,))}
+    records = dict(encode(kept))
+    assert records[b'{"topic":"t","partition":3}'] == b'{"offset":9,"mirrored":[null,7]}'
+    assert decode(records) == kept
+    assert decode({b'{"topic":"t","partition":3}': None}) == {}
+    with pytest.raises(ConnectError, match="cannot be read"):
+        decode({b"strange": b"{}"})
+
+
+def test_keys_of_the_kafka_sink() -> None:
+    with pytest.raises(ConfigValueError, match='Missing required configuration "topic"'):
+        KafkaSink.config_def().parse({})
+    with pytest.raises(ConfigValueError, match="must be one of: same, by-key"):
+        KafkaSink.config_def().parse({"topic": "t", "partitions": "random"})
+
+
+def test_lines_of_a_file() -> None:
+    assert lines(Column([b"a", None, b"", b"\xc3\xbc"], utf8=True)) == b"a\nnull\n\n\xc3\xbc\n"
+    assert lines(Column([b"a\xff"], utf8=True)) == "a\N{REPLACEMENT CHARACTER}\n".encode()
+    assert lines(Column([1.0, True, b"\xff"])) == b"1.0\ntrue\n\xff\n"
+    assert lines(Column([])) == b""
