@@ -19,7 +19,7 @@ from keelman.runtime.supervise import Siblings, deadline
 
 log = get_logger()
 T = TypeVar("T")
-ANSWER_SECONDS = 60.0
+ANSWER_SECONDS = 30.0
 AT_A_TIME = 16
 SOON_SECONDS = 0.2
 
