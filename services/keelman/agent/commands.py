@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any, TypeAlias
 import javaproperties
 
 from keelman.api.node.v1.workload_pb2 import Workload
+from keelman.model.errors import InvalidArgument
 from keelman.runtime.home import Home
 
 
@@ -48,18 +50,31 @@ def broker(workload: Workload, home: Home) -> Prepared:
 
 
 def spark(workload: Workload, home: Home) -> Prepared:
-    """The node's Spark service."""
+    """The node's Spark service, with this node's own settings for it if its home has a spark.toml."""
     spec, folder, socket = workload.spec.spark, home.workload(workload.name), home.socket(workload.name)
     settings = {
+        "master": spec.master,
+        **own_settings("spark", home),
         "host": spec.host,
         "port": spec.port,
-        "master": spec.master,
         "work_folder": folder / "work",
         "node": workload.node,
         "reports_bootstrap_servers": spec.reports_bootstrap_servers,
         "health_socket": socket,
     }
     return Prepared(_run("spark", folder), {"settings.toml": toml(settings)}, ((spec.host, spec.port),))
+
+
+def own_settings(service: str, home: Home) -> dict[str, str]:
+    """What the node's operator sets for a service in <service>.toml of the node's home. Raises InvalidArgument."""
+    file = home.root / f"{service}.toml"
+    try:
+        text = file.read_text(encoding="utf-8")
+        return {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in tomllib.loads(text).items()}
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise InvalidArgument.of(str(file), "", f"a readable TOML file ({error})") from None
 
 
 def worker(workload: Workload, home: Home) -> Prepared:
