@@ -81,10 +81,17 @@ class Run(ABC):
             (row["partition"]["kafka_topic"], row["partition"]["kafka_partition"]): row["offset"]["kafka_offset"]
             for row in offsets
         }
-        return {
-            f"group of {t}-{p}": (told.get((t, p)), topics.ends((t, p))[1])
-            for t, p in ((self.feed_topic, p) for p in range(PARTITIONS))
-        }
+        return {f"group of {t}-{p}": (told.get((t, p)), self._next(topics, p, told.get((t, p)))) for t, p in self._read}
+
+    @property
+    def _read(self) -> list[Partition]:
+        return [(self.feed_topic, p) for p in range(PARTITIONS)]
+
+    def _next(self, topics: Topics, partition: int, says: int | None) -> int:
+        """What a sink's offset should say: behind the last visible record, and before or behind what nobody sees."""
+        read = topics.read((self.feed_topic, partition))
+        least, most = read[-1][0] + 1, topics.ends((self.feed_topic, partition))[1]
+        return says if says is not None and least <= says <= most else least
 
 
 class FileSource(Run):
@@ -147,9 +154,8 @@ class FileSink(Run):
         kept = {tuple(p): k.offset for p, k in entry.offsets.get(self.name, {}).items()}
         says = self._group(topics, offsets)
         says["journal's length"] = (entry.length, self.file.stat().st_size)
-        for partition in range(PARTITIONS):
-            at = (self.feed_topic, partition)
-            says[f"journal of {at[0]}-{at[1]}"] = (kept.get(at), topics.ends(at)[1])
+        for at in self._read:
+            says[f"journal of {at[0]}-{at[1]}"] = (kept.get(at), self._next(topics, at[1], kept.get(at)))
         return says
 
 
@@ -218,9 +224,8 @@ class KafkaSink(Run):
         kept = topics.table((f"connect-{self.name}-exactly-once", 0))
         at = {(k["topic"], k["partition"]): json.loads(v)["offset"] for k, v in ((json.loads(k), v) for k, v in kept)}
         says = self._group(topics, offsets)
-        for partition in range(PARTITIONS):
-            read = (self.feed_topic, partition)
-            says[f"kept for {read[0]}-{read[1]}"] = (at.get(read), topics.ends(read)[1])
+        for read in self._read:
+            says[f"kept for {read[0]}-{read[1]}"] = (at.get(read), self._next(topics, read[1], at.get(read)))
         return says
 
 

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import datetime
 import fnmatch
 import json
+import shutil
 import sys
 import tempfile
 import time
@@ -56,6 +58,7 @@ async def run(arguments: argparse.Namespace) -> int:
                         )
                     except (AssertionError, TimeoutError, KafkaException) as error:
                         print(f"  FAILED TO RUN: {type(error).__name__} {error}\n{system.logs()}", flush=True)
+                        keep(Path(folder), f"{accident.name}-{seed}")
                         broken.append(f"{accident.name}, seed {seed}: {str(error).splitlines()[0]}")
                         write(outcomes, broken)
                         break
@@ -66,11 +69,20 @@ async def run(arguments: argparse.Namespace) -> int:
                         took = "never" if one.seconds_to_recover is None else f"{one.seconds_to_recover:.1f} s"
                         print(f"  {one.path:12} {one.report}; recovered in {took}", flush=True)
                     if not all(o.clean for o in found):
+                        keep(Path(folder), f"{accident.name}-{seed}")
                         print(system.logs(), flush=True)
                         break
     for line in broken:
         print(f"not run to its end: {line}", flush=True)
     return len(broken) + sum(not o.clean for o in outcomes)
+
+
+def keep(folder: Path, name: str) -> None:
+    """Keeps a system's logs and data for a closer look, in build/faults."""
+    target = ROOT / "build" / "faults" / name.replace(" ", "-").lower()
+    shutil.rmtree(target, ignore_errors=True)
+    with contextlib.suppress(shutil.Error):  # files that come and go while the system runs
+        shutil.copytree(folder, target, symlinks=True, ignore=shutil.ignore_patterns("*.sock", "*.disk"))
 
 
 def write(outcomes: list[Outcome], broken: list[str]) -> None:
