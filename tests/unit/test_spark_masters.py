@@ -1,15 +1,22 @@
 """Masters, where slots call home to, and packs: what is legal and what a user is told."""
 
 import json
+import subprocess
 import tarfile
 from io import BytesIO
 from pathlib import Path
 
 import pytest
 
+from keelman.agent import commands
 from keelman.api.copy.v1.ticket_pb2 import Plugin, StartTicket
+from keelman.api.node.v1.workload_pb2 import Workload
 from keelman.model.errors import InvalidArgument
+from keelman.runtime.home import Home
+from keelman.runtime.settings import load
+from keelman.spark.connect import interpreter
 from keelman.spark.executors import Executors
+from keelman.spark.jobs import short
 from keelman.spark.masters import Kind, Master, unfit
 from keelman.spark.pack import MANIFEST, Pack, installed, python_version
 from keelman.spark.settings import Settings
@@ -85,6 +92,39 @@ def test_what_needs_its_node_does_not_fit_executors_elsewhere() -> None:
     assert unfit(FAR, StartTicket(connector_config={"connector.class": "VerifiableSource"})) == ""
     assert unfit(FAR, StartTicket(connector_config={"connector.class": "com.acme.Unknown"})) == ""
     assert "acme 1.4" in unfit(FAR, StartTicket(plugin=Plugin(name="acme 1.4", folder="/x")))
+
+
+def test_executors_of_a_connect_server_run_a_script_as_python(tmp_path: Path) -> None:
+    script = tmp_path / "python"
+    script.write_text(interpreter("/usr/bin/env", {"A": "b $c", "PYTHONPATH": "/x y"}, "keelman-pack"))
+    told = subprocess.run(
+        ["sh", script, "-u", "NONE"], env={"PYTHONPATH": "/q"}, capture_output=True, text=True, check=True
+    )
+    assert f"PYTHONPATH={tmp_path}/keelman-pack:/x y:/q\n" in told.stdout
+    assert "A=b $c\n" in told.stdout
+    script.write_text(interpreter("echo", {}, ""))
+    told = subprocess.run(["sh", script, "-m", "pyspark.daemon", "w"], capture_output=True, text=True, check=True)
+    assert told.stdout == "-m keelman.engine.daemon w\n"
+
+
+def test_the_line_of_a_spark_error_that_says_what_happened() -> None:
+    java = "An error occurred while calling o1.collect.\n: org.apache.spark.SparkException: Job aborted\n\tat a.b\n"
+    assert short(RuntimeError(java)) == "org.apache.spark.SparkException: Job aborted"
+    python = java + "pyspark.errors.PySparkRuntimeError: [PYTHON_VERSION_MISMATCH] worker 3.12, driver 3.11\n"
+    assert "PYTHON_VERSION_MISMATCH" in short(RuntimeError(python))
+
+
+def test_a_nodes_own_settings_reach_its_spark_service(tmp_path: Path) -> None:
+    (tmp_path / "spark.toml").write_text('master = "spark://a:7077"\nwarm_slots = false\nport = 9\n')
+    workload = Workload(name="spark/n", node="n")
+    workload.spec.spark.port, workload.spec.spark.master = 7430, "local[256,1]"
+    file = tmp_path / "settings.toml"
+    file.write_text(commands.spark(workload, Home(tmp_path)).files["settings.toml"])
+    settings = load(Settings, "spark", file=file).settings
+    assert (settings.master, settings.warm_slots, settings.port) == ("spark://a:7077", False, 7430)
+    (tmp_path / "spark.toml").write_text("master = ")
+    with pytest.raises(InvalidArgument, match=r"spark\.toml"):
+        commands.spark(workload, Home(tmp_path))
 
 
 def archive(file: Path, **manifest: object) -> Path:

@@ -154,7 +154,7 @@ async def driver(
                 session = await loop.run_in_executor(None, open_session, gateway, configuration)
             except Exception as error:
                 if process.returncode is None:
-                    raise Unavailable(f"{master.told}: {short(error)}", reason="SPARK_LOST") from None
+                    raise Unavailable(f"no Spark on {master.told}: {short(error)}", reason="SPARK_LOST") from None
                 raise await ended(process) from None
 
         async def broken() -> None:

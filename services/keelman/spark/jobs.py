@@ -85,7 +85,9 @@ class SparkJobs:
 
 def short(error: Exception) -> str:
     """The one line of a Spark error that says what happened: the Python error inside it, else its first line."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    own = [line for line in lines if line.startswith(("keelman.", "ModuleNotFoundError", "ImportError"))]
+    lines = [line.strip(" :") for line in str(error).splitlines() if line.strip(" :")]
+    lines = [line for line in lines if not line.startswith("An error occurred while calling")] or lines
+    told = ("keelman.", "ModuleNotFoundError", "ImportError")
+    own = [line for line in lines if line.startswith(told) or "PYTHON_VERSION_MISMATCH" in line]
     exited = [line for line in lines if "Python worker exited" in line or "cancelled" in line]
     return next(iter([*own, *exited, *lines]), type(error).__name__)[:300]
