@@ -9,6 +9,8 @@ from keelman.connect.errors import ConfigValueError
 
 SHORTEST_NAP_SECONDS = 0.005
 LONGEST_NAP_SECONDS = 0.08
+QUIET_SECONDS = 3.0
+QUIET_NAP_SECONDS = 0.25
 PARK_KEY = "keelman.park.after.ms"
 DEFAULT_PARK_MS = "10000"
 
@@ -31,7 +33,8 @@ class Idle:
     def nap_seconds(self, read_seconds: float) -> float:
         """How long to wait after a read that found nothing and took that long: not at all when it waited itself."""
         nap = self._nap
-        self._nap = min(nap * 1.5, LONGEST_NAP_SECONDS)
+        quiet = nap >= LONGEST_NAP_SECONDS and self._clock() - self._since >= QUIET_SECONDS
+        self._nap = min(nap * 1.5, QUIET_NAP_SECONDS if quiet else LONGEST_NAP_SECONDS)
         return max(0.0, nap - read_seconds)
 
     @property

@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaException
 
 from keelman.engine.control import Control
 from keelman.engine.failure import RunFailure
@@ -18,7 +19,6 @@ SLOW_COMMIT_SECONDS = 1.0
 COMMIT_SECONDS = 5.0
 FENCE_SECONDS = 60.0
 _log = get_logger()
-_PURGED = (KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT)
 
 
 class Transactions(Outlet):
@@ -40,7 +40,6 @@ class Transactions(Outlet):
         super().__init__(properties, control)
         self._losses_before = 0
         self._open = False
-        self._abandoning = False
 
     def fence(self) -> None:
         """`init_transactions`: ends the predecessor's transaction and shuts its producer out."""
@@ -89,7 +88,7 @@ class Transactions(Outlet):
         """
         if not self._open:
             return
-        self._abandoning = True
+        self._flush()  # an abort before the coordinator knows the transaction is an error that ends the producer
         started = time.monotonic()
         while True:
             self._control.beat()
@@ -102,7 +101,6 @@ class Transactions(Outlet):
         took = time.monotonic() - started
         self._open = False
         self.producer.poll(0)
-        self._abandoning = False
         self._judge_end("an abort", took)
 
     def _judge_end(self, what: str, took: float) -> None:
@@ -115,17 +113,17 @@ class Transactions(Outlet):
         if facility == "FAIL" and f"{COORDINATOR}:" in text:
             self._coordinator_losses += 1
 
-    def _undelivered(self, error: KafkaError | None, message: object) -> None:
-        if self._abandoning and error is not None and error.code() in _PURGED:
-            return
-        super()._undelivered(error, message)
-
     def abort(self) -> None:
         """Aborts an open transaction, so that readers of its partitions need not wait for its time-out."""
         if self._open and self._producer is not None:
             self._open = False
             self._producer.purge()
             self._producer.abort_transaction(2.0)
+
+    def close(self) -> None:
+        """Drops the producer; what it still complains of changes nothing any more."""
+        with suppress(KafkaException, SystemError):
+            super().close()
 
 
 class ClientLog:
