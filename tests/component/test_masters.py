@@ -150,8 +150,8 @@ async def spark(hosts: Hosts, request: pytest.FixtureRequest) -> AsyncIterator[S
         hosts.cluster.end("connect")
 
 
-def seen(bootstrap: str, topic: str, seconds: float) -> list[int]:
-    """The committed numbers in their order, read until all are there."""
+def read(bootstrap: str, topic: str, numbers: list[int], seconds: float) -> None:
+    """Adds the committed numbers in their order, until all are there."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -161,14 +161,12 @@ def seen(bootstrap: str, topic: str, seconds: float) -> list[int]:
         }
     )
     consumer.subscribe([topic])
-    numbers: list[int] = []
     end = time.monotonic() + seconds
     try:
         while time.monotonic() < end and (not numbers or numbers[-1] < NUMBERS - 1):
             numbers += [int(m.value()) for m in consumer.consume(5_000, 0.2) if m.error() is None]
     finally:
         consumer.close()
-    return numbers
 
 
 async def answer_to(call: Any, message: object) -> object:
@@ -194,22 +192,16 @@ async def test_every_number_arrives_once_though_an_executor_is_killed(
             return '"FAILED"' in status and "needs the files or devices of its worker's node" in status
 
         await eventually(refused, seconds=60, what="the file source is refused")
-        counting = asyncio.create_task(asyncio.to_thread(seen, hosts.bootstrap, group, 300))
-        try:
-            await eventually(
-                lambda: "slot_attached" in spark.log.read_text(),
-                seconds=200,
-                what=f"a slot; {spark.log.read_text()[-3000:]}",
-            )
-            await worker.reaches("numbers", "RUNNING", "RUNNING", seconds=60)
+        numbers: list[int] = []
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(asyncio.to_thread(read, hosts.bootstrap, group, numbers, 400))
+            await eventually(lambda: len(numbers) > NUMBERS / 10, seconds=300, what="the first numbers")
             for executor in hosts.cluster.executors():
                 executor.kill()
-            numbers = await counting
-        finally:
-            counting.cancel()
+            assert len(numbers) < NUMBERS, "in the middle"
         told = spark.log.read_text()
         assert numbers == list(range(NUMBERS)), f"{len(numbers)} numbers; {told[-3000:]}"
-        assert "slot_lost" in told, "the executor was killed while it copied"
+        assert "slot_lost" in told
         await worker.ask("DELETE", "/connectors/numbers")
 
 
@@ -235,5 +227,5 @@ async def test_the_advertised_port_is_for_slots_with_a_token_and_over_tls(hosts:
             await answer_to(call, greeting)
     presented = await asyncio.to_thread(ssl.get_server_certificate, (hosts.here, spark.door))
     assert presented.strip() == hosts.certificate.read_text().strip()
-    with pytest.raises(OSError, match="refused"):
+    with pytest.raises(ConnectionRefusedError):
         await asyncio.open_connection(hosts.here, spark.port)
