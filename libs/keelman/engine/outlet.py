@@ -44,8 +44,7 @@ class Outlet(ABC):
     """A producer under one copy run. One thread uses it; every wait beats, so that a cut is heard within a second."""
 
     commit_tells = False
-    """Whether a commit fails by itself when a record was not delivered. Then no record needs a report of its own, which
-    leaves the reports to those that are asked for: the client makes all of them, or those of errors alone."""
+    """Whether every delivery is reported from the start, as a transaction cannot open its producer anew."""
     committed = False
     """Whether the last call of `commit` did commit, also when it raised after that."""
 
@@ -58,8 +57,7 @@ class Outlet(ABC):
         self._reports = self.commit_tells
         if self.commit_tells:
             self._settings["delivery.report.only.error"] = False
-        else:
-            self._settings["on_delivery"] = self._undelivered
+        self._settings["on_delivery"] = self._undelivered
         self._producer: Producer | None = Producer(self._settings)
 
     @property

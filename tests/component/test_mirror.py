@@ -1,0 +1,260 @@
+"""A mirror from a broker to itself: every record as it was, once, through kills; its topics, syncs and ends."""
+
+import itertools
+import json
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import copy_harness
+import pytest
+from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions
+from copy_harness import OFFSET_PARTITIONS, Run, create_topic, ticket
+
+from keelman.api.copy.v1 import ticket_pb2
+from keelman.connectors.mirror_source import MirrorSource
+from keelman.testing.broker import running_broker
+
+pytestmark = pytest.mark.component
+
+NUMBERS = itertools.count()
+Record = tuple[int, bytes | None, bytes | None, int, Any]
+DEATHS = [
+    ("record in an open transaction", 2),
+    ("offsets in an open transaction", 2),
+    ("record in an open transaction", 5),
+    ("transaction committed", 2),
+]
+
+
+@pytest.fixture(scope="session")
+async def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
+    async with running_broker(tmp_path_factory.mktemp("broker")) as servers:
+        create_topic(servers, "test-offsets", OFFSET_PARTITIONS, **{"cleanup.policy": "compact"})
+        yield servers
+
+
+@pytest.fixture
+def name() -> str:
+    return f"mirror{next(NUMBERS)}"
+
+
+def mirror(bootstrap: str, name: str, **more: str) -> dict[str, str]:
+    """A mirror of topic `name` to `<name>-there.<name>`, with a syncs topic of its own."""
+    return {
+        "name": f"{name}-connector",
+        "connector.class": "MirrorSource",
+        "source.cluster.alias": f"{name}-there",
+        "target.cluster.alias": f"{name}-here",
+        "source.cluster.bootstrap.servers": bootstrap,
+        "target.cluster.bootstrap.servers": bootstrap,
+        "topics": name,
+        "heartbeats.replication.enabled": "false",
+        "replication.factor": "1",
+        "offset-syncs.topic.replication.factor": "1",
+        "keelman.commit.interval.ms": "1",
+        **more,
+    }
+
+
+def task(config: dict[str, str]) -> dict[str, str]:
+    MirrorSource.tend(config)
+    return MirrorSource.task_configs(config, 1)[0]
+
+
+def fill(bootstrap: str, topic: str, count: int, partitions: int) -> None:
+    """Numbered records in transactions, every fourth of them aborted: some without key, value or headers."""
+    producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": f"fill-{topic}"})
+    producer.init_transactions(30)
+    for part in range(12):
+        producer.begin_transaction()
+        for number in range(part * count // 12, (part + 1) * count // 12):
+            headers = [("a", b"%d" % number), ("a", None), ("b", b"")] if number % 3 == 0 else None
+            key = b"%d" % number if number % 2 == 0 else None
+            value = None if number % 5 == 0 and key is not None else b"%09d" % number
+            stamp = 1_600_000_000_000 + number
+            producer.produce(topic, value, key, number % partitions, timestamp=stamp, headers=headers)
+            producer.poll(0)
+        if part % 4 == 3:
+            producer.flush(30)
+            producer.abort_transaction(30)
+        else:
+            producer.commit_transaction(30)
+
+
+def records(bootstrap: str, topic: str) -> dict[tuple[int, int], Record]:
+    """All committed records of a topic by partition and offset."""
+    settings: dict[str, Any] = {"bootstrap.servers": bootstrap, "group.id": "look", "enable.auto.commit": False}
+    settings |= {"isolation.level": "read_committed", "auto.offset.reset": "earliest"}
+    consumer = Consumer({**settings, "enable.partition.eof": True})
+    open_ends = set(consumer.list_topics(topic, 10).topics[topic].partitions)
+    consumer.assign([TopicPartition(topic, number, 0) for number in open_ends])
+    found: dict[tuple[int, int], Record] = {}
+    deadline = time.monotonic() + 60
+    while open_ends:
+        assert time.monotonic() < deadline, f"{topic} has no end"
+        for message in consumer.consume(1000, 0.5):
+            if message.error() is not None:
+                assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
+                open_ends.discard(message.partition())
+                continue
+            carried = (message.key(), message.value(), message.timestamp()[1], message.headers())
+            found[message.partition(), message.offset()] = (message.partition(), *carried)
+    consumer.close()
+    return found
+
+
+def in_order(found: dict[tuple[int, int], Record]) -> list[Record]:
+    return [found[place] for place in sorted(found)]
+
+
+def until(condition: Callable[[], bool], what: str, seconds: float = 120.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"{what}: not in {seconds} s"
+        time.sleep(0.05)
+
+
+def syncs(bootstrap: str, name: str) -> list[tuple[int, int, int]]:
+    """Partition, upstream and downstream offset of every sync."""
+    found = []
+    for _partition, key, value, _stamp, _headers in in_order(
+        records(bootstrap, f"mm2-offset-syncs.{name}-here.internal")
+    ):
+        assert key is not None and value is not None and key[:-4] == struct.pack(">h", len(name)) + name.encode()  # noqa: PT018
+        found.append((struct.unpack(">i", key[-4:])[0], *struct.unpack(">qq", value)))
+    return found
+
+
+def test_every_record_arrives_as_it_was_and_once_through_kills(bootstrap: str, name: str, tmp_path: Path) -> None:
+    create_topic(bootstrap, name, 3)
+    fill(bootstrap, name, 12_000, 3)
+    given = records(bootstrap, name)
+    assert len(given) == 9_000
+    config = task(mirror(bootstrap, name))
+    remote, log = f"{name}-there.{name}", tmp_path / "log"
+    with log.open("ab") as output:
+        for point in DEATHS:
+            spec = json.dumps({"bootstrap": bootstrap, "config": config, "die": point})
+            died = subprocess.run(
+                [sys.executable, copy_harness.__file__, spec], stdout=output, stderr=output, timeout=120, check=False
+            )
+            assert died.returncode == -9, log.read_text()
+    assert 0 < len(records(bootstrap, remote)) < len(given)
+    spec = json.dumps({"bootstrap": bootstrap, "config": config})
+    with log.open("ab") as output:
+        last = subprocess.Popen([sys.executable, copy_harness.__file__, spec], stdout=output, stderr=output)
+    try:
+        until(lambda: len(records(bootstrap, remote)) >= len(given), "the copy is whole")
+        last.terminate()
+        assert last.wait(60) == 0, log.read_text()
+    except AssertionError:
+        print(log.read_text())
+        raise
+    finally:
+        last.kill()
+        last.wait()
+    taken = records(bootstrap, remote)
+    assert in_order(taken) == in_order(given)
+    told = syncs(bootstrap, name)
+    assert {partition for partition, _, _ in told} == {0, 1, 2}
+    for partition, upstream, downstream in told:
+        assert given[partition, upstream] == taken[partition, downstream]
+
+
+def test_at_least_once_carries_the_same_and_tells_offsets(bootstrap: str, name: str) -> None:
+    create_topic(bootstrap, name, 2)
+    fill(bootstrap, name, 1_200, 2)
+    given = records(bootstrap, name)
+    config = task(mirror(bootstrap, name, **{"offset-syncs.topic.location": "target"}))
+    run = Run(ticket(bootstrap, config, delivery=ticket_pb2.DELIVERY_GUARANTEE_AT_LEAST_ONCE, transactional_id=""))
+    run.until_records(len(given))
+    run.drain()
+    taken = records(bootstrap, f"{name}-there.{name}")
+    assert in_order(taken) == in_order(given)
+    there = records(bootstrap, f"mm2-offset-syncs.{name}-there.internal")
+    offsets = [struct.unpack(">qq", value) for _, _, value, _, _ in there.values() if value is not None]
+    partitions = [struct.unpack(">i", key[-4:])[0] for _, key, _, _, _ in there.values() if key is not None]
+    assert set(partitions) == {0, 1}
+    for partition, (upstream, downstream) in zip(partitions, offsets, strict=True):
+        assert given[partition, upstream] == taken[partition, downstream]
+
+
+def test_a_record_that_the_copys_topic_refuses_fails_the_task(bootstrap: str, name: str) -> None:
+    create_topic(bootstrap, name)
+    create_topic(bootstrap, f"{name}-there.{name}", **{"max.message.bytes": "1000"})
+    producer = Producer({"bootstrap.servers": bootstrap})
+    producer.produce(name, b"x" * 5000)
+    assert producer.flush(30) == 0
+    config = mirror(bootstrap, name, **{"sync.topic.configs.enabled": "false"})
+    run = Run(ticket(bootstrap, task(config)))
+    failed = run.until_state("FAILED")
+    assert failed.reason == "TASK_FAILED", failed
+    assert "MSG_SIZE_TOO_LARGE" in failed.message or "too large" in failed.message
+
+
+def test_copies_topics_are_made_grown_and_configured_like_their_topics(bootstrap: str, name: str) -> None:
+    create_topic(bootstrap, name, 2, **{"retention.ms": "7654321", "message.timestamp.type": "LogAppendTime"})
+    config = mirror(bootstrap, name)
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    remote = f"{name}-there.{name}"
+
+    def partitions() -> int:
+        topic = admin.list_topics(timeout=10).topics.get(remote)
+        return 0 if topic is None else len(topic.partitions)
+
+    def value(key: str) -> tuple[str, bool]:
+        resource = ConfigResource(ConfigResource.Type.TOPIC, remote)
+        entry = admin.describe_configs([resource])[resource].result(10)[key]
+        return entry.value, entry.is_default
+
+    def alter(key: str, text: str | None) -> None:
+        operation = AlterConfigOpType.DELETE if text is None else AlterConfigOpType.SET
+        entry = ConfigEntry(key, text, incremental_operation=operation)
+        resource = ConfigResource(ConfigResource.Type.TOPIC, name, incremental_configs=[entry])
+        admin.incremental_alter_configs([resource])[resource].result(10)
+
+    MirrorSource.tend(config)
+    until(lambda: partitions() == 2, "the copy is made")
+    assert value("retention.ms") == ("7654321", False)
+    assert value("message.timestamp.type")[0] == "CreateTime", "an excluded property was copied"
+    alter("retention.ms", None)
+    alter("cleanup.policy", "compact")
+    admin.create_partitions([NewPartitions(name, 5)])[name].result(10)
+    until(lambda: len(MirrorSource.task_configs(config, 9)) == 5, "the topic has grown")
+    MirrorSource.tend(config)
+    until(lambda: partitions() == 5, "the copy has grown")
+    until(lambda: value("retention.ms")[1] and value("cleanup.policy") == ("compact", False), "configured")
+
+
+def test_the_watch_stands_at_the_ends_and_deleted_records_are_passed_over(bootstrap: str, name: str) -> None:
+    create_topic(bootstrap, name, 2)
+    fill(bootstrap, name, 1_200, 2)
+    config = task(mirror(bootstrap, name))
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    first = TopicPartition(name, 0, 500)
+    admin.delete_records([first])[first].result(10)
+    reader = MirrorSource.open_reader(config, lambda partition: {"offset": 10} if partition["partition"] == 0 else None)
+    read = {0: 0, 1: 0}
+    try:
+        assert reader.watch() is None
+        deadline = time.monotonic() + 60
+        while (watch := reader.watch()) is None:
+            assert time.monotonic() < deadline, f"no end after {read}"
+            batch = reader.read()
+            for number in batch.partitions or () if batch is not None else ():
+                read[number or 0] += 1
+        assert read == {number: sum(1 for at in records(bootstrap, name) if at[0] == number) for number in (0, 1)}
+        assert reader.left() == 0
+        consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "ends"})
+        ends = {n: consumer.get_watermark_offsets(TopicPartition(name, n), timeout=10)[1] for n in (0, 1)}
+        consumer.close()
+        assert {one.partition: position for one, position in watch.positions.items()} == ends
+        assert watch.properties["bootstrap.servers"] == bootstrap
+    finally:
+        reader.close()
