@@ -82,7 +82,7 @@ async def test_without_exactly_once_the_same_accident_doubles_records(system: Sy
             os.kill(pid, signal.SIGKILL)
         held.release()
         await eventually(lambda: asyncio.to_thread(all_there), seconds=90, every=0.5, what="all records are there")
-        report = judge(run.sent, run.seen(topics))
+        report = judge(run.sent, await asyncio.to_thread(run.seen, topics))
         assert report["duplicated"] > 0, str(report)
         assert report["torn"] == 0
         await worker.ask("DELETE", f"/connectors/{group}")
