@@ -13,6 +13,7 @@ from typing import Any
 
 from keelman.model.errors import FailedPrecondition, Unavailable
 from keelman.runtime.logging import get_logger
+from keelman.runtime.supervise import first_of
 from keelman.spark.jobs import SCHEMA, Work, short
 from keelman.spark.masters import Master
 from keelman.spark.pack import FOLDER, Pack
@@ -73,18 +74,16 @@ async def connect_server(
     """
     python = folder / "keelman-python"
     python.write_text(script, encoding="utf-8")
-    opening = asyncio.get_running_loop().run_in_executor(None, _open, master, pack, python)
-    stopped = asyncio.ensure_future(stop.wait())
     session: Any = None
+
+    async def open_it() -> None:
+        nonlocal session
+        session = await asyncio.get_running_loop().run_in_executor(None, _open, master, pack, python)
+
     try:
-        await asyncio.wait({opening, stopped}, return_when=asyncio.FIRST_COMPLETED)
-        if not opening.done():
-            yield None
-            return
-        session = opening.result()
-        yield ConnectServer(master, session)
+        await first_of(open_it(), stop.wait())
+        yield None if session is None else ConnectServer(master, session)
     finally:
-        stopped.cancel()
         if session is not None:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(END_SECONDS):
