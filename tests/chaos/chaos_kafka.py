@@ -41,6 +41,8 @@ class Topics:
                 if time.monotonic() > deadline:
                     raise
                 time.sleep(0.2)
+                # After a leader's epoch has changed the client goes on asking with the old one; a new one does not.
+                self._admin = AdminClient(self._base)
 
     def _all_ends(self, partitions: Sequence[Partition]) -> dict[Partition, tuple[int, int]]:
         asked = [TopicPartition(*p) for p in partitions]
