@@ -23,6 +23,8 @@ from keelman.testing.broker import running_broker
 pytestmark = pytest.mark.component
 
 NUMBERS = itertools.count()
+# Not long ago: a broker deletes records that are older than its retention, half a minute after its start.
+BORN_MS = round(time.time() * 1000) - 3_600_000
 Record = tuple[int, bytes | None, bytes | None, int, Any]
 DEATHS = [
     ("record in an open transaction", 2),
@@ -77,7 +79,7 @@ def fill(bootstrap: str, topic: str, count: int, partitions: int) -> None:
             headers = [("a", b"%d" % number), ("a", None), ("b", b"")] if number % 3 == 0 else None
             key = b"%d" % number if number % 2 == 0 else None
             value = None if number % 5 == 0 and key is not None else b"%09d" % number
-            stamp = 1_600_000_000_000 + number
+            stamp = BORN_MS + number
             producer.produce(topic, value, key, number % partitions, timestamp=stamp, headers=headers)
             producer.poll(0)
         if part % 4 == 3:

@@ -27,8 +27,8 @@ class Direction(Enum):
 
 @dataclass(frozen=True, slots=True)
 class FileWatch:
-    """Waits until a file has another size than `size` bytes, shorter if it was truncated, or another `inode`; both are 0
-    while it is missing."""
+    """Waits until a file has another size than `size` bytes, also less, or another `inode`; both are 0 while there is
+    none."""
 
     path: str
     size: int
@@ -190,6 +190,11 @@ class Connector(ABC):
     @classmethod
     def transaction_boundary_connector(cls, config: Mapping[str, str]) -> bool:
         """Whether its batches say where transactions end (`transaction.boundary=connector`)."""
+        return False
+
+    @classmethod
+    def tracks_deliveries(cls, config: Mapping[str, str]) -> bool:
+        """Whether its batches ask for the offsets that their records get (SourceBatch.delivered)."""
         return False
 
     @classmethod

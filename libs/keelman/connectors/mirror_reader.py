@@ -194,7 +194,7 @@ class MirrorReader(Reader):
     def _start(self, offset: Offset | None) -> int:
         if offset is not None:
             return int(offset["offset"]) + 1
-        return OFFSET_END if self._reset in ("latest", "largest", "end") else OFFSET_BEGINNING
+        return int(OFFSET_END if self._reset in ("latest", "largest", "end") else OFFSET_BEGINNING)
 
     def _reach(self, ends: Mapping[TopicPartition, int]) -> None:
         """Notes the ends that were met, unless records came behind them. Beyond the last record of a partition there

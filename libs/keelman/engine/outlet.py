@@ -43,22 +43,26 @@ PRODUCER_DEFAULTS: dict[str, Any] = {
 class Outlet(ABC):
     """A producer under one copy run. One thread uses it; every wait beats, so that a cut is heard within a second."""
 
-    commit_tells = False
-    """Whether every delivery is reported from the start, as a transaction cannot open its producer anew."""
+    fails_whole = False
+    """Whether a commit fails when any record was not delivered, so that nobody needs to look at each."""
     committed = False
     """Whether the last call of `commit` did commit, also when it raised after that."""
 
-    def __init__(self, properties: dict[str, Any], control: Control) -> None:
-        """Opens the producer. Raises KafkaException for properties that it refuses."""
+    def __init__(self, properties: dict[str, Any], control: Control, *, tells: bool = False) -> None:
+        """Opens the producer; with `tells` batches may ask to be told of deliveries (SourceBatch.delivered).
+
+        Raises KafkaException for properties that it refuses.
+        """
         self._control = control
         self._failed: KafkaError | None = None
         self._coordinator_losses = 0
-        self._settings = {**PRODUCER_DEFAULTS, **properties, "error_cb": self._client_error}
-        self._reports = self.commit_tells
-        if self.commit_tells:
-            self._settings["delivery.report.only.error"] = False
-        self._settings["on_delivery"] = self._undelivered
-        self._producer: Producer | None = Producer(self._settings)
+        settings = {**PRODUCER_DEFAULTS, **properties, "error_cb": self._client_error}
+        if tells:
+            settings["delivery.report.only.error"] = False
+        if not tells or not self.fails_whole:
+            # With every delivery reported this is a call of Python a record: only where a failure shows nowhere else.
+            settings["on_delivery"] = self._undelivered
+        self._producer: Producer | None = Producer(settings)
 
     @property
     def producer(self) -> Producer:
@@ -89,8 +93,6 @@ class Outlet(ABC):
         The call of the client is most of what a record costs, so no line of Python runs for it: `map` calls the client
         with one column an argument, in the order of its arguments.
         """
-        if batch.delivered and not self._reports:
-            self._report_deliveries()
         columns: list[tuple[Sequence[Any] | None, Any]] = [  # each with what stands for its absence
             (keys, None),
             (_filled(batch.partitions, ANY_PARTITION), ANY_PARTITION),
@@ -171,13 +173,6 @@ class Outlet(ABC):
         if producer is not None:
             producer.purge()
             producer.poll(0)
-
-    def _report_deliveries(self) -> None:
-        """Opens the producer anew so that it tells of each delivery: without transactions failures need it as well."""
-        self._flush()
-        self._settings["delivery.report.only.error"] = False
-        self._producer = Producer(self._settings)
-        self._reports = True
 
     def _delivered(self, tell: Callable[[int, int], None], error: KafkaError | None, message: Message) -> None:
         partition, offset = message.partition(), message.offset()

@@ -96,14 +96,16 @@ class SourceCopy:
                 raise
 
     def _open_outlet(self) -> Outlet:
+        tells = self._connector.tracks_deliveries(self._config)
         properties = producer_properties(self._worker, self._config)
         properties.setdefault("client.id", f"connector-producer-{self._ticket.connector}-{self._ticket.task}")
         if not self._exactly_once:
             properties.pop("transactional.id", None)
             properties.pop("transaction.timeout.ms", None)
-            return PlainOutlet(properties, self._control)
+            return PlainOutlet(properties, self._control, tells=tells)
         properties.setdefault("transactional.id", self._ticket.transactional_id)
-        return Transactions(properties, self._control, timeout_seconds=self._boundary.timeout_seconds)
+        timeout = self._boundary.timeout_seconds
+        return Transactions(properties, self._control, timeout_seconds=timeout, tells=tells)
 
     def _prepare_offset_topics(self, stack: ExitStack) -> None:
         """The connector's own offset topic, where it has one, is there before the worker looks into it."""

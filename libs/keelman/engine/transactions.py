@@ -24,9 +24,11 @@ _log = get_logger()
 class Transactions(Outlet):
     """Records and offsets in one transaction. After any failure the producer is of no further use."""
 
-    commit_tells = True
+    fails_whole = True
 
-    def __init__(self, properties: dict[str, Any], control: Control, *, timeout_seconds: float) -> None:
+    def __init__(
+        self, properties: dict[str, Any], control: Control, *, timeout_seconds: float, tells: bool = False
+    ) -> None:
         """`properties` name the transactional.id; an open transaction of ours ends by itself after the time-out, which
         is theirs where they have one.
         """
@@ -37,7 +39,7 @@ class Transactions(Outlet):
             properties["delivery.timeout.ms"] = min(int(properties["delivery.timeout.ms"]), timeout_ms)
         # A lost connection to the coordinator is in the client's log only: it repeats requests without an error.
         properties["logger"] = ClientLog(self._noted)
-        super().__init__(properties, control)
+        super().__init__(properties, control, tells=tells)
         self._losses_before = 0
         self._open = False
 

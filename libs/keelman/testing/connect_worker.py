@@ -1,7 +1,7 @@
 """A real Apache Kafka Connect worker from its Maven artifacts: the peer of benchmarks and of take-overs.
 
-It is started as its own scripts start it: the same JVM flags and heap (bin/kafka-run-class.sh and connect-distributed.sh
-of Apache Kafka 4.3), the same main class.
+It is started as its own scripts start it: the same JVM flags and heap (bin/kafka-run-class.sh and
+connect-distributed.sh of Apache Kafka 4.3), the same main class.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ AS_SHIPPED = (
     "-Djava.awt.headless=true",
 )
 LOGGING = """<Configuration status="warn">
-  <Appenders><Console name="out"><PatternLayout pattern="[%d] %p %X{connector.context}%m (%c:%L)%n"/></Console></Appenders>
+  <Appenders>
+    <Console name="out"><PatternLayout pattern="[%d] %p %X{connector.context}%m (%c:%L)%n"/></Console>
+  </Appenders>
   <Loggers><Root level="INFO"><AppenderRef ref="out"/></Root></Loggers>
 </Configuration>
 """
