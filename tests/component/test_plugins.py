@@ -39,9 +39,11 @@ async def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
 
 
 async def test_what_a_worker_asks(host: PluginHost, tmp_path: Path) -> None:
-    assert await host.describe("WeatherSource", {"city": "Oslo"}) == Description(
-        (FULL, "WeatherSourceConnector", "WeatherSource"), "1.4.0", Direction.SOURCE, "anywhere", True, False
+    assert await host.describe("WeatherSource") == Description(
+        (FULL, "WeatherSourceConnector", "WeatherSource"), "1.4.0", Direction.SOURCE, "anywhere"
     )
+    assert await host.supports_exactly_once(FULL, {"city": "Oslo"})
+    assert not await host.supports_exactly_once(FULL, {"city": "Rome"})
     keys = (await host.config_def(FULL)).keys
     assert [(k.name, k.default) for k in keys.values()] == [("city", REQUIRED), ("days", 3)]
     config = {"name": "w", "connector.class": FULL, "days": "0"}
@@ -70,7 +72,7 @@ async def test_errors_keep_their_kind_and_name_plugin_class_and_method(host: Plu
     with pytest.raises(ConnectError, match=where + "a task's configuration is of texts only"):
         await host.task_configs(FULL, {"do": "number"}, 1)
     with pytest.raises(ConnectError, match="Failed to find any class"):
-        await host.describe("com.acme.Unknown", {})
+        await host.describe("com.acme.Unknown")
 
 
 async def test_a_host_that_dies_is_started_again(host: PluginHost) -> None:

@@ -31,14 +31,12 @@ _log = get_logger()
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """What a third-party class is; the last two hold for the configuration it was asked with."""
+    """What a third-party class is."""
 
     names: tuple[str, ...]
     version: str
     direction: Direction
     runs_on: Literal["node", "anywhere"]
-    supports_exactly_once: bool
-    transaction_boundary_connector: bool
 
 
 class PluginHost:
@@ -63,10 +61,14 @@ class PluginHost:
         """The process, None while there is none."""
         return None if self._process is None else self._process.pid
 
-    async def describe(self, class_name: str, config: Mapping[str, str]) -> Description:
+    async def describe(self, class_name: str) -> Description:
         """What the class is."""
-        found = await self._ask("describe", class_name, config=dict(config))
+        found = await self._ask("describe", class_name)
         return Description(**{**found, "names": tuple(found["names"]), "direction": Direction(found["direction"])})
+
+    async def supports_exactly_once(self, class_name: str, config: Mapping[str, str]) -> bool:
+        """Whether it can deliver exactly once with this configuration."""
+        return bool(await self._ask("supports_exactly_once", class_name, config=dict(config)))
 
     async def config_def(self, class_name: str) -> ConfigDef:
         """The class's own keys, without validators: `validate` checks values."""

@@ -22,17 +22,19 @@ from keelman.connectors import plugins, registry
 Request = Mapping[str, Any]
 
 
-def describe(kind: type[Connector], request: Request) -> dict[str, Any]:
-    """What the class is, and what it says to a configuration."""
-    config = request["config"]
+def describe(kind: type[Connector], _request: Request) -> dict[str, Any]:
+    """What the class is, whatever its configuration."""
     return {
         "names": list(kind.names),
         "version": kind.version,
         "direction": kind.direction.value,
         "runs_on": kind.runs_on,
-        "supports_exactly_once": bool(kind.supports_exactly_once(config)),
-        "transaction_boundary_connector": bool(kind.transaction_boundary_connector(config)),
     }
+
+
+def supports_exactly_once(kind: type[Connector], request: Request) -> bool:
+    """Whether it can deliver exactly once with a configuration."""
+    return bool(kind.supports_exactly_once(request["config"]))
 
 
 def config_def(kind: type[Connector], _request: Request) -> list[dict[str, Any]]:
@@ -67,7 +69,7 @@ def refresh_seconds(kind: type[Connector], request: Request) -> float | None:
 
 
 METHODS: dict[str, Callable[[type[Connector], Request], Any]] = {
-    f.__name__: f for f in (describe, config_def, validate, task_configs, tend, refresh_seconds)
+    f.__name__: f for f in (describe, supports_exactly_once, config_def, validate, task_configs, tend, refresh_seconds)
 }
 
 

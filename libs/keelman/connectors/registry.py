@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import cast
 
@@ -22,9 +23,9 @@ from keelman.connect.config_def import (
     unique,
 )
 from keelman.connect.converters import converter_for
-from keelman.connect.errors import ConfigValueError
+from keelman.connect.errors import ConfigValueError, ConnectError
 from keelman.connect.plugin import Connector, Direction
-from keelman.model.errors import NotFound
+from keelman.model.errors import KeelmanError, NotFound
 
 # Module and class of each; a module is loaded when first asked for.
 _SHIPPED = (
@@ -66,12 +67,17 @@ def add(name: str, load: Callable[[], type[Connector]]) -> None:
 
 
 def all_connectors() -> tuple[type[Connector], ...]:
-    """Every connector there is, by full Java name."""
-    return tuple(sorted((_load(*where) for where in _SHIPPED), key=lambda one: one.names[0]))
+    """Every connector there is, by full Java name; of plugins those that can be loaded."""
+    found = [_load(*where) for where in _SHIPPED]
+    for load in _added.values():
+        with suppress(ConnectError, KeelmanError):
+            found.append(load())
+    return tuple(sorted(dict.fromkeys(found), key=lambda one: one.names[0]))
 
 
 def find_connector(class_name: str) -> type[Connector]:
-    """The connector by full, simple or short name. Raises NotFound with Connect's message.
+    """The connector by full, simple or short name, ours before a plugin's. Raises NotFound with Connect's message, and
+    what a plugin's loading raises.
 
     Modules are loaded one after the other until the name is found: those that need a client come last.
     """
@@ -80,6 +86,8 @@ def find_connector(class_name: str) -> type[Connector]:
         connector = _load(*where)
         if wanted in connector.names:
             return connector
+    if wanted in _added:
+        return _added[wanted]()
     known = all_connectors()
     described = ", ".join(
         f"PluginDesc{{klass=class {c.names[0]}, name='{c.names[0]}', version='{c.version}', "
