@@ -13,6 +13,7 @@ async with Proxy("127.0.0.1", spark_port) as link:
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import struct
 from collections.abc import AsyncIterator, Callable
@@ -98,11 +99,10 @@ class Tunnel:
                 weather = await self.proxy.thawed(self)
                 if weather.bytes_per_second:
                     await asyncio.sleep(len(chunk) / weather.bytes_per_second)
-                try:
-                    target.write(chunk)
-                    await target.drain()
-                except OSError:
-                    pass  # that end is gone; the other way tells when this connection is over
+                if not target.is_closing():  # else that end is gone; the other way tells when this connection is over
+                    with contextlib.suppress(OSError):
+                        target.write(chunk)
+                        await target.drain()
 
         await first_of(take(), give())
 
