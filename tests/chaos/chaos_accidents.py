@@ -251,7 +251,8 @@ async def disk_full(scene: Scene) -> None:
     folder = run.file.parent
 
     def full() -> bool:
-        return os.statvfs(folder).f_bavail == 0
+        disk = os.statvfs(folder)  # what did not fit is cut off again, so a little may be free
+        return disk.f_bavail < disk.f_blocks * 0.03
 
     await eventually(full, seconds=120, every=0.05, what="the disk is full")
     scene.mark()
