@@ -7,7 +7,7 @@ from functools import partial
 
 from keelman.kafka.fencing import fence_all
 from keelman.kafka.layout import Work
-from keelman.model.errors import KeelmanError
+from keelman.model.errors import KeelmanError, NotFound
 from keelman.runtime.logging import get_logger
 from keelman.runtime.supervise import supervise
 from keelman.worker import tickets
@@ -16,6 +16,7 @@ from keelman.worker.limits import limits_of, without_limits
 from keelman.worker.membership import Membership
 from keelman.worker.source_offsets import OffsetRow, merged_offsets, own_offsets
 from keelman.worker.store import Store
+from keelman.worker.third_party import NOT_READY
 
 log = get_logger()
 FENCE_SECONDS = 5.0
@@ -49,22 +50,27 @@ class Grants:
         return not (unfenced and tickets.is_exactly_once_source(self._store.properties, wanted[0]))
 
     def ticket(self, work: Work, wanted: TaskConfig, uid: str) -> tickets.StartTicket | None:
-        """A start ticket; None while none may be granted. Raises NotFound, InvalidArgument."""
+        """A start ticket; None while none may be granted. Raises NotFound, InvalidArgument, what a plugin raises."""
         if not self.holds(work, wanted):
             return None
         config = self._store.config
-        return tickets.grant(
-            self._store.properties,
-            uid=uid,
-            worker_cluster=self._cluster,
-            worker=self._worker,
-            work=work,
-            generation=self._membership.generation,
-            config_offset=config.offset,
-            connector_config=wanted[0],
-            task_config=wanted[1],
-            limits=limits_of(config.connectors[work.connector], len(config.tasks[work.connector])),
-        )
+        try:
+            return tickets.grant(
+                self._store.properties,
+                uid=uid,
+                worker_cluster=self._cluster,
+                worker=self._worker,
+                work=work,
+                generation=self._membership.generation,
+                config_offset=config.offset,
+                connector_config=wanted[0],
+                task_config=wanted[1],
+                limits=limits_of(config.connectors[work.connector], len(config.tasks[work.connector])),
+            )
+        except NotFound as error:
+            if error.reason != NOT_READY:
+                raise
+            return None  # its plugin is being asked
 
     async def confirm(self, work: Work, wanted: TaskConfig) -> Sequence[OffsetRow] | None:
         """The committed offsets behind the fence; None withdraws the ticket. Raises KeelmanError."""

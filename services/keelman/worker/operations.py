@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from keelman.connect.errors import ConnectError
-from keelman.connectors.registry import find_connector, validate_connector
+from keelman.connectors.registry import find_connector
 from keelman.kafka.clients import Admin
 from keelman.kafka.layout import Work
 from keelman.model.errors import DeadlineExceeded, NotFound
@@ -14,10 +14,12 @@ from keelman.runtime.supervise import deadline
 from keelman.worker import config_state as records
 from keelman.worker.config_state import PAUSED, STARTED, STOPPED, RestartRequest
 from keelman.worker.herder import Herder
+from keelman.worker.inquiry import in_thread
 from keelman.worker.offset_state import parsed_rows
 from keelman.worker.rest_errors import Elsewhere, RestError, invalid_config, not_found
 from keelman.worker.source_offsets import merged_offsets, own_offsets
 from keelman.worker.status_state import FAILED, RESTARTING, Status
+from keelman.worker.third_party import problems_of
 from keelman.worker.tickets import is_exactly_once_source, is_source
 
 SECONDS = 90.0
@@ -124,6 +126,7 @@ class Operations:
             if target is None:
                 legal = ", ".join(INITIAL_STATES)
                 raise RestError(400, f"initial_state: {initial_state!r} is not legal: one of {legal}")
+        await self.check(config)  # before all else, as Connect does, and beside what the herder does: it may take long
 
         async def do() -> tuple[bool, dict[str, Any]]:
             self._herder.require_leader()
@@ -139,14 +142,25 @@ class Operations:
     async def patch_config(self, name: str, patch: Mapping[str, str | None]) -> dict[str, Any]:
         """Merges keys into a configuration; None removes one: ConnectorInfo. The leader's."""
 
-        async def do() -> dict[str, Any]:
+        async def read() -> dict[str, str]:
             self._herder.require_leader()
             await self._store.read_config()
-            merged = {k: v for k, v in {**self.config(name), **patch}.items() if v is not None}
-            await self._write(name, merged)
-            return self.info(name)
+            return self.config(name)
 
-        return await self._herder.call(do, seconds=SECONDS)
+        while True:
+            before = await self._herder.call(read, seconds=SECONDS)
+            merged = {k: v for k, v in {**before, **patch}.items() if v is not None}
+            await self.check(merged)
+
+            async def write(before: dict[str, str] = before, merged: dict[str, str] = merged) -> dict[str, Any] | None:
+                if await read() != before:
+                    return None
+                await self._write(name, merged)
+                return self.info(name)
+
+            info = await self._herder.call(write, seconds=SECONDS)
+            if info is not None:
+                return info
 
     async def delete(self, name: str) -> None:
         """Deletes a connector; its offsets and its group stay. The leader's."""
@@ -235,8 +249,8 @@ class Operations:
         if since is not None and name in config.unfenced:
             raise RestError(409, f"Tasks of connector {name} were configured anew while their producers were fenced")
 
-    def check(self, name: str, config: Mapping[str, str]) -> None:
-        """Raises 400 with Connect's text for a configuration that is not legal."""
+    async def check(self, config: Mapping[str, str]) -> None:
+        """Raises 400 with Connect's text for a configuration that is not legal, and as a plugin does."""
         class_name = config.get("connector.class")
         if class_name is None:
             shown = ", ".join(f"{k}={v}" for k, v in config.items())
@@ -245,12 +259,13 @@ class Operations:
             find_connector(class_name)
         except NotFound as error:
             raise RestError(400, error.message) from None
-        problems = validate_connector(config, self._store.properties.raw)
+        _, found = in_thread(lambda: problems_of(config, self._store.properties.raw))
+        async with deadline(SECONDS, DeadlineExceeded("Request timed out")):
+            problems = await found
         if problems:
             raise invalid_config([problem.message for problem in problems])
 
     async def _write(self, name: str, config: dict[str, str], target: str | None = None) -> None:
-        self.check(name, config)
         written = [records.target_record(name, target)] if target is not None else []
         await self._store.write_config([*written, records.connector_record(name, config)])
 

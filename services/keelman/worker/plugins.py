@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from keelman.connect.config_def import REQUIRED, ConfigKey
-from keelman.connectors.registry import all_connectors, find_connector, validate_connector
+from keelman.connectors.registry import all_connectors, find_connector
 from keelman.model.errors import NotFound
+from keelman.worker.inquiry import in_thread
 from keelman.worker.rest_errors import RestError, not_found
+from keelman.worker.third_party import problems_of
 
 
 def listed(*, connectors_only: bool) -> list[dict[str, Any]]:
@@ -18,17 +20,18 @@ def listed(*, connectors_only: bool) -> list[dict[str, Any]]:
     ]
 
 
-def keys_of(plugin: str) -> list[dict[str, Any]]:
-    """The plugin's own keys. Raises 404."""
+async def keys_of(plugin: str) -> list[dict[str, Any]]:
+    """The plugin's own keys. Raises 404, and what a third party's plugin raises."""
     try:
         kind = find_connector(plugin)
     except NotFound:
         raise not_found(f"Unknown plugin {plugin}.") from None
-    return [_definition(key) for key in kind.config_def().keys.values()]
+    _, definition = in_thread(kind.config_def)
+    return [_definition(key) for key in (await definition).keys.values()]
 
 
-def validated(plugin: str, config: Mapping[str, str], worker_config: Mapping[str, str]) -> dict[str, Any]:
-    """ConfigInfos for a configuration. Raises 400 for another class than the plugin's."""
+async def validated(plugin: str, config: Mapping[str, str], worker_config: Mapping[str, str]) -> dict[str, Any]:
+    """ConfigInfos for a configuration. Raises 400 for another class than the plugin's, and as `keys_of`."""
     class_name = config.get("connector.class")
     if class_name is None:
         raise RestError(400, f"Connector config {{{', '.join(config)}}} contains no connector type")
@@ -40,9 +43,11 @@ def validated(plugin: str, config: Mapping[str, str], worker_config: Mapping[str
     if not same:
         raise RestError(400, f"Included connector type {class_name} does not match request type {plugin}")
     problems: dict[str, list[str]] = {}
-    for problem in validate_connector(config, worker_config):
+    _, found = in_thread(lambda: (problems_of(config, worker_config), kind.config_def()))
+    errors, definition = await found
+    for problem in errors:
         problems.setdefault(problem.key, []).append(problem.message)
-    keys = dict(kind.config_def().keys)
+    keys = dict(definition.keys)
     infos: list[dict[str, Any]] = [
         {"definition": _definition(key), "value": _value(name, config.get(name), problems.pop(name, []))}
         for name, key in keys.items()

@@ -58,6 +58,7 @@ class WorkerProperties:
     exactly_once: str
     cpus: float
     memory_bytes: int
+    plugin_path: str
     labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -120,6 +121,7 @@ def checked(raw: Mapping[str, str]) -> WorkerProperties:
         exactly_once=support,
         cpus=_cpus(raw),
         memory_bytes=_number(raw, "keelman.memory.bytes", 0, LEAST_MEMORY_BYTES),
+        plugin_path=raw.get("plugin.path", ""),
     )
 
 

@@ -262,12 +262,12 @@ class RestApi:
 
     async def plugin_config(self, request: Request) -> Response:
         """GET /connector-plugins/p/config."""
-        return json_response(plugins.keys_of(request.path_params["plugin"]))
+        return json_response(await plugins.keys_of(request.path_params["plugin"]))
 
     async def validate(self, request: Request) -> Response:
         """PUT /connector-plugins/p/config/validate."""
         config = _texts(await _body(request))
-        return json_response(plugins.validated(request.path_params["plugin"], config, self._do.worker_config))
+        return json_response(await plugins.validated(request.path_params["plugin"], config, self._do.worker_config))
 
     async def _led(self, request: Request, do: Callable[[], Awaitable[Response]]) -> Response:
         """Does it here, or where the leader (or the owner) is; at most two hops."""

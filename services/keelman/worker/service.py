@@ -25,6 +25,7 @@ from keelman.worker.reports import report
 from keelman.worker.rest import RestApi
 from keelman.worker.settings import Settings
 from keelman.worker.store import Store
+from keelman.worker.third_party import ThirdParty
 
 log = get_logger()
 JOIN_MARGIN_MS = 10_000
@@ -40,6 +41,8 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         port = await _listen(stack, api, properties)
         worker = f"{properties.advertised_host}:{properties.advertised_port or port}"
         log.info("worker_listens", url=f"http://{worker}/", group=properties.group_id)
+        wake = asyncio.Event()
+        third_party = await stack.enter_async_context(ThirdParty.opened(properties.plugin_path, wake.set))
         cluster_id = await _cluster_id(properties, worker, stop)
         if cluster_id is None:
             return
@@ -50,7 +53,6 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
                 properties.raw, client_id=f"connect-{worker}", timeout_ms=properties.rebalance_ms + JOIN_MARGIN_MS
             )
         )
-        wake = asyncio.Event()
         group = GroupClient(
             client, properties.group_id, session_ms=properties.session_ms, rebalance_ms=properties.rebalance_ms
         )
@@ -72,6 +74,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         )
         leader = Leader(store, url=url, delay_ms=properties.rebalance_delay_ms, wake=wake.set)
         owned = OwnedWork(store, membership, link, worker_cluster=cluster, worker=worker)
+        await third_party.ready()
         herder = Herder(store, membership, leader, owned, url=url, wake=wake)
         publisher = await stack.enter_async_context(ReportPublisher(settings.reports_bootstrap_servers, worker))
         async with Siblings() as siblings:

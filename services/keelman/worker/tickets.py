@@ -10,6 +10,7 @@ from keelman.kafka.layout import Work
 from keelman.model.errors import NotFound
 from keelman.worker.properties import WorkerProperties
 from keelman.worker.source_offsets import offset_topics
+from keelman.worker.third_party import plugin_of
 
 StartTicket = wire.StartTicket
 
@@ -73,11 +74,12 @@ def grant(
     task_config: Mapping[str, str],
     limits: wire.Limits,
 ) -> wire.StartTicket:
-    """The ticket for one copy run. Raises NotFound for an unknown class."""
+    """The ticket for one copy run. Raises NotFound for an unknown class, and what the class raises."""
     kind = load_connector(connector_config.get("connector.class", ""))
     source = kind.direction is Direction.SOURCE
     offset_topic, worker_offset_topic = offset_topics(properties, connector_config) if source else ("", "")
     exactly = properties.exactly_once_sources if source else kind.supports_exactly_once(connector_config)
+    plugin = plugin_of(kind)
     return wire.StartTicket(
         run_uid=uid,
         worker_cluster=worker_cluster,
@@ -95,4 +97,5 @@ def grant(
         offset_topic=offset_topic,
         worker_offset_topic=worker_offset_topic,
         limits=limits,
+        plugin=None if plugin is None else wire.Plugin(name=str(plugin), folder=str(plugin.folder)),
     )
