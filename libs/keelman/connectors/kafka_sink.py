@@ -97,7 +97,7 @@ class KafkaWriter(Writer):
         self.keeps_offsets = self.hides_until_commit = exactly_once
         self._outlet = self._open(target, config, task, exactly_once=exactly_once)
         try:
-            self._outlet.fence()
+            self._outlet.fence(self._kept_topic.name if exactly_once else "")
             if exactly_once:
                 self._kept_topic.ensure(self._outlet.producer)
         except BaseException:

@@ -37,6 +37,8 @@ PRODUCER_DEFAULTS: dict[str, Any] = {
     "acks": "all",
     "delivery.report.only.error": True,
     "socket.nagle.disable": True,
+    # Half of it is how long the client waits between its first two connections: 50 ms by its own default.
+    "reconnect.backoff.ms": 20,
 }
 
 
@@ -72,8 +74,11 @@ class Outlet(ABC):
         return self._producer
 
     @abstractmethod
-    def fence(self) -> None:
-        """Ends what a predecessor may still do. Raises RunFailure or KafkaException."""
+    def fence(self, topic: str) -> None:
+        """Connects, and ends what a predecessor may still do. Raises RunFailure or KafkaException.
+
+        `topic` is one that will be written, empty when there is none yet: its place is known after this.
+        """
 
     @abstractmethod
     def begin(self) -> None:

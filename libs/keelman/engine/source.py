@@ -27,6 +27,7 @@ from keelman.engine.clients import admin_properties, producer_properties
 from keelman.engine.control import Control
 from keelman.engine.idle import Idle, park_after_seconds
 from keelman.engine.outlet import Outlet
+from keelman.engine.plan import Plan
 from keelman.engine.progress import Progress, payload_bytes
 from keelman.engine.teller import Teller
 from keelman.engine.topics import ensure_offset_topic, ensure_topic
@@ -68,21 +69,25 @@ class SourceCopy:
         self._watch: Watch | None = None
         self._topics: set[str] = set()
         self._worker_offsets: WorkerOffsets | None = None
+        self._plan: Plan | None = None
 
     def run(self) -> None:
         """Copies until drained. Raises CutShort when cut, anything else when it failed."""
         with ExitStack() as stack:
             self._outlet = outlet = self._open_outlet()
             stack.callback(outlet.close)
-            outlet.fence()
+            outlet.fence(self._ticket.offset_topic)
             self._prepare_offset_topics(stack)
             self._teller.tell(COPY_RUN_STATE_FENCED)
-            self._learn_offset_topic()
             confirmation = self._control.await_confirmation()
             if confirmation is None:
                 return
             records = [(o.key, o.value) for o in confirmation.offsets]
             self._committed = CommittedOffsets(self._ticket.connector, records)
+            if self._exactly_once and not self._ticket.bulk.part:
+                self._plan = Plan(self._ticket, outlet, self._committed)
+                self._config = dict(self._plan.split(self._connector, self._config))
+                self._teller.parts = self._plan.parts
             self._reader = self._connector.open_reader(self._config, self._committed.offset)
             stack.callback(self._reader.close)
             self._teller.tell(COPY_RUN_STATE_RUNNING, progress=self._message())
@@ -120,12 +125,6 @@ class SourceCopy:
         )
         stack.callback(self._worker_offsets.close)
 
-    def _learn_offset_topic(self) -> None:
-        """Asks where the offset topic's partitions are while the worker looks up the offsets: else the first commit
-        waits for it."""
-        with suppress(KafkaException):
-            self._outlet.producer.list_topics(self._ticket.offset_topic, 1.0)
-
     def _write_again(self) -> None:
         """The task's committed offsets go into its first transaction once more.
 
@@ -159,6 +158,8 @@ class SourceCopy:
         self._teller.tell(COPY_RUN_STATE_DRAINING)
         if self._pending:
             self._end(self._boundary.at_end if self._open else "commit", last=True)
+        if self._plan is not None and self._control.whole:
+            self._plan.take_back()
         self._teller.final_progress = self._message()
 
     def _keep_pace(self) -> None:
@@ -252,7 +253,10 @@ class SourceCopy:
         watch = self._watch
         if not self._pending and self._idle.may_park:
             watch = self._reader.watch()
-        if watch != self._watch or waits_for != self._waits_for or self._progress.news(self._reader.left()):
+        caught_up = bool(self._ticket.bulk.part or self._teller.parts) and self._reader.caught_up()
+        met = caught_up and not self._teller.caught_up
+        self._teller.caught_up = self._teller.caught_up or caught_up
+        if met or watch != self._watch or waits_for != self._waits_for or self._progress.news(self._reader.left()):
             self._waits_for, self._watch = waits_for, watch
             self._teller.tell(COPY_RUN_STATE_RUNNING, message=waits_for, progress=self._message(), watch=watch)
 

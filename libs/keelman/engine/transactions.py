@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaException, Producer
 
 from keelman.engine.control import Control
 from keelman.engine.failure import RunFailure
@@ -18,6 +18,7 @@ from keelman.runtime.logging import get_logger
 SLOW_COMMIT_SECONDS = 1.0
 COMMIT_SECONDS = 5.0
 FENCE_SECONDS = 60.0
+REACH_ATTEMPTS = 5
 _log = get_logger()
 
 
@@ -43,8 +44,13 @@ class Transactions(Outlet):
         self._losses_before = 0
         self._open = False
 
-    def fence(self) -> None:
-        """`init_transactions`: ends the predecessor's transaction and shuts its producer out."""
+    def fence(self, topic: str) -> None:
+        """`init_transactions`: ends the predecessor's transaction and shuts its producer out.
+
+        The client lets its bootstrap connection go as soon as it knows the brokers. An `init_transactions` that comes
+        before it has another finds no broker and looks again half a second later.
+        """
+        reach(self.producer, topic, self._control)
         deadline = time.monotonic() + FENCE_SECONDS
         while True:
             self._control.beat()
@@ -128,6 +134,18 @@ class Transactions(Outlet):
             super().close()
 
 
+def reach(producer: Producer, topic: str, control: Control) -> None:
+    """Returns once a broker under its own id, not one of the bootstrap addresses, has said where the topic is.
+
+    A few attempts only: what comes next reports the brokers' trouble better. Raises CutShort.
+    """
+    for _ in range(REACH_ATTEMPTS):
+        control.beat()
+        with suppress(KafkaException):
+            if producer.list_topics(topic, 1.0).orig_broker_id >= 0:
+                return
+
+
 class ClientLog:
     """Takes the client library's log, in the thread that polls; has the one method of a logger that is called."""
 
@@ -145,8 +163,10 @@ class ClientLog:
 class PlainOutlet(Outlet):
     """At-least-once: records first, then their offsets, each delivered before the next step."""
 
-    def fence(self) -> None:
+    def fence(self, topic: str) -> None:
         """Nothing can be fenced without transactions."""
+        if topic:
+            reach(self.producer, topic, self._control)
 
     def begin(self) -> None:
         """Nothing to begin."""
