@@ -22,7 +22,7 @@ the accident until a record is visible that was fed at least a second after it; 
 accident may strike several times in a run (each slot, each worker); the longest counts.
 
 Run on {date} with {cpus} processors, shared with other work, so the seconds are upper bounds.
-Runs: {runs}. Not clean: {bad}.
+Runs: {runs}. Not clean: {bad}. What is not in the table was not run that day; *records* are those of all runs of a row.
 
 """
 COLUMNS = (
