@@ -7,7 +7,7 @@ so bytes that are in the topic are used again as they are, and new ones are writ
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from keelman.connect.errors import DataError
@@ -69,6 +69,11 @@ class CommittedOffsets:
                 name = identity(parsed[1])
                 self._keys[name] = key
                 self._offsets[name] = parse_value(value)
+
+    def __iter__(self) -> Iterator[tuple[dict[str, Any], dict[str, Any] | None]]:
+        """Every partition with its offset."""
+        for name, offset in self._offsets.items():
+            yield json.loads(name), offset
 
     def offset(self, partition: Partition) -> dict[str, Any] | None:
         """The committed offset of a partition, None when there is none."""

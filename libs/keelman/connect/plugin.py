@@ -83,6 +83,10 @@ class Reader(ABC):
         """What to wait for when all is read; None for a reader that must stay in its slot. Asked when idle."""
         return None
 
+    def caught_up(self) -> bool:
+        """Whether the end of the data was met since the reader was opened; asked of the readers of a split task."""
+        return self.watch() is not None
+
     def topic_plan(self, topic: str) -> TopicPlan | None:
         """How to make a topic that is not there; None for the connector's `topic.creation.*`, as in Connect."""
         return None
@@ -213,6 +217,18 @@ class Connector(ABC):
     def open_reader(cls, config: Mapping[str, str], offset: Callable[[Partition], Offset | None]) -> Reader:
         """A source's reader for a task configuration; `offset` looks committed offsets up. Raises ConnectError."""
         raise ConnectError(f"{cls.names[0]} is no source")
+
+    @classmethod
+    def split(
+        cls, config: Mapping[str, str], offset: Callable[[Partition], Offset | None], *, slots: int, least: int
+    ) -> list[dict[str, str]]:
+        """What the readers of a task's parts have otherwise in their configurations; none when it is not to be split.
+
+        At least two and at most `slots` parts, for a backlog of `least` or more in the unit of `Reader.left`. Together
+        they read each source partition of the task once and no other, and each commits the offsets that the task
+        itself would: so a task that is whole again goes on from them. Called before `open_reader`. Raises ConnectError.
+        """
+        return []
 
     @classmethod
     def open_writer(cls, config: Mapping[str, str], connector: str, *, exactly_once: bool) -> Writer:

@@ -64,6 +64,7 @@ class MirrorReader(Reader):
         self._watch_properties = watch_properties
         self._next: dict[TopicPartition, int] = {}
         self._at_end: set[TopicPartition] = set()
+        self._ends_met: set[TopicPartition] = set()
         self._ready: deque[SourceBatch] = deque()
         self._wait = IDLE_SECONDS
         self._trouble = ""
@@ -174,6 +175,10 @@ class MirrorReader(Reader):
             return None
         return TopicWatch(dict(self._watch_properties), dict(self._next))
 
+    def caught_up(self) -> bool:
+        """Once each partition's end was met, whatever came behind it since."""
+        return len(self._ends_met) == len(self._names)
+
     def topic_plan(self, topic: str) -> TopicPlan | None:
         """As the topic it is a copy of."""
         for source, remote in self._topics.items():
@@ -203,6 +208,7 @@ class MirrorReader(Reader):
             if end >= self._next.get(one, 0):
                 self._next[one] = end
                 self._at_end.add(one)
+                self._ends_met.add(one)
 
     def _without_events(self, messages: list[Message], ends: dict[TopicPartition, int]) -> list[Message]:
         records = []

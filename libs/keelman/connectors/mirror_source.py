@@ -19,6 +19,7 @@ from keelman.connectors.mirror_config import (
 )
 from keelman.connectors.mirror_policy import policy_for
 from keelman.connectors.mirror_reader import MirrorReader
+from keelman.connectors.mirror_split import backlogs, dealt
 from keelman.connectors.mirror_syncs import OffsetSyncs
 from keelman.connectors.mirror_topics import MirrorTopics
 
@@ -92,19 +93,41 @@ class MirrorSource(Connector):
             other = parsed["target.cluster.alias"] if side == "source" else alias
             settings = producer_settings(config, side)
             syncs = OffsetSyncs(settings, policy.offset_syncs_topic(other), parsed["offset.lag.max"])
-        partitions = [decoded(text) for text in config.get(ASSIGNED, "").split(",") if text]
         return MirrorReader(
             consumer_settings(config),
             alias,
             lambda topic: policy.remote_topic(alias, topic),
-            {
-                one: _checked(offset({"cluster": alias, "partition": one.partition, "topic": one.topic}))
-                for one in partitions
-            },
+            _starts(config, alias, offset),
             syncs=syncs,
             plan=lambda topic: _topics(parsed, config).plan(topic),
             watch_properties={"isolation.level": "read_committed", **client_properties(config, "source", "consumer")},
         )
+
+    @classmethod
+    def split(
+        cls, config: Mapping[str, str], offset: Callable[[Partition], Offset | None], *, slots: int, least: int
+    ) -> list[dict[str, str]]:
+        """By partition, so that every partition keeps its order: each part about the same number of records."""
+        starts = _starts(config, _parsed(config)["source.cluster.alias"], offset)
+        if len(starts) < 2:
+            return []
+        settings = consumer_settings(config)
+        if str(settings.get("auto.offset.reset", "earliest")) != "earliest":
+            starts = {one: at for one, at in starts.items() if at is not None}
+        behind = backlogs(settings, admin_settings(config, "source"), starts)
+        everything = [decoded(text) for text in config.get(ASSIGNED, "").split(",") if text]
+        parts = dealt({one: behind.get(one, 0) for one in everything}, slots=slots, least=least)
+        return [{ASSIGNED: ",".join(map(str, part))} for part in parts]
+
+
+def _starts(
+    config: Mapping[str, str], alias: str, offset: Callable[[Partition], Offset | None]
+) -> dict[TopicPartition, Offset | None]:
+    """The task's partitions with their committed offsets, those of the last records copied."""
+    partitions = [decoded(text) for text in config.get(ASSIGNED, "").split(",") if text]
+    return {
+        one: _checked(offset({"cluster": alias, "partition": one.partition, "topic": one.topic})) for one in partitions
+    }
 
 
 def decoded(text: str) -> TopicPartition:

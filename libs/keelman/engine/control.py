@@ -34,14 +34,17 @@ class Control:
         self._cut: str | None = None
         self._draining = False
         self._confirmation: Confirmation | None = None
+        self._whole = False
         self._news = False
         self._last_beat = time.monotonic()
 
     def confirm(self, confirmation: Confirmation) -> None:
-        """The ticket still holds; the first confirmation counts."""
+        """The ticket still holds; the first confirmation counts. A second one says that a split task is whole again."""
         with self._changed:
             if self._confirmation is None:
                 self._confirmation = confirmation
+            else:
+                self._whole = True
             self._changed.notify_all()
 
     def drain(self) -> None:
@@ -75,6 +78,11 @@ class Control:
     def draining(self) -> bool:
         """Whether the run was told to drain."""
         return self._draining
+
+    @property
+    def whole(self) -> bool:
+        """Whether no part of the task's backlog is copied elsewhere any more."""
+        return self._whole
 
     def beat(self) -> None:
         """The run's thread is alive. Raises CutShort when it was told to end at once, or may copy no longer."""

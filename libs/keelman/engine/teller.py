@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from keelman.api.copy.v1.copy_run_pb2 import CopyProgress, CopyRunState
-from keelman.api.copy.v1.run_order_pb2 import RunUpdate
+from keelman.api.copy.v1.run_order_pb2 import BulkPart, RunUpdate
 from keelman.connect.plugin import Watch
 from keelman.engine.watches import to_wire
 
@@ -21,6 +21,8 @@ class Teller:
         self._tell = tell
         self._last = time.monotonic()
         self.topics: list[str] = []
+        self.parts: list[BulkPart] = []
+        self.caught_up = False
         self.final_progress: CopyProgress | None = None
 
     def due(self) -> bool:
@@ -53,6 +55,8 @@ class Teller:
             retriable=retriable,
             topics=self.topics,
             watch=to_wire(watch),
+            parts=self.parts,
+            caught_up=self.caught_up,
         )
         if progress is not None:
             update.progress.CopyFrom(progress)

@@ -1,0 +1,60 @@
+"""How far behind a mirror's partitions are, and how they are dealt out to parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from confluent_kafka import IsolationLevel, KafkaException
+from confluent_kafka import TopicPartition as Position
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from keelman.connect.records import Offset, TopicPartition
+from keelman.runtime.logging import get_logger
+
+ASK_SECONDS = 4.0
+_log = get_logger()
+
+
+def backlogs(
+    consumer: Mapping[str, Any], admin: Mapping[str, Any], starts: Mapping[TopicPartition, Offset | None]
+) -> dict[TopicPartition, int]:
+    """Offsets between each start and its partition's end, deleted and aborted records among them; none when the source
+    cluster does not tell soon. `consumer` and `admin` are librdkafka's settings."""
+    committed = consumer.get("isolation.level") == "read_committed"
+    level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
+    client = AdminClient(dict(admin))
+    try:
+        ends = _asked(client, {one: OffsetSpec.latest() for one in starts}, level)
+        begins = _asked(client, {one: OffsetSpec.earliest() for one in starts}, level)
+    except KafkaException as error:
+        _log.warning("mirror_backlog_unknown", error=error.args[0].str())
+        return {}
+    found = {}
+    for one, start in starts.items():
+        begin = begins[one] if start is None else max(begins[one], int(start["offset"]) + 1)
+        found[one] = max(0, ends[one] - begin)
+    return found
+
+
+def _asked(
+    client: AdminClient, specs: Mapping[TopicPartition, OffsetSpec], level: IsolationLevel
+) -> dict[TopicPartition, int]:
+    asked = {Position(one.topic, one.partition): spec for one, spec in specs.items()}
+    answers = client.list_offsets(asked, isolation_level=level, request_timeout=ASK_SECONDS)
+    return {TopicPartition(p.topic, p.partition): answer.result(ASK_SECONDS).offset for p, answer in answers.items()}
+
+
+def dealt(behind: Mapping[TopicPartition, int], *, slots: int, least: int) -> list[list[TopicPartition]]:
+    """Partitions by part, the largest backlog first and always to the part that has least; none when fewer than two
+    have any, or all together less than `least`."""
+    count = min(slots, sum(1 for records in behind.values() if records > 0))
+    if count < 2 or sum(behind.values()) < least:
+        return []
+    parts: list[list[TopicPartition]] = [[] for _ in range(count)]
+    loads = [0] * count
+    for one in sorted(behind, key=lambda one: (-behind[one], one)):
+        least_loaded = loads.index(min(loads))
+        parts[least_loaded].append(one)
+        loads[least_loaded] += behind[one]
+    return [sorted(part) for part in parts]

@@ -1,0 +1,56 @@
+"""The plan of a task that is split: written before its parts begin, taken back when they have ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from keelman.api.copy.v1.run_order_pb2 import BulkPart
+from keelman.api.copy.v1.ticket_pb2 import StartTicket
+from keelman.connect.offsets import CommittedOffsets
+from keelman.connect.plugin import Connector
+from keelman.connect.records import Offset
+from keelman.engine.bulk import MOST_SLOTS, plan_offset, plan_partition, planned_parts
+from keelman.engine.clients import producer_properties
+from keelman.engine.outlet import Outlet
+
+
+class Plan:
+    """Of the task's own copy run, exactly-once only. Used between transactions, by the run's thread."""
+
+    def __init__(self, ticket: StartTicket, outlet: Outlet, committed: CommittedOffsets) -> None:
+        self._ticket = ticket
+        self._outlet = outlet
+        self._committed = committed
+        self._partition = plan_partition(ticket.task)
+        self.parts: list[BulkPart] = []
+
+    def split(self, connector: type[Connector], config: Mapping[str, str]) -> Mapping[str, str]:
+        """Splits the task where its backlog is worth it; the configuration to open its own reader with.
+
+        The plan is committed before anybody hears of the parts. One that a former run has left is taken back: the
+        worker has fenced what it names before it confirmed this run.
+        """
+        bulk = self._ticket.bulk
+        # Producers that their connector names alike would fence each other.
+        named = "transactional.id" in producer_properties(dict(self._ticket.worker_config), config)
+        parts: list[dict[str, str]] = []
+        if bulk.slots > 1 and not named:
+            slots = min(bulk.slots, MOST_SLOTS)
+            parts = connector.split(config, self._committed.offset, slots=slots, least=bulk.least)
+        if not parts:
+            self.take_back()
+            return config
+        self._commit(plan_offset(len(parts)))
+        self.parts = [BulkPart(task_config=part) for part in parts[1:]]
+        return {**config, **parts[0]}
+
+    def take_back(self) -> None:
+        """No producer but the task's own can commit any more."""
+        if planned_parts(self._committed.offset(self._partition)):
+            self._commit(None)
+        self.parts = []
+
+    def _commit(self, plan: Offset | None) -> None:
+        self._outlet.begin()
+        self._outlet.commit(self._ticket.offset_topic, [self._committed.record(self._partition, plan)])
+        self._committed.note(self._partition, plan)
