@@ -1,0 +1,91 @@
+"""A third party's source connector, made as a wheel: copies numbers, exactly once, and has moods."""
+
+from pathlib import Path
+
+from keelman.testing.plugin_wheel import METADATA, wheel
+
+CLASS = "com.acme.NumbersSourceConnector"
+MODULE = """
+import os
+import time
+from pathlib import Path
+
+from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type, at_least
+from keelman.connect.errors import ConfigValueError
+from keelman.connect.plugin import Connector, Direction, Reader
+from keelman.connect.records import Column, SourceBatch
+from keelman.connect.schema import STRING
+
+PARTITION = {"acme": "numbers"}
+
+
+def in_mood(mood):
+    if mood == "hang":
+        time.sleep(3600)
+    if mood == "die":
+        os._exit(3)
+
+
+class NumbersSource(Connector):
+    names = ("com.acme.NumbersSourceConnector",)
+    version = "7.1"
+    direction = Direction.SOURCE
+    runs_on = "anywhere"
+
+    @classmethod
+    def config_def(cls):
+        text, high = Type.STRING, Importance.HIGH
+        return ConfigDef(
+            ConfigKey("folder", text, REQUIRED, high, "Where the file `count` says how many numbers there are."),
+            ConfigKey("topic", text, REQUIRED, high, "Where to."),
+            ConfigKey("batch.size", Type.INT, 100, high, "Numbers a read.", at_least(1)),
+            ConfigKey("checked", text, "", high, "What happens when this is checked.", lambda _, mood: in_mood(mood)),
+        )
+
+    @classmethod
+    def task_configs(cls, config, max_tasks):
+        in_mood(config.get("configured"))
+        return [dict(config)]
+
+    @classmethod
+    def supports_exactly_once(cls, config):
+        return True
+
+    @classmethod
+    def open_reader(cls, config, offset):
+        return NumbersReader(config, offset(PARTITION))
+
+
+class NumbersReader(Reader):
+    def __init__(self, config, offset):
+        self.config, self.next = config, 0 if offset is None else offset["next"]
+        self.folder = Path(config["folder"])
+        (self.folder / "pid").write_text(str(os.getpid()))
+
+    def partitions(self):
+        return (PARTITION,)
+
+    def read(self):
+        time.sleep(0.02)
+        end = min(self.next + int(self.config.get("batch.size", 100)), int((self.folder / "count").read_text()))
+        if end <= self.next:
+            return None
+        numbers, self.next = [str(n) for n in range(self.next, end)], end
+        return SourceBatch(self.config["topic"], Column(numbers, STRING), offsets=[(PARTITION, {"next": end})])
+"""
+
+
+def numbers_wheel(folder: Path, distribution: str = "acme_numbers", class_name: str = CLASS) -> Path:
+    """Writes the wheel into a folder of plugin.path."""
+    info = f"{distribution}-7.1.dist-info"
+    return wheel(
+        folder,
+        "7.1",
+        name=distribution,
+        entry_points=f"[keelman.connectors]\n{class_name} = {distribution}.source:NumbersSource\n",
+        more={
+            f"{distribution}/__init__.py": "",
+            f"{distribution}/source.py": MODULE,
+            f"{info}/METADATA": METADATA.format(version="7.1").replace("acme-weather", distribution.replace("_", "-")),
+        },
+    )

@@ -1,0 +1,197 @@
+"""Third-party connectors in a worker with the real Spark service: from a wheel into a slot of their own, and faults."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from aiokafka import AIOKafkaConsumer
+from aiokafka.admin import NewTopic
+from numbers_wheel import CLASS, numbers_wheel
+from worker_kit import WorkerProcess, workers
+
+from keelman.api.copy.v1.copy_run_service_pb2 import ListCopyRunsRequest
+from keelman.api.copy.v1.copy_run_service_pb2_grpc import CopyRunServiceStub
+from keelman.kafka.clients import admin_client
+from keelman.rpc.channels import channel, is_serving
+from keelman.runtime.ports import free_ports
+from keelman.runtime.tether import tethered
+from keelman.testing.broker import running_broker
+from keelman.testing.eventually import eventually
+
+pytestmark = pytest.mark.component
+NUMBERS = 20_000
+MOODY = "com.acme.MoodyConnector"
+
+
+@pytest.fixture(scope="module")
+async def spark(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
+    folder = tmp_path_factory.mktemp("spark")
+    (port,) = free_ports(1)
+    command = [sys.executable, "-m", "keelman.spark", "run", "--port", str(port), "--work-folder", str(folder / "w")]
+    plain = {k: v for k, v in os.environ.items() if not k.startswith("KEELMAN_SPARK_")}
+    with (folder / "output.log").open("ab") as output:
+        child = await asyncio.create_subprocess_exec(*tethered(command), stdout=output, stderr=output, env=plain)
+    try:
+        await eventually(lambda: is_serving(f"127.0.0.1:{port}"), seconds=90, what="the Spark service serves")
+        yield f"127.0.0.1:{port}"
+    finally:
+        child.terminate()
+        async with asyncio.timeout(40):
+            await child.wait()
+
+
+@pytest.fixture(scope="module")
+async def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
+    async with running_broker(tmp_path_factory.mktemp("broker")) as servers:
+        async with admin_client({"bootstrap.servers": servers}, client_id="test") as admin:
+            await admin.create_topics([NewTopic("numbers", 1, 1), NewTopic("lines", 1, 1)])
+        yield servers
+
+
+async def copied(bootstrap: str) -> list[int]:
+    """What a reader of committed records finds, in order."""
+    consumer = AIOKafkaConsumer(
+        "numbers", bootstrap_servers=bootstrap, auto_offset_reset="earliest", isolation_level="read_committed"
+    )
+    await consumer.start()
+    try:
+        found: list[int] = []
+        while batch := await consumer.getmany(timeout_ms=1000, max_records=NUMBERS):
+            found += [int(record.value) for rows in batch.values() for record in rows]
+        return found
+    finally:
+        await consumer.stop()
+
+
+async def offset(worker: WorkerProcess) -> int:
+    rows = (await worker.ask("GET", "/connectors/numbers/offsets")).json()["offsets"]
+    return int(rows[0]["offset"]["next"]) if rows else 0
+
+
+async def test_a_third_partys_source_copies_exactly_once(
+    bootstrap: str, spark: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KEELMAN_CACHE", str(tmp_path / "cache"))
+    plugins, count, lines = tmp_path / "plugins", tmp_path / "count", tmp_path / "lines.txt"
+    numbers_wheel(plugins)
+    count.write_text(str(NUMBERS))
+    lines.write_text("one\n")
+    config = {"connector.class": CLASS, "folder": str(tmp_path), "topic": "numbers"}
+    ours = {"connector.class": "FileStreamSource", "file": str(lines), "topic": "lines", "keelman.park.after.ms": "-1"}
+    worker = WorkerProcess(tmp_path / "worker", bootstrap, "own", spark, {"plugin.path": str(plugins)})
+    async with workers(worker), channel(spark) as opened:
+        runs = CopyRunServiceStub(opened)
+
+        async def slots() -> dict[str, str]:
+            told = await runs.ListCopyRuns(ListCopyRunsRequest(worker_cluster="own"))
+            return {run.connector: run.slot for run in told.copy_runs}
+
+        listed = (await worker.ask("GET", "/connector-plugins")).json()
+        assert {"class": CLASS, "type": "source", "version": "7.1"} in listed
+        path = "/connector-plugins/NumbersSource"
+        keys = (await worker.ask("GET", f"{path}/config")).json()
+        assert [(k["name"], k["required"], k["default_value"]) for k in keys[1:3]] == [
+            ("topic", True, None),
+            ("batch.size", False, "100"),
+        ]
+        bad = {**config, "name": "x", "batch.size": "0"}
+        problem = "Invalid value 0 for configuration batch.size: Value must be at least 1"
+        infos = (await worker.ask("PUT", f"{path}/config/validate", bad)).json()
+        assert (infos["name"], infos["error_count"]) == (CLASS, 1)
+        assert [c["value"]["errors"] for c in infos["configs"] if c["value"]["errors"]] == [[problem]]
+        refused = await worker.ask("POST", "/connectors", {"name": "x", "config": bad})
+        assert (refused.status_code, problem in refused.json()["message"]) == (400, True)
+
+        assert (await worker.ask("POST", "/connectors", {"name": "ours", "config": ours})).status_code == 201
+        made = await worker.ask("POST", "/connectors", {"name": "numbers", "config": config})
+        assert (made.status_code, made.json()["type"]) == (201, "source")
+        await eventually(lambda: offset(worker), seconds=90, what="the first numbers are committed")
+        pid, before = int((tmp_path / "pid").read_text()), await slots()
+        assert before["numbers"] != before["ours"], "third-party code has a slot of its own"
+        os.kill(pid, signal.SIGKILL)
+        assert await offset(worker) < NUMBERS, "killed in the middle"
+        await eventually(_is(worker, NUMBERS), seconds=120, what="all numbers are committed")
+        assert int((tmp_path / "pid").read_text()) != pid
+        assert await copied(bootstrap) == list(range(NUMBERS))
+        assert (await slots())["ours"] == before["ours"], "what we ship was left alone"
+        await worker.reaches("numbers", "RUNNING", "RUNNING")
+        status = (await worker.ask("GET", "/connectors/numbers/status")).json()
+        assert (status["type"], status["connector"]["version"]) == ("source", "7.1")
+        assert await worker.end() == 0
+
+        # The class is gone from plugin.path, and comes back.
+        count.write_text(str(NUMBERS + 100))
+        worker.extra["plugin.path"] = ""
+        await worker.start()
+        await worker.reaches("numbers", "FAILED", "FAILED", seconds=60)
+        await worker.reaches("ours", "RUNNING", "RUNNING", seconds=60)
+        trace = (await worker.ask("GET", "/connectors/numbers/status")).json()["connector"]["trace"]
+        assert trace.startswith(
+            "org.apache.kafka.connect.errors.ConnectException: Failed to find any class that implements Connector and "
+            f"which name matches {CLASS}, available connectors are: "
+        )
+        assert await worker.end() == 0
+        worker.extra["plugin.path"] = str(plugins)
+        await worker.start()
+        await eventually(_is(worker, NUMBERS + 100), seconds=90, what="it goes on where it was")
+        assert await copied(bootstrap) == list(range(NUMBERS + 100))
+        await worker.reaches("numbers", "RUNNING", "RUNNING")
+        assert await worker.end() == 0
+
+
+def _is(worker: WorkerProcess, end: int):  # type: ignore[no-untyped-def]
+    async def there() -> bool:
+        return await offset(worker) == end
+
+    return there
+
+
+async def test_a_plugin_that_hangs_or_dies_leaves_the_others_alone(
+    bootstrap: str, spark: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KEELMAN_CACHE", str(tmp_path / "cache"))
+    plugins = tmp_path / "plugins"
+    numbers_wheel(plugins)
+    numbers_wheel(plugins, "acme_moody", MOODY)
+    (plugins / "broken.whl").write_text("no wheel")
+    (tmp_path / "count").write_text("100")
+    config = {"connector.class": MOODY, "folder": str(tmp_path), "topic": "numbers"}
+    worker = WorkerProcess(tmp_path / "worker", bootstrap, "moods", spark, {"plugin.path": str(plugins)})
+    async with workers(worker):
+        assert worker.output.count("plugin_broken") == 1
+        # What dies first, for what hangs keeps its plugin busy until it is killed.
+        path = "/connector-plugins/MoodyConnector/config/validate"
+        died = await worker.ask("PUT", path, {**config, "name": "x", "checked": "die"})
+        assert (died.status_code, died.json()["message"]) == (
+            500,
+            f"plugin acme-moody 7.1, {MOODY}, validate: its process died",
+        )
+        made = await worker.ask("POST", "/connectors", {"name": "dies", "config": {**config, "configured": "die"}})
+        assert made.status_code == 201
+        await worker.reaches("dies", "FAILED")
+        trace = (await worker.ask("GET", "/connectors/dies/status")).json()["connector"]["trace"]
+        assert trace == (
+            "org.apache.kafka.connect.errors.ConnectException: "
+            f"plugin acme-moody 7.1, {MOODY}, task_configs: its process died\n"
+        )
+        await worker.ask("DELETE", "/connectors/dies")
+        made = await worker.ask("POST", "/connectors", {"name": "hangs", "config": {**config, "configured": "hang"}})
+        assert made.status_code == 201
+        checks = asyncio.ensure_future(worker.ask("PUT", path, {**config, "name": "x", "checked": "hang"}))
+        try:
+            other = {**config, "connector.class": CLASS}
+            made = await worker.ask("POST", "/connectors", {"name": "other", "config": other})
+            assert made.status_code == 201
+            await worker.reaches("other", "RUNNING", "RUNNING", seconds=60)
+            assert not checks.done()
+            assert await worker.states("hangs") == ["RUNNING"]
+            listed = (await worker.ask("GET", "/connector-plugins")).json()
+            assert {CLASS, MOODY} <= {one["class"] for one in listed}
+            assert await worker.end() == 0
+        finally:
+            checks.cancel()
+            await asyncio.gather(checks, return_exceptions=True)
