@@ -10,10 +10,12 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import NewTopic
 from aiokafka.errors import InvalidProducerEpoch, ProducerFenced
-from worker_kit import ENDED, LinkSide, WorkerProcess, link_side, workers
+from worker_kit import ENDED, LinkSide, WorkerProcess, link_side, survivors, workers
 
 from keelman.api.copy.v1 import ticket_pb2 as tickets
 from keelman.kafka.clients import Admin, admin_client
+from keelman.kafka.layout import Work
+from keelman.kafka.reading import read_topic
 from keelman.kafka.topics import CompactedTopic, ensure_topics
 from keelman.model.errors import FailedPrecondition, Unavailable
 from keelman.testing.broker import running_broker
@@ -269,6 +271,10 @@ async def test_a_cluster_of_java_workers_is_taken_over(
         ("tasks-fencing-half", {"task-count": 2}),
         ("task-half-0", {"properties": {"task.class": "org.apache.kafka.connect.file.FileStreamSourceTask", **half}}),
         ("commit-half", {"tasks": 1}),
+        # What is left of a compacted topic where a connector was changed and its tasks were not written after it.
+        ("task-limited-0", {"properties": {"task.class": "T"}}),
+        ("commit-limited", {"tasks": 1}),
+        ("connector-limited", {"properties": {**SOURCE, "name": "limited", "keelman.limit.records.per.second": "5"}}),
         ("connector-alien", {"properties": {"name": "alien", "connector.class": "com.acme.Alien"}}),
         ("task-alien-0", {"properties": {"task.class": "com.acme.AlienTask"}}),
         ("commit-alien", {"tasks": 1}),
@@ -293,6 +299,9 @@ async def test_a_cluster_of_java_workers_is_taken_over(
             assert trace.startswith("org.apache.kafka.connect.errors.ConnectException: Failed to find any class")
             assert "com.acme.Alien" in trace
             await worker.reaches("half", "RUNNING", "RUNNING")
+            await worker.reaches("limited", "RUNNING", "RUNNING")
+            rows = await read_topic({"bootstrap.servers": bootstrap}, "taken-configs", client_id="t", seconds=30)
+            assert Work("limited", 0) in survivors(rows).work()
             topic = await records(bootstrap, "taken-configs")
             assert topic["commit-old"] == '{"tasks":1}'
             assert topic["tasks-fencing-old"] == '{"task-count":1}'

@@ -9,11 +9,12 @@ import pytest
 from aiokafka import AIOKafkaProducer
 from aiokafka.admin import NewTopic
 from aiokafka.errors import InvalidProducerEpoch, ProducerFenced
-from worker_kit import ENDED, RUNNING, LinkSide, WorkerProcess, link_side, workers
+from worker_kit import ENDED, RUNNING, LinkSide, WorkerProcess, link_side, survivors, workers
 
 from keelman.api.copy.v1 import ticket_pb2 as tickets
 from keelman.kafka.clients import admin_client
-from keelman.kafka.reading import read_topic
+from keelman.kafka.layout import Work
+from keelman.kafka.reading import Row, read_topic
 from keelman.testing.broker import running_broker
 from keelman.testing.eventually import eventually
 from keelman.worker.signatures import signed
@@ -21,6 +22,7 @@ from keelman.worker.signatures import signed
 pytestmark = pytest.mark.component
 SOURCE = {"connector.class": "FileStreamSource", "file": "/nowhere/in", "topic": "lines"}
 SINK = {"connector.class": "FileStreamSink", "topics": "lines", "tasks.max": "2"}
+COUNTING = {"connector.class": "VerifiableSource", "topic": "numbers", "throughput": "1", "tasks.max": "2"}
 RECORDS, BYTES = "keelman.limit.records.per.second", "keelman.limit.bytes.per.second"
 
 
@@ -61,8 +63,28 @@ async def test_limits_and_lost_orders(bootstrap: str, spark: tuple[LinkSide, str
         await eventually(lambda: one.limits and two.limits, what="both tasks are told")
         assert one.limits == two.limits == [tickets.Limits(bytes_per_second=1.5e6)]
         assert (one.state, two.state) == (RUNNING, RUNNING), "and go on"
-        rows = await read_topic({"bootstrap.servers": bootstrap}, "links-configs", client_id="t", seconds=30)
-        assert [r.key for r in rows].count(b"commit-snk") == 1, "no task is configured anew"
+
+        # A change of limits is put into force as any other is, and restarts and fences nobody.
+        async def stored() -> list[Row]:
+            return list(await read_topic({"bootstrap.servers": bootstrap}, "links-configs", client_id="t", seconds=30))
+
+        await worker.ask("POST", "/connectors", {"name": "src", "config": COUNTING})
+        await worker.reaches("src", "RUNNING", "RUNNING", "RUNNING")
+        await worker.ask("PUT", "/connectors/src/config", {**COUNTING, RECORDS: "10"})
+        sources = [*side.of("src", 0), *side.of("src", 1)]
+        await eventually(lambda: all(run.limits for run in sources), what="both are told")
+        work = frozenset({Work("snk"), Work("snk", 0), Work("snk", 1), Work("src"), Work("src", 0), Work("src", 1)})
+
+        async def whole() -> bool:
+            return survivors(await stored()).work() == work
+
+        await eventually(whole, what="the tasks outlive the topic's compaction")
+        assert survivors(await stored()).fencing == {"src": 2}
+        assert "src" not in survivors(await stored()).unfenced
+        assert [*side.of("src", 0), *side.of("src", 1)] == sources, "and copy on"
+        assert "former_tasks_fenced" not in worker.output
+        rows = await stored()
+        assert len({r.value for r in rows if r.key == b"task-snk-0"}) == 1, "their content is the same"
         assert not any(RECORDS.encode() in (r.value or b"") for r in rows if r.key.startswith(b"task-"))
 
         side.deaf = True

@@ -7,7 +7,7 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,12 +23,14 @@ from keelman.api.copy.v1.worker_link_service_pb2_grpc import (
     WorkerLinkServiceServicer,
     add_WorkerLinkServiceServicer_to_server,
 )
+from keelman.kafka.reading import Row
 from keelman.rpc.channels import is_serving
 from keelman.rpc.server import Service, serve
 from keelman.runtime.ports import free_ports
 from keelman.runtime.supervise import first_of
 from keelman.runtime.tether import tethered
 from keelman.testing.eventually import eventually
+from keelman.worker.config_state import ConfigState
 
 ENDED = copy.COPY_RUN_STATE_ENDED
 FAILED = copy.COPY_RUN_STATE_FAILED
@@ -257,6 +259,15 @@ class WorkerProcess:
         except AssertionError as error:
             now = (await self.ask("GET", f"/connectors/{name}/status")).text
             raise AssertionError(f"{error}; now {now}\n{self.output[-3000:]}") from error
+
+
+def survivors(rows: Sequence[Row]) -> ConfigState:
+    """What a worker would read of the config topic once it is compacted: each key's newest record, in their order."""
+    newest = {row.key: row for row in rows}
+    state = ConfigState()
+    for row in sorted(newest.values(), key=lambda row: row.offset):
+        state.apply(row.key.decode(), row.value, row.offset)
+    return state
 
 
 @contextlib.asynccontextmanager

@@ -37,7 +37,7 @@ class Leader:
         self._delay_ms = delay_ms
         self._memory = Memory()
         self._inquiry = Inquiry(wake)
-        self._fencing = Fencing(store.properties, wake)
+        self._fencing = Fencing(store, wake)
         self._used: dict[str, Answer] = {}
         self.member_urls: tuple[str, ...] = ()
 
@@ -118,9 +118,12 @@ class Leader:
                 continue
             fresh = self._used.get(name) is not answer
             self._used[name] = answer
-            if answer.tasks is not None and (fresh or name in config.inconsistent):
-                applied = without_limits(config.applied.get(name, {})) == without_limits(properties)
-                if not applied or answer.tasks != list(config.tasks.get(name, ())):
+            if answer.tasks is not None:
+                # Compared with the limits: once the topic is compacted, a connector's record behind its commit record
+                # would have the next reader see no tasks.
+                applied = config.applied.get(name) == properties
+                changed = fresh and answer.tasks != list(config.tasks.get(name, ()))
+                if not applied or changed or name in config.inconsistent:
                     await self.write_tasks(name, answer.tasks)
             self._tell_problem(name, answer)
         for name, since in list(config.unfenced.items()):
@@ -143,9 +146,18 @@ class Leader:
         """Stores task configurations and puts them into force, in one write."""
         config = self._store.config
         written = [*records.task_records(name, wanted), records.commit_record(name, len(wanted))]
-        if config.fencing.get(name, 0) == 0 and self._fences(name):
-            written.append(records.fencing_record(name, len(wanted)))  # there is nobody to fence
+        nobody = config.fencing.get(name, 0) == 0 or (name not in config.unfenced and self._copy_on(name, wanted))
+        if nobody and self._fences(name):
+            written.append(records.fencing_record(name, len(wanted)))
         await self._store.write_config(written)
+
+    def _copy_on(self, name: str, wanted: list[dict[str, str]]) -> bool:
+        """Whether the tasks in force are the wanted ones, and are not restarted: nothing but limits has changed."""
+        config = self._store.config
+        before, now = config.applied.get(name), config.connectors.get(name)
+        if before is None or now is None or wanted != list(config.tasks.get(name, ())):
+            return False
+        return without_limits(before) == without_limits(now)
 
     def _forget(self, name: str) -> None:
         self._inquiry.forget(name)
