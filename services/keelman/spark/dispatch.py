@@ -225,7 +225,7 @@ class Dispatcher:
             return
         self.place()
         for run in self.book.live():
-            if run.copy_run.state == COPY_RUN_STATE_RUNNING:
+            if run.copy_run.state == COPY_RUN_STATE_RUNNING and not run.copy_run.part:
                 self._busy.note(run.task, run.copy_run.progress.bytes_per_second, now)
         self._busy.forget(now)
         for run, why in self._placing.misplaced():

@@ -117,7 +117,13 @@ class Placing:
         movers: set[Owner] = {run.owner for run in self._book.live() if run.moving}
         for run in self._book.live():
             slot = self._pool.slots.get(run.copy_run.slot)
-            if run.plugin or run.owner in movers or slot is None or run.copy_run.state != COPY_RUN_STATE_RUNNING:
+            if (
+                run.plugin
+                or run.split
+                or run.owner in movers
+                or slot is None
+                or run.copy_run.state != COPY_RUN_STATE_RUNNING
+            ):
                 continue
             need = self._need(run)
             crowded = not slot.alone and need.busy and len(slot.runs) > 1
@@ -140,7 +146,8 @@ class Placing:
         return choice.slot.alone is need.busy and choice.slot.state is SlotState.ATTACHED
 
     def _need(self, run: Run) -> Need:
-        return Need(run.plugin, busy=not run.plugin and self._busy.has(run.task, self._clock()))
+        busy = run.copy_run.part > 0 or self._busy.has(run.task, self._clock())
+        return Need(run.plugin, busy=not run.plugin and busy)
 
     def _choice(self, owner: Owner, need: Need) -> Place | NewSlot | Wait:
         return choose(owner, self._pool.slots.values(), self._limits, need, may_start=self._may_start(owner))

@@ -59,8 +59,9 @@ class RunLife:
         """Folds an update in and passes it on when it changes anything; what the task waits for is a change too."""
         if run.moving and update.state == COPY_RUN_STATE_ENDED and update.reason == "DRAINED":
             update.reason, update.message = MOVED, run.moving
-        watch = run.live and update.state == run.copy_run.state and update.watch != run.last.watch
-        if not fold(run.copy_run, update, self._now()) and not watch:
+        same = run.live and update.state == run.copy_run.state
+        told = same and (update.watch, update.caught_up) != (run.last.watch, run.last.caught_up)
+        if not fold(run.copy_run, update, self._now()) and not told:
             return
         update.slot = run.copy_run.slot
         update.state = run.copy_run.state

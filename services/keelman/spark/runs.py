@@ -62,6 +62,11 @@ class Run:
         return self.copy_run.uid
 
     @property
+    def split(self) -> bool:
+        """Copies a part of its task's backlog."""
+        return self.copy_run.part > 0 or len(self.last.parts) > 0
+
+    @property
     def live(self) -> bool:
         """Not ended."""
         return self.copy_run.state not in FINAL
@@ -74,6 +79,7 @@ def opened(ticket: StartTicket, now: datetime) -> CopyRun:
         worker_cluster=ticket.worker_cluster,
         connector=ticket.connector,
         task=ticket.task,
+        part=ticket.bulk.part,
         worker=ticket.worker,
         state=COPY_RUN_STATE_PENDING,
     )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from keelman.api.copy.v1 import copy_run_pb2 as copy
@@ -19,6 +19,8 @@ from keelman.model.errors import KeelmanError
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logging import get_logger
 from keelman.worker import status_state as states
+from keelman.worker.bulk import Parts, shared_limits
+from keelman.worker.duties import PartDuties, TaskDuties
 from keelman.worker.link import SparkLink
 from keelman.worker.run_handle import LOST, RunHandle
 
@@ -28,25 +30,6 @@ TICKET_SECONDS = 0.1
 # Ends of copy runs that may have left a transaction open: nobody commits or aborts it any more.
 LEFT_OPEN = ("SLOT_LOST", "LINK_LOST")
 MOVED = "MOVED"  # the Spark service has drained it to give the task another slot
-
-
-@dataclass(frozen=True, slots=True)
-class TaskDuties:
-    """What a task needs of its worker.
-
-    `ticket` makes a start ticket for a run uid, None while the worker may not grant one. `confirm` answers a fence with
-    the connector's committed offsets; None withdraws the ticket. `tell` has a status written soon. `fence` aborts what
-    the task's producer has left open, if this worker may. `idle` says that the copy run has nothing to copy, `left`
-    that the task is not parked any more, `ended` that nothing is to be heard of this copy run any more.
-    """
-
-    ticket: Callable[[str], tickets.StartTicket | None]
-    confirm: Callable[[], Awaitable[Sequence[tuple[bytes, bytes]] | None]]
-    tell: Callable[[str, str | None], None]
-    fence: Callable[[], Awaitable[None]]
-    idle: Callable[[], None]
-    left: Callable[[], None]
-    ended: Callable[[str], object]
 
 
 class CopyTask:
@@ -61,6 +44,7 @@ class CopyTask:
         self._duties = duties
         self._grace = grace_seconds
         self._changed = asyncio.Event()
+        self.topics: set[str] = set()
         self._wanted = states.RUNNING
         self._again = False
         self._ending = False
@@ -69,9 +53,14 @@ class CopyTask:
         self._park = False
         self._woken = False
         self._run: RunHandle | None = None
+        answer = partial(self._answer_fence, part=True)
+        part_duties = PartDuties(duties.ticket, answer, duties.fence_parts, duties.ended, lambda: self._cut)
+        self._parts = Parts(link, self._changed, self.topics, part_duties, grace_seconds=grace_seconds)
+        self._wanted_parts: Sequence[orders.BulkPart] = ()
+        self._caught_up = False
+        self._keep_whole = False  # has caught up, or found no slots for its parts: is not split again
         self.watch: Watch | None = None
         self.failed = False
-        self.topics: set[str] = set()
 
     def pause(self) -> None:
         """Drain and stay paused."""
@@ -83,7 +72,7 @@ class CopyTask:
 
     def restart(self) -> None:
         """End the copy run, or forget the failure, and begin a new one."""
-        self._again, self._told = True, ""
+        self._again, self._told, self._keep_whole = True, "", False
         self._changed.set()
 
     def end(self, *, cut: bool = False) -> None:
@@ -93,13 +82,19 @@ class CopyTask:
         self._changed.set()
 
     def update(self, update: orders.RunUpdate) -> None:
-        """Takes an update of its present copy run."""
-        if self._run is not None:
-            self._run.update(update)
+        """Takes an update of one of its present copy runs."""
+        if (run := self._found(update.run_uid)) is not None:
+            run.update(update)
 
-    def lost(self) -> None:
-        """The present copy run is gone, and nobody will say so."""
-        self.update(LOST)
+    def lost(self, uid: str) -> None:
+        """A copy run is gone, and nobody will say so."""
+        if (run := self._found(uid)) is not None:
+            run.update(LOST)
+
+    def _found(self, uid: str) -> RunHandle | None:
+        if self._run is not None and self._run.uid == uid:
+            return self._run
+        return self._parts.find(uid)
 
     def look(self) -> None:
         """Something changed that a ticket may have waited for."""
@@ -116,14 +111,16 @@ class CopyTask:
         self._changed.set()
 
     def limit(self, limits: tickets.Limits) -> None:
-        """The present copy run may go no faster from now on."""
+        """The present copy runs may together go no faster from now on."""
         if self._run is not None:
-            self._run.limit(limits)
+            share = shared_limits(limits, len(self._parts) + 1)
+            self._run.limit(share)
+            self._parts.limit(share)
 
-    def linked(self) -> None:
-        """The link stands again, and the present copy run with it."""
-        if self._run is not None:
-            self._run.linked()
+    def linked(self, uid: str) -> None:
+        """The link stands again, and this copy run with it."""
+        if (run := self._found(uid)) is not None:
+            run.linked()
 
     def _want(self, wanted: str) -> None:
         if self._wanted != wanted:
@@ -192,15 +189,22 @@ class CopyTask:
     def _unwanted(self) -> bool:
         return self._ending or self._again or self._wanted != states.RUNNING
 
+    @property
+    def _due(self) -> bool:
+        return self._unwanted or self._park or self._may_join
+
     async def _copy(self) -> orders.RunUpdate | None:
         """One copy run; its last update when it failed, None when it ended as told or is to be followed by another."""
         ticket = await self._granted()
         if ticket is None:
             return None
+        if self._keep_whole:
+            ticket.ClearField("bulk")
+        self._wanted_parts, self._caught_up = (), False
         run = self._run = RunHandle(ticket, self._link, self._changed, self.topics)
         try:
-            while not self._park:
-                await self._until(lambda: run.told or self._unwanted or self._park)
+            while not (self._park or self._may_join):
+                await self._until(lambda: run.told or self._parts.told or self._due)
                 if self._unwanted:
                     last = await self._finish(run, "WORKER_STOPS")
                     if last is not None and last.reason in LEFT_OPEN:
@@ -209,12 +213,18 @@ class CopyTask:
                 if run.told:
                     last = await self._follow(run, run.next())
                     if last is not None:
+                        await self._parts.finish(last.reason)
                         return last
-            last = await self._finish(run, "PARKED")
+                last = await self._follow_parts(run, ticket)
+                if last is not None:
+                    return last
+            self._keep_whole = self._keep_whole or self._may_join
+            last = await self._finish(run, "PARKED" if self._park else "WHOLE")
             if last is not None and last.state == copy.COPY_RUN_STATE_FAILED:
                 return last
             self._gone(run)
-            await self._until(lambda: self._woken or self._unwanted)
+            if self._park:
+                await self._until(lambda: self._woken or self._unwanted)
             return None
         finally:
             if self._park:
@@ -223,7 +233,29 @@ class CopyTask:
             self._gone(run)
 
     async def _finish(self, run: RunHandle, why: str) -> orders.RunUpdate | None:
+        if self._parts and await self._parts.finish(why):
+            run.confirm(())
         return await run.finish(why, seconds=self._grace, hurried=lambda: self._cut)
+
+    async def _follow_parts(self, run: RunHandle, ticket: tickets.StartTicket) -> orders.RunUpdate | None:
+        """Begins the parts that the copy run has split its backlog into, then acts on what they say.
+
+        Returns the last update of a part that failed, once all else has ended too.
+        """
+        if self._parts or not self._wanted_parts:
+            last = await self._parts.follow()
+        else:
+            log.info("task_split", **self._names, parts=len(self._wanted_parts) + 1)
+            run.limit(shared_limits(ticket.limits, len(self._wanted_parts) + 1))
+            last = self._parts.begin(self._wanted_parts)
+        if last is not None:
+            await self._finish(run, "PART_FAILED")
+        return last
+
+    @property
+    def _may_join(self) -> bool:
+        """Whether the parts have done what they are for, or cannot."""
+        return bool(self._parts) and (self._parts.unplaced or (self._parts.caught_up and self._caught_up))
 
     def _gone(self, run: RunHandle) -> None:
         """There is no copy run any more."""
@@ -238,7 +270,8 @@ class CopyTask:
             if self._told != states.RUNNING:  # a task that was parked has never been anything else
                 self._tell(states.RUNNING, None)
             self.watch = from_wire(update.watch) if update.HasField("watch") else None
-            if self.watch is not None:
+            self._wanted_parts, self._caught_up = update.parts, update.caught_up
+            if self.watch is not None and not update.parts:
                 self._duties.idle()
         elif update.state == copy.COPY_RUN_STATE_FAILED:
             return update
@@ -259,9 +292,9 @@ class CopyTask:
             await self._until(lambda: self._unwanted, seconds=TICKET_SECONDS)
         return None
 
-    async def _answer_fence(self, run: RunHandle) -> None:
+    async def _answer_fence(self, run: RunHandle, *, part: bool = False) -> None:
         try:
-            offsets = await self._duties.confirm()
+            offsets = await self._duties.confirm(part)
         except KeelmanError as error:
             log.warning("ticket_unconfirmed", **self._names, error=error.message)
             offsets = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 
+from keelman.engine.bulk import part_ids, plans
 from keelman.kafka.fencing import fence_all
 from keelman.kafka.layout import Work
 from keelman.model.errors import KeelmanError
@@ -13,7 +14,8 @@ from keelman.runtime.logging import get_logger
 from keelman.runtime.supervise import Siblings
 from keelman.worker import tickets
 from keelman.worker.client_properties import fencing_client
-from keelman.worker.properties import WorkerProperties
+from keelman.worker.source_offsets import merged_offsets, own_offsets
+from keelman.worker.store import Store
 
 log = get_logger()
 FENCE_SECONDS = 30.0
@@ -23,8 +25,8 @@ AGAIN_SECONDS = 5.0
 class Fencing:
     """The leader's. `fenced` is called when a set of former tasks is; trouble is tried again until it is over."""
 
-    def __init__(self, properties: WorkerProperties, fenced: Callable[[], None]) -> None:
-        self._properties = properties
+    def __init__(self, store: Store, fenced: Callable[[], None]) -> None:
+        self._store = store
         self._fenced = fenced
         self._wanted: dict[str, int] = {}
         self._done: dict[str, int] = {}
@@ -51,12 +53,16 @@ class Fencing:
         return False
 
     async def _fence(self, name: str, since: int, config: Mapping[str, str], former: int) -> None:
-        ids = [tickets.transactional_id(self._properties.group_id, Work(name, task)) for task in range(former)]
-        client = fencing_client(self._properties.raw, config)
+        properties = self._store.properties
+        ids = [tickets.transactional_id(properties.group_id, Work(name, task)) for task in range(former)]
+        client = fencing_client(properties.raw, config)
         backoff = Backoff(first=0.1, most=AGAIN_SECONDS)
         while self._wanted.get(name) == since:
             try:
                 await fence_all(client, ids, client_id=f"fence-{name}", seconds=FENCE_SECONDS)
+                # Only now nobody can split a task any more.
+                if parts := await self._parts(name, config):
+                    await fence_all(client, parts, client_id=f"fence-{name}", seconds=FENCE_SECONDS)
             except KeelmanError as error:
                 log.warning("former_tasks_unfenced", connector=name, tasks=former, error=error.message)
                 await asyncio.sleep(backoff.next())
@@ -66,3 +72,14 @@ class Fencing:
                 self._done[name] = since
                 self._fenced()
             return
+
+    async def _parts(self, name: str, config: Mapping[str, str]) -> list[str]:
+        """The producers that the plans of split tasks name."""
+        await self._store.read_offsets()
+        properties = self._store.properties
+        rows = merged_offsets(name, self._store.offsets.of(name), await own_offsets(properties, name, config))
+        return [
+            one
+            for task, count in plans(name, rows).items()
+            for one in part_ids(tickets.transactional_id(properties.group_id, Work(name, task)), count)
+        ]

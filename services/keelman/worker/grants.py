@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 
+from keelman.engine.bulk import part_ids, plans
 from keelman.kafka.fencing import fence_all
 from keelman.kafka.layout import Work
 from keelman.model.errors import KeelmanError, NotFound
@@ -20,6 +20,7 @@ from keelman.worker.third_party import NOT_READY
 
 log = get_logger()
 FENCE_SECONDS = 5.0
+PARTS_SECONDS = 15.0
 TaskConfig = tuple[Mapping[str, str], Mapping[str, str]]
 """What a task was started with: the connector's configuration without its limits, and its own."""
 
@@ -72,11 +73,28 @@ class Grants:
                 raise
             return None  # its plugin is being asked
 
-    async def confirm(self, work: Work, wanted: TaskConfig) -> Sequence[OffsetRow] | None:
-        """The committed offsets behind the fence; None withdraws the ticket. Raises KeelmanError."""
+    async def confirm(self, work: Work, wanted: TaskConfig, *, part: bool = False) -> Sequence[OffsetRow] | None:
+        """The committed offsets behind the fence; None withdraws the ticket. Raises KeelmanError.
+
+        A task that was split may have parts that still commit: what its plan names is fenced, and what they have
+        committed is read. A `part` that fences itself shuts out no other owner of its task; so the group's coordinator
+        is asked whether, after that, this worker still has its place: a next owner will then fence the part.
+        """
         if not tickets.is_source(wanted[0]):
             await self._store.read_config()
             return () if self.holds(work, wanted) else None
+        if part and not await self._membership.proven():
+            return None
+        rows = await self._committed(work, wanted)
+        if not self.holds(work, wanted):
+            return None
+        parts = 0 if part else plans(work.connector, rows).get(work.task or 0, 0)
+        if parts:
+            await self._shut_out(wanted, part_ids(self._id(work), parts), seconds=PARTS_SECONDS)
+            rows = await self._committed(work, wanted)
+        return rows if self.holds(work, wanted) else None
+
+    async def _committed(self, work: Work, wanted: TaskConfig) -> list[OffsetRow]:
         own: list[OffsetRow] = []
 
         async def read_own() -> None:
@@ -84,8 +102,6 @@ class Grants:
 
         # All three begin after the fence, which is all that matters, and none waits for another.
         await supervise(self._store.read_config, self._store.read_offsets, read_own)
-        if not self.holds(work, wanted):
-            return None
         return merged_offsets(work.connector, self._store.offsets.of(work.connector), own)
 
     async def fence(self, work: Work, wanted: TaskConfig) -> None:
@@ -94,12 +110,25 @@ class Grants:
         Only with the right to the task: a worker that has lost its place would fence its successor. What is not fenced
         here the next copy run fences, or the transaction's time-out ends it.
         """
+        await self._fence(work, wanted, [self._id(work)])
+
+    async def fence_parts(self, work: Work, wanted: TaskConfig, parts: int) -> bool:
+        """The same for the producers of so many parts beside the task's own; whether it was done."""
+        return await self._fence(work, wanted, part_ids(self._id(work), parts + 1))
+
+    async def _fence(self, work: Work, wanted: TaskConfig, ids: Sequence[str]) -> bool:
         if not (self.holds(work, wanted) and tickets.is_exactly_once_source(self._store.properties, wanted[0])):
-            return
-        properties = self._store.properties
-        name = tickets.transactional_id(properties.group_id, work)
-        fence = partial(fence_all, fencing_client(properties.raw, wanted[0]), [name])
+            return False
         try:
-            await fence(client_id=f"fence-{name}", seconds=FENCE_SECONDS)
+            await self._shut_out(wanted, ids, seconds=FENCE_SECONDS)
         except KeelmanError as error:
             log.warning("lost_run_unfenced", connector=work.connector, task=work.task, error=error.message)
+            return False
+        return True
+
+    async def _shut_out(self, wanted: TaskConfig, ids: Sequence[str], *, seconds: float) -> None:
+        client = fencing_client(self._store.properties.raw, wanted[0])
+        await fence_all(client, ids, client_id=f"fence-{ids[0]}", seconds=seconds)
+
+    def _id(self, work: Work) -> str:
+        return tickets.transactional_id(self._store.properties.group_id, work)

@@ -68,6 +68,17 @@ class Membership:
         fresh = time.monotonic() - self._last_ok < self._interval + self._answer_seconds
         return self.place is not None and not self.lost and self._failing_since is None and fresh
 
+    async def proven(self) -> bool:
+        """Whether the group's coordinator says now that this worker has the place that it was given last."""
+        place = self.place
+        if place is None or not self.healthy:
+            return False
+        try:
+            code = await self._group.heartbeat(place.generation, place.member, seconds=self._answer_seconds)
+        except KeelmanError:
+            return False
+        return code in (codes.NONE, codes.REBALANCE_IN_PROGRESS) and self.place is place
+
     def request_rejoin(self) -> None:
         """Asks for a new round of the group."""
         self.rejoin = True

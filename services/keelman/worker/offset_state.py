@@ -8,6 +8,8 @@ from typing import Any
 
 import orjson
 
+from keelman.engine.bulk import PLAN
+
 
 @dataclass(slots=True)
 class OffsetState:
@@ -35,11 +37,14 @@ class OffsetState:
 
 
 def parsed_rows(rows: Iterable[tuple[bytes, bytes]]) -> list[tuple[dict[str, Any], Any]]:
-    """Source partitions and offsets of rows as they stand in the topic; what is no JSON is passed over."""
+    """Source partitions and offsets of rows as they stand in the topic; what is no JSON, or is the plan of a
+    split task, is passed over."""
     found = []
     for key, value in rows:
         try:
-            found.append((orjson.loads(key)[1], orjson.loads(value)))
+            partition = orjson.loads(key)[1]
+            if PLAN not in partition:
+                found.append((partition, orjson.loads(value)))
         except orjson.JSONDecodeError:
             continue
     return found

@@ -20,7 +20,8 @@ from keelman.runtime.supervise import Siblings, supervise
 from keelman.worker import config_state
 from keelman.worker import status_state as states
 from keelman.worker.config_state import RestartRequest
-from keelman.worker.copy_task import CopyTask, TaskDuties
+from keelman.worker.copy_task import CopyTask
+from keelman.worker.duties import TaskDuties
 from keelman.worker.grants import Grants, TaskConfig
 from keelman.worker.inquiry import trace_of
 from keelman.worker.limits import limits_of
@@ -209,9 +210,10 @@ class OwnedWork:
 
         duties = TaskDuties(
             ticket=ticket,
-            confirm=lambda: grants.confirm(work, wanted),
+            confirm=lambda part: grants.confirm(work, wanted, part=part),
             tell=lambda state, trace: self.tell(work, state, trace),
             fence=lambda: grants.fence(work, wanted),
+            fence_parts=lambda parts: grants.fence_parts(work, wanted, parts),
             idle=lambda: self.parking.idle(work),
             left=lambda: self.parking.left(work),
             ended=lambda uid: self._runs.pop(uid, None),
@@ -281,8 +283,8 @@ class OwnedWork:
             self._link.send(orders.RunOrder(run_uid=uid, cut=orders.Cut(reason="WITHDRAWN")))
         for uid, task in list(self._runs.items()):
             if uid in uids:
-                task.linked()
+                task.linked(uid)
             else:
-                task.lost()
+                task.lost(uid)
         for running in self._tasks.values():
             running.task.look()

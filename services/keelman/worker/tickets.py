@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from keelman.api.copy.v1 import ticket_pb2 as wire
 from keelman.connect.plugin import Direction, load_connector
+from keelman.engine.bulk import bulk_of
 from keelman.kafka.layout import Work
 from keelman.model.errors import NotFound
 from keelman.worker.properties import WorkerProperties
@@ -97,5 +98,6 @@ def grant(
         offset_topic=offset_topic,
         worker_offset_topic=worker_offset_topic,
         limits=limits,
+        bulk=bulk_of(connector_config) if source and exactly else None,
         plugin=None if plugin is None else wire.Plugin(name=str(plugin), folder=str(plugin.folder)),
     )
