@@ -34,6 +34,6 @@ def _limit(config: Mapping[str, str], key: str) -> float:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not (math.isfinite(value) and value > 0):
-        raise InvalidArgument.of(key, text, "a positive number")
+    if not (math.isfinite(value) and value >= 0):
+        raise InvalidArgument.of(key, text, "a number, at least 0 (no limit)")
     return value
