@@ -178,12 +178,15 @@ def test_loops_open_a_few_at_a_time_and_one_that_waits_holds_up_no_others() -> N
     clock, told = Clock(), list[RunUpdate]()
     begun: dict[str, Opening] = {}
     loops = Loops(lambda t: begun.setdefault(t.run_uid, Opening(t)), told.append, clock)
-    for number in range(OPENING_AT_ONCE + 4):
+    for number in range(OPENING_AT_ONCE + 6):
         loops.obey(order(number, start=StartTicket(run_uid=str(number))))
     assert len(begun) == OPENING_AT_ONCE
     loops.obey(order(OPENING_AT_ONCE, limits=Limits(records_per_second=7)))
     loops.obey(order(OPENING_AT_ONCE + 1, cut=Cut(reason="WITHDRAWN")))
     assert [(u.run_uid, u.state, u.reason) for u in told] == [(str(OPENING_AT_ONCE + 1), ENDED, "WITHDRAWN")]
+    loops.obey(order(OPENING_AT_ONCE + 2, cut=Cut()))
+    loops.obey(order(OPENING_AT_ONCE + 3, drain=Drain()))
+    assert [u.reason for u in told[1:]] == ["CUT", "DRAINED"]
     loops.told(RunUpdate(run_uid="0", state=states.COPY_RUN_STATE_STARTING))
     assert len(begun) == OPENING_AT_ONCE
     loops.told(RunUpdate(run_uid="0", state=states.COPY_RUN_STATE_FENCED))

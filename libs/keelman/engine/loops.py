@@ -120,7 +120,7 @@ class Loops:
             self._waiting[uid].limits.CopyFrom(order.limits)
         elif order.HasField("cut") or order.HasField("drain"):
             del self._waiting[uid]
-            self._say(uid, COPY_RUN_STATE_ENDED, reason=order.cut.reason or "DRAINED")
+            self._say(uid, COPY_RUN_STATE_ENDED, reason=(order.cut.reason or "CUT") if order.HasField("cut") else "DRAINED")
 
     def _open(self, uid: str, ticket: StartTicket, now: float) -> None:
         try:
