@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
+from typing import Any, cast
 
 import pytest
 
 from keelman.api.copy.v1 import copy_run_pb2 as states
 from keelman.api.copy.v1.run_order_pb2 import Cut, Drain, RunOrder, RunUpdate
-from keelman.api.copy.v1.slot_service_pb2 import AttachResponse, SlotBeat, SlotGreeting
+from keelman.api.copy.v1.slot_service_pb2 import AttachRequest, AttachResponse, SlotBeat, SlotGreeting
 from keelman.api.copy.v1.ticket_pb2 import Confirmation, StartTicket
 from keelman.api.copy.v1.ticket_pb2 import Limits as TicketLimits
 from keelman.api.copy.v1.worker_link_service_pb2 import Bounds
-from keelman.model.errors import Conflict, Unauthenticated
+from keelman.model.errors import Conflict, DeadlineExceeded, Unauthenticated
+from keelman.spark import attach
+from keelman.spark.attach import SlotApi
 from keelman.spark.dispatch import Dispatcher
 from keelman.spark.mailbox import Mailbox
 from keelman.spark.pool import ENDING_SECONDS, Times
@@ -487,3 +492,14 @@ def test_a_worker_without_bounds_is_not_bound(w: World) -> None:
     w.after(5)
     assert w.run("a").state == RUNNING
     assert not [m for m in w.sent(slot) if m.HasField("bounds")]
+
+
+async def test_a_stream_without_a_greeting_is_not_held_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def silent() -> AsyncIterator[AttachRequest]:
+        await asyncio.Event().wait()
+        yield AttachRequest()
+
+    monkeypatch.setattr(attach, "GREETING_SECONDS", 0.01)
+    async with asyncio.timeout(20):
+        with pytest.raises(DeadlineExceeded, match="greet"):
+            await SlotApi(World().d).Attach(silent(), cast("Any", None))

@@ -7,14 +7,16 @@ from collections.abc import AsyncIterator
 
 from keelman.api.copy.v1.slot_service_pb2 import AttachRequest, AttachResponse, HomeBeat
 from keelman.api.copy.v1.slot_service_pb2_grpc import SlotServiceServicer
-from keelman.model.errors import InvalidArgument
+from keelman.model.errors import DeadlineExceeded, InvalidArgument
 from keelman.rpc.server import Context
-from keelman.runtime.supervise import first_of
+from keelman.runtime.supervise import deadline, first_of
 from keelman.spark.dispatch import Dispatcher
 from keelman.spark.mailbox import Mailbox
 from keelman.spark.slots import Slot
 
 BEAT_SECONDS = 1.0
+# Anybody may open a stream: one that does not say whose it is holds nothing for long.
+GREETING_SECONDS = 10.0
 
 
 class SlotApi(SlotServiceServicer):
@@ -27,7 +29,8 @@ class SlotApi(SlotServiceServicer):
         self, requests: AsyncIterator[AttachRequest], context: Context
     ) -> None:
         """Holds one slot's stream until either side gives the other up."""
-        first = await anext(aiter(requests), AttachRequest())
+        async with deadline(GREETING_SECONDS, DeadlineExceeded(f"a slot greets within {GREETING_SECONDS:g} s")):
+            first = await anext(aiter(requests), AttachRequest())
         if first.WhichOneof("message") != "greeting":
             raise InvalidArgument("the first message of a slot is its greeting")
         slot, mail = self._dispatcher.attach(first.greeting)
