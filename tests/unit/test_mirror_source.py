@@ -6,7 +6,7 @@ import pytest
 
 from keelman.connect.errors import ConnectError
 from keelman.connect.records import TopicPartition
-from keelman.connectors import mirror_source
+from keelman.connectors import mirror_source, mirror_split
 from keelman.connectors.mirror_config import admin_settings, consumer_settings, producer_settings
 from keelman.connectors.mirror_source import ASSIGNED, MirrorSource, decoded
 from keelman.connectors.mirror_syncs import PartitionState, sync_key, sync_value
@@ -109,3 +109,8 @@ def test_a_sync_is_due_at_first_then_by_lag_gap_or_a_shorter_copy() -> None:
     always = PartitionState(0)
     assert always.due(0, skipped=False)
     assert always.due(1, skipped=False)
+
+
+def test_a_source_cluster_that_does_not_answer_has_no_backlog(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mirror_split, "ASK_SECONDS", 0.2)
+    assert mirror_split.backlogs({}, {"bootstrap.servers": "127.0.0.1:1"}, {TopicPartition("t", 0): None}) == {}

@@ -27,8 +27,8 @@ def backlogs(
     try:
         ends = _asked(client, {one: OffsetSpec.latest() for one in starts}, level)
         begins = _asked(client, {one: OffsetSpec.earliest() for one in starts}, level)
-    except KafkaException as error:
-        _log.warning("mirror_backlog_unknown", error=error.args[0].str())
+    except (KafkaException, TimeoutError) as error:
+        _log.warning("mirror_backlog_unknown", error=str(error) or f"no answer within {ASK_SECONDS:g} s")
         return {}
     found = {}
     for one, start in starts.items():
@@ -42,7 +42,7 @@ def _asked(
 ) -> dict[TopicPartition, int]:
     asked = {Position(one.topic, one.partition): spec for one, spec in specs.items()}
     answers = client.list_offsets(asked, isolation_level=level, request_timeout=ASK_SECONDS)
-    return {TopicPartition(p.topic, p.partition): answer.result(ASK_SECONDS).offset for p, answer in answers.items()}
+    return {TopicPartition(p.topic, p.partition): answer.result(ASK_SECONDS + 1).offset for p, answer in answers.items()}
 
 
 def dealt(behind: Mapping[TopicPartition, int], *, slots: int, least: int) -> list[list[TopicPartition]]:
