@@ -55,11 +55,11 @@ class WorkerOffsets:
         self._failure = None
         for key in deleted:
             self._produce(key, None)
-        assert self._producer is not None
+        producer = self._producer
         deadline = time.monotonic() + TOMBSTONE_SECONDS
-        while self._producer.flush(0.5) and self._failure is None and time.monotonic() < deadline:
+        while producer is not None and producer.flush(0.5) and self._failure is None and time.monotonic() < deadline:
             self._control.beat()
-        if self._failure is not None or len(self._producer):
+        if self._failure is not None or producer is None or len(producer):
             why = self._failure or f"no answer in {TOMBSTONE_SECONDS:.0f} s"
             raise RunFailure("BROKER_LOST", f"offsets were not deleted from the worker's topic {self._topic}: {why}")
 
