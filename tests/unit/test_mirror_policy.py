@@ -21,7 +21,6 @@ def test_default_policy_names_copies_after_their_cluster() -> None:
     assert policy.upstream_topic("us-west.eu.orders") == "eu.orders"
     assert policy.original_topic("us-west.eu.orders") == "orders"
     assert policy.offset_syncs_topic("b") == "mm2-offset-syncs.b.internal"
-    assert policy.checkpoints_topic("a") == "a.checkpoints.internal"
 
 
 def test_a_separator_also_stands_in_internal_names_unless_told_otherwise() -> None:

@@ -49,10 +49,6 @@ class ReplicationPolicy:
         """Where offsets of source and copy are noted."""
         return f"mm2-offset-syncs{self._internal}{alias}{self._internal}internal"
 
-    def checkpoints_topic(self, alias: str) -> str:
-        """Where the offsets of groups are noted."""
-        return f"{alias}{self._internal}checkpoints{self._internal}internal"
-
     def is_heartbeats(self, topic: str) -> bool:
         """The heartbeats topic or a copy of it."""
         return self.original_topic(topic) == self._heartbeats

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import os
 import signal
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -142,15 +142,3 @@ class ConnectProcess:
         """One REST request."""
         async with httpx.AsyncClient(timeout=95, trust_env=False) as client:
             return await client.request(method, f"{self.url}{path}", json=body)
-
-
-@contextlib.asynccontextmanager
-async def running_connect(folder: Path, bootstrap: str, group: str, **properties: str) -> AsyncIterator[ConnectProcess]:
-    """A worker for the block; keys of `properties` have `_` for `.`."""
-    given = {key.replace("_", "."): value for key, value in properties.items()}
-    process = ConnectProcess(folder, bootstrap, group, given)
-    await process.start()
-    try:
-        yield process
-    finally:
-        await process.end()
