@@ -7,7 +7,7 @@ from keelman.engine.failure import RunFailure
 from keelman.engine.worker_offsets import WorkerOffsets
 
 
-def test_a_client_that_cannot_be_opened_keeps_offsets_from_being_deleted_and_nothing_else():
+def test_a_client_that_cannot_be_opened_keeps_offsets_from_being_deleted_and_nothing_else() -> None:
     offsets = WorkerOffsets("offsets", {"no.such.property": "1"}, Control(), "c")
     offsets.before_commit([(b"k", b"v")])
     offsets.after_commit([(b"k", b"v")])

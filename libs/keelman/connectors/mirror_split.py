@@ -42,7 +42,9 @@ def _asked(
 ) -> dict[TopicPartition, int]:
     asked = {Position(one.topic, one.partition): spec for one, spec in specs.items()}
     answers = client.list_offsets(asked, isolation_level=level, request_timeout=ASK_SECONDS)
-    return {TopicPartition(p.topic, p.partition): answer.result(ASK_SECONDS + 1).offset for p, answer in answers.items()}
+    return {
+        TopicPartition(p.topic, p.partition): answer.result(ASK_SECONDS + 1).offset for p, answer in answers.items()
+    }
 
 
 def dealt(behind: Mapping[TopicPartition, int], *, slots: int, least: int) -> list[list[TopicPartition]]:

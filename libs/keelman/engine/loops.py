@@ -120,7 +120,8 @@ class Loops:
             self._waiting[uid].limits.CopyFrom(order.limits)
         elif order.HasField("cut") or order.HasField("drain"):
             del self._waiting[uid]
-            self._say(uid, COPY_RUN_STATE_ENDED, reason=(order.cut.reason or "CUT") if order.HasField("cut") else "DRAINED")
+            reason = (order.cut.reason or "CUT") if order.HasField("cut") else "DRAINED"
+            self._say(uid, COPY_RUN_STATE_ENDED, reason=reason)
 
     def _open(self, uid: str, ticket: StartTicket, now: float) -> None:
         try:

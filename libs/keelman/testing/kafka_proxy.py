@@ -34,7 +34,14 @@ INIT_PRODUCER_ID, ADD_PARTITIONS_TO_TXN, ADD_OFFSETS_TO_TXN, END_TXN, TXN_OFFSET
 # From which version on the request is flexible (header v2, compact strings), for those whose first field is the
 # transactional id; AddPartitionsToTxn has it first up to version 3.
 # https://github.com/apache/kafka/tree/4.3/clients/src/main/resources/common/message
-FLEXIBLE_FROM = {PRODUCE: 9, INIT_PRODUCER_ID: 2, ADD_PARTITIONS_TO_TXN: 3, 25: 3, END_TXN: 3, TXN_OFFSET_COMMIT: 3}
+FLEXIBLE_FROM = {
+    PRODUCE: 9,
+    INIT_PRODUCER_ID: 2,
+    ADD_PARTITIONS_TO_TXN: 3,
+    ADD_OFFSETS_TO_TXN: 3,
+    END_TXN: 3,
+    TXN_OFFSET_COMMIT: 3,
+}
 LONGEST_FRAME = 1 << 30
 
 
