@@ -1,10 +1,11 @@
 """The mirror's tasks, client properties and offset syncs, without a broker."""
 
 import struct
+from typing import Literal
 
 import pytest
 
-from keelman.connect.errors import ConnectError
+from keelman.connect.errors import ConfigValueError, ConnectError
 from keelman.connect.records import TopicPartition
 from keelman.connectors import mirror_source, mirror_split
 from keelman.connectors.mirror_config import admin_settings, consumer_settings, producer_settings
@@ -73,6 +74,7 @@ def test_client_properties_come_from_the_cluster_then_the_kind_then_both() -> No
 
 def test_exactly_once_unless_uncommitted_records_are_asked_for() -> None:
     assert MirrorSource.supports_exactly_once(CONFIG)
+    assert MirrorSource.supports_exactly_once({}), "whatever else is missing"
     for key in ("consumer.isolation.level", "source.consumer.isolation.level"):
         assert not MirrorSource.supports_exactly_once({**CONFIG, key: "read_uncommitted"})
 
@@ -114,3 +116,13 @@ def test_a_sync_is_due_at_first_then_by_lag_gap_or_a_shorter_copy() -> None:
 def test_a_source_cluster_that_does_not_answer_has_no_backlog(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mirror_split, "ASK_SECONDS", 0.2)
     assert mirror_split.backlogs({}, {"bootstrap.servers": "127.0.0.1:1"}, {TopicPartition("t", 0): None}) == {}
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_a_cluster_without_brokers_is_named(side: Literal["source", "target"]) -> None:
+    other = {"source.cluster.alias": "a", "target.cluster.alias": "b"}
+    for settings in (lambda: admin_settings(other, side), lambda: producer_settings(other, side)):
+        with pytest.raises(ConfigValueError, match=rf"configuration {side}\.cluster\.bootstrap\.servers: .*host:port"):
+            settings()
+    with pytest.raises(ConfigValueError, match=r"source\.cluster\.bootstrap\.servers"):
+        consumer_settings(other)

@@ -131,17 +131,27 @@ def client_properties(config: Mapping[str, str], side: Side, kind: str) -> dict[
 
 
 def consumer_settings(config: Mapping[str, str]) -> dict[str, Any]:
-    """librdkafka's settings for the source cluster's consumer. It reads committed records unless told otherwise."""
-    java = {"isolation.level": "read_committed", **client_properties(config, "source", "consumer")}
+    """librdkafka's settings for the source cluster's consumer. It reads committed records unless told otherwise.
+
+    Raises ConfigValueError, as the next two do, for a cluster without brokers.
+    """
+    java = {"isolation.level": "read_committed", **_reachable(config, "source", "consumer")}
     return consumer_properties({f"consumer.{k}": v for k, v in java.items()}, {})
 
 
 def admin_settings(config: Mapping[str, str], side: Side) -> dict[str, Any]:
     """librdkafka's settings for an admin client of either cluster."""
-    return admin_properties({f"admin.{k}": v for k, v in client_properties(config, side, "admin").items()}, {})
+    return admin_properties({f"admin.{k}": v for k, v in _reachable(config, side, "admin").items()}, {})
 
 
 def producer_settings(config: Mapping[str, str], side: Side) -> dict[str, Any]:
     """librdkafka's settings for a producer of offset syncs."""
-    java = client_properties(config, side, "producer")
+    java = _reachable(config, side, "producer")
     return producer_properties({f"producer.{k}": v for k, v in java.items()}, {})
+
+
+def _reachable(config: Mapping[str, str], side: Side, kind: str) -> dict[str, str]:
+    java = client_properties(config, side, kind)
+    if not java.get("bootstrap.servers", "").strip():
+        raise ConfigValueError(f"{side}.cluster.bootstrap.servers", None, "Must be host:port of brokers")
+    return java

@@ -60,7 +60,8 @@ class MirrorSource(Connector):
     @classmethod
     def supports_exactly_once(cls, config: Mapping[str, str]) -> bool:
         """When only committed records are read."""
-        return bool(consumer_settings(config)["isolation.level"] == "read_committed")
+        asked = client_properties(config, "source", "consumer").get("isolation.level", "read_committed")
+        return asked.strip() == "read_committed"
 
     @classmethod
     def tracks_deliveries(cls, config: Mapping[str, str]) -> bool:
