@@ -1,7 +1,7 @@
 """The parts of a sink that need no broker."""
 
 import pytest
-from confluent_kafka import Message
+from confluent_kafka import Consumer, Message
 from confluent_kafka import TopicPartition as ClientPartition
 
 from keelman.connect.errors import ConfigValueError, ConnectError
@@ -9,6 +9,7 @@ from keelman.connect.plugin import KeptOffset
 from keelman.connect.records import Column, TopicPartition
 from keelman.connectors.file_sink import lines
 from keelman.connectors.kafka_sink import KafkaSink
+from keelman.engine import subscription
 from keelman.engine.sink_batch import origin
 from keelman.engine.sink_consumer import sink_consumer_properties, watch_properties
 from keelman.engine.sink_kept_topic import decode, encode
@@ -115,3 +116,10 @@ def test_lines_of_a_file() -> None:
     assert lines(Column([b"a\xff"], utf8=True)) == "a\N{REPLACEMENT CHARACTER}\n".encode()
     assert lines(Column([1.0, True, b"\xff"])) == b"1.0\ntrue\n\xff\n"
     assert lines(Column([])) == b""
+
+
+def test_a_sink_whose_brokers_are_away_does_not_know_that_all_topics_are_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subscription, "ANSWER_SECONDS", 0.2)
+    consumer = Consumer({"bootstrap.servers": "127.0.0.1:1", "group.id": "g", "log_level": 0})
+    assert not subscription.Subscription({"topics": "t"}).complete(consumer)
+    consumer.close()

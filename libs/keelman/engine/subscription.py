@@ -7,11 +7,12 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from confluent_kafka import Consumer
+from confluent_kafka import Consumer, KafkaException
 
 from keelman.connect.errors import ConfigValueError
 
 REFRESH_SECONDS = 15.0
+ANSWER_SECONDS = 5.0
 
 
 class Subscription:
@@ -52,7 +53,7 @@ class Subscription:
         if self._pattern is None or time.monotonic() - self._looked_at < REFRESH_SECONDS:
             return
         self._looked_at = time.monotonic()
-        known = consumer.list_topics(timeout=5.0).topics
+        known = consumer.list_topics(timeout=ANSWER_SECONDS).topics
         found = sorted(name for name in known if self._pattern.fullmatch(name) and not name.startswith("__"))
         if found != self._topics:
             self._topics = found
@@ -60,8 +61,12 @@ class Subscription:
                 consumer.subscribe(found, **self._callbacks)
 
     def complete(self, consumer: Consumer) -> bool:
-        """Whether no other topic can come to be subscribed: all are named, and all are there. Asks the brokers."""
+        """Whether no other topic can come to be subscribed: all are named, and all are there. Asks the brokers; False
+        while they do not answer."""
         if self._pattern is not None:
             return False
-        known = consumer.list_topics(timeout=5.0).topics
+        try:
+            known = consumer.list_topics(timeout=ANSWER_SECONDS).topics
+        except KafkaException:
+            return False
         return all(name in known and known[name].partitions for name in self._topics)
