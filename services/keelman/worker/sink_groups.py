@@ -13,7 +13,7 @@ from keelman.runtime.supervise import deadline
 from keelman.worker.client_properties import sink_group_client
 from keelman.worker.parking import Parking
 from keelman.worker.store import Store
-from keelman.worker.tickets import is_source
+from keelman.worker.tickets import is_sink
 
 log = get_logger()
 LOOK_SECONDS = 600.0
@@ -33,7 +33,7 @@ class SinkGroups:
             await asyncio.sleep(LOOK_SECONDS)
             for name in self._parking.long_parked():
                 config = self._store.config.connectors.get(name)
-                if config is not None and not is_source(config):
+                if config is not None and is_sink(config):
                     await self._keep(name, config)
 
     async def give_up(self, name: str, config: Mapping[str, str], tasks: Sequence[int]) -> None:
