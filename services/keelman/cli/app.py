@@ -198,6 +198,45 @@ def create(
 
 
 @app.command()
+def configure(
+    kind: Annotated[str, _kind_word("configure")],
+    name: Name,
+    *,
+    values: Annotated[
+        list[str] | None, typer.Option("--set", metavar="K=V", help="A new value; may be repeated.")
+    ] = None,
+    gone: Annotated[
+        list[str] | None, typer.Option("--unset", metavar="K", help="A key to remove; may be repeated.")
+    ] = None,
+    cluster: Cluster = "",
+    output: Form = "name",
+    gateway: GatewayAddress = None,
+    home: HomeFolder = None,
+) -> int:
+    """Change a connector's configuration. Its limits (keelman.limit.*) change while it runs; all else restarts it."""
+    from keelman.cli import commands  # noqa: PLC0415
+
+    target = commands.Target(gateway, home)
+    return commands.configure(target, kind, name, values=values or [], gone=gone or [], form=output, cluster=cluster)
+
+
+@app.command()
+def watch(
+    kind: Annotated[str, _kind_word("watch")] = "copy-runs",
+    *,
+    connector: Annotated[str, typer.Option("--connector", metavar="NAME", help="Only this connector's.")] = "",
+    cluster: Cluster = "",
+    output: Annotated[str, typer.Option("-o", "--output", metavar="FORMAT", help="table, wide or json.")] = "table",
+    gateway: GatewayAddress = None,
+    home: HomeFolder = None,
+) -> int:
+    """Show the copy runs of now, and each change as it comes, until Ctrl-C; on a pipe one JSON document a change."""
+    from keelman.cli import commands  # noqa: PLC0415
+
+    return commands.watch(commands.Target(gateway, home), kind, output, cluster=cluster, connector=connector)
+
+
+@app.command()
 def delete(
     kind: Annotated[str, _kind_word("delete")],
     name: Name,

@@ -86,6 +86,15 @@ def _lag(run: Any) -> str:
     return size(lag) if unit == LagUnit.LAG_UNIT_BYTES else f"{lag} records"
 
 
+def _time_left(run: Any) -> str:
+    seconds = run.progress.seconds_left
+    if not run.HasField("progress") or seconds < 0:
+        return ""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h{minutes:02}m" if hours else f"{minutes}m{rest:02}s" if minutes else f"{rest}s"
+
+
 def _tasks(connector: Any) -> str:
     running = sum(t.state == "RUNNING" for t in connector.tasks)
     failed = sum(t.state == "FAILED" for t in connector.tasks)
@@ -169,6 +178,9 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("BYTES", lambda r: size(r.progress.bytes), number=True),
         Column("RATE", lambda r: f"{size(r.progress.bytes_per_second)}/s", number=True),
         Column("LEFT", _lag, number=True),
+        Column("TIME LEFT", _time_left, number=True),
+        Column("RECORDS/S", lambda r: f"{r.progress.records_per_second:,.0f}", wide=True, number=True),
+        Column("ERRORS", lambda r: str(r.progress.errors), wide=True, number=True),
         Column("SLOT", lambda r: r.slot, wide=True),
         Column("WORKER", lambda r: r.worker, wide=True),
         Column("AGE", lambda r: age(r.create_time), wide=True),

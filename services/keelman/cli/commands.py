@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from keelman.cli import columns, kinds
-from keelman.cli.create import Wanted, broker_spec, checked_options, connector_config, worker_spec
+from keelman.cli.create import Wanted, broker_spec, checked_options, connector_config, pairs, worker_spec
 from keelman.cli.describe import print_description
 from keelman.cli.exits import OK
 from keelman.cli.gateway import Gateway
@@ -21,6 +21,7 @@ from keelman.cli.logs import print_logs
 from keelman.cli.output import checked_format, print_list, print_one
 from keelman.cli.target import gateway_address, home_of
 from keelman.cli.waiting import progress_line, until
+from keelman.cli.watch import print_watch
 from keelman.model.errors import DeadlineExceeded, FailedPrecondition, InvalidArgument, NotFound
 from keelman.runtime.supervise import deadline
 
@@ -92,6 +93,43 @@ def create(target: Target, word: str, name: str, wanted: Wanted, form: str, *, s
     return _with(target, body)
 
 
+def configure(
+    target: Target, word: str, name: str, *, values: Sequence[str], gone: Sequence[str], form: str, cluster: str
+) -> int:
+    """`keelman configure`."""
+    kind, form, given = kind_of(word, "configure"), checked_format(form), pairs("--set", values)
+    if not given and not gone:
+        raise InvalidArgument("nothing to change: give --set KEY=VALUE or --unset KEY")
+    if both := sorted(set(given) & set(gone)):
+        raise InvalidArgument(f"--unset: {both[0]} is also given with --set")
+
+    async def body(gateway: Gateway) -> None:
+        connector = await gateway.get(kind, name, cluster=cluster)
+        config = {**connector.config, **given}
+        for key in gone:
+            if key not in config:
+                raise InvalidArgument(f"--unset: connector {connector.name} has no {key}")
+            del config[key]
+        print_one(kind, await gateway.configure_connector(connector.worker_cluster, connector.name, config), form)
+
+    return _with(target, body)
+
+
+def watch(target: Target, word: str, form: str, *, cluster: str, connector: str) -> int:
+    """`keelman watch`; an interrupt is its usual end."""
+    kind_of(word, "watch")
+    if form not in WATCH_FORMATS:
+        raise InvalidArgument.of("-o", form, "one of " + ", ".join(WATCH_FORMATS))
+    shown = form if sys.stdout.isatty() else "json"
+
+    async def body(gateway: Gateway) -> None:
+        await print_watch(gateway, cluster=cluster, connector=connector, form=shown)
+
+    with contextlib.suppress(KeyboardInterrupt):
+        _with(target, body)
+    return OK
+
+
 def act(target: Target, verb: str, word: str, name: str, *, cluster: str, wait: float | None) -> int:
     """`keelman start`, `stop`, `pause`, `resume`, `restart`, `delete`."""
     kind = kind_of(word, verb)
@@ -119,6 +157,7 @@ def logs(target: Target, word: str, name: str, *, cluster: str, follow: bool, ta
     return _with(target, body)
 
 
+WATCH_FORMATS = ("table", "wide", "json")
 ASKED = {
     "start": "asked to start",
     "stop": "asked to stop",

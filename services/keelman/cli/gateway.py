@@ -157,6 +157,11 @@ class Gateway:
         request = cn.CreateConnectorRequest(worker_cluster=cluster, name=name, config=config)
         return (await self._call(self.connectors.CreateConnector, request)).connector
 
+    async def configure_connector(self, cluster: str, name: str, config: dict[str, str]) -> Resource:
+        """Replaces a connector's whole configuration."""
+        request = cn.UpdateConnectorRequest(worker_cluster=cluster, name=name, config=config)
+        return (await self._call(self.connectors.UpdateConnector, request)).connector
+
     async def _call(self, call: Any, request: Message) -> Any:
         return await call(request, timeout=CALL_SECONDS)
 

@@ -26,9 +26,14 @@ class Kind:
 BROKER_CLUSTERS = Kind("broker-clusters", "broker-cluster", "bc", ("create", "delete", "start", "stop"))
 WORKER_CLUSTERS = Kind("worker-clusters", "worker-cluster", "wc", ("create", "delete", "start", "stop", "restart"))
 WORKERS = Kind("workers", "worker", "wk", ("restart",))
-CONNECTORS = Kind("connectors", "connector", "cn", ("create", "delete", "start", "stop", "pause", "resume", "restart"))
+CONNECTORS = Kind(
+    "connectors",
+    "connector",
+    "cn",
+    ("create", "configure", "delete", "start", "stop", "pause", "resume", "restart"),
+)
 NODES = Kind("nodes", "node", "no", ("delete",))
-COPY_RUNS = Kind("copy-runs", "copy-run", "cr")
+COPY_RUNS = Kind("copy-runs", "copy-run", "cr", ("watch",))
 WORKLOADS = Kind("workloads", "workload", "wl")
 
 KINDS = (BROKER_CLUSTERS, WORKER_CLUSTERS, WORKERS, CONNECTORS, NODES, COPY_RUNS, WORKLOADS)

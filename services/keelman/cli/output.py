@@ -64,19 +64,26 @@ def _print_document(document: Any, form: str) -> None:
     print(yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120), end="")
 
 
-def _print_table(kind: Kind, resources: Sequence[Any], *, wide: bool) -> None:
-    from rich.console import Console  # noqa: PLC0415
+def table(kind: Kind, resources: Sequence[Any], *, wide: bool) -> Any:
+    """The table of these resources, for rich to print."""
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
+    made = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
     columns = [c for c in COLUMNS[kind.plural] if wide or not c.wide]
     for column in columns:
-        table.add_column(column.title, justify="right" if column.number else "left", no_wrap=True)
+        made.add_column(column.title, justify="right" if column.number else "left", no_wrap=True)
     for resource in resources:
-        table.add_row(*(Text(c.cell(resource) or "-") for c in columns))
+        made.add_row(*(Text(c.cell(resource) or "-") for c in columns))
+    return made
+
+
+def _print_table(kind: Kind, resources: Sequence[Any], *, wide: bool) -> None:
+    from rich.console import Console  # noqa: PLC0415
+
+    made = table(kind, resources, wide=wide)
     # A pipe has no width, and a wide table is asked for whole: both get lines as long as they need to be.
     if wide or not sys.stdout.isatty():
-        Console(width=WIDEST, highlight=False).print(table, crop=False, overflow="ignore", soft_wrap=True)
+        Console(width=WIDEST, highlight=False).print(made, crop=False, overflow="ignore", soft_wrap=True)
     else:
-        Console(highlight=False).print(table)
+        Console(highlight=False).print(made)
