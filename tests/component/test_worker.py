@@ -146,7 +146,8 @@ async def _no_status(worker: WorkerProcess, name: str) -> bool:
 
 async def test_a_task_from_ticket_to_end(bootstrap: str, spark: tuple[LinkSide, str], tmp_path: Path) -> None:
     side, address = spark
-    worker = WorkerProcess(tmp_path, bootstrap, "life", address)
+    # A dead member does not lapse while this test waits: its successor has to replace it.
+    worker = WorkerProcess(tmp_path, bootstrap, "life", address, {"session.timeout.ms": "120000"})
     async with workers(worker):
         key, value = b'["src",{"filename":"/nowhere/in"}]', b'{"position":77}'
         await commit_offset(bootstrap, "life-offsets", key, value)

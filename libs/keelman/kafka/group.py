@@ -17,6 +17,7 @@ from keelman.model.errors import Unavailable
 
 # Kafka's error codes that a member has to tell apart.
 NONE = 0
+COORDINATOR_LOADING = 14
 COORDINATOR_NOT_AVAILABLE = 15
 NOT_COORDINATOR = 16
 ILLEGAL_GENERATION = 22
@@ -107,9 +108,12 @@ class GroupClient:
         return int(answer.error_code)
 
     async def describe(self) -> Described:
-        """The group as its coordinator sees it."""
+        """The group as its coordinator sees it. Raises Unavailable also while the coordinator is loading it."""
         answer = await self.ask(DescribeGroupsRequest([self._group]), ConnectionGroup.DEFAULT)
-        _, _, state, kind, protocol, members = answer.groups[0][:6]
+        error, _, state, kind, protocol, members = answer.groups[0][:6]
+        if error in (COORDINATOR_LOADING, *LOST_COORDINATOR):
+            self._coordinator = None
+            raise Unavailable(f"group {self._group}: its coordinator does not know it yet (error {error})")
         found = tuple(Member(m[0], m[1], m[2], bytes(m[3] or b"")) for m in members)
         return Described(state, kind, protocol, found)
 

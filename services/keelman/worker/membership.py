@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from keelman.kafka import group as codes
-from keelman.kafka.group import GroupClient, Joined
+from keelman.kafka.group import Described, GroupClient, Joined
 from keelman.kafka.layout import (
     Assignment,
     Metadata,
@@ -25,7 +25,6 @@ from keelman.runtime.logging import get_logger
 log = get_logger()
 PROTOCOL_TYPE = "connect"
 PROTOCOL = "keelman"
-DESCRIBE_SECONDS = 5.0
 
 # What the leader does with everybody's metadata: member id to metadata in, member id to assignment out.
 Share = Callable[[str, Mapping[str, Metadata]], Awaitable[Mapping[str, Assignment]]]
@@ -49,6 +48,7 @@ class Membership:
     ) -> None:
         self._group = group
         self._group_id = group_id
+        self._session = session_ms / 1000
         self._interval = heartbeat_ms / 1000
         self._answer_seconds = max(self._interval, session_ms / 3000)
         self._wake = wake
@@ -85,11 +85,15 @@ class Membership:
         self._wake()
 
     async def replace_predecessors(self, url: str) -> None:
-        """Lets dead members that had this worker's address leave. Called once, before the first join."""
+        """Lets dead members that had this worker's address leave. Called once, before the first join.
+
+        Tries for as long as they can live on: without an answer there would be no place in the group either.
+        """
         try:
-            async with asyncio.timeout(DESCRIBE_SECONDS):
-                described = await self._group.describe()
-        except (Unavailable, TimeoutError):
+            async with asyncio.timeout(self._session):
+                described = await self._described()
+        except TimeoutError:
+            log.info("predecessors_unknown", group=self._group_id)
             return
         for member in described.members:
             if described.protocol != PROTOCOL or not member.metadata:
@@ -101,6 +105,16 @@ class Membership:
             if same:
                 log.info("replacing_member", member=member.member)
                 await self._group.leave(member.member)
+
+    async def _described(self) -> Described:
+        """The group, once its coordinator answers."""
+        backoff = Backoff(first=0.05, most=1.0)
+        while True:
+            try:
+                return await self._group.describe()
+            except Unavailable as error:
+                log.info("group_unavailable", group=self._group_id, error=error.message)
+                await asyncio.sleep(backoff.next())
 
     async def join(self, metadata: Callable[[], Metadata], share: Share) -> Place:
         """Joins until it has a place, asking `metadata` anew for each try; as leader, shares the work out.
