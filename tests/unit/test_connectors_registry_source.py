@@ -23,6 +23,7 @@ def said(config: dict[str, str], worker: dict[str, str] | None = None) -> list[t
         {"offsets.storage.topic": "own"},
         {"keelman.limit.records.per.second": "0.5", "keelman.limit.bytes.per.second": "1000"},
         {"keelman.park.after.ms": "-1"},
+        {"keelman.bulk.slots": "64", "keelman.bulk.min.records": "1"},
     ],
 )
 def test_legal(legal: dict[str, str]):
@@ -39,6 +40,8 @@ def test_legal(legal: dict[str, str]):
         ({"offsets.storage.topic": ""}, "String must be non-empty"),
         ({"keelman.limit.records.per.second": "-1.0"}, "Value must be at least 0"),
         ({"keelman.park.after.ms": "-2"}, "Value must be at least -1"),
+        ({"keelman.bulk.slots": "65"}, "Value must be a whole number, at least 1 and at most 64"),
+        ({"keelman.bulk.min.records": "0"}, "Value must be at least 1"),
     ],
 )
 def test_a_value_that_is_not_legal(config: dict[str, str], message: str):

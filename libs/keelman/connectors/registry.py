@@ -25,6 +25,7 @@ from keelman.connect.config_def import (
 from keelman.connect.converters import converter_for
 from keelman.connect.errors import ConfigValueError, ConnectError
 from keelman.connect.plugin import Connector, Direction
+from keelman.engine.bulk import DEFAULT_LEAST, LEAST_KEY, MOST_SLOTS, SLOTS_KEY
 from keelman.model.errors import KeelmanError, NotFound
 
 # Module and class of each; a module is loaded when first asked for.
@@ -174,6 +175,8 @@ def source_config_def() -> ConfigDef:
         ),
         ConfigKey("topic.creation.groups", Type.LIST, [], low, "Groups of new topics.", unique("alias")),
         ConfigKey("offsets.storage.topic", text, None, low, "The connector's own offset topic.", non_empty),
+        ConfigKey(SLOTS_KEY, Type.INT, 1, low, "Most slots that a task's backlog is split over; 1: none.", _slots),
+        ConfigKey(LEAST_KEY, Type.LONG, DEFAULT_LEAST, low, "Least records of a backlog worth splitting.", at_least(1)),
     )
 
 
@@ -264,6 +267,11 @@ def _interval(name: str, value: int | None) -> None:
 def _commit_interval(name: str, value: int) -> None:
     if not 1 <= value <= 600_000:
         raise ConfigValueError(name, value, "Value must be a number of milliseconds between 1 and 600000")
+
+
+def _slots(name: str, value: int) -> None:
+    if not 1 <= value <= MOST_SLOTS:
+        raise ConfigValueError(name, value, f"Value must be a whole number, at least 1 and at most {MOST_SLOTS}")
 
 
 def _pattern(name: str, value: str | None) -> None:
