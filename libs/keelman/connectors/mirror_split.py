@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from keelman.connect.records import Offset, TopicPartition
 from keelman.runtime.logging import get_logger
 
-ASK_SECONDS = 4.0
+ASK_SECONDS = 3.0
 _log = get_logger()
 
 

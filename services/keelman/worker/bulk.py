@@ -12,13 +12,12 @@ from keelman.api.copy.v1 import copy_run_pb2 as copy
 from keelman.api.copy.v1 import run_order_pb2 as orders
 from keelman.api.copy.v1 import ticket_pb2 as tickets
 from keelman.engine.bulk import part_id
-from keelman.runtime.logging import get_logger
+from keelman.model.errors import KeelmanError
 from keelman.runtime.supervise import supervise
 from keelman.worker.duties import PartDuties
 from keelman.worker.link import SparkLink
 from keelman.worker.run_handle import RunHandle
 
-log = get_logger()
 # A part without a slot for so long is better copied by the task itself.
 PLACE_SECONDS = 15.0
 
@@ -60,9 +59,13 @@ class Parts:
         self._late = False
         self._timer = asyncio.get_running_loop().call_later(PLACE_SECONDS, self._too_late)
         for number, part in enumerate(parts, 1):
-            ticket = self._duties.ticket(uuid.uuid4().hex)
+            ticket, why = None, "no ticket for a part"
+            try:
+                ticket = self._duties.ticket(uuid.uuid4().hex)
+            except KeelmanError as error:
+                why = error.message
             if ticket is None:
-                return orders.RunUpdate(reason="WITHDRAWN", message="no ticket for a part", retriable=True)
+                return orders.RunUpdate(reason="WITHDRAWN", message=why, retriable=True)
             made = part_ticket(ticket, number, len(parts) + 1, part.task_config)
             self._parts.append(Part(RunHandle(made, self._link, self._changed, self._topics)))
         return None

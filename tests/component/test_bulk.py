@@ -1,0 +1,287 @@
+"""A mirror whose backlog is split over slots: slots killed in the middle, stopped in the middle; every record once."""
+
+import asyncio
+import contextlib
+import itertools
+import os
+import re
+import signal
+import sys
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from worker_kit import WorkerProcess, workers
+
+from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_RUNNING, CopyRun
+from keelman.api.copy.v1.copy_run_service_pb2 import ListCopyRunsRequest
+from keelman.api.copy.v1.copy_run_service_pb2_grpc import CopyRunServiceStub
+from keelman.engine.bulk import plans
+from keelman.rpc.channels import channel, is_serving
+from keelman.runtime.ports import free_ports
+from keelman.runtime.tether import tethered
+from keelman.testing.broker import running_broker
+from keelman.testing.eventually import eventually
+from keelman.testing.numbered import Stream
+from keelman.testing.oracle import judge
+
+pytestmark = pytest.mark.component
+NUMBERS = itertools.count()
+PARTITIONS = 4
+EACH = 10_000
+SECONDS = 120
+
+
+class Spark:
+    """The Spark service: its address, and the process ids of slots by what it logs."""
+
+    def __init__(self, address: str, log: Path) -> None:
+        self.address = address
+        self._log = log
+
+    def signal(self, run: CopyRun, number: int) -> None:
+        """Sends a signal to the slot of a copy run."""
+        lines = [line for line in self._log.read_text().splitlines() if "slot_attached" in line and run.slot in line]
+        found = re.search(r"\bpid\W+(\d+)", lines[-1])
+        assert found is not None
+        os.kill(int(found[1]), number)
+
+
+@pytest.fixture(scope="module")
+async def spark(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Spark]:
+    folder = tmp_path_factory.mktemp("spark")
+    (port,) = free_ports(1)
+    command = [sys.executable, "-m", "keelman.spark", "run", "--port", str(port), "--work-folder", str(folder / "w")]
+    plain = {k: v for k, v in os.environ.items() if not k.startswith("KEELMAN_SPARK_")}
+    with (folder / "output.log").open("ab") as output:
+        child = await asyncio.create_subprocess_exec(*tethered(command), stdout=output, stderr=output, env=plain)
+    try:
+        await eventually(lambda: is_serving(f"127.0.0.1:{port}"), seconds=SECONDS, what="the Spark service serves")
+        yield Spark(f"127.0.0.1:{port}", folder / "output.log")
+    finally:
+        child.terminate()
+        async with asyncio.timeout(60):
+            await child.wait()
+
+
+@pytest.fixture(scope="module")
+async def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
+    async with running_broker(tmp_path_factory.mktemp("broker")) as servers:
+        yield servers
+
+
+@dataclass
+class Mirror:
+    """One mirror of a topic of numbered records; a partition holds one task's."""
+
+    bootstrap: str
+    name: str
+    worker: WorkerProcess
+    runs: CopyRunServiceStub
+
+    async def begin(self, **more: str) -> None:
+        """Fills the topic and begins to mirror it, slowly unless told otherwise."""
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        for made in admin.create_topics([NewTopic(self.name, PARTITIONS, 1)]).values():
+            made.result(30)
+        producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 20})
+        for partition in range(PARTITIONS):
+            for record in Stream(partition, EACH):
+                while True:
+                    with contextlib.suppress(BufferError):
+                        producer.produce(self.name, record, partition=partition)
+                        break
+                    producer.poll(0.1)
+        assert producer.flush(60) == 0
+        config = {
+            "connector.class": "MirrorSource",
+            "source.cluster.alias": "there",
+            "target.cluster.alias": "here",
+            "source.cluster.bootstrap.servers": self.bootstrap,
+            "target.cluster.bootstrap.servers": self.bootstrap,
+            "topics": self.name,
+            "heartbeats.replication.enabled": "false",
+            "emit.offset-syncs.enabled": "false",
+            "sync.topic.acls.enabled": "false",
+            "replication.factor": "1",
+            "tasks.max": "1",
+            "keelman.commit.interval.ms": "20",
+            "keelman.bulk.slots": "2",
+            "keelman.bulk.min.records": "1000",
+            "keelman.limit.records.per.second": "10000",
+            **more,
+        }
+        answer = await self.worker.ask("PUT", f"/connectors/{self.name}/config", config)
+        assert answer.status_code == 201, answer.text
+
+    async def speed_up(self) -> None:
+        """Takes the limit away, which restarts nothing."""
+        config = (await self.worker.ask("GET", f"/connectors/{self.name}/config")).json()
+        del config["keelman.limit.records.per.second"]
+        answer = await self.worker.ask("PUT", f"/connectors/{self.name}/config", config)
+        assert answer.status_code == 200, answer.text
+
+    async def live(self) -> dict[int, CopyRun]:
+        """The copy runs that copy, by part."""
+        told = await self.runs.ListCopyRuns(ListCopyRunsRequest(connector=self.name))
+        return {run.part: run for run in told.copy_runs if run.state == COPY_RUN_STATE_RUNNING}
+
+    async def split(self, *unlike: CopyRun) -> dict[int, CopyRun]:
+        """Waits until both parts copy, and have committed something; not those that were seen before."""
+        before = {run.uid for run in unlike}
+
+        async def both() -> Any:
+            runs = await self.live()
+            copying = [run for run in runs.values() if run.progress.records > 0 and run.uid not in before]
+            return runs if len(copying) == 2 else None
+
+        try:
+            return await eventually(both, seconds=SECONDS, what="both parts copy")
+        except AssertionError as error:
+            raise AssertionError(self.worker.output[-6000:]) from error
+
+    def offsets(self) -> dict[int, int]:
+        """The committed source offsets, by partition; and no two rows of one."""
+        found = {}
+        for key, value in self.rows():
+            if b'"topic"' in key:
+                found[int(_field(key, "partition"))] = int(_field(value, "offset"))
+        return found
+
+    def rows(self) -> list[tuple[bytes, bytes]]:
+        """The connector's newest committed rows of the offset topic."""
+        topic = read(self.bootstrap, f"{self.worker.group}-offsets")
+        mine = f'["{self.name}"'.encode()
+        newest = {key: value for rows in topic.values() for key, value in rows if (key or b"").startswith(mine)}
+        return [(key, value) for key, value in newest.items() if value is not None]
+
+    @property
+    def planned(self) -> bool:
+        """Whether the offset topic says that a task is split."""
+        return bool(plans(self.name, self.rows()))
+
+    def copied(self) -> dict[str, list[bytes | None]]:
+        """What a reader of committed records sees of the copy, by partition."""
+        found = read(self.bootstrap, f"there.{self.name}")
+        return {str(partition): [value for _, value in records] for partition, records in found.items()}
+
+    async def is_whole(self) -> None:
+        """Waits for all records, each once and in order, and for the offsets of the last ones."""
+
+        def all_there() -> bool:
+            return sum(map(len, self.copied().values())) >= PARTITIONS * EACH
+
+        await eventually(all_there, seconds=SECONDS, every=0.5, what="all records")
+        report = judge(dict.fromkeys(range(PARTITIONS), EACH), self.copied())
+        assert report.clean, str(report)
+        assert self.offsets() == dict.fromkeys(range(PARTITIONS), EACH - 1)
+
+
+def _field(text: bytes, name: str) -> str:
+    return text.decode().split(f'"{name}":')[1].split(",")[0].rstrip("}]")
+
+
+def read(bootstrap: str, topic: str) -> dict[int, list[tuple[Any, Any]]]:
+    """Every committed record of a topic that is there now, by partition."""
+    consumer = Consumer(
+        {"bootstrap.servers": bootstrap, "group.id": "read", "enable.auto.commit": False, "enable.partition.eof": True}
+    )
+    try:
+        known = consumer.list_topics(topic, 30).topics[topic].partitions
+        found: dict[int, list[tuple[Any, Any]]] = {partition: [] for partition in known}
+        consumer.assign([TopicPartition(topic, partition, 0) for partition in known])
+        ended: set[int] = set()
+        while len(ended) < len(found):
+            for message in consumer.consume(10_000, 1.0):
+                if message.error():
+                    ended.add(message.partition())
+                else:
+                    found[message.partition()].append((message.key(), message.value()))
+        return found
+    finally:
+        consumer.close()
+
+
+@pytest.fixture
+async def mirror(bootstrap: str, spark: Spark, tmp_path: Path) -> AsyncIterator[Mirror]:
+    name = f"bulk{next(NUMBERS)}"
+    worker = WorkerProcess(tmp_path / "worker", bootstrap, name, spark.address)
+    async with workers(worker), channel(spark.address) as opened:
+        yield Mirror(bootstrap, name, worker, CopyRunServiceStub(opened))
+
+
+async def test_a_backlog_is_split_and_joined(mirror: Mirror) -> None:
+    await mirror.begin()
+    runs = await mirror.split()
+    assert set(runs) == {0, 1}
+    assert runs[0].slot != runs[1].slot
+    assert mirror.planned
+
+    async def joined() -> bool:
+        now = await mirror.live()
+        return set(now) == {0} and now[0].uid != runs[0].uid
+
+    await eventually(joined, seconds=SECONDS, what="the task is whole again")
+    assert not mirror.planned
+    await mirror.is_whole()
+    rows = (await mirror.worker.ask("GET", f"/connectors/{mirror.name}/offsets")).json()["offsets"]
+    assert len(rows) == PARTITIONS
+    assert await mirror.worker.end() == 0
+
+
+async def test_slots_and_worker_killed_in_the_middle(mirror: Mirror, spark: Spark) -> None:
+    await mirror.begin(**{"keelman.limit.records.per.second": "400"})
+    runs = await mirror.split()
+    spark.signal(runs[1], signal.SIGKILL)
+    runs = await mirror.split(*runs.values())
+    spark.signal(runs[0], signal.SIGKILL)
+    runs = await mirror.split(*runs.values())
+    await mirror.worker.end(signal.SIGKILL)
+    assert mirror.planned
+    await mirror.worker.start()
+    await mirror.split(*runs.values())
+    await mirror.speed_up()
+    await mirror.is_whole()
+    assert await mirror.worker.end() == 0
+
+
+async def test_what_a_killed_worker_has_planned_is_fenced(mirror: Mirror) -> None:
+    most = PARTITIONS * EACH
+    await mirror.begin(**{"keelman.limit.records.per.second": "1000", "keelman.bulk.min.records": str(most)})
+    await mirror.split()
+    await mirror.worker.end(signal.SIGKILL)
+    zombie = Producer(
+        {"bootstrap.servers": mirror.bootstrap, "transactional.id": f"{mirror.worker.group}-{mirror.name}-0-b1"}
+    )
+    zombie.init_transactions(30)
+    zombie.begin_transaction()
+    zombie.produce(f"there.{mirror.name}", b"a zombie's")
+    assert zombie.flush(30) == 0
+    await mirror.worker.start()
+    await eventually(lambda: not mirror.planned, seconds=SECONDS, every=0.2, what="the plan is taken back")
+    with pytest.raises(KafkaException, match=r"fenced|epoch"):
+        zombie.commit_transaction(30)
+    await mirror.speed_up()
+    await mirror.is_whole()
+    assert set(await mirror.live()) == {0}
+    assert await mirror.worker.end() == 0
+
+
+async def test_a_stop_in_the_middle_leaves_exact_offsets_and_no_plan(mirror: Mirror) -> None:
+    await mirror.begin(**{"keelman.limit.records.per.second": "1000"})
+    await mirror.split()
+    assert await mirror.worker.end() == 0
+    assert not mirror.planned
+    copied = mirror.copied()
+    seen = {int(partition): len(records) - 1 for partition, records in copied.items() if records}
+    assert 0 < sum(seen.values()) < PARTITIONS * EACH - PARTITIONS
+    assert mirror.offsets() == seen
+    await mirror.worker.start()
+    await mirror.split()
+    await mirror.speed_up()
+    await mirror.is_whole()
+    assert await mirror.worker.end() == 0
