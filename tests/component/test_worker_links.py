@@ -64,6 +64,14 @@ async def test_limits_and_lost_orders(bootstrap: str, spark: tuple[LinkSide, str
         assert one.limits == two.limits == [tickets.Limits(bytes_per_second=1.5e6)]
         assert (one.state, two.state) == (RUNNING, RUNNING), "and go on"
 
+        for key, value, problem in (
+            (RECORDS, "-1", "Invalid value -1.0 for configuration {}: Value must be at least 0"),
+            (BYTES, "fast", "Invalid value fast for configuration {}: Not a number of type DOUBLE"),
+            ("keelman.park.after.ms", "-2", "Invalid value -2 for configuration {}: Value must be at least -1"),
+        ):
+            refused = await worker.ask("PUT", "/connectors/snk/config", {**SINK, key: value})
+            assert (refused.status_code, problem.format(key) in refused.json()["message"]) == (400, True)
+
         # A change of limits is put into force as any other is, and restarts and fences nobody.
         async def stored() -> list[Row]:
             return list(await read_topic({"bootstrap.servers": bootstrap}, "links-configs", client_id="t", seconds=30))

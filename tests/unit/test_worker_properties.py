@@ -52,6 +52,8 @@ def test_a_missing_key_is_named(key: str) -> None:
         ("bootstrap.servers", "nohost", "host:port"),
         ("offset.storage.partitions", "0", "at least 1"),
         ("status.storage.topic", "o", "three different topics"),
+        ("keelman.park.after.ms", "-2", "a whole number, at least -1"),
+        ("keelman.commit.interval.ms", "0", "a whole number, at least 1"),
     ],
 )
 def test_an_illegal_value_is_named_with_what_is_legal(key: str, value: str, legal: str) -> None:
@@ -78,3 +80,8 @@ def test_a_file_is_read_as_java_reads_it(tmp_path: Path) -> None:
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgument, match=r"properties_file: .*none.properties' cannot be read: No such file"):
         read_properties(tmp_path / "none.properties")
+
+
+def test_where_plugins_are() -> None:
+    assert checked(GOOD).plugin_path == ""
+    assert checked({**GOOD, "plugin.path": "/a,/b"}).plugin_path == "/a,/b"

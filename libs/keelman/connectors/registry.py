@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -128,12 +129,8 @@ def common_config_def() -> ConfigDef:
         ConfigKey("errors.tolerance", text, "none", medium, "Whether a bad record fails the task.", tolerance),
         ConfigKey("errors.log.enable", flag, False, medium, "Log every error."),
         ConfigKey("errors.log.include.messages", flag, False, medium, "Log the record with its error."),
-        ConfigKey(
-            "keelman.limit.records.per.second", Type.DOUBLE, 0, low, "Most records a second; 0 for all.", at_least(0)
-        ),
-        ConfigKey(
-            "keelman.limit.bytes.per.second", Type.DOUBLE, 0, low, "Most bytes a second; 0 for all.", at_least(0)
-        ),
+        ConfigKey("keelman.limit.records.per.second", Type.DOUBLE, 0, low, "Most records a second; 0 for all.", _limit),
+        ConfigKey("keelman.limit.bytes.per.second", Type.DOUBLE, 0, low, "Most bytes a second; 0 for all.", _limit),
         ConfigKey(
             "keelman.commit.interval.ms", number, 500, low, "Longest time between two commits.", _commit_interval
         ),
@@ -262,6 +259,12 @@ def _exactly_once_errors(
 def _interval(name: str, value: int | None) -> None:
     if value is not None:
         at_least(0)(name, value)
+
+
+def _limit(name: str, value: float) -> None:
+    if not math.isfinite(value):
+        raise ConfigValueError(name, value, "Value must be a finite number, at least 0")
+    at_least(0)(name, value)
 
 
 def _commit_interval(name: str, value: int) -> None:

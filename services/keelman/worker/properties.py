@@ -26,6 +26,7 @@ REQUIRED = {
 SUPPORT = ("disabled", "preparing", "enabled")
 TOPIC_PARTITIONS = {"config": 1, "offset": 25, "status": 5}
 LEAST_MEMORY_BYTES = 64 << 20  # below that no slot could live
+COPY_DEFAULTS = (("keelman.park.after.ms", 10_000, -1), ("keelman.commit.interval.ms", 500, 1))  # read in slots
 STORAGE_KEYS = ("topic", "partitions", "replication.factor", "cleanup.policy")
 
 
@@ -100,6 +101,8 @@ def checked(raw: Mapping[str, str]) -> WorkerProperties:
     listeners = tuple(_listener(text) for text in raw.get("listeners", "http://:8083").split(",") if text.strip())
     if not listeners:
         raise InvalidArgument.of("listeners", raw["listeners"], "http://host:port, comma-separated")
+    for key, default, least in COPY_DEFAULTS:
+        _number(raw, key, default, least)
     topics = {raw[f"{kind}.storage.topic"] for kind in TOPIC_PARTITIONS}
     if len(topics) != len(TOPIC_PARTITIONS):
         raise InvalidArgument.of("status.storage.topic", raw["status.storage.topic"], "three different topics")
