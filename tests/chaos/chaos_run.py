@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from chaos_accidents import Accident, Scene
+from chaos_accidents import Accident
 from chaos_feed import Feed, Stranger, Watch
 from chaos_kafka import Partition, Topics
 from chaos_paths import PATHS, Run
+from chaos_scene import Scene
 from chaos_system import GROUP, System
 
 from keelman.runtime.supervise import Siblings
