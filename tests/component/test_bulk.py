@@ -15,11 +15,13 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from worker_kit import WorkerProcess, workers
+from worker_kit import ENDED, RUNNING, LinkSide, Run, WorkerProcess, link_side, workers
 
 from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_RUNNING, CopyRun
 from keelman.api.copy.v1.copy_run_service_pb2 import ListCopyRunsRequest
 from keelman.api.copy.v1.copy_run_service_pb2_grpc import CopyRunServiceStub
+from keelman.api.copy.v1.run_order_pb2 import BulkPart
+from keelman.api.copy.v1.ticket_pb2 import Bulk
 from keelman.engine.bulk import plans
 from keelman.rpc.channels import channel, is_serving
 from keelman.runtime.ports import free_ports
@@ -85,9 +87,7 @@ class Mirror:
 
     async def begin(self, **more: str) -> None:
         """Fills the topic and begins to mirror it, slowly unless told otherwise."""
-        admin = AdminClient({"bootstrap.servers": self.bootstrap})
-        for made in admin.create_topics([NewTopic(self.name, PARTITIONS, 1)]).values():
-            made.result(30)
+        made(self.bootstrap, self.name)
         producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 20})
         for partition in range(PARTITIONS):
             for record in Stream(partition, EACH):
@@ -97,7 +97,14 @@ class Mirror:
                         break
                     producer.poll(0.1)
         assert producer.flush(60) == 0
-        config = {
+        config = self.config | more
+        answer = await self.worker.ask("PUT", f"/connectors/{self.name}/config", config)
+        assert answer.status_code == 201, answer.text
+
+    @property
+    def config(self) -> dict[str, str]:
+        """A slow mirror in two parts."""
+        return {
             "connector.class": "MirrorSource",
             "source.cluster.alias": "there",
             "target.cluster.alias": "here",
@@ -113,10 +120,7 @@ class Mirror:
             "keelman.bulk.slots": "2",
             "keelman.bulk.min.records": "1000",
             "keelman.limit.records.per.second": "10000",
-            **more,
         }
-        answer = await self.worker.ask("PUT", f"/connectors/{self.name}/config", config)
-        assert answer.status_code == 201, answer.text
 
     async def speed_up(self) -> None:
         """Takes the limit away, which restarts nothing."""
@@ -158,6 +162,16 @@ class Mirror:
         mine = f'["{self.name}"'.encode()
         newest = {key: value for rows in topic.values() for key, value in rows if (key or b"").startswith(mine)}
         return [(key, value) for key, value in newest.items() if value is not None]
+
+    def zombie(self, task: int, part: int) -> Producer:
+        """A part's producer that has a transaction open."""
+        name = f"{self.worker.group}-{self.name}-{task}-b{part}"
+        producer = Producer({"bootstrap.servers": self.bootstrap, "transactional.id": name})
+        producer.init_transactions(30)
+        producer.begin_transaction()
+        producer.produce(self.name, b"a zombie's")
+        assert producer.flush(30) == 0
+        return producer
 
     @property
     def planned(self) -> bool:
@@ -254,13 +268,7 @@ async def test_what_a_killed_worker_has_planned_is_fenced(mirror: Mirror) -> Non
     await mirror.begin(**{"keelman.limit.records.per.second": "1000", "keelman.bulk.min.records": str(most)})
     await mirror.split()
     await mirror.worker.end(signal.SIGKILL)
-    zombie = Producer(
-        {"bootstrap.servers": mirror.bootstrap, "transactional.id": f"{mirror.worker.group}-{mirror.name}-0-b1"}
-    )
-    zombie.init_transactions(30)
-    zombie.begin_transaction()
-    zombie.produce(f"there.{mirror.name}", b"a zombie's")
-    assert zombie.flush(30) == 0
+    zombie = mirror.zombie(0, 1)
     await mirror.worker.start()
     await eventually(lambda: not mirror.planned, seconds=SECONDS, every=0.2, what="the plan is taken back")
     with pytest.raises(KafkaException, match=r"fenced|epoch"):
@@ -284,4 +292,84 @@ async def test_a_stop_in_the_middle_leaves_exact_offsets_and_no_plan(mirror: Mir
     await mirror.split()
     await mirror.speed_up()
     await mirror.is_whole()
+    assert await mirror.worker.end() == 0
+
+
+def made(bootstrap: str, topic: str) -> None:
+    """A topic to mirror, without records."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(30)
+
+
+@dataclass
+class Told:
+    """A mirror whose copy runs copy nothing, and do as they are told."""
+
+    mirror: Mirror
+    side: LinkSide
+
+    async def only(self, part: int, *unlike: Run, state: Any = RUNNING) -> Run:
+        """Waits for the newest copy run of a part that is in this state."""
+
+        def found() -> Run | None:
+            runs = [r for r in self.side.of(self.mirror.name, state=state) if r.ticket.bulk.part == part]
+            return next((run for run in reversed(runs) if run not in unlike), None)
+
+        try:
+            return await eventually(found, seconds=SECONDS, what=f"a copy run of part {part}")
+        except AssertionError as error:
+            raise AssertionError(self.mirror.worker.output[-4000:]) from error
+
+
+@pytest.fixture
+async def told(bootstrap: str, tmp_path: Path) -> AsyncIterator[Told]:
+    name = f"told{next(NUMBERS)}"
+    made(bootstrap, name)
+    async with link_side() as (side, address), channel(address) as opened:
+        worker = WorkerProcess(tmp_path / "worker", bootstrap, name, address)
+        async with workers(worker):
+            yield Told(Mirror(bootstrap, name, worker, CopyRunServiceStub(opened)), side)
+
+
+async def test_parts_share_limits_end_with_their_task_and_begin_with_it(told: Told) -> None:
+    mirror, side = told.mirror, told.side
+    await mirror.worker.ask("PUT", f"/connectors/{mirror.name}/config", mirror.config)
+    first = await told.only(0)
+    assert first.ticket.bulk == Bulk(slots=2, least=1000)
+    parts = [BulkPart(task_config={"which": str(number)}) for number in (1, 2, 3)]
+    side.copies(first, parts=parts)
+    running = [await told.only(part) for part in (1, 2, 3)]
+    assert [run.ticket.task_config["which"] for run in running] == ["1", "2", "3"]
+    prefix = first.ticket.transactional_id
+    assert [run.ticket.transactional_id for run in running] == [f"{prefix}-b1", f"{prefix}-b2", f"{prefix}-b3"]
+    assert {run.ticket.limits.records_per_second for run in running} == {2500}
+    await eventually(lambda: [limit.records_per_second for limit in first.limits] == [2500], what="its share")
+
+    side.fail(running[1], retriable=True)
+    second = await told.only(0, first)
+    assert {run.state for run in (first, running[0], running[2])} == {ENDED}
+    side.copies(second, parts=parts[:1], caught_up=True)
+    last = await told.only(1, *running)
+    side.copies(last, caught_up=True)
+    whole = await told.only(0, first, second)
+    assert last.state == second.state == ENDED
+    assert not whole.ticket.HasField("bulk")
+    assert await mirror.worker.end() == 0
+
+
+async def test_parts_of_former_tasks_are_fenced(told: Told) -> None:
+    mirror = told.mirror
+    config = mirror.config | {"tasks.max": "2"}
+    await mirror.worker.ask("PUT", f"/connectors/{mirror.name}/config", config)
+    await eventually(lambda: told.side.of(mirror.name, 1), seconds=SECONDS, what="two tasks")
+    producer = Producer({"bootstrap.servers": mirror.bootstrap})
+    plan = f'["{mirror.name}",{{"keelman.bulk":"1"}}]'.encode()
+    producer.produce(f"{mirror.worker.group}-offsets", b'{"parts":3}', plan)
+    assert producer.flush(30) == 0
+    zombie = mirror.zombie(1, 2)
+    answer = await mirror.worker.ask("PUT", f"/connectors/{mirror.name}/config", config | {"tasks.max": "1"})
+    assert answer.status_code == 200
+    await told.only(0, *told.side.of(mirror.name))
+    with pytest.raises(KafkaException, match=r"fenced|epoch"):
+        zombie.commit_transaction(30)
     assert await mirror.worker.end() == 0

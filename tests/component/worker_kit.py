@@ -74,9 +74,9 @@ class LinkSide(WorkerLinkServiceServicer):
         """Tells that a run has nothing to copy."""
         self._tell(run, RUNNING, watch=watch)
 
-    def copies(self, run: Run) -> None:
-        """Tells that a run copies, or copies again."""
-        self._tell(run, RUNNING)
+    def copies(self, run: Run, **fields: Any) -> None:
+        """Tells that a run copies, or copies again, and what else is to be in the update."""
+        self._tell(run, RUNNING, **fields)
 
     def stranger(self, worker: str, like: Run) -> Run:
         """A run of the worker that it knows nothing of."""

@@ -233,8 +233,8 @@ class CopyTask:
             self._gone(run)
 
     async def _finish(self, run: RunHandle, why: str) -> orders.RunUpdate | None:
-        if self._parts and await self._parts.finish(why):
-            run.confirm(())
+        if self._wanted_parts and await self._parts.finish(why):
+            run.confirm(())  # the second one: the copy run has told its parts, so it has had the first
         return await run.finish(why, seconds=self._grace, hurried=lambda: self._cut)
 
     async def _follow_parts(self, run: RunHandle, ticket: tickets.StartTicket) -> orders.RunUpdate | None:
