@@ -10,9 +10,9 @@ from typing import Any, cast
 import pytest
 
 from keelman.api.copy.v1 import copy_run_pb2 as states
-from keelman.api.copy.v1.run_order_pb2 import Cut, Drain, RunOrder, RunUpdate
+from keelman.api.copy.v1.run_order_pb2 import BulkPart, Cut, Drain, RunOrder, RunUpdate
 from keelman.api.copy.v1.slot_service_pb2 import AttachRequest, AttachResponse, SlotBeat, SlotGreeting
-from keelman.api.copy.v1.ticket_pb2 import Confirmation, StartTicket
+from keelman.api.copy.v1.ticket_pb2 import Bulk, Confirmation, StartTicket
 from keelman.api.copy.v1.ticket_pb2 import Limits as TicketLimits
 from keelman.api.copy.v1.worker_link_service_pb2 import Bounds
 from keelman.model.errors import Conflict, DeadlineExceeded, Unauthenticated
@@ -503,3 +503,35 @@ async def test_a_stream_without_a_greeting_is_not_held_open(monkeypatch: pytest.
     async with asyncio.timeout(20):
         with pytest.raises(DeadlineExceeded, match="greet"):
             await SlotApi(World().d).Attach(silent(), cast("Any", None))
+
+
+def test_a_part_has_a_slot_of_its_own_stays_there_and_its_end_is_told() -> None:
+    w = World(Limits(1, 4, 4, busy_slots=1), busy=1000)
+    w.d.greet(ME, w)
+    shared = w.running("a")
+    ticket = StartTicket(run_uid="ab", worker_cluster="wc", worker=ME.worker, connector="c-a", bulk=Bulk(part=1))
+    w.d.order(ME, RunOrder(run_uid="ab", start=ticket))
+    own = w.d.slots[w.run("ab").slot]
+    assert own is not shared
+    assert own.alone
+    assert w.run("ab").part == 1
+    w.attach(own)
+    w.d.update(own, RunUpdate(run_uid="ab", state=RUNNING))
+    w.after(70)  # calm for so long that a busy task would be put back
+    assert (w.orders(own), own.runs) == ([("ab", "start")], {"ab"})
+    before = len(w.told)
+    for _ in range(2):
+        w.d.update(own, RunUpdate(run_uid="ab", state=RUNNING, caught_up=True))
+    assert [(u.run_uid, u.caught_up) for u in w.told[before:]] == [("ab", True)]
+
+
+def test_a_task_that_is_split_stays_where_it_is() -> None:
+    w = World(Limits(1, 4, 4, busy_slots=1), busy=1000)
+    w.d.greet(ME, w)
+    slot = w.running("a")
+    w.running("b")
+    for _ in range(10):
+        w.d.update(slot, RunUpdate(run_uid="a", state=RUNNING, parts=[BulkPart()], progress=rate("a", 5000).progress))
+        w.after(1)
+    assert len(w.started) == 1, "no slot to move to"
+    assert [u for u in w.told if u.run_uid == "a"][-1].parts == [BulkPart()]
