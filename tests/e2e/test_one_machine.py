@@ -78,8 +78,8 @@ def runs_again(keelman: Keelman, prefix: str, before: int) -> Callable[[], Await
     return back
 
 
-def jvm_of(pid: int) -> psutil.Process:
-    return next(p for p in psutil.Process(pid).children(recursive=True) if p.name() == "java")
+def jvm_of(pid: int) -> psutil.Process | None:
+    return next((p for p in psutil.Process(pid).children(recursive=True) if p.name() == "java"), None)
 
 
 async def worker(keelman: Keelman) -> Accident:
@@ -88,8 +88,16 @@ async def worker(keelman: Keelman) -> Accident:
 
 
 async def spark_jvm(keelman: Keelman) -> Accident:
+    """The service outlives its JVM and starts another."""
     pid = (await workload(keelman, "spark/"))["pid"]
-    return Accident(jvm_of(pid), runs_again(keelman, "spark/", pid))
+    before = jvm_of(pid)
+    assert before is not None
+
+    async def back() -> bool:
+        now = jvm_of(pid)
+        return now is not None and now != before and await both_run(keelman)
+
+    return Accident(before, back)
 
 
 async def running(keelman: Keelman) -> list[dict[str, Any]]:
@@ -101,7 +109,9 @@ async def slot(keelman: Keelman) -> Accident:
     slots = {r["slot"] for r in await running(keelman)}
     # The JVM's Python child is the daemon; the slots are the daemon's children.
     jvm = jvm_of((await workload(keelman, "spark/"))["pid"])
-    victim = next(p for daemon in jvm.children() for p in daemon.children())
+    assert jvm is not None
+    titles = {f"keelman {name}" for name in slots}
+    victim = next(p for daemon in jvm.children() for p in daemon.children() if " ".join(p.cmdline()).strip() in titles)
 
     async def back() -> bool:
         return await both_run(keelman) and {r["slot"] for r in await running(keelman)} != slots
@@ -132,7 +142,8 @@ async def test_accidents_lose_and_double_nothing(keelman: Keelman, tmp_path: Pat
     given, output = tmp_path / "input.txt", tmp_path / "output.txt"
     growing = Growing(given, output)
     created = await keelman.ok(
-        "create", "wc", "numbers", "--start", "--wait", "--property", "offset.flush.interval.ms=1000"
+        *("create", "wc", "numbers", "--start", "--wait"),
+        *("--property", "offset.flush.interval.ms=1000", "--property", "keelman.park.after.ms=-1"),
     )
     assert created == "worker-cluster/numbers\n"
     brokers = await keelman.item("bc", "default")

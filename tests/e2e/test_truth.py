@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 import urllib.request
 from pathlib import Path
 from typing import Any
@@ -40,7 +41,7 @@ SERVED = {
 async def test_every_kind_shows_the_truth(keelman: Keelman, tmp_path: Path) -> None:
     given, output = tmp_path / "given.txt", tmp_path / "copied.txt"
     given.write_bytes(numbered(0, 1000))
-    await keelman.ok("create", "wc", "truth", "--start", "--wait")
+    await keelman.ok("create", "wc", "truth", "--start", "--wait", "--property", "keelman.park.after.ms=-1")
     servers = (await keelman.item("bc", "default"))["status"]["bootstrap_servers"]
     await create_topic({"bootstrap.servers": servers}, "truth", partitions=1)
     source = tmp_path / "source.json"
@@ -140,3 +141,44 @@ def _call(channel: grpc.Channel, pool: DescriptorPool, service: str, method: str
     )
     found: dict[str, Any] = MessageToDict(call(request(), timeout=10), preserving_proto_field_name=True)
     return found
+
+
+async def test_a_limit_is_steered_and_seen(keelman: Keelman, tmp_path: Path) -> None:
+    given, count = tmp_path / "given.txt", 20_000
+    given.write_bytes(numbered(0, count))
+    await keelman.ok("create", "wc", "steered", "--start", "--wait")
+    words = [f"connector.class={FILE}SourceConnector", f"file={given}", "topic=steered"]
+    words += [f"key.converter={STRING}", f"value.converter={STRING}", "keelman.limit.records.per.second=100"]
+    await keelman.ok(
+        "create", "cn", "in", "--cluster", "steered", *(w for word in words for w in ("--set", word)), "--wait"
+    )
+    watching = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "keelman.cli", "watch", "--cluster", "steered", "--home", str(keelman.home)),
+        env=keelman.environment,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert watching.stdout is not None
+    seen: list[dict[str, Any]] = []
+
+    async def until(records: int) -> dict[str, Any]:
+        while not seen or int(seen[-1]["progress"]["records"]) < records:
+            assert watching.stdout is not None
+            seen.append(json.loads(await watching.stdout.readline()))
+        return seen[-1]["progress"]
+
+    try:
+        async with asyncio.timeout(120):
+            limited = await until(1)
+            assert int(limited["records"]) < count
+            assert int(limited["lag"]) > 0
+            assert limited["lag_unit"] == "LAG_UNIT_BYTES"
+            wrong = await keelman.run("configure", "cn", "steered/in", "--set", "keelman.limit.records.per.second=-1")
+            assert (wrong.code, "keelman.limit.records.per.second" in wrong.err) == (2, True)
+            await keelman.ok("configure", "cn", "steered/in", "--unset", "keelman.limit.records.per.second")
+            await until(count)
+    finally:
+        watching.kill()
+        await watching.wait()
+    assert len({run["uid"] for run in seen}) == 1, "the task was not started anew"
+    await keelman.ok("delete", "cn", "steered/in", "--yes")
+    await keelman.ok("stop", "wc", "steered", "--wait")
