@@ -9,14 +9,16 @@ import json
 import os
 import queue
 import signal
+import subprocess
 import sys
 import threading
 import time
 import uuid
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar
 
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from keelman.api.copy.v1 import copy_run_pb2, ticket_pb2
@@ -29,6 +31,7 @@ from keelman.engine.run import CopyRunLoop
 
 OFFSET_PARTITIONS = 5
 STATES = copy_run_pb2.CopyRunState
+T = TypeVar("T")
 
 
 def create_topic(bootstrap: str, topic: str, partitions: int = 1, **config: str) -> None:
@@ -36,6 +39,42 @@ def create_topic(bootstrap: str, topic: str, partitions: int = 1, **config: str)
     new = NewTopic(topic, num_partitions=partitions, replication_factor=1, config=config)
     client = AdminClient({"bootstrap.servers": bootstrap})
     client.create_topics([new])[topic].result(20)
+
+
+def messages(bootstrap: str, topic: str, isolation: str = "read_committed") -> list[Message]:
+    """Every record up to the present end, each partition in its order."""
+    settings = {"bootstrap.servers": bootstrap, "group.id": "look", "enable.auto.commit": False}
+    consumer = Consumer({**settings, "isolation.level": isolation, "enable.partition.eof": True})
+    open_ends = set(consumer.list_topics(topic, 10).topics[topic].partitions)
+    consumer.assign([TopicPartition(topic, p, 0) for p in open_ends])
+    found: list[Message] = []
+    deadline = time.monotonic() + 60
+    while open_ends:
+        assert time.monotonic() < deadline, f"{topic} was not read to its end"
+        for message in consumer.consume(10_000, 0.2):
+            if message.error() is None:
+                found.append(message)
+            else:
+                assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
+                open_ends.discard(message.partition())
+    consumer.close()
+    return found
+
+
+def until(condition: Callable[[], T], what: str, seconds: float = 120.0) -> T:
+    """What the condition gives, once that is something. For threads; `eventually` is for coroutines."""
+    deadline = time.monotonic() + seconds
+    while not (value := condition()):
+        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
+        time.sleep(0.02)
+    return value
+
+
+def hosted(bootstrap: str, config: dict[str, str], log: Path, **spec: Any) -> subprocess.Popen[bytes]:
+    """A process of its own that copies for one task, to be killed or drained; `die` names where it kills itself."""
+    command = [sys.executable, __file__, json.dumps({"bootstrap": bootstrap, "config": config, **spec})]
+    with log.open("ab") as output:
+        return subprocess.Popen(command, stdout=output, stderr=output, stdin=subprocess.DEVNULL)
 
 
 def committed_offsets(bootstrap: str, topic: str, connector: str) -> list[tuple[bytes, bytes]]:

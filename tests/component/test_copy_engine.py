@@ -3,16 +3,12 @@
 import itertools
 import json
 import signal
-import subprocess
-import sys
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
-import copy_harness
 import pytest
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
-from copy_harness import OFFSET_PARTITIONS, Run, committed_offsets, create_topic, ticket
+from confluent_kafka import Consumer, Producer, TopicPartition
+from copy_harness import OFFSET_PARTITIONS, Run, committed_offsets, create_topic, hosted, messages, ticket, until
 
 from keelman.api.copy.v1 import ticket_pb2
 from keelman.connect.offsets import key_bytes
@@ -70,47 +66,7 @@ def records(
     bootstrap: str, topic: str, isolation: str = "read_committed"
 ) -> list[tuple[int, bytes | None, bytes | None]]:
     """Partition, key and value of every record up to the present end."""
-    settings = {"bootstrap.servers": bootstrap, "group.id": "look", "enable.auto.commit": False}
-    consumer = Consumer({**settings, "isolation.level": isolation, "enable.partition.eof": True})
-    partitions = list(consumer.list_topics(topic, 10).topics[topic].partitions)
-    consumer.assign([TopicPartition(topic, p, 0) for p in partitions])
-    found = []
-    open_ends = set(partitions)
-    deadline = time.monotonic() + 30
-    while open_ends:
-        assert time.monotonic() < deadline
-        message = consumer.poll(1.0)
-        if message is None:
-            continue
-        if message.error() is None:
-            found.append((message.partition(), message.key(), message.value()))
-        elif message.error().code() == KafkaError._PARTITION_EOF:
-            open_ends.discard(message.partition())
-    consumer.close()
-    return found
-
-
-def until(condition: Callable[[], object], what: str, seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        time.sleep(0.02)
-
-
-def hosted(
-    bootstrap: str, config: dict[str, str], log: Path, die: tuple[str, int] | None = None
-) -> subprocess.Popen[bytes]:
-    """A process of its own that copies for one task, to be killed."""
-    spec: dict[str, object] = {"bootstrap": bootstrap, "config": config}
-    if die is not None:
-        spec["die"] = die
-    with log.open("ab") as output:
-        return subprocess.Popen(
-            [sys.executable, copy_harness.__file__, json.dumps(spec)],
-            stdout=output,
-            stderr=output,
-            stdin=subprocess.DEVNULL,
-        )
+    return [(m.partition(), m.key(), m.value()) for m in messages(bootstrap, topic, isolation)]
 
 
 SOURCE_DEATHS = [
@@ -135,7 +91,7 @@ def die_and_finish(
 ) -> None:
     """One process after another dies at its point of the copying; the last one finishes and is drained."""
     for death in deaths:
-        assert hosted(bootstrap, config, log, death).wait(60) == -signal.SIGKILL, f"did not come to {death}"
+        assert hosted(bootstrap, config, log, die=death).wait(60) == -signal.SIGKILL, f"did not come to {death}"
     process = hosted(bootstrap, config, log)
     try:
         until(done, f"{config['name']} is done")

@@ -7,8 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, TopicPartition
-from copy_harness import OFFSET_PARTITIONS, Run, committed_offsets, create_topic, ticket
+from copy_harness import OFFSET_PARTITIONS, Run, committed_offsets, create_topic, messages, ticket
 
 from keelman.testing.broker import running_broker
 
@@ -45,17 +44,7 @@ def run_of(bootstrap: str) -> Iterator[Callable[[dict[str, str]], Run]]:
 
 def visible(bootstrap: str, topic: str) -> list[bytes]:
     """The values in a topic of one partition that are committed now."""
-    reader = Consumer({"bootstrap.servers": bootstrap, "group.id": "look", "enable.partition.eof": True})
-    reader.assign([TopicPartition(topic, 0, 0)])
-    found = []
-    while True:
-        message = reader.poll(60)
-        assert message is not None
-        if message.error() is not None:
-            assert message.error().code() == KafkaError._PARTITION_EOF
-            reader.close()
-            return found
-        found.append(message.value())
+    return [m.value() or b"" for m in messages(bootstrap, topic)]
 
 
 def test_each_line_once_however_its_file_is_turned_over(

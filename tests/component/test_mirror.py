@@ -1,20 +1,17 @@
 """A mirror from a broker to itself: every record as it was, once, through kills; its topics, syncs and ends."""
 
 import itertools
-import json
+import signal
 import struct
-import subprocess
-import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-import copy_harness
 import pytest
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions
-from copy_harness import OFFSET_PARTITIONS, Run, create_topic, ticket
+from copy_harness import OFFSET_PARTITIONS, Run, create_topic, hosted, messages, ticket, until
 
 from keelman.api.copy.v1 import ticket_pb2
 from keelman.connectors.mirror_source import MirrorSource
@@ -91,35 +88,14 @@ def fill(bootstrap: str, topic: str, count: int, partitions: int) -> None:
 
 def records(bootstrap: str, topic: str) -> dict[tuple[int, int], Record]:
     """All committed records of a topic by partition and offset."""
-    settings: dict[str, Any] = {"bootstrap.servers": bootstrap, "group.id": "look", "enable.auto.commit": False}
-    settings |= {"isolation.level": "read_committed", "auto.offset.reset": "earliest"}
-    consumer = Consumer({**settings, "enable.partition.eof": True})
-    open_ends = set(consumer.list_topics(topic, 10).topics[topic].partitions)
-    consumer.assign([TopicPartition(topic, number, 0) for number in open_ends])
-    found: dict[tuple[int, int], Record] = {}
-    deadline = time.monotonic() + 60
-    while open_ends:
-        assert time.monotonic() < deadline, f"{topic} has no end"
-        for message in consumer.consume(1000, 0.5):
-            if message.error() is not None:
-                assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
-                open_ends.discard(message.partition())
-                continue
-            carried = (message.key(), message.value(), message.timestamp()[1], message.headers())
-            found[message.partition(), message.offset()] = (message.partition(), *carried)
-    consumer.close()
-    return found
+    return {
+        (m.partition(), m.offset()): (m.partition(), m.key(), m.value(), m.timestamp()[1], m.headers())
+        for m in messages(bootstrap, topic)
+    }
 
 
 def in_order(found: dict[tuple[int, int], Record]) -> list[Record]:
     return [found[place] for place in sorted(found)]
-
-
-def until(condition: Callable[[], bool], what: str, seconds: float = 120.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"{what}: not in {seconds} s"
-        time.sleep(0.05)
 
 
 def syncs(bootstrap: str, name: str) -> list[tuple[int, int, int]]:
@@ -140,17 +116,10 @@ def test_every_record_arrives_as_it_was_and_once_through_kills(bootstrap: str, n
     assert len(given) == 9_000
     config = task(mirror(bootstrap, name))
     remote, log = f"{name}-there.{name}", tmp_path / "log"
-    with log.open("ab") as output:
-        for point in DEATHS:
-            spec = json.dumps({"bootstrap": bootstrap, "config": config, "die": point})
-            died = subprocess.run(
-                [sys.executable, copy_harness.__file__, spec], stdout=output, stderr=output, timeout=120, check=False
-            )
-            assert died.returncode == -9, log.read_text()
+    for point in DEATHS:
+        assert hosted(bootstrap, config, log, die=point).wait(120) == -signal.SIGKILL, log.read_text()
     assert 0 < len(records(bootstrap, remote)) < len(given)
-    spec = json.dumps({"bootstrap": bootstrap, "config": config})
-    with log.open("ab") as output:
-        last = subprocess.Popen([sys.executable, copy_harness.__file__, spec], stdout=output, stderr=output)
+    last = hosted(bootstrap, config, log)
     try:
         until(lambda: len(records(bootstrap, remote)) >= len(given), "the copy is whole")
         last.terminate()

@@ -1,20 +1,17 @@
 """Sinks against a real broker: topics to topics exactly once, a full disk, limits, parking, members that leave."""
 
 import itertools
-import json
 import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
-import copy_harness
 import pytest
-from confluent_kafka import Consumer, KafkaError, Message, Producer, TopicPartition
-from copy_harness import Run, create_topic, ticket
+from confluent_kafka import Message, Producer
+from copy_harness import Run, create_topic, hosted, messages, ticket, until
 
 from keelman.api.copy.v1 import ticket_pb2
 from keelman.api.copy.v1.run_order_pb2 import RunUpdate
@@ -83,24 +80,6 @@ def produce(bootstrap: str, topic: str, numbers: range, partitions: int = 1, *, 
         producer.commit_transaction(30)
 
 
-def read(bootstrap: str, topic: str, isolation: str = "read_committed") -> list[Message]:
-    """Every record up to the present end."""
-    settings = {"bootstrap.servers": bootstrap, "group.id": "look", "enable.auto.commit": False}
-    consumer = Consumer({**settings, "isolation.level": isolation, "enable.partition.eof": True})
-    partitions = list(consumer.list_topics(topic, 10).topics[topic].partitions)
-    consumer.assign([TopicPartition(topic, p, 0) for p in partitions])
-    found, open_ends, deadline = [], set(partitions), time.monotonic() + 60
-    while open_ends:
-        assert time.monotonic() < deadline
-        for message in consumer.consume(10_000, 0.2):
-            if message.error() is None:
-                found.append(message)
-            elif message.error().code() == KafkaError._PARTITION_EOF:
-                open_ends.discard(message.partition())
-    consumer.close()
-    return found
-
-
 def numbers_by_partition(messages: list[Message]) -> dict[int, list[int]]:
     found: dict[int, list[int]] = {}
     for message in messages:
@@ -110,13 +89,6 @@ def numbers_by_partition(messages: list[Message]) -> dict[int, list[int]]:
 
 def all_read(update: RunUpdate) -> bool:
     return bool(update.progress.offsets) and update.progress.lag == 0
-
-
-def until(condition: Callable[[], object], what: str, seconds: float = 60.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        time.sleep(0.02)
 
 
 def test_a_record_is_copied_whole_and_missing_topics_are_made_like_their_sources(
@@ -135,13 +107,13 @@ def test_a_record_is_copied_whole_and_missing_topics_are_made_like_their_sources
     run = runs(ticket(bootstrap, {**config, "topic.creation.default.retention.ms": "-1"}))
     run.until_records(3)
     run.drain()
-    found = {m.partition(): m for m in read(bootstrap, f"to-{name}")}
+    found = {m.partition(): m for m in messages(bootstrap, f"to-{name}")}
     assert sorted(found) == [1, 2]
     whole = found[2]
     assert (whole.key(), whole.value(), whole.timestamp()) == (b"\xff\x00", b'{"not": "read"', (1, 1_600_000_000_123))
     assert whole.headers() == headers
     assert (found[1].key(), found[1].value(), found[1].headers()) == (None, None, None)
-    (other,) = read(bootstrap, f"to-{name}b")
+    (other,) = messages(bootstrap, f"to-{name}b")
     assert (other.partition(), other.value()) == (1, b"other")
     topics = producer.list_topics(timeout=10).topics
     assert (len(topics[f"to-{name}"].partitions), len(topics[f"to-{name}b"].partitions)) == (3, 2)
@@ -153,7 +125,7 @@ def test_by_key_into_one_topic_with_javas_partitions(bootstrap: str, name: str, 
     run = runs(ticket(bootstrap, kafka_sink(name, topic=f"{name}-all", partitions="by-key")))
     run.until_records(50)
     run.drain()
-    found = {m.key(): m.partition() for m in read(bootstrap, f"{name}-all")}
+    found = {m.key(): m.partition() for m in messages(bootstrap, f"{name}-all")}
     assert found == {b"k%d" % n: partition_for(b"k%d" % n, 2) for n in range(50)}
 
 
@@ -174,14 +146,6 @@ DEATHS = [
 ]
 
 
-def hosted(bootstrap: str, config: dict[str, str], log: Path, **spec: object) -> subprocess.Popen[bytes]:
-    """A process of its own that copies for one task, to be killed or drained."""
-    given = json.dumps({"bootstrap": bootstrap, "config": config, **spec})
-    with log.open("ab") as output:
-        command = [sys.executable, copy_harness.__file__, given]
-        return subprocess.Popen(command, stdout=output, stderr=output, stdin=subprocess.DEVNULL)
-
-
 def test_every_record_once_through_crashes_at_every_step(bootstrap: str, name: str, tmp_path: Path) -> None:
     total, log = 100_000, tmp_path / "log"
     produce(bootstrap, name, range(total // 2), 2)
@@ -198,9 +162,9 @@ def test_every_record_once_through_crashes_at_every_step(bootstrap: str, name: s
     finally:
         process.kill()
         process.wait()
-    found = read(bootstrap, f"to-{name}")
+    found = messages(bootstrap, f"to-{name}")
     assert numbers_by_partition(found) == {0: list(range(0, total, 2)), 1: list(range(1, total, 2))}
-    aborted = len(read(bootstrap, f"to-{name}", "read_uncommitted")) - total
+    aborted = len(messages(bootstrap, f"to-{name}", "read_uncommitted")) - total
     assert aborted > 0, "no crash left an aborted record, so this test showed nothing"
 
 
@@ -222,7 +186,7 @@ def test_tasks_that_come_and_go_share_the_partitions_and_copy_all_once(
     again.until_records(50)
     second.drain()
     again.drain()
-    found = numbers_by_partition(read(bootstrap, f"to-{name}"))
+    found = numbers_by_partition(messages(bootstrap, f"to-{name}"))
     assert found == {p: list(range(p, 20_100, 4)) for p in range(4)}
 
 

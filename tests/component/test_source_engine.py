@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
-from confluent_kafka import Consumer, KafkaError, TopicPartition
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
-from copy_harness import OFFSET_PARTITIONS, Run, committed_offsets, create_topic, ticket
+from copy_harness import OFFSET_PARTITIONS, Run, committed_offsets, create_topic, messages, ticket, until
 
 from keelman.api.copy.v1 import ticket_pb2
 from keelman.api.copy.v1.copy_run_pb2 import LAG_UNIT_RECORDS
@@ -188,31 +187,7 @@ class Bench:
 
 
 def visible(bootstrap: str, topic: str, isolation: str) -> list[bytes | None]:
-    settings = {"bootstrap.servers": bootstrap, "group.id": "look", "enable.auto.commit": False}
-    consumer = Consumer({**settings, "isolation.level": isolation, "enable.partition.eof": True})
-    open_ends = set(consumer.list_topics(topic, 10).topics[topic].partitions)
-    consumer.assign([TopicPartition(topic, p, 0) for p in open_ends])
-    found: list[bytes | None] = []
-    deadline = time.monotonic() + 60
-    while open_ends:
-        assert time.monotonic() < deadline, f"{topic} was not read to its end"
-        message = consumer.poll(1.0)
-        if message is None:
-            continue
-        if message.error() is None:
-            found.append(message.value())
-        elif message.error().code() == KafkaError._PARTITION_EOF:
-            open_ends.discard(message.partition())
-    consumer.close()
-    return found
-
-
-def until(condition: Callable[[], T], what: str, seconds: float = 60.0) -> T:
-    deadline = time.monotonic() + seconds
-    while not (value := condition()):
-        assert time.monotonic() < deadline, f"not within {seconds} s: {what}"
-        time.sleep(0.02)
-    return value
+    return [m.value() for m in messages(bootstrap, topic, isolation)]
 
 
 @pytest.fixture
