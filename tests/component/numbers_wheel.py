@@ -1,10 +1,10 @@
-"""A third party's source connector, made as a wheel: copies numbers, exactly once, and has moods."""
+"""A third party's connectors, made as a wheel: numbers in, exactly once, and numbers out; both have moods."""
 
 from pathlib import Path
 
 from keelman.testing.plugin_wheel import METADATA, wheel
 
-CLASS = "com.acme.NumbersSourceConnector"
+CLASS, SINK_CLASS = "com.acme.NumbersSourceConnector", "com.acme.NumbersSinkConnector"
 MODULE = """
 import os
 import time
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type, at_least
 from keelman.connect.errors import ConfigValueError
-from keelman.connect.plugin import Connector, Direction, Reader
+from keelman.connect.plugin import Connector, Direction, Reader, Writer
 from keelman.connect.records import Column, SourceBatch
 from keelman.connect.schema import STRING
 
@@ -72,17 +72,58 @@ class NumbersReader(Reader):
             return None
         numbers, self.next = [str(n) for n in range(self.next, end)], end
         return SourceBatch(self.config["topic"], Column(numbers, STRING), offsets=[(PARTITION, {"next": end})])
+
+
+class NumbersSink(Connector):
+    names = ("com.acme.NumbersSinkConnector",)
+    version = "7.1"
+    direction = Direction.SINK
+    runs_on = "anywhere"
+
+    @classmethod
+    def config_def(cls):
+        return ConfigDef(ConfigKey("folder", Type.STRING, REQUIRED, Importance.HIGH, "Where the file `out` goes."))
+
+    @classmethod
+    def task_configs(cls, config, max_tasks):
+        return [dict(config)]
+
+    @classmethod
+    def supports_exactly_once(cls, config):
+        in_mood(config.get("promised"))
+        return False
+
+    @classmethod
+    def open_writer(cls, config, connector, *, exactly_once):
+        return NumbersWriter(config)
+
+
+class NumbersWriter(Writer):
+    def __init__(self, config):
+        self.file = (Path(config["folder"]) / "out").open("a")
+
+    def write(self, batch):
+        self.file.writelines(f"{number}\\n" for number in batch.values.texts().values)
+
+    def commit(self, offsets, *, clean):
+        self.file.flush()
 """
 
 
-def numbers_wheel(folder: Path, distribution: str = "acme_numbers", class_name: str = CLASS) -> Path:
-    """Writes the wheel into a folder of plugin.path."""
+def numbers_wheel(
+    folder: Path, distribution: str = "acme_numbers", source: str = CLASS, sink: str = SINK_CLASS
+) -> Path:
+    """Writes the wheel into a folder of plugin.path; the two classes go by these names."""
     info = f"{distribution}-7.1.dist-info"
     return wheel(
         folder,
         "7.1",
         name=distribution,
-        entry_points=f"[keelman.connectors]\n{class_name} = {distribution}.source:NumbersSource\n",
+        entry_points=(
+            "[keelman.connectors]\n"
+            f"{source} = {distribution}.source:NumbersSource\n"
+            f"{sink} = {distribution}.source:NumbersSink\n"
+        ),
         more={
             f"{distribution}/__init__.py": "",
             f"{distribution}/source.py": MODULE,

@@ -4,13 +4,13 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
 from aiokafka import AIOKafkaConsumer
 from aiokafka.admin import NewTopic
-from numbers_wheel import CLASS, numbers_wheel
+from numbers_wheel import CLASS, SINK_CLASS, numbers_wheel
 from worker_kit import WorkerProcess, workers
 
 from keelman.api.copy.v1.copy_run_service_pb2 import ListCopyRunsRequest
@@ -24,7 +24,7 @@ from keelman.testing.eventually import eventually
 
 pytestmark = pytest.mark.component
 NUMBERS = 20_000
-MOODY = "com.acme.MoodyConnector"
+MOODY, MOODY_SINK = "com.acme.MoodyConnector", "com.acme.MoodySinkConnector"
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ async def spark(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
 async def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
     async with running_broker(tmp_path_factory.mktemp("broker")) as servers:
         async with admin_client({"bootstrap.servers": servers}, client_id="test") as admin:
-            await admin.create_topics([NewTopic("numbers", 1, 1), NewTopic("lines", 1, 1)])
+            await admin.create_topics([NewTopic("numbers", 1, 1), NewTopic("lines", 1, 1), NewTopic("few", 1, 1)])
         yield servers
 
 
@@ -143,7 +143,7 @@ async def test_a_third_partys_source_copies_exactly_once(
         assert await worker.end() == 0
 
 
-def _is(worker: WorkerProcess, end: int):  # type: ignore[no-untyped-def]
+def _is(worker: WorkerProcess, end: int) -> Callable[[], Awaitable[bool]]:
     async def there() -> bool:
         return await offset(worker) == end
 
@@ -156,10 +156,11 @@ async def test_a_plugin_that_hangs_or_dies_leaves_the_others_alone(
     monkeypatch.setenv("KEELMAN_CACHE", str(tmp_path / "cache"))
     plugins = tmp_path / "plugins"
     numbers_wheel(plugins)
-    numbers_wheel(plugins, "acme_moody", MOODY)
+    numbers_wheel(plugins, "acme_moody", MOODY, MOODY_SINK)
     (plugins / "broken.whl").write_text("no wheel")
     (tmp_path / "count").write_text("100")
-    config = {"connector.class": MOODY, "folder": str(tmp_path), "topic": "numbers"}
+    config = {"connector.class": MOODY, "folder": str(tmp_path), "topic": "few"}
+    sink = {"connector.class": SINK_CLASS, "folder": str(tmp_path), "topics": "few"}
     worker = WorkerProcess(tmp_path / "worker", bootstrap, "moods", spark, {"plugin.path": str(plugins)})
     async with workers(worker):
         assert worker.output.count("plugin_broken") == 1
@@ -179,6 +180,11 @@ async def test_a_plugin_that_hangs_or_dies_leaves_the_others_alone(
             f"plugin acme-moody 7.1, {MOODY}, task_configs: its process died\n"
         )
         await worker.ask("DELETE", "/connectors/dies")
+        sinks = {**sink, "connector.class": MOODY_SINK, "promised": "die"}
+        await worker.ask("POST", "/connectors", {"name": "sinks", "config": sinks})
+        await worker.reaches("sinks", "RUNNING", "FAILED")
+        trace = (await worker.ask("GET", "/connectors/sinks/status")).json()["tasks"][0]["trace"]
+        assert trace.endswith(f"plugin acme-moody 7.1, {MOODY_SINK}, supports_exactly_once: its process died\n")
         made = await worker.ask("POST", "/connectors", {"name": "hangs", "config": {**config, "configured": "hang"}})
         assert made.status_code == 201
         checks = asyncio.ensure_future(worker.ask("PUT", path, {**config, "name": "x", "checked": "hang"}))
@@ -186,11 +192,14 @@ async def test_a_plugin_that_hangs_or_dies_leaves_the_others_alone(
             other = {**config, "connector.class": CLASS}
             made = await worker.ask("POST", "/connectors", {"name": "other", "config": other})
             assert made.status_code == 201
+            assert (await worker.ask("POST", "/connectors", {"name": "out", "config": sink})).status_code == 201
             await worker.reaches("other", "RUNNING", "RUNNING", seconds=60)
             assert not checks.done()
             assert await worker.states("hangs") == ["RUNNING"]
             listed = (await worker.ask("GET", "/connector-plugins")).json()
-            assert {CLASS, MOODY} <= {one["class"] for one in listed}
+            assert {CLASS, MOODY, SINK_CLASS} <= {one["class"] for one in listed}
+            await worker.reaches("out", "RUNNING", "RUNNING", seconds=60)
+            await eventually(lambda: (tmp_path / "out").read_text().split() == [str(n) for n in range(100)], seconds=60)
             assert await worker.end() == 0
         finally:
             checks.cancel()
