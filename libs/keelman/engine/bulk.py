@@ -20,6 +20,7 @@ SLOTS_KEY = "keelman.bulk.slots"
 LEAST_KEY = "keelman.bulk.min.records"
 MOST_SLOTS = 64
 DEFAULT_LEAST = 1_000_000
+_PLAN_BYTES = f'"{PLAN}"'.encode()
 
 
 def bulk_of(config: Mapping[str, str]) -> Bulk | None:
@@ -61,7 +62,8 @@ def part_ids(transactional_id: str, parts: int) -> list[str]:
 def plans(connector: str, rows: Iterable[tuple[bytes, bytes | None]]) -> dict[int, int]:
     """The plans among a connector's rows of the offset topic: parts by task."""
     found: dict[int, int] = {}
-    for partition, offset in CommittedOffsets(connector, rows):
+    named = ((key, value) for key, value in rows if _PLAN_BYTES in key)  # of thousands of rows only these are parsed
+    for partition, offset in CommittedOffsets(connector, named):
         task = partition.get(PLAN)
         if isinstance(task, str) and task.isdigit() and planned_parts(offset):
             found[int(task)] = planned_parts(offset)
