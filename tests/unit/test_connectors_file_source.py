@@ -387,3 +387,24 @@ def test_whatever_happens_each_line_comes_once_and_in_order(tmp_path: Path, seed
     follower.restart()
     assert follower.all() == [b"%d" % n for n in range(written)]
     follower.reader.close()
+
+
+def test_a_glance_tells_growth_without_reading_and_cannot_tell_while_another_file_takes_over(tmp_path):
+    file = tmp_path / "in"
+    reader = FileReader(str(file), "t")
+    assert reader.glance() is None
+    file.write_bytes(b"a\nb")
+    assert reader.read() is not None
+    assert reader.read() is None
+    assert reader.glance() is False
+    with file.open("ab") as more:
+        more.write(b"\n")
+    assert reader.glance() is True
+    assert reader.read() is not None
+    assert reader.glance() is False
+    file.rename(tmp_path / "in.1")
+    file.write_bytes(b"c\n")
+    assert reader.read() is None
+    assert reader.glance() is None
+    reader.close()
+    assert reader.glance() is None

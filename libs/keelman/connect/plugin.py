@@ -79,6 +79,14 @@ class Reader(ABC):
         """What waits to be read, None when not known. Called about once a second."""
         return None
 
+    def glance(self) -> bool | None:
+        """Whether a read might find something now; None when only a read can tell, which is then tried now and then.
+
+        Called many times a second while the engine waits, from another thread: it must be cheap, wait for nothing and
+        change nothing. What it overlooks is found by the next read, within a second.
+        """
+        return None
+
     def watch(self) -> Watch | None:
         """What to wait for when all is read; None for a reader that must stay in its slot. Asked when idle."""
         return None

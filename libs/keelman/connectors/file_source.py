@@ -135,6 +135,13 @@ class FileReader(Reader):
         behind = named.st_size if named is not None and named.st_ino != self._file.inode else 0
         return max(0, self._file.size() - self._file.position) + behind
 
+    def glance(self) -> bool | None:
+        """Whether the open file is of another size than it was; None while another file is waited for."""
+        file = self._file
+        if file is None or self._successor_since is not None:
+            return None
+        return file.size() not in (self._seen_size, file.position)
+
     def watch(self) -> Watch | None:
         """The file, as far as it was read; None while more of it or another one waits to be read."""
         named = self._stat()
@@ -184,6 +191,8 @@ class FileReader(Reader):
         if length is None:
             self._seen_size = size
             return None
+        # Room for all that is there and little more: a large block is mapped and given back at each read.
+        length = min(length, max(0, size - file.position) + SMALLEST_BLOCK_BYTES)
         block = os.pread(file.descriptor, length, file.position)
         if size < file.position or not file.is_same():
             # Not what it was: the next read looks for what was read so far, as after a start.

@@ -14,6 +14,7 @@ _COMMON = frozenset(
         "bootstrap.servers",
         "client.id",
         "client.rack",
+        "enable.metrics.push",
         "metadata.max.age.ms",
         "reconnect.backoff.ms",
         "reconnect.backoff.max.ms",

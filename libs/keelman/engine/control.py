@@ -62,6 +62,10 @@ class Control:
     def limit(self, limits: Limits) -> None:
         """Copy no faster than this from now on."""
         self.pace.limit(limits.records_per_second, limits.bytes_per_second)
+        self.wake()
+
+    def wake(self) -> None:
+        """Ends the wait that the run's thread is in, or else its next one."""
         with self._changed:
             self._news = True
             self._changed.notify_all()

@@ -11,6 +11,7 @@ SHORTEST_NAP_SECONDS = 0.005
 LONGEST_NAP_SECONDS = 0.08
 QUIET_SECONDS = 3.0
 QUIET_NAP_SECONDS = 0.25
+WAKEFUL_SECONDS = 0.01
 PARK_KEY = "keelman.park.after.ms"
 DEFAULT_PARK_MS = "10000"
 
@@ -33,9 +34,19 @@ class Idle:
     def nap_seconds(self, read_seconds: float) -> float:
         """How long to wait after a read that found nothing and took that long: not at all when it waited itself."""
         nap = self._nap
-        quiet = nap >= LONGEST_NAP_SECONDS and self._clock() - self._since >= QUIET_SECONDS
-        self._nap = min(nap * 1.5, QUIET_NAP_SECONDS if quiet else LONGEST_NAP_SECONDS)
+        longest = QUIET_NAP_SECONDS if nap >= LONGEST_NAP_SECONDS and self.quiet else LONGEST_NAP_SECONDS
+        self._nap = min(nap * 1.5, longest)
         return max(0.0, nap - read_seconds)
+
+    @property
+    def wakeful(self) -> bool:
+        """Whether there was something just now, so that the next may come at any moment."""
+        return self._nap < WAKEFUL_SECONDS
+
+    @property
+    def quiet(self) -> bool:
+        """Whether there was nothing for some seconds."""
+        return self._clock() - self._since >= QUIET_SECONDS
 
     @property
     def may_park(self) -> bool:

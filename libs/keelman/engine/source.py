@@ -26,6 +26,7 @@ from keelman.engine.boundary import Act, boundary_for
 from keelman.engine.clients import admin_properties, producer_properties
 from keelman.engine.control import Control
 from keelman.engine.idle import Idle, park_after_seconds
+from keelman.engine.lookout import LOOKOUT
 from keelman.engine.outlet import Outlet
 from keelman.engine.plan import Plan
 from keelman.engine.progress import Progress, payload_bytes
@@ -152,8 +153,8 @@ class SourceCopy:
                 self._send(batch)
             if self._pending:
                 self._end(self._boundary.after(batch))
-            if batch is None and (nap := self._idle.nap_seconds(time.monotonic() - started)) > 0:
-                self._control.wait(nap)
+            if batch is None:
+                self._nap(time.monotonic() - started)
             self._tell_when_due()
         self._teller.tell(COPY_RUN_STATE_DRAINING)
         if self._pending:
@@ -161,6 +162,16 @@ class SourceCopy:
         if self._plan is not None and self._control.whole:
             self._plan.take_back()
         self._teller.final_progress = self._message()
+
+    def _nap(self, read_seconds: float) -> None:
+        seconds = self._idle.nap_seconds(read_seconds)
+        if seconds <= 0:
+            return
+        seen = None if self._pending or self._idle.wakeful else self._reader.glance()
+        if seen is None:
+            self._control.wait(seconds)
+        elif not seen:
+            LOOKOUT.wait(self._control, self._reader.glance, quiet=self._idle.quiet)
 
     def _keep_pace(self) -> None:
         """Waits as the limits and the slot's share of the processors want it, with nothing that is due left open."""
