@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from worker_kit import ENDED, RUNNING, LinkSide, Run, WorkerProcess, link_side, workers
+from worker_kit import ENDED, FENCED, RUNNING, LinkSide, Run, WorkerProcess, link_side, workers
 
 from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_RUNNING, CopyRun
 from keelman.api.copy.v1.copy_run_service_pb2 import ListCopyRunsRequest
@@ -23,6 +23,8 @@ from keelman.api.copy.v1.copy_run_service_pb2_grpc import CopyRunServiceStub
 from keelman.api.copy.v1.run_order_pb2 import BulkPart
 from keelman.api.copy.v1.ticket_pb2 import Bulk
 from keelman.engine.bulk import plans
+from keelman.kafka.clients import low_level_client
+from keelman.kafka.group import GroupClient
 from keelman.rpc.channels import channel, is_serving
 from keelman.runtime.ports import free_ports
 from keelman.runtime.tether import tethered
@@ -372,4 +374,23 @@ async def test_parts_of_former_tasks_are_fenced(told: Told) -> None:
     await told.only(0, *told.side.of(mirror.name))
     with pytest.raises(KafkaException, match=r"fenced|epoch"):
         zombie.commit_transaction(30)
+    assert await mirror.worker.end() == 0
+
+
+async def test_a_part_that_fences_after_its_worker_lost_the_task_copies_nothing(told: Told) -> None:
+    mirror, side = told.mirror, told.side
+    await mirror.worker.ask("PUT", f"/connectors/{mirror.name}/config", mirror.config)
+    first = await told.only(0)
+    side.slow = True
+    side.copies(first, parts=[BulkPart(task_config={"which": "1"})])
+    late = await told.only(1, state=FENCED)
+    async with low_level_client({"bootstrap.servers": mirror.bootstrap}, client_id="test", timeout_ms=30_000) as client:
+        group = GroupClient(client, mirror.worker.group, session_ms=6000, rebalance_ms=6000)
+        (member,) = (await group.describe()).members
+        await group.leave(member.member)
+        side.fence(late)  # before the worker's next heartbeat would tell it
+        await eventually(lambda: late.state == ENDED, seconds=SECONDS, what="the part is withdrawn")
+    assert late.confirmed is None
+    side.slow = False
+    await told.only(0, first)
     assert await mirror.worker.end() == 0
