@@ -13,13 +13,12 @@ from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.types import Array, Int16, Int32, Schema, String
 
 from keelman.kafka.clients import low_level_client
-from keelman.kafka.group import LOST_COORDINATOR, NONE, UNKNOWN_MEMBER, GroupClient
+from keelman.kafka.group import COORDINATOR_LOADING, LOST_COORDINATOR, NONE, UNKNOWN_MEMBER, GroupClient
 from keelman.model.errors import Unavailable
 from keelman.runtime.backoff import Backoff
 
 ANSWER_MS = 5_000
 SECONDS = 15.0
-COORDINATOR_LOADING = 14
 _PASSING = (*LOST_COORDINATOR, COORDINATOR_LOADING)
 _GONE = (NONE, UNKNOWN_MEMBER)
 
