@@ -105,6 +105,11 @@ class PluginHost:
                 os.killpg(process.pid, signal.SIGKILL)
             await process.wait()
 
+    async def rest(self) -> None:
+        """Ends the process when what was asked is answered: the next question starts another."""
+        async with self._one_at_a_time:
+            await self.close()
+
     async def __aenter__(self) -> PluginHost:
         return self
 

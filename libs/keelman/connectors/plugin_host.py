@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type
 from keelman.connect.errors import ConfigValueError, ConnectError, RetriableConnectError
-from keelman.connect.plugin import Connector
+from keelman.connect.plugin import Connector, Direction
 from keelman.connectors import plugins, registry
 
 Request = Mapping[str, Any]
@@ -26,8 +26,8 @@ def describe(kind: type[Connector], _request: Request) -> dict[str, Any]:
     """What the class is, whatever its configuration."""
     return {
         "names": list(kind.names),
-        "version": kind.version,
-        "direction": kind.direction.value,
+        "version": str(kind.version),
+        "direction": Direction(kind.direction).value,
         "runs_on": kind.runs_on,
     }
 

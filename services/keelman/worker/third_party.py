@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from keelman.connect.config_def import ConfigDef
-from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import Connector
 from keelman.connectors import registry
 from keelman.connectors.plugin_client import Description, PluginHost
@@ -122,31 +120,33 @@ class ThirdParty:
 
     async def _describe(self, host: PluginHost) -> None:
         """Asks about each class of a plugin, again while its process hangs or dies."""
-        plugin, backoff = host.plugin, Backoff(first=2.0, most=300.0)
-        unknown = list(plugin.classes)
-        for round_number in itertools.count():
-            for name in list(unknown):
-                try:
-                    told = await host.describe(name)
-                except KeelmanError as error:
-                    self._known[plugin.folder, name] = NotFound(error.message, reason=NOT_READY)
-                    continue
-                except ConnectError as error:
-                    log.warning("plugin_broken", plugin=str(plugin), connector=name, error=str(error))
-                    self._known[plugin.folder, name] = NotFound(str(error), reason="PLUGIN_BROKEN")
-                else:
-                    self._known[plugin.folder, name] = self._made(host, name, told)
-                    log.info("plugin", plugin=str(plugin), connector=name, version=told.version)
-                unknown.remove(name)
-            if round_number == 0:
-                self._untried -= 1
-            if not self._untried:
-                self._tried.set()
-            self._changed()
-            if not unknown:
-                break
+        backoff = Backoff(first=2.0, most=300.0)
+        unknown = await self._describe_once(host, list(host.plugin.classes))
+        self._untried -= 1
+        if not self._untried:
+            self._tried.set()
+        while unknown:
             await asyncio.sleep(backoff.next())
-        await host.close()  # most plugins of an installation are in no connector: started again when one asks
+            unknown = await self._describe_once(host, unknown)
+        await host.rest()  # most plugins of an installation are in no connector
+
+    async def _describe_once(self, host: PluginHost, names: Sequence[str]) -> list[str]:
+        """Those of the classes that are to be asked about again."""
+        plugin, again = host.plugin, []
+        for name in names:
+            try:
+                told = await host.describe(name)
+            except KeelmanError as error:
+                self._known[plugin.folder, name] = NotFound(error.message, reason=NOT_READY)
+                again.append(name)
+            except Exception as error:  # whatever a plugin says must not end the worker
+                log.warning("plugin_broken", plugin=str(plugin), connector=name, error=str(error))
+                self._known[plugin.folder, name] = NotFound(str(error), reason="PLUGIN_BROKEN")
+            else:
+                self._known[plugin.folder, name] = self._made(host, name, told)
+                log.info("plugin", plugin=str(plugin), connector=name, version=told.version)
+        self._changed()
+        return again
 
     def _made(self, host: PluginHost, name: str, told: Description) -> type[StandIn]:
         names = (name, *(alias for alias, full in host.plugin.names().items() if full == name and alias != name))
@@ -180,7 +180,7 @@ class ThirdParty:
         answer: bool | Exception
         try:
             answer = await host.supports_exactly_once(name, config)
-        except (ConnectError, KeelmanError) as error:
+        except Exception as error:  # the task's to tell
             answer = error
         self._exactly[config.get("name", "")] = (config, answer)
         self._changed()
