@@ -87,13 +87,21 @@ def test_a_worker_on_an_offline_node_is_not_ready() -> None:
     assert status.message == "worker/demo/0: node n1 is offline"
 
 
-def fact(uid: str, *, created: float = 60, seen: float = 100, state: int = copy_run_pb2.COPY_RUN_STATE_RUNNING) -> Fact:
+def fact(
+    uid: str,
+    *,
+    created: float = 60,
+    seen: float = 100,
+    state: int = copy_run_pb2.COPY_RUN_STATE_RUNNING,
+    part: int = 0,
+) -> Fact:
     run = copy_run_pb2.CopyRun(
         uid=uid,
         worker_cluster="demo",
         connector="c",
         worker="127.0.0.1:8083",
         state=state,
+        part=part,
         create_time=to_timestamp(TIME + timedelta(seconds=created)),
     )
     time = to_timestamp(TIME + timedelta(seconds=seen))
@@ -123,6 +131,17 @@ def test_a_copy_run_that_nobody_can_be_copying_is_lost(worker, spark, message) -
     assert (run.state, run.reason) == (
         (copy_run_pb2.COPY_RUN_STATE_FAILED, "LOST") if message else (copy_run_pb2.COPY_RUN_STATE_RUNNING, "")
     )
+
+
+def test_parts_fence_their_own_predecessors_and_the_task_fences_all() -> None:
+    reports = Reports(Hub())
+    for uid, created, part in (("task", 10, 0), ("one", 11, 1), ("two", 12, 2), ("one again", 13, 1)):
+        reports.fold(fact(uid, created=created, part=part))
+    lost = {r.uid for r in reports.copy_runs(snapshot(WORKER, SPARK)) if r.reason == "LOST"}
+    assert lost == {"one"}
+    reports.fold(fact("task again", created=14))
+    lost = {r.uid for r in reports.copy_runs(snapshot(WORKER, SPARK)) if r.reason == "LOST"}
+    assert lost == {"task", "one", "two", "one again"}
 
 
 def test_an_older_report_does_not_win() -> None:

@@ -172,7 +172,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("UID", lambda r: r.uid),
         Column("CLUSTER", lambda r: r.worker_cluster),
         Column("CONNECTOR", lambda r: r.connector),
-        Column("TASK", lambda r: str(r.task), number=True),
+        Column("TASK", lambda r: f"{r.task}-b{r.part}" if r.part else str(r.task), number=True),
         Column("STATE", run_state),
         Column("RECORDS", lambda r: str(r.progress.records), number=True),
         Column("BYTES", lambda r: size(r.progress.bytes), number=True),

@@ -33,6 +33,9 @@ FENCING = (pb.COPY_RUN_STATE_FENCED, pb.COPY_RUN_STATE_RUNNING, pb.COPY_RUN_STAT
 ALIVE = (ProcessState.STARTING, ProcessState.RUNNING, ProcessState.STOPPING)
 KEPT_OF_A_TASK = 10
 LOST = "LOST"
+NOBODY = (0, "")
+Copier = tuple[str, str, int, int]
+"""Worker cluster, connector, task and part: what has one copy run at a time."""
 
 
 @dataclass(slots=True)
@@ -75,15 +78,16 @@ class Reports:
         """Every kept copy run as it stands, by worker cluster, connector, task and creation. One that nobody can be
         copying any more is FAILED with reason LOST, though nobody was left to report it."""
         workers = {w.address: w for w in snapshot.workloads.values() if isinstance(w.spec, WorkerSpec)}
-        newest: dict[tuple[str, str, int], tuple[int, str]] = {}
+        newest: dict[Copier, tuple[int, str]] = {}
         for _, run in self._runs.values():
             if run.state in FENCING:
-                newest[_task(run)] = max(newest.get(_task(run), (0, "")), (run.create_time.ToNanoseconds(), run.uid))
+                newest[_copier(run)] = max(newest.get(_copier(run), NOBODY), (run.create_time.ToNanoseconds(), run.uid))
         found = []
         for _, run in self._runs.values():
-            why, successor = "", newest.get(_task(run))
+            # The task's own copy run fences those of all parts before it.
+            why, successor = "", max(newest.get(_copier(run, part), NOBODY) for part in (0, run.part))
             if run.state not in ENDED:
-                if successor is not None and successor[0] > run.create_time.ToNanoseconds():
+                if successor[0] > run.create_time.ToNanoseconds():
                     why = f"copy run {successor[1]} of the same task fenced it"
                 else:
                     why = self._why_lost(run, workers, snapshot)
@@ -113,7 +117,7 @@ class Reports:
         return next(filter(None, (_why_dead(w, created) for w in (worker, spark))), "")
 
     def _trim(self, run: pb.CopyRun) -> list[str]:
-        siblings = [r for _, r in self._runs.values() if _task(r) == _task(run)]
+        siblings = [r for _, r in self._runs.values() if _copier(r) == _copier(run)]
         dropped = []
         for group in ([r for r in siblings if r.state in ENDED], [r for r in siblings if r.state not in ENDED]):
             group.sort(key=lambda r: (r.create_time.ToNanoseconds(), r.uid), reverse=True)
@@ -151,8 +155,8 @@ class Reader:
                     tombstones.publish(COPY_RUN_REPORTS, uid, None)
 
 
-def _task(run: pb.CopyRun) -> tuple[str, str, int]:
-    return run.worker_cluster, run.connector, run.task
+def _copier(run: pb.CopyRun, part: int | None = None) -> Copier:
+    return run.worker_cluster, run.connector, run.task, run.part if part is None else part
 
 
 def _why_dead(workload: Workload, created: datetime) -> str:
