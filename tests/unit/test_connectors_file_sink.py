@@ -103,7 +103,7 @@ def test_a_commit_that_the_disk_refuses_is_tried_again_from_the_last_journal(tmp
     write(writer, b"two")
     obstacle = journal_path(path).with_name(journal_path(path).name + ".new")
     obstacle.mkdir()
-    with pytest.raises(RetriableConnectError, match="cannot be made durable"):
+    with pytest.raises(RetriableConnectError, match="journal: cannot be written"):
         writer.commit({P0: KeptOffset(2, ())}, clean=False)
     writer.close()
     obstacle.rmdir()
