@@ -18,9 +18,12 @@ INTERNAL_PARTITIONS = 12
 # Kafka's 128 MiB are touched whole at start; 16 MiB hold the keys of a 600,000-record segment in one pass.
 CLEANER_BUFFER_BYTES = 16 * 1024 * 1024
 
+# A broker that is alone has nobody to take its partitions over, so giving it up helps nobody, and loses markers of
+# committed transactions (docs/decisions/0001): its session is as long as Kafka can count, against freezes of any length
+# (a paused machine, a suspended container). What lapses it after a kill is `unclean.py`.
+SESSION_MS_ALONE, BEAT_MS_ALONE = 2**31 - 1, 500
 # A broker that was killed may not come back before its cluster has given its old self up. Kafka's 9 s (and a beat each
-# 2 s) guard against needless moves of leaders; a broker that is alone has nobody to move them to.
-SESSION_MS_ALONE, BEAT_MS_ALONE = 3_000, 500
+# 2 s) guard against needless moves of leaders.
 SESSION_MS, BEAT_MS = 6_000, 1_000
 
 # Properties that say who and where the broker is, and the setting that is meant for each.
