@@ -35,6 +35,8 @@ QUICK = (
     "-XX:MaxMetaspaceSize=256m",
     "-XX:+ExitOnOutOfMemoryError",
 )
+# At another address than the one it was made for the archive is patched all over, and no page of it stays the file's.
+SHARED = ("-Xshare:auto", "-XX:+UnlockDiagnosticVMOptions", "-XX:ArchiveRelocationMode=0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +69,7 @@ def command(java: Java, *, heap_mb: int, folder: Path, options: Sequence[str] = 
     It starts the gateway class itself: spark-submit costs two more program starts, and a local master needs none of it.
     """
     archive = archive_file(java)
-    shared = [f"-XX:SharedArchiveFile={archive}", "-Xshare:auto"] if archive.is_file() and not options else []
+    shared = [f"-XX:SharedArchiveFile={archive}", *SHARED] if archive.is_file() and not options else []
     return [
         str(java.program),
         *QUICK,
