@@ -11,6 +11,8 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 LINE_BYTES = 100
+# Clients that outlive their broker would say so every 50 ms.
+QUIET = {"log_level": 0}
 PARTITIONS = 4
 
 
@@ -33,10 +35,10 @@ class Topics:
 
     def __init__(self, bootstrap: str) -> None:
         self._bootstrap = bootstrap
-        self._admin = AdminClient({"bootstrap.servers": bootstrap})
+        self._admin = AdminClient({"bootstrap.servers": bootstrap, **QUIET})
         # Its watermarks are those of a reader of committed records: the last stable offset.
         self._looker = Consumer(
-            {"bootstrap.servers": bootstrap, "group.id": "bench-look", "isolation.level": "read_committed"}
+            {"bootstrap.servers": bootstrap, "group.id": "bench-look", "isolation.level": "read_committed", **QUIET}
         )
 
     def create(self, topic: str, partitions: int = PARTITIONS) -> None:

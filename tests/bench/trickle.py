@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from bench.data import QUIET
 from bench.systems import System, create, delete, running
 from bench.throughput import Load, mirror_config
 
@@ -33,6 +34,7 @@ class Reader:
                 "fetch.queue.backoff.ms": 1,
                 "enable.auto.commit": False,
                 "topic.metadata.refresh.interval.ms": 1000,
+                **QUIET,
             }
         )
         self._consumer.assign([TopicPartition(topic, 0, 0)])

@@ -43,7 +43,12 @@ def create_topic(bootstrap: str, topic: str, partitions: int = 1, **config: str)
 
 def messages(bootstrap: str, topic: str, isolation: str = "read_committed") -> list[Message]:
     """Every record up to the present end, each partition in its order."""
-    settings = {"bootstrap.servers": bootstrap, "group.id": "look", "enable.auto.commit": False}
+    settings = {
+        "bootstrap.servers": bootstrap,
+        "group.id": "look",
+        "enable.auto.commit": False,
+        "auto.offset.reset": "earliest",
+    }
     consumer = Consumer({**settings, "isolation.level": isolation, "enable.partition.eof": True})
     open_ends = set(consumer.list_topics(topic, 10).topics[topic].partitions)
     consumer.assign([TopicPartition(topic, p, 0) for p in open_ends])

@@ -111,9 +111,9 @@ def syncs(bootstrap: str, name: str) -> list[tuple[int, int, int]]:
 
 def test_every_record_arrives_as_it_was_and_once_through_kills(bootstrap: str, name: str, tmp_path: Path) -> None:
     create_topic(bootstrap, name, 3)
-    fill(bootstrap, name, 12_000, 3)
+    fill(bootstrap, name, 24_000, 3)
     given = records(bootstrap, name)
-    assert len(given) == 9_000
+    assert len(given) == 18_000
     config = task(mirror(bootstrap, name))
     remote, log = f"{name}-there.{name}", tmp_path / "log"
     for point in DEATHS:
