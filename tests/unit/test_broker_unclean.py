@@ -4,7 +4,7 @@ from pathlib import Path
 
 from keelman.broker.properties import server_properties
 from keelman.broker.settings import Settings
-from keelman.broker.unclean import CLEAN_MARK, controller_properties, ended_uncleanly
+from keelman.broker.unclean import CLEAN_MARK, controller_properties, distrust_end, ended_uncleanly
 
 
 def ran(data: Path) -> Path:
@@ -24,6 +24,23 @@ def test_a_broker_that_ended_in_order_needs_no_fence(tmp_path):
     assert ended_uncleanly(data)
     (data / CLEAN_MARK).touch()
     assert not ended_uncleanly(data)
+
+
+def test_after_a_start_that_failed_no_mark_is_believed(tmp_path):
+    data = ran(tmp_path / "data")
+    (data / CLEAN_MARK).touch()
+    distrust_end(data)
+    assert ended_uncleanly(data)
+    distrust_end(data)
+
+
+def test_a_broker_alone_is_never_given_up_but_its_old_self_soon_is(tmp_path):
+    whole = server_properties(Settings(home=tmp_path))
+    assert int(whole["broker.session.timeout.ms"]) > 7 * 24 * 3600 * 1000
+    assert int(controller_properties(whole)["broker.session.timeout.ms"]) < 1000
+    voters = tuple(f"{n}@host{n}:9093" for n in (1, 2, 3))
+    many = server_properties(Settings(home=tmp_path, voters=voters))
+    assert int(many["broker.session.timeout.ms"]) < 10_000
 
 
 def test_the_controller_is_the_same_server_without_its_broker(tmp_path):

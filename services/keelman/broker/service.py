@@ -16,9 +16,9 @@ from keelman.broker.properties import advertised, local_host, quorum, server_pro
 from keelman.broker.ready import until_ready
 from keelman.broker.settings import Settings
 from keelman.broker.storage import formatted
-from keelman.broker.unclean import ended_uncleanly, fence_old_self
+from keelman.broker.unclean import distrust_end, ended_uncleanly, fence_old_self
 from keelman.kafka.probe import ask_broker
-from keelman.model.errors import FailedPrecondition, Unavailable
+from keelman.model.errors import FailedPrecondition, KeelmanError, Unavailable
 from keelman.rpc.server import Health, serve
 from keelman.runtime.logging import get_logger
 from keelman.runtime.ports import port_is_free
@@ -46,7 +46,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         if stop.is_set():
             return
         jvm = await stack.enter_async_context(started(command, files))
-        await first_of(stop.wait(), _live(settings, jvm, health, time.monotonic()))
+        await first_of(stop.wait(), _live(settings, files, jvm, health, time.monotonic()))
         if health is not None:
             await health.unready()
         begun = time.monotonic()
@@ -77,10 +77,14 @@ async def _prepared(settings: Settings, files: Files, properties: dict[str, str]
     command += line(files.properties)
 
 
-async def _live(settings: Settings, jvm: Jvm, health: Health | None, begun: float) -> None:
+async def _live(settings: Settings, files: Files, jvm: Jvm, health: Health | None, begun: float) -> None:
     """From its start to its end by itself, which is an error."""
     host = local_host(settings)
-    await until_ready(jvm, host, settings.port, settings.node_id, seconds=settings.start_seconds)
+    try:
+        await until_ready(jvm, host, settings.port, settings.node_id, seconds=settings.start_seconds)
+    except KeelmanError:
+        distrust_end(files.data)
+        raise
     log.info("broker_ready", bootstrap=advertised(settings), pid=jvm.pid, seconds=round(time.monotonic() - begun, 2))
     if health is not None:
         await health.ready()

@@ -41,6 +41,15 @@ def ended_uncleanly(data: Path) -> bool:
     return (data / META).is_file() and ran and not (data / CLEAN_MARK).is_file()
 
 
+def distrust_end(data: Path) -> None:
+    """Called after a start that failed: the next one gives the old self up, whatever mark it left.
+
+    A broker that is alone never lapses by itself (properties.py), so a wrong mark would keep it out for ever. Without
+    the mark Kafka also checks its logs anew, which costs time only.
+    """
+    (data / CLEAN_MARK).unlink(missing_ok=True)
+
+
 def controller_properties(properties: Mapping[str, str]) -> dict[str, str]:
     """The properties of the same server without its broker."""
     listeners = properties["listeners"].split(",")
