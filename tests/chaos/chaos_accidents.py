@@ -19,6 +19,7 @@ from keelman.testing.kafka_proxy import END_TXN, PRODUCE, Catch, Fate
 from keelman.testing.proxy import CLEAR, Proxy, Tunnel, Weather
 
 SHORT, LONG = 3.0, 12.0
+PIECE_BYTES = 128 * 1024
 LINK_SECONDS = 8.0
 CAUGHT_SECONDS = 90.0
 SLOW = Weather(delay_seconds=0.15, bytes_per_second=400_000)
@@ -202,8 +203,8 @@ async def disk_full(scene: Scene) -> None:
     folder = run.file.parent
 
     def full() -> bool:
-        disk = os.statvfs(folder)  # what did not fit is cut off again, so a little may be free
-        return disk.f_bavail < disk.f_blocks * 0.03
+        disk = os.statvfs(folder)  # what did not fit is cut off again, so up to a piece of a write may be free
+        return disk.f_bavail * disk.f_frsize < PIECE_BYTES
 
     await eventually(full, seconds=120, every=0.05, what="the disk is full")
     scene.mark()
