@@ -263,7 +263,7 @@ def test_an_idle_sink_offers_a_watch_and_takes_it_back(
     bootstrap: str, name: str, tmp_path: Path, runs: Callable[..., Run]
 ) -> None:
     produce(bootstrap, name, range(10), 2)
-    config = file_sink(name, tmp_path / "taken", **{"keelman.park.after.ms": "300"})
+    config = file_sink(name, tmp_path / "taken", **{"keelman.park.after.ms": "2000"})
     run = runs(ticket(bootstrap, config, worker_config={"consumer.security.protocol": "PLAINTEXT"}))
     watch = run.until(lambda u: u.HasField("watch")).watch.topics
     assert dict(watch.client_properties) == {"bootstrap.servers": bootstrap, "security.protocol": "PLAINTEXT"}
