@@ -5,7 +5,7 @@ from typing import Literal
 
 import pytest
 
-from keelman.connect.errors import ConfigValueError, ConnectError
+from keelman.connect.errors import ConfigValueError, ConnectError, RetriableConnectError
 from keelman.connect.records import TopicPartition
 from keelman.connectors import mirror_source, mirror_split
 from keelman.connectors.mirror_config import admin_settings, consumer_settings, producer_settings
@@ -113,9 +113,10 @@ def test_a_sync_is_due_at_first_then_by_lag_gap_or_a_shorter_copy() -> None:
     assert always.due(1, skipped=False)
 
 
-def test_a_source_cluster_that_does_not_answer_has_no_backlog(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_source_cluster_that_does_not_answer_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mirror_split, "ASK_SECONDS", 0.2)
-    assert mirror_split.backlogs({}, {"bootstrap.servers": "127.0.0.1:1"}, {TopicPartition("t", 0): None}) == {}
+    with pytest.raises(RetriableConnectError, match="how far its partitions reach"):
+        mirror_split.backlogs({}, {"bootstrap.servers": "127.0.0.1:1"}, {TopicPartition("t", 0): None})
 
 
 @pytest.mark.parametrize("side", ["source", "target"])

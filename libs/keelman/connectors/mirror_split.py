@@ -9,18 +9,17 @@ from confluent_kafka import IsolationLevel, KafkaException
 from confluent_kafka import TopicPartition as Position
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
+from keelman.connect.errors import RetriableConnectError
 from keelman.connect.records import Offset, TopicPartition
-from keelman.runtime.logging import get_logger
 
 ASK_SECONDS = 3.0
-_log = get_logger()
 
 
 def backlogs(
     consumer: Mapping[str, Any], admin: Mapping[str, Any], starts: Mapping[TopicPartition, Offset | None]
 ) -> dict[TopicPartition, int]:
-    """Offsets between each start and its partition's end, deleted and aborted records among them; none when the source
-    cluster does not tell soon. `consumer` and `admin` are librdkafka's settings."""
+    """Offsets between each start and its partition's end, deleted and aborted records among them. `consumer` and `admin`
+    are librdkafka's settings. Raises RetriableConnectError when the source cluster does not tell soon."""
     committed = consumer.get("isolation.level") == "read_committed"
     level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
     client = AdminClient(dict(admin))
@@ -28,8 +27,8 @@ def backlogs(
         ends = _asked(client, {one: OffsetSpec.latest() for one in starts}, level)
         begins = _asked(client, {one: OffsetSpec.earliest() for one in starts}, level)
     except (KafkaException, TimeoutError) as error:
-        _log.warning("mirror_backlog_unknown", error=str(error) or f"no answer within {ASK_SECONDS:g} s")
-        return {}
+        why = str(error) or f"no answer within {ASK_SECONDS:g} s"
+        raise RetriableConnectError(f"the source cluster did not tell how far its partitions reach: {why}") from error
     found = {}
     for one, start in starts.items():
         begin = begins[one] if start is None else max(begins[one], int(start["offset"]) + 1)
