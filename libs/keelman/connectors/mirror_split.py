@@ -18,8 +18,10 @@ ASK_SECONDS = 3.0
 def backlogs(
     consumer: Mapping[str, Any], admin: Mapping[str, Any], starts: Mapping[TopicPartition, Offset | None]
 ) -> dict[TopicPartition, int]:
-    """Offsets between each start and its partition's end, deleted and aborted records among them. `consumer` and `admin`
-    are librdkafka's settings. Raises RetriableConnectError when the source cluster does not tell soon."""
+    """Offsets between each start and its partition's end, deleted and aborted records among them.
+
+    `consumer` and `admin` are librdkafka's settings. Raises RetriableConnectError when the source cluster does not tell.
+    """
     committed = consumer.get("isolation.level") == "read_committed"
     level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
     client = AdminClient(dict(admin))
