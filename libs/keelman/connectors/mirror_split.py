@@ -20,7 +20,7 @@ def backlogs(
 ) -> dict[TopicPartition, int]:
     """Offsets between each start and its partition's end, deleted and aborted records among them.
 
-    `consumer` and `admin` are librdkafka's settings. Raises RetriableConnectError when the source cluster does not tell.
+    `consumer` and `admin` are librdkafka's settings. Raises RetriableConnectError when the source cluster is silent.
     """
     committed = consumer.get("isolation.level") == "read_committed"
     level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
