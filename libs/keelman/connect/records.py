@@ -53,6 +53,17 @@ class Column:
         return self.schema if self.schemas is None else self.schemas[index]
 
 
+@dataclass(frozen=True, slots=True)
+class PackedRecords:
+    """One record batch as Kafka keeps it, of format 2, to be written as it is: only who wrote it and where it stands
+    change. https://kafka.apache.org/documentation/#recordbatch
+    """
+
+    data: bytes | memoryview
+    partition: int
+    records: int
+
+
 @dataclass(slots=True)
 class SourceBatch:
     """Records for one topic, and the source offsets that are true once they are committed.
@@ -60,9 +71,11 @@ class SourceBatch:
     `short` says that the reader found less than it asked for, so that the engine commits at once. `partitions`,
     `timestamps_ms` and `headers` have one entry a record where the connector sets them; keys and values are converted.
     `raw` says that keys and values are payloads already, to be written as they are, whatever the converters.
+    With `packed` there are no keys and values: the records come in batches that are passed on whole, in this order.
     `boundary` ends the transaction after this batch, where the connector says so (`transaction.boundary=connector`).
     `delivered` has, by index, whom to tell the offset that a record got in its topic: called with partition and offset,
-    in the thread that reads, before the commit that makes it visible.
+    in the thread that reads, before the commit that makes it visible. The index of a packed batch stands for its last
+    record.
     """
 
     topic: str
@@ -74,6 +87,7 @@ class SourceBatch:
     offsets: Sequence[tuple[Partition, Offset | None]] = field(default_factory=tuple)
     short: bool = False
     raw: bool = False
+    packed: Sequence[PackedRecords] = ()
     boundary: Literal["commit", "abort"] | None = None
     delivered: Mapping[int, Callable[[int, int], None]] | None = None
 
