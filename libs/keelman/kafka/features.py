@@ -1,0 +1,72 @@
+"""The features that a Kafka cluster has finalized, such as transaction.version: ApiVersions 3.
+
+https://github.com/apache/kafka/blob/4.3/clients/src/main/resources/common/message/ApiVersionsResponse.json
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from io import BytesIO
+from typing import ClassVar, NamedTuple
+
+from aiokafka.errors import NodeNotReadyError, for_code
+
+from keelman.kafka.clients import Client
+from keelman.kafka.wire import NO_TAGS, Fields, Header, Request, compact
+
+FINALIZED = 2
+"""The answer's tag under which they are; absent where there are none."""
+
+
+class FeaturesAnswer(NamedTuple):
+    """Answer to ApiVersions 3 as far as features go."""
+
+    error_code: int
+    features: dict[str, int]
+
+    @classmethod
+    def decode(cls, data: BytesIO) -> FeaturesAnswer:
+        """From behind the header."""
+        fields = Fields(data.read())
+        error = fields.int16()
+        for _ in range(fields.count()):
+            fields.bytes(6)  # an api key and its lowest and highest version
+            fields.tags()
+        fields.int32()  # throttle time
+        tags = fields.tags()
+        found: dict[str, int] = {}
+        inner = Fields(tags.get(FINALIZED, NO_TAGS))
+        for _ in range(inner.count()):
+            name = inner.text()
+            found[name] = inner.int16()
+            inner.int16()
+            inner.tags()
+        return cls(error, found)
+
+
+@dataclass(frozen=True, slots=True)
+class AskFeatures(Request):
+    """ApiVersions 3."""
+
+    API_KEY: ClassVar[int] = 18
+    API_VERSION: ClassVar[int] = 3
+    RESPONSE_TYPE: ClassVar[type[FeaturesAnswer]] = FeaturesAnswer
+
+    def encode(self) -> bytes:
+        """Name and version of the client's software, which a broker counts in its metrics."""
+        return compact("keelman") + compact("1") + NO_TAGS
+
+    def parse_response_header(self, data: BytesIO) -> Header:
+        """Header version 0, alone of all flexible answers: a client must be able to read it before it knows versions."""
+        return Header(int.from_bytes(data.read(4), "big", signed=True))
+
+
+async def finalized_features(client: Client) -> dict[str, int]:
+    """The level of each feature by its name, as one broker knows it now. `client` is bootstrapped. Raises ClientError."""
+    node = client.get_random_node()
+    if node is None:
+        raise NodeNotReadyError("no broker is known")
+    answer: FeaturesAnswer = await client.send(node, AskFeatures())
+    if answer.error_code:
+        raise for_code(answer.error_code)()
+    return answer.features
