@@ -7,34 +7,43 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+import psutil
+from chaos_links import (
+    TRANSACTIONAL,
+    Strike,
+    answer_lost,
+    cut,
+    late,
+    slow,
+    to_broker,
+    to_service,
+    worker_to_broker,
+    worker_to_service,
+)
 from chaos_paths import PATHS, FileSink, Run
 from chaos_scene import Scene
-from chaos_system import System, strike
+from chaos_system import System, below, holds_slot, strike
 
 from keelman.testing.eventually import eventually
-from keelman.testing.kafka_proxy import END_TXN, PRODUCE, Catch, Fate
-from keelman.testing.proxy import CLEAR, Proxy, Tunnel, Weather
+from keelman.testing.kafka_proxy import END_TXN, PRODUCE
 
 SHORT, LONG = 3.0, 12.0
 PIECE_BYTES = 128 * 1024
-LINK_SECONDS = 8.0
-CAUGHT_SECONDS = 90.0
-SLOW = Weather(delay_seconds=0.15, bytes_per_second=400_000)
-DEAD = Weather(frozen=True)
-TRANSACTIONAL = ("file source", "mirror", "Kafka sink")
 
 
 @dataclass(frozen=True)
 class Accident:
-    """`strike` does it; `before` goes around the whole scenario where something must be made ready."""
+    """`strike` does it; `before` goes around the whole scenario where something must be made ready; `cluster` says
+    that its slots run in the executors of a standalone cluster."""
 
     name: str
-    strike: Callable[[Scene], Awaitable[None]]
+    strike: Strike
     paths: tuple[str, ...] = tuple(PATHS)
     before: Callable[[Sequence[Run]], contextlib.AbstractContextManager[None]] | None = None
+    cluster: bool = False
 
 
 def slots(system: System) -> list[int]:
@@ -58,7 +67,7 @@ def workers(system: System) -> list[int]:
     return [w.child.pid for w in system.workers if w.child is not None]
 
 
-def killed(who: Callable[[System], list[int]]) -> Callable[[Scene], Awaitable[None]]:
+def killed(who: Callable[[System], list[int]]) -> Strike:
     """kill -9, one after another."""
 
     async def do(scene: Scene) -> None:
@@ -70,7 +79,7 @@ def killed(who: Callable[[System], list[int]]) -> Callable[[Scene], Awaitable[No
     return do
 
 
-def frozen(who: Callable[[System], list[int]], seconds: float, *, together: bool) -> Callable[[Scene], Awaitable[None]]:
+def frozen(who: Callable[[System], list[int]], seconds: float, *, together: bool) -> Strike:
     """SIGSTOP, and SIGCONT after the time; all together, or one after another."""
 
     async def do(scene: Scene) -> None:
@@ -89,7 +98,29 @@ def frozen(who: Callable[[System], list[int]], seconds: float, *, together: bool
     return do
 
 
-def broker_ended(number: int) -> Callable[[Scene], Awaitable[None]]:
+def executors_lost(*, slots_too: bool) -> Strike:
+    """kill -9 of an executor's JVM that runs slots, twice, alone or with all that runs in it, as when its host is
+    lost."""
+
+    async def do(scene: Scene) -> None:
+        cluster = scene.system.cluster
+        assert cluster is not None
+
+        def with_slots() -> list[int]:
+            return [e.pid for e in cluster.executors() if any(holds_slot(p) for p in below(e))]
+
+        for _ in range(2):
+            await scene.moment()
+            victim = scene.shuffled(await eventually(with_slots, seconds=120, what="an executor runs slots"))[0]
+            inside = below(psutil.Process(victim)) if slots_too else []
+            scene.mark()
+            for pid in (victim, *(p.pid for p in inside)):
+                strike(signal.SIGKILL, pid)
+
+    return do
+
+
+def broker_ended(number: int) -> Strike:
     """The broker ends by this signal and is started again."""
 
     async def do(scene: Scene) -> None:
@@ -99,102 +130,6 @@ def broker_ended(number: int) -> Callable[[Scene], Awaitable[None]]:
         await scene.system.broker.start()
 
     return do
-
-
-def cut(link: Callable[[Scene], tuple[Proxy, Callable[[Tunnel], bool]]]) -> Callable[[Scene], Awaitable[None]]:
-    """Connections reset, closed, then dead without a word for longer than anybody waits."""
-
-    async def do(scene: Scene) -> None:
-        proxy, chosen = link(scene)
-        for how in scene.chance.sample([proxy.reset, proxy.cut], 2):
-            await scene.moment()
-            scene.mark()
-            how(chosen)
-        await scene.moment()
-        scene.mark()
-        async with weather(proxy, chosen, DEAD):
-            pass
-        proxy.reset(chosen)
-
-    return do
-
-
-def slow(link: Callable[[Scene], tuple[Proxy, Callable[[Tunnel], bool]]]) -> Callable[[Scene], Awaitable[None]]:
-    """Everything takes 150 ms each way and comes at 400 kB/s."""
-
-    async def do(scene: Scene) -> None:
-        proxy, chosen = link(scene)
-        await scene.moment()
-        scene.mark()
-        async with weather(proxy, chosen, SLOW):
-            pass
-
-    return do
-
-
-@contextlib.asynccontextmanager
-async def weather(proxy: Proxy, chosen: Callable[[Tunnel], bool], bad: Weather) -> AsyncIterator[None]:
-    """Bad weather for a while."""
-    proxy.affects, proxy.weather = chosen, bad
-    try:
-        yield
-        await asyncio.sleep(LINK_SECONDS)
-    finally:
-        proxy.weather = CLEAR
-
-
-def to_broker(scene: Scene) -> tuple[Proxy, Callable[[Tunnel], bool]]:
-    """The link between slots and broker."""
-    return scene.system.kafka, scene.of_slots
-
-
-def to_service(scene: Scene) -> tuple[Proxy, Callable[[Tunnel], bool]]:
-    """The link between slots and Spark service."""
-    return scene.system.slot_link, lambda _: True
-
-
-def late(api_key: int) -> Callable[[Scene], Awaitable[None]]:
-    """A request reaches the broker in the middle of the next transaction of its task."""
-
-    async def one(scene: Scene, run: Run) -> None:
-        kafka = scene.system.kafka
-        held = kafka.catch(api_key, Fate.HOLD, transactional_id=run.transactional_id)
-        request = await held.seen(CAUGHT_SECONDS)
-        scene.mark()
-        try:
-            # Another EndTxn or a new producer ends the held one's transaction; a Produce after it is of the next.
-            await _next(scene, request.transactional_id, Fate.WATCH, api_key)
-        finally:
-            held.release()
-        with contextlib.suppress(ConnectionError, TimeoutError):
-            scene.notes.append(f"{run.kind}: late {api_key} answered {(await held.answered(30))[:16].hex()}")
-
-    async def do(scene: Scene) -> None:
-        await scene.moment()
-        for run in scene.runs:
-            if run.kind in TRANSACTIONAL:
-                await one(scene, run)
-
-    return do
-
-
-async def _next(scene: Scene, transactional_id: str, fate: Fate, api_key: int) -> Catch:
-    kafka = scene.system.kafka
-    if api_key == PRODUCE:
-        await kafka.catch(END_TXN, fate, transactional_id=transactional_id).seen(CAUGHT_SECONDS)
-    following = kafka.catch(PRODUCE, fate, transactional_id=transactional_id)
-    await following.seen(CAUGHT_SECONDS)
-    return following
-
-
-async def answer_lost(scene: Scene) -> None:
-    """A commit takes place, and its answer is lost."""
-    await scene.moment()
-    for run in scene.runs:
-        if run.kind in TRANSACTIONAL:
-            lost = scene.system.kafka.catch(END_TXN, Fate.LOSE_ANSWER, transactional_id=run.transactional_id)
-            await lost.seen(CAUGHT_SECONDS)
-            scene.mark()
 
 
 async def disk_full(scene: Scene) -> None:
@@ -252,9 +187,15 @@ ACCIDENTS: dict[str, Accident] = {
         Accident("slot to Spark slow", slow(to_service)),
         Accident("slot to broker cut", cut(to_broker)),
         Accident("slot to broker slow", slow(to_broker)),
+        Accident("worker to Spark cut", cut(worker_to_service)),
+        Accident("worker to Spark slow", slow(worker_to_service)),
+        Accident("worker to broker cut", cut(worker_to_broker)),
+        Accident("worker to broker slow", slow(worker_to_broker)),
         Accident("EndTxn late", late(END_TXN), TRANSACTIONAL),
         Accident("Produce late", late(PRODUCE), TRANSACTIONAL),
         Accident("EndTxn answer lost", answer_lost, TRANSACTIONAL),
         Accident("disk full", disk_full, ("file sink",), tiny_disk),
+        Accident("executor killed", executors_lost(slots_too=False), cluster=True),
+        Accident("executor and slots killed", executors_lost(slots_too=True), cluster=True),
     )
 }

@@ -53,6 +53,11 @@ class Run(ABC):
         """The partitions that it writes to; none for a file."""
         return tuple((self.out_topic, p) for p in range(self.partitions)) if self.out_topic else ()
 
+    @property
+    def transactional(self) -> tuple[str, ...]:
+        """The topics of its own that it writes in transactions."""
+        return (self.out_topic,) if self.out_topic else ()
+
     partitions = PARTITIONS
     out_topic = ""
     transactional_id = ""
@@ -220,8 +225,18 @@ class KafkaSink(Run):
             "topic": self.out_topic,
         }
 
+    @property
+    def transactional(self) -> tuple[str, ...]:
+        """Also where it keeps its offsets."""
+        return self.out_topic, self.kept_topic
+
+    @property
+    def kept_topic(self) -> str:
+        """Its offsets, beside those of the group."""
+        return f"connect-{self.name}-exactly-once"
+
     def says(self, topics: Topics, offsets: list[dict[str, Any]]) -> Says:
-        kept = topics.table((f"connect-{self.name}-exactly-once", 0))
+        kept = topics.table((self.kept_topic, 0))
         at = {(k["topic"], k["partition"]): json.loads(v)["offset"] for k, v in ((json.loads(k), v) for k, v in kept)}
         says = self._group(topics, offsets)
         for read in self._read:

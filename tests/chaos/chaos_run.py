@@ -25,6 +25,8 @@ from keelman.testing.oracle import STUCK_SECONDS, Report, Sample, judge
 ARRIVE_SECONDS = 240.0
 STABLE_SECONDS = STUCK_SECONDS + 10
 SAMPLE_SECONDS = 1.0
+FRESH_SECONDS = 5.0
+BLIND_SECONDS = 30.0
 FELT_SECONDS = 1.0
 """An accident is felt by then: what was fed before may have got through in spite of it."""
 NUMBERS = itertools.count(1)
@@ -73,7 +75,9 @@ async def scenario(
         feed = Feed(runs, system.bootstrap, seconds)
         scene = Scene(system, runs, feed, chance)
         samples = await _copied(scene, accident, topics)
-        return [Outcome(run.kind, accident.name, seed, *await _judged(scene, run, topics, samples)) for run in runs]
+        async with Siblings() as tasks:
+            judging = [tasks.start(_judged(scene, run, topics, samples)) for run in runs]
+            return [Outcome(r.kind, accident.name, seed, *await j) for r, j in zip(runs, judging, strict=True)]
 
 
 async def _copied(scene: Scene, accident: Accident, topics: Topics) -> list[Sample]:
@@ -105,6 +109,8 @@ async def _copied(scene: Scene, accident: Accident, topics: Topics) -> list[Samp
                 )
             with contextlib.suppress(AssertionError):  # what is still open then, the oracle calls stuck
                 await eventually(lambda: _all_stable(samples), seconds=STABLE_SECONDS, every=0.2)
+            looked = samples[-1].seconds if samples else 0.0
+            assert time.monotonic() - looked < BLIND_SECONDS, "nobody saw whether a transaction is stuck"
         finally:
             note_recoveries(scene, watch)
             watch.stop()
@@ -129,8 +135,8 @@ async def _judged(
     offsets: list[dict[str, Any]] = (await system.ask("GET", f"/connectors/{run.name}/offsets")).json()["offsets"]
     says = await asyncio.to_thread(run.says, topics, offsets)
     seen = await asyncio.to_thread(run.seen, topics)
-    mine = {f"{t}-{p}" for t, p in run.output}
-    own = [s for s in samples if s.partition in mine or s.partition.startswith(("__", GROUP))]
+    mine = tuple(f"{topic}-" for topic in run.transactional)
+    own = [s for s in samples if s.partition.startswith((*mine, "__", GROUP))]
     report = judge(run.sent, seen, samples=own, offsets=says)
     await system.ask("DELETE", f"/connectors/{run.name}")
     marks = scene.marks.get(run.name, [])
@@ -158,11 +164,12 @@ def note_recoveries(scene: Scene, watch: Watch) -> None:
 
 async def _sample(topics: Topics, runs: Sequence[Run], samples: list[Sample]) -> None:
     """Where the partitions stand that are written in transactions."""
-    partitions: list[Partition] = [p for run in runs for p in run.output]
-    for topic in (f"{GROUP}-offsets", "__consumer_offsets"):
-        partitions += await asyncio.to_thread(topics.partitions, topic)
+    wanted = {f"{GROUP}-offsets", "__consumer_offsets", *(topic for run in runs for topic in run.transactional)}
+    partitions: list[Partition] = []
     while True:
         with contextlib.suppress(Exception):  # the broker is away: the next one will tell
+            for topic in wanted - {t for t, _ in partitions}:  # some come with the first record
+                partitions += await asyncio.to_thread(topics.partitions, topic)
             ends = await asyncio.to_thread(topics.all_ends, partitions)
             now = time.monotonic()
             samples += [Sample(now, f"{t}-{p}", stable, end) for (t, p), (stable, end) in ends.items()]
@@ -173,4 +180,4 @@ def _all_stable(samples: list[Sample]) -> bool:
     """Whether the latest look found no open transaction."""
     latest = {s.partition: s for s in samples}
     now = time.monotonic()
-    return bool(latest) and all(s.last_stable >= s.end and now - s.seconds < 5 for s in latest.values())
+    return bool(latest) and all(s.last_stable >= s.end and now - s.seconds < FRESH_SECONDS for s in latest.values())

@@ -59,5 +59,8 @@ class Scene:
 
     def of_slots(self, tunnel: Tunnel) -> bool:
         """Chooses the slots' connections to the broker."""
-        own = (LOOK, "broker", "test")
-        return not tunnel.client_id.startswith(own) and not any(w.id in tunnel.client_id for w in self.system.workers)
+        return not tunnel.client_id.startswith((LOOK, "broker", "test")) and not self.of_workers(tunnel)
+
+    def of_workers(self, tunnel: Tunnel) -> bool:
+        """Chooses the workers' connections to the broker."""
+        return any(w.id in tunnel.client_id for w in self.system.workers)

@@ -1,6 +1,7 @@
 """The smallest real system that copies: broker, Spark service and two workers, with proxies on their links.
 
-Whatever is killed is started again at once, as its agent would do.
+Whatever is killed is started again at once, as its agent would do. Slots are children of the Spark service's own JVM
+or, on a `cluster`, of the executors of a standalone cluster.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import httpx
 import psutil
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "component"))
+from spark_support.cluster import Cluster
 from worker_kit import WorkerProcess
 
 from keelman.rpc.channels import is_serving
@@ -33,13 +35,16 @@ from keelman.testing.proxy import Proxy
 AGAIN_SECONDS = 0.3
 START_SECONDS = 120.0
 GROUP = "wc"
+WORKERS = 2
+HOSTS, HOST_CORES = 2, 8
+"""Of a standalone cluster: two executors each, so that the slots of a lost one find room."""
 
 
 class SparkProcess:
     """The Spark service; its slots call home through a proxy."""
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path, cluster: Cluster | None = None) -> None:
+        self.folder, self.cluster = folder, cluster
         self.port = free_ports(1)[0]
         self.child: asyncio.subprocess.Process | None = None
 
@@ -58,6 +63,8 @@ class SparkProcess:
         self.folder.mkdir(parents=True, exist_ok=True)
         command = [sys.executable, str(Path(__file__).with_name("spark_rerouted.py")), home]
         command += [f"port={self.port}", f"work_folder={self.folder / 'w'}"]
+        if self.cluster is not None:
+            command += [f"master={self.cluster.master}", f"spark_properties={self.cluster.properties()}"]
         with (self.folder / "output.log").open("ab") as output:
             self.child = await asyncio.create_subprocess_exec(
                 *tethered(command), stdin=subprocess.DEVNULL, stdout=output, stderr=output
@@ -68,33 +75,47 @@ class SparkProcess:
         """Every process below the service."""
         assert self.child is not None
         try:
-            return psutil.Process(self.child.pid).children(recursive=True)
+            return below(psutil.Process(self.child.pid))
         except psutil.NoSuchProcess:
             return []
 
     def slots(self) -> list[psutil.Process]:
         """The processes of its slots."""
-        return [p for p in self.below if _title(p).startswith("keelman slot-")]
+        where = self.below if self.cluster is None else [p for e in self.cluster.executors() for p in below(e)]
+        return [p for p in where if holds_slot(p)]
 
     def jvm(self) -> list[psutil.Process]:
         """Spark's Java process."""
         return [p for p in self.below if _name(p) == "java"]
 
 
+def holds_slot(process: psutil.Process) -> bool:
+    """Whether it is a slot's process."""
+    return _title(process).startswith("keelman slot-")
+
+
+def below(process: psutil.Process) -> list[psutil.Process]:
+    """Every process below one."""
+    try:
+        return process.children(recursive=True)
+    except psutil.NoSuchProcess:
+        return []
+
+
 class System:
     """Everything, in one folder. Used as `async with`."""
 
-    def __init__(self, folder: Path, *, workers: int = 2, properties: dict[str, str] | None = None) -> None:
+    def __init__(self, folder: Path, *, cluster: bool = False) -> None:
         self.folder = folder
-        self.properties = properties or {}
         self.broker = BrokerProcess(folder / "broker")
         self.kafka = KafkaProxy("127.0.0.1", self.broker.port)
-        self.spark = SparkProcess(folder / "spark")
+        self.cluster = Cluster(folder, free_ports(1)[0]) if cluster else None
+        self.spark = SparkProcess(folder / "spark", self.cluster)
         self.slot_link = Proxy("127.0.0.1", self.spark.port)
+        self.worker_link = Proxy("127.0.0.1", self.spark.port)
         self.workers: list[WorkerProcess] = []
         self.restarts = 0
         self._retired = False
-        self._wanted = workers
         self._stack = contextlib.AsyncExitStack()
 
     @property
@@ -118,15 +139,19 @@ class System:
         enter = self._stack.enter_async_context
         await enter(self.kafka)
         await enter(self.slot_link)
+        await enter(self.worker_link)
         self.broker.flags = ("--advertised", self.kafka.address)
         await self.broker.start()
         self._stack.push_async_callback(self.broker.end)
+        if self.cluster is not None:
+            self._stack.callback(self.cluster.stop)
+            await self.cluster.start(workers=HOSTS, cores=HOST_CORES)
         await self._spark()
         self._stack.push_async_callback(_ended, self.spark)
-        extra = {"offset.flush.interval.ms": "1000", **self.properties}
-        for number in range(self._wanted):
+        extra = {"offset.flush.interval.ms": "1000"}
+        for number in range(WORKERS):
             folder = self.folder / f"worker{number}"
-            worker = WorkerProcess(folder, self.bootstrap, GROUP, self.spark.address, extra)
+            worker = WorkerProcess(folder, self.bootstrap, GROUP, self.worker_link.address, extra)
             self.workers.append(worker)
             await worker.spawn()
             self._stack.push_async_callback(_ended, worker)

@@ -1,6 +1,7 @@
-"""The whole matrix, path x accident x seed: `python tests/chaos/faults.py [--seeds 3] [--only PATTERN]`.
+"""The whole matrix, path x accident x seed: `python tests/chaos/faults.py [--seeds 3] [--only PATTERN] [--resume]`.
 
-Prints as it goes; writes build/faults.json and the table in docs/faults.md.
+Prints as it goes. After each scenario build/faults.json is written and, from it, the table in docs/faults.md: what was
+run is told even when the rest never is. A run of everything begins anew, one of a part or `--resume` adds to the file.
 """
 
 from __future__ import annotations
@@ -10,71 +11,116 @@ import asyncio
 import contextlib
 import datetime
 import fnmatch
-import json
 import shutil
 import sys
 import tempfile
 import time
+from collections import deque
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from chaos_accidents import ACCIDENTS, may_mount
+from chaos_accidents import ACCIDENTS, Accident, may_mount
 from chaos_paths import PATHS
 from chaos_run import Outcome, scenario
 from chaos_system import System
-from confluent_kafka import KafkaException
+from faults_results import Results
 from faults_table import page
 
 ROOT = Path(__file__).parents[2]
 RECORDS = 100_000
 SECONDS = 15.0
+STARTS = 3
 
 
-async def run(arguments: argparse.Namespace) -> int:
-    """Runs what was asked for; the number of outcomes that are not clean."""
-    outcomes: list[Outcome] = []
-    broken: list[str] = []
-    wanted = [a for a in ACCIDENTS.values() if fnmatch.fnmatch(a.name, f"*{arguments.only}*")]
+@dataclass
+class Matrix:
+    """What is to be run, and how it went."""
+
+    arguments: argparse.Namespace
+    paths: list[str]
+    plan: deque[tuple[Accident, int]]
+    results: Results
+    begun: float = field(default_factory=time.monotonic)
+    done: int = 0
+    bad: int = 0
+
+    async def run(self) -> None:
+        """Runs all, a new system after each trouble and for each kind of Spark."""
+        failed = 0
+        while self.plan and failed < STARTS:
+            cluster = self.plan[0][0].cluster
+            with tempfile.TemporaryDirectory(prefix="keelman-faults-", dir=self.arguments.folder) as folder:
+                try:
+                    async with System(Path(folder), cluster=cluster) as system:
+                        failed = 0
+                        while self.plan and self.plan[0][0].cluster is cluster and await self._one(system):
+                            pass
+                except AssertionError as error:
+                    failed += 1
+                    say(f"the system did not start or end: {error}")
+        self.bad += len(self.plan)
+        for accident, seed in self.plan:
+            say(f"not run: {accident.name}, seed {seed}")
+
+    async def _one(self, system: System) -> bool:
+        """The next scenario; False when the system is not to be used again."""
+        accident, seed = self.plan.popleft()
+        self.done += 1
+        total, started = self.done + len(self.plan), time.monotonic()
+        say(f"[{self.done}/{total}, {clock(started - self.begun)}] {accident.name}, seed {seed} …")
+        found: list[Outcome] = []
+        try:
+            async with asyncio.timeout(self.arguments.limit * 60):
+                found = await scenario(
+                    system, self.paths, accident, seed, records=self.arguments.records, seconds=SECONDS
+                )
+            self.results.add(found)
+        except Exception as error:  # whatever it is, the other scenarios are to be run
+            why = str(error).splitlines()[0] if str(error) else f"longer than {self.arguments.limit:.0f} minutes"
+            self.results.fail(accident.name, seed, f"{type(error).__name__}: {why}")
+            say(f"  NOT RUN TO ITS END: {type(error).__name__} {error or why}")
+        self._write()
+        good = bool(found) and all(o.clean for o in found)
+        for one in found:
+            took = "never" if one.seconds_to_recover is None else f"in {one.seconds_to_recover:.1f} s"
+            say(f"  {'ok ' if one.clean else 'BAD'} {one.path:12} {one.report}; recovered {took}")
+        each = (time.monotonic() - self.begun) / self.done
+        notes = "; ".join(found[0].notes) if found else ""
+        say(f"  {time.monotonic() - started:.0f} s; about {clock(each * len(self.plan))} to go; {notes}".rstrip("; "))
+        if not good:
+            self.bad += 1
+            say(system.logs())
+            keep(system.folder, f"{accident.name}-{seed}")
+        return good
+
+    def _write(self) -> None:
+        if not self.arguments.dry:
+            write_page(self.results)
+
+
+def planned(arguments: argparse.Namespace) -> Matrix:
+    """What the arguments ask for: by kind of Spark, then by seed, so that the first seed tells of all early."""
+    names = arguments.only.split(",")
+    wanted = [a for a in ACCIDENTS.values() if any(fnmatch.fnmatch(a.name, f"*{n.strip()}*") for n in names)]
     if not may_mount():
+        say("a full disk needs a file system of its own, which only root makes: not run")
         wanted = [a for a in wanted if a.before is None]
     paths = [p for p in PATHS if fnmatch.fnmatch(p, f"*{arguments.path}*")]
-    begun = time.monotonic()
-    plan = [(a, seed) for seed in range(1, arguments.seeds + 1) for a in wanted if set(a.paths) & set(paths)]
-    while plan:
-        with tempfile.TemporaryDirectory(prefix="keelman-faults-", dir=arguments.folder) as folder:
-            async with System(Path(folder)) as system:
-                while plan:
-                    accident, seed = plan[0]
-                    if time.monotonic() - begun > arguments.minutes * 60:
-                        print(f"time is up; {len(plan)} scenarios were not run", flush=True)
-                        plan = []
-                        break
-                    plan.pop(0)
-                    print(f"{accident.name}, seed {seed} … ({len(plan)} left)", flush=True)
-                    started = time.monotonic()
-                    try:
-                        found = await scenario(
-                            system, paths, accident, seed, records=arguments.records, seconds=SECONDS
-                        )
-                    except (AssertionError, TimeoutError, KafkaException) as error:
-                        print(f"  FAILED TO RUN: {type(error).__name__} {error}\n{system.logs()}", flush=True)
-                        keep(Path(folder), f"{accident.name}-{seed}")
-                        broken.append(f"{accident.name}, seed {seed}: {str(error).splitlines()[0]}")
-                        write(outcomes, broken)
-                        break
-                    outcomes += found
-                    write(outcomes, broken)
-                    print(f"  {time.monotonic() - started:.0f} s; {found[0].notes}", flush=True)
-                    for one in found:
-                        took = "never" if one.seconds_to_recover is None else f"{one.seconds_to_recover:.1f} s"
-                        print(f"  {one.path:12} {one.report}; recovered in {took}", flush=True)
-                    if not all(o.clean for o in found):
-                        keep(Path(folder), f"{accident.name}-{seed}")
-                        print(system.logs(), flush=True)
-                        break
-    for line in broken:
-        print(f"not run to its end: {line}", flush=True)
-    return len(broken) + sum(not o.clean for o in outcomes)
+    seeds = range(arguments.first, arguments.first + arguments.seeds)
+    plan = [(a, seed) for kind in (False, True) for seed in seeds for a in wanted if a.cluster is kind]
+    plan = [(a, seed) for a, seed in plan if set(a.paths) & set(paths)]
+    file = ROOT / "build" / ("faults-dry.json" if arguments.dry else "faults.json")
+    part = arguments.only or arguments.path or arguments.first > 1
+    results = Results.load(file) if arguments.resume or part else Results(file)
+    if arguments.resume:
+        mine = [(a, seed, [p for p in a.paths if p in paths]) for a, seed in plan]
+        plan = [(a, seed) for a, seed, on in mine if not results.has(a.name, seed, on, arguments.records)]
+    return Matrix(arguments, paths, deque(plan), results)
+
+
+def write_page(results: Results) -> None:
+    """docs/faults.md, from what is known."""
+    (ROOT / "docs" / "faults.md").write_text(page(results.rows, results.broken))
 
 
 def keep(folder: Path, name: str) -> None:
@@ -83,23 +129,41 @@ def keep(folder: Path, name: str) -> None:
     shutil.rmtree(target, ignore_errors=True)
     with contextlib.suppress(shutil.Error):  # files that come and go while the system runs
         shutil.copytree(folder, target, symlinks=True, ignore=shutil.ignore_patterns("*.sock", "*.disk"))
+    say(f"  kept in {target.relative_to(ROOT)}")
 
 
-def write(outcomes: list[Outcome], broken: list[str]) -> None:
-    """The files, after each scenario anew: what was run is told even when the rest never is."""
-    rows: list[dict[str, Any]] = [o.row() for o in outcomes]
-    build = ROOT / "build"
-    build.mkdir(exist_ok=True)
-    (build / "faults.json").write_text(json.dumps(rows, indent=1))
-    (ROOT / "docs" / "faults.md").write_text(page(rows, datetime.datetime.now(datetime.UTC).date(), broken))
+def clock(seconds: float) -> str:
+    """h:mm:ss."""
+    return str(datetime.timedelta(seconds=int(seconds)))
+
+
+def say(text: str) -> None:
+    """A line at once, also into a file."""
+    print(text, flush=True)
+
+
+def main() -> int:
+    """0 when everything asked for was run and clean."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seeds", type=int, default=3, help="how many seeds")
+    parser.add_argument("--first", type=int, default=1, help="the first seed")
+    parser.add_argument("--only", default="", help="accidents whose name holds this, or one of these: x,y")
+    parser.add_argument("--path", default="", help="paths whose name holds this")
+    parser.add_argument("--records", type=int, default=RECORDS, help="records a path")
+    parser.add_argument("--limit", type=float, default=10, help="most minutes a scenario may take")
+    parser.add_argument("--resume", action="store_true", help="leave out what build/faults.json says was clean")
+    parser.add_argument("--table", action="store_true", help="only write docs/faults.md from build/faults.json")
+    parser.add_argument("--dry", action="store_true", help="try out: leave docs/faults.md and build/faults.json alone")
+    parser.add_argument("--folder", default=None, help="where the systems keep their data")
+    arguments = parser.parse_args()
+    if arguments.table:
+        write_page(Results.load(ROOT / "build" / "faults.json"))
+        return 0
+    matrix = planned(arguments)
+    asyncio.run(matrix.run())
+    say(f"{matrix.done} scenarios in {clock(time.monotonic() - matrix.begun)}, {matrix.bad} not clean or not run")
+    return min(1, matrix.bad)
 
 
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--only", default="", help="accidents whose name holds this (* and ? allowed)")
-    parser.add_argument("--path", default="", help="paths whose name holds this")
-    parser.add_argument("--records", type=int, default=RECORDS)
-    parser.add_argument("--minutes", type=float, default=180)
-    parser.add_argument("--folder", default=None)
-    sys.exit(min(1, asyncio.run(run(parser.parse_args()))))
+    sys.exit(main())

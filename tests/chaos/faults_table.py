@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import datetime
 import os
 import statistics
 from collections.abc import Sequence
 from typing import Any
+
+from chaos_accidents import ACCIDENTS
+from chaos_paths import PATHS
 
 HEAD = """# Accidents and what became of the records
 
@@ -14,15 +16,15 @@ HEAD = """# Accidents and what became of the records
 service, two workers) and lets one accident happen at a time, at moments that the seed chooses. Then everything must
 arrive and is stopped cleanly, and the oracle (`keelman.testing.oracle`) compares what was sent with what committed
 readers see, and the offsets with the data. Aborted transactions of a stranger are mixed into the topics that the mirror
-and the sinks read.
+and the sinks read. Slots run in the Spark service's own JVM, for accidents of executors on a standalone cluster.
 
 *Foreign*: records that nobody sent, or that were aborted. *Stuck*: partitions where committed readers stood still
 behind the end for more than 60 s. *Offsets*: those that differ from the last visible record. *Recovered*: seconds from
 the accident until a record is visible that was fed at least a second after it; a freeze includes the time frozen. One
 accident may strike several times in a run (each slot, each worker); the longest counts.
 
-Run on {date} with {cpus} processors, shared with other work, so the seconds are upper bounds.
-Runs: {runs}. Not clean: {bad}. What is not in the table was not run that day; *records* are those of all runs of a row.
+Run with {cpus} processors, shared with other work, so the seconds are upper bounds; *records* are those of all runs of
+a row. Runs: {runs}. Not clean: {bad}. Not run to their end: {broken}.
 
 """
 COLUMNS = (
@@ -37,26 +39,39 @@ COLUMNS = (
     "foreign",
     "stuck",
     "offsets",
+    "recovered, median",
+    "max",
+    "run on",
 )
-TIMES = ("recovered, median", "max")
 COUNTS = ("lost", "duplicated", "torn", "out_of_order", "foreign", "stuck", "offsets")
 
 
-def page(rows: Sequence[dict[str, Any]], date: datetime.date, broken: Sequence[str] = ()) -> str:
+def page(rows: Sequence[dict[str, Any]], broken: Sequence[dict[str, Any]]) -> str:
     """The whole page; `broken` are scenarios that were not run to their end, and why."""
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in rows:
         groups.setdefault((row["path"], row["accident"]), []).append(row)
-    bad = sum(not row["clean"] for row in rows)
-    text = HEAD.format(date=date.isoformat(), cpus=os.cpu_count(), runs=len(rows), bad=bad)
-    columns = (*COLUMNS, *TIMES)
-    text += f"| {' | '.join(columns)} |\n{'|---' * len(columns)}|\n"
-    for (path, accident), group in sorted(groups.items(), key=lambda item: item[0][0]):
-        counts = [str(sum(row[name] for row in group)) for name in COUNTS]
-        took = [row["seconds_to_recover"] for row in group if row["seconds_to_recover"] is not None]
-        times = [f"{statistics.median(took):.1f}", f"{max(took):.1f}"] if took else ["", ""]
-        records = f"{sum(row['records'] for row in group):,}"
-        text += f"| {' | '.join([path, accident, str(len(group)), records, *counts, *times])} |\n"
-    troubles = [f"- not run to its end: {line}" for line in broken]
-    troubles += [f"- {r['path']}, {r['accident']}, seed {r['seed']}: {r['told']}" for r in rows if not r["clean"]]
-    return text + ("\n## Not clean\n\n" + "\n".join(troubles) + "\n" if troubles else "")
+    bad = [row for row in rows if not row["clean"]]
+    text = HEAD.format(cpus=os.cpu_count(), runs=len(rows), bad=len(bad), broken=len(broken))
+    text += f"| {' | '.join(COLUMNS)} |\n{'|---' * len(COLUMNS)}|\n"
+    missing: list[str] = []
+    for path in PATHS:
+        for name, accident in ACCIDENTS.items():
+            if group := groups.get((path, name)):
+                text += _line(path, name, group)
+            elif path in accident.paths:
+                missing.append(f"{path}, {name}")
+    troubles = [f"- not run to its end: {b['accident']}, seed {b['seed']}: {b['why']}" for b in broken]
+    troubles += [f"- {r['path']}, {r['accident']}, seed {r['seed']}: {r['told']}" for r in bad]
+    text += "\n## Not clean\n\n" + "\n".join(troubles) + "\n" if troubles else ""
+    return text + ("\n## Not run\n\n" + "\n".join(f"- {one}" for one in missing) + "\n" if missing else "")
+
+
+def _line(path: str, accident: str, group: Sequence[dict[str, Any]]) -> str:
+    counts = [str(sum(row[name] for row in group)) for name in COUNTS]
+    took = [row["seconds_to_recover"] for row in group if row["seconds_to_recover"] is not None]
+    times = [f"{statistics.median(took):.1f}", f"{max(took):.1f}"] if took else ["", ""]
+    records = f"{sum(row['records'] for row in group):,}"
+    dates = sorted({row["date"] for row in group})
+    cells = [path, accident, str(len(group)), records, *counts, *times, " to ".join(dates[:: max(1, len(dates) - 1)])]
+    return f"| {' | '.join(cells)} |\n"

@@ -1,0 +1,64 @@
+"""What became of each scenario that was run, kept in a file, so that a matrix may be run in several goes."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from chaos_run import Outcome
+
+Row = dict[str, Any]
+
+
+@dataclass
+class Results:
+    """`rows` are outcomes, one a path, accident and seed; `broken` are scenarios not run to their end, and why."""
+
+    file: Path
+    rows: list[Row] = field(default_factory=list)
+    broken: list[Row] = field(default_factory=list)
+
+    @classmethod
+    def load(cls, file: Path) -> Results:
+        """What earlier runs left; nothing without a file."""
+        kept = json.loads(file.read_text()) if file.exists() else {"rows": [], "broken": []}
+        return cls(file, kept["rows"], kept["broken"])
+
+    def add(self, found: Sequence[Outcome]) -> None:
+        """Takes up the outcomes of one scenario, in place of earlier ones."""
+        for one in found:
+            self._forget(one.accident, one.seed, one.path)
+        self.rows += [{**one.row(), "date": _today()} for one in found]
+        self._save()
+
+    def fail(self, accident: str, seed: int, why: str) -> None:
+        """Takes up that a scenario was not run to its end."""
+        self._forget(accident, seed)
+        self.broken.append({"accident": accident, "seed": seed, "why": why, "date": _today()})
+        self._save()
+
+    def has(self, accident: str, seed: int, paths: Sequence[str], records: int) -> bool:
+        """Whether all these were run to the end, were clean and no smaller."""
+        done = {
+            row["path"]
+            for row in self.rows
+            if (row["accident"], row["seed"]) == (accident, seed) and row["clean"] and row["records"] >= records
+        }
+        return done >= set(paths)
+
+    def _forget(self, accident: str, seed: int, path: str = "") -> None:
+        self.broken = [b for b in self.broken if (b["accident"], b["seed"]) != (accident, seed)]
+        if path:
+            self.rows = [r for r in self.rows if (r["accident"], r["seed"], r["path"]) != (accident, seed, path)]
+
+    def _save(self) -> None:
+        self.file.parent.mkdir(exist_ok=True)
+        self.file.write_text(json.dumps({"rows": self.rows, "broken": self.broken}, indent=1))
+
+
+def _today() -> str:
+    return datetime.datetime.now(datetime.UTC).date().isoformat()
