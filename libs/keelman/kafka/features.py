@@ -12,7 +12,8 @@ from typing import ClassVar, NamedTuple
 from aiokafka.errors import NodeNotReadyError, for_code
 
 from keelman.kafka.clients import Client
-from keelman.kafka.wire import NO_TAGS, Fields, Header, Request, compact
+from keelman.kafka.wire import Header, Request
+from keelman.kafka.wire_fields import NO_TAGS, Fields, compact
 
 FINALIZED = 2
 """The answer's tag under which they are; absent where there are none."""
@@ -30,7 +31,7 @@ class FeaturesAnswer(NamedTuple):
         fields = Fields(data.read())
         error = fields.int16()
         for _ in range(fields.count()):
-            fields.bytes(6)  # an api key and its lowest and highest version
+            fields.raw(6)  # an api key and its lowest and highest version
             fields.tags()
         fields.int32()  # throttle time
         tags = fields.tags()
@@ -57,12 +58,12 @@ class AskFeatures(Request):
         return compact("keelman") + compact("1") + NO_TAGS
 
     def parse_response_header(self, data: BytesIO) -> Header:
-        """Header version 0, alone of all flexible answers: a client must be able to read it before it knows versions."""
+        """Header version 0, alone of all flexible answers: a client reads it before it knows any versions."""
         return Header(int.from_bytes(data.read(4), "big", signed=True))
 
 
 async def finalized_features(client: Client) -> dict[str, int]:
-    """The level of each feature by its name, as one broker knows it now. `client` is bootstrapped. Raises ClientError."""
+    """The level of each feature by its name, as one broker knows it. `client` is bootstrapped. Raises ClientError."""
     node = client.get_random_node()
     if node is None:
         raise NodeNotReadyError("no broker is known")

@@ -16,86 +16,11 @@ from typing import ClassVar, NamedTuple
 
 from aiokafka.errors import IncompatibleBrokerVersion
 
-_INT16 = struct.Struct(">h")
+from keelman.kafka.error_codes import CODES
+from keelman.kafka.wire_fields import NO_TAGS, Fields, compact, varint
+
 _INT32 = struct.Struct(">i")
-_INT64 = struct.Struct(">q")
-NO_TAGS = b"\0"
-
-
-def varint(value: int) -> bytes:
-    """An unsigned variable-length number."""
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
-
-
-def compact(text: str | None) -> bytes:
-    """A compact string: its length plus one, 0 for none, then UTF-8."""
-    if text is None:
-        return b"\0"
-    data = text.encode()
-    return varint(len(data) + 1) + data
-
-
-class Fields:
-    """Reads the fields of an answer one after the other. Raises struct.error or IndexError where it is cut off."""
-
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._at = 0
-
-    def int16(self) -> int:
-        """Two bytes."""
-        return self._number(_INT16)
-
-    def int32(self) -> int:
-        """Four bytes."""
-        return self._number(_INT32)
-
-    def int64(self) -> int:
-        """Eight bytes."""
-        return self._number(_INT64)
-
-    def varint(self) -> int:
-        """An unsigned variable-length number."""
-        value = shift = 0
-        while True:
-            byte = self._data[self._at]
-            self._at += 1
-            value |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return value
-            shift += 7
-
-    def count(self) -> int:
-        """How many items a compact array has; 0 for none."""
-        return max(0, self.varint() - 1)
-
-    def bytes(self, count: int) -> bytes:
-        """So many bytes."""
-        found = self._data[self._at : self._at + count]
-        self._at += count
-        return found
-
-    def text(self) -> str:
-        """A compact string; empty for none."""
-        return self.bytes(self.count()).decode()
-
-    def tags(self) -> dict[int, bytes]:
-        """Tagged fields by their tags."""
-        found: dict[int, bytes] = {}
-        for _ in range(self.varint()):
-            tag = self.varint()
-            found[tag] = self.bytes(self.varint())
-        return found
-
-    def _number(self, form: struct.Struct) -> int:
-        (value,) = form.unpack_from(self._data, self._at)
-        self._at += form.size
-        return int(value)
+NOT_ATTEMPTED = CODES["OPERATION_NOT_ATTEMPTED"]
 
 
 class Header(NamedTuple):
@@ -254,6 +179,12 @@ class AddPartitionsAnswer(NamedTuple):
     """Answer to AddPartitionsToTxn 3: the error code of each partition."""
 
     parts: list[tuple[str, int, int]]
+
+    @property
+    def error_code(self) -> int:
+        """The first that says something: with one partition refused the others are only not attempted."""
+        codes = [code for _, _, code in self.parts if code]
+        return next((code for code in codes if code != NOT_ATTEMPTED), codes[0] if codes else 0)
 
     @classmethod
     def decode(cls, data: BytesIO) -> AddPartitionsAnswer:

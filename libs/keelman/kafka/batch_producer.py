@@ -1,0 +1,226 @@
+"""A producer of finished record batches: each in the log once and in order, in transactions where asked for.
+
+The brokers know a batch again by producer id, epoch and sequence number, so each may be sent until it is answered
+(KIP-98). With transaction version 2 (KIP-890, Kafka 4.0) each transaction has an epoch of its own, so that nothing that
+comes late, be it a batch or the request to commit, can touch the next one; before that a commit is never repeated here.
+https://cwiki.apache.org/confluence/display/KAFKA/KIP-890:+Transactions+Server-Side+Defense
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from aiokafka.errors import KafkaError
+from aiokafka.protocol.metadata import MetadataRequest
+
+from keelman.kafka.batch_sender import BatchSender, ProducerSettings
+from keelman.kafka.clients import Client
+from keelman.kafka.coordinator import Coordinator
+from keelman.kafka.features import finalized_features
+from keelman.kafka.partition_queue import Identity, PartitionQueue
+from keelman.kafka.produce_failure import NETWORK, SHUT_OUT, ProduceFailure
+from keelman.kafka.wire import (
+    AddPartitions,
+    AddPartitionsAnswer,
+    EndTxn,
+    EndTxnWithEpoch,
+    InitProducerId,
+    Produce,
+    ProduceAdding,
+    ProducerId,
+)
+from keelman.runtime.background import Background
+
+__all__ = ["BatchProducer", "ProduceFailure", "ProducerSettings"]
+
+FENCE_SECONDS = 60.0
+ATTEMPT_SHARE = 4
+"""A request to the coordinator is given up after this part of the request time-out, to leave time for others."""
+FEATURE = "transaction.version"
+EPOCH_EACH = 2
+"""From this version on each transaction has an epoch of its own."""
+
+
+class BatchProducer:
+    """Used in the loop it was made in. What it raises as ProduceFailure is final."""
+
+    def __init__(self, client: Client, settings: ProducerSettings) -> None:
+        """`client` is bootstrapped, serves this producer alone, and is closed with it."""
+        self.transaction_version = 0
+        """As it was when `fence` asked; 2: an epoch for each transaction."""
+        self._client = client
+        self._settings = settings
+        self._background = Background(self._broken)
+        self._sender = BatchSender(client, settings, self._background, admit=self._admitted, failed=self._fail)
+        self._coordinator = Coordinator(
+            client, settings.transactional_id, settings.request_timeout_ms / 1000 / ATTEMPT_SHARE
+        )
+        self._failure: ProduceFailure | None = None
+        self._sent_before = 0
+        self._added: set[tuple[str, int]] = set()
+        self._adding: dict[tuple[str, int], None] = {}
+        self._is_adding = False
+
+    @property
+    def coordinator_losses(self) -> int:
+        """How often a request to the transaction coordinator was lost with its answer."""
+        return self._coordinator.losses
+
+    async def fence(self) -> None:
+        """Shuts out whoever had the transactional id before, and ends what it left open; asks for a while.
+
+        To be called once, before anything is sent. Raises ProduceFailure.
+        """
+        settings = self._settings
+        if settings.acks != -1:
+            return
+        request = InitProducerId(settings.transactional_id, settings.transaction_timeout_ms)
+        try:
+            answer = await self._coordinator.ask(request, ProducerId, seconds=FENCE_SECONDS)
+            if settings.transactional_id is not None:
+                self.transaction_version = (await finalized_features(self._client)).get(FEATURE, 0)
+        except (KafkaError, OSError, TimeoutError) as error:
+            raise self._fail(ProduceFailure(NETWORK, f"the brokers' features are not known: {error!r}")) from None
+        self._sender.identity = Identity(answer.producer_id, answer.epoch)
+        self._sender.request = ProduceAdding if self.transaction_version >= EPOCH_EACH else Produce
+
+    def send(
+        self,
+        topic: str,
+        partition: int,
+        batch: bytearray,
+        records: int,
+        told: Callable[[int], None] | None = None,
+    ) -> None:
+        """Queues an unstamped batch of so many records, and begins a transaction where there is none; never waits.
+
+        `batch` is the producer's from now on. `told` is called in the loop with the base offset, or -1 when the broker
+        only said that it had the batch already. What is sent without a pause between goes out in as few requests as
+        possible. After a failure nothing is queued any more.
+        """
+        if self._failure is None:
+            self._sender.send(topic, partition, batch, records, told)
+
+    async def room(self) -> None:
+        """Returns once there is room for more. Raises the first failure."""
+        while self._checked().waiting_bytes >= self._settings.most_waiting_bytes:
+            await self._sender.moved.wait()
+
+    async def flush(self) -> None:
+        """Returns once all is delivered. Raises the first failure."""
+        while self._checked().outstanding:
+            await self._sender.moved.wait()
+
+    async def end(self, *, commit: bool) -> None:
+        """Commits or aborts what was sent since the last end; where nothing was, there is nothing to do.
+
+        A commit waits for all deliveries first. An abort drops what has not gone out yet, waits for what has, and is
+        tried even after a failure, unless that was to be shut out. With transaction version 2 the request is repeated
+        until it is answered or the request time-out is over; before, it goes out once. Raises ProduceFailure: what
+        became of the transaction is then not known, and neither is it when the call is cancelled.
+        """
+        if self._settings.transactional_id is None:
+            return
+        if commit:
+            await self.flush()
+        elif not await self._quiet():
+            return
+        if self._sender.sent == self._sent_before:
+            return
+        version, who = self.transaction_version, self._sender.identity
+        kind = EndTxnWithEpoch if version >= EPOCH_EACH else EndTxn
+        request = kind(self._settings.transactional_id, who.producer_id, who.epoch, commit)
+        seconds = self._settings.request_timeout_ms / 1000
+        try:
+            answer = await self._coordinator.ask(request, ProducerId, seconds=seconds, repeated=version >= EPOCH_EACH)
+        except ProduceFailure as error:
+            raise self._fail(error) from None
+        except asyncio.CancelledError:
+            self._fail(ProduceFailure(NETWORK, "the end of the transaction was not waited for"))
+            raise
+        if version >= EPOCH_EACH:
+            self._sender.identity = Identity(answer.producer_id, answer.epoch)
+        self._sent_before = self._sender.sent
+        self._added.clear()
+
+    async def _quiet(self) -> bool:
+        """Before an abort: nothing is queued or in flight any more. False where it may not abort."""
+        if self._failure is not None and self._failure.code in SHUT_OUT:
+            return False
+        self._sender.drop(also_in_flight=False)
+        while self._sender.outstanding and self._failure is None:
+            await self._sender.moved.wait()
+            self._sender.drop(also_in_flight=False)
+        return True
+
+    async def partitions(self, topic: str) -> int:
+        """How many the topic has, as known for some minutes at most; 0 when it is not there. Raises ProduceFailure."""
+        cluster = self._client.cluster
+        found = cluster.partitions_for_topic(topic)
+        if found is None:
+            known = topic in self._client._topics
+            await (self._client.force_metadata_update() if known else self._client.add_topic(topic))
+            found = cluster.partitions_for_topic(topic)
+        return len(found or ())
+
+    async def cluster_id(self) -> str:
+        """The Kafka cluster's own. Raises ProduceFailure when no broker tells."""
+        try:
+            answer = await self._client.send(self._client.get_random_node(), MetadataRequest([]))
+        except (KafkaError, OSError, TimeoutError) as error:
+            raise ProduceFailure(NETWORK, f"no broker tells the cluster's id: {error!r}") from None
+        return str(answer.cluster_id)
+
+    async def close(self) -> None:
+        """Ends at once, with the client; nothing is waited for. A transaction that is open stays so until its time-out
+        or until the next of this transactional id fences."""
+        self._fail(ProduceFailure(NETWORK, "the producer is closed"))
+        await self._background.close()
+        for connection in self._client._conns.values():
+            if connection.connected():  # what a frozen broker does not take would be waited for
+                connection._writer.transport.abort()
+        await self._client.close()
+
+    def _checked(self) -> BatchSender:
+        if self._failure is not None:
+            raise self._failure
+        return self._sender
+
+    def _fail(self, failure: ProduceFailure) -> ProduceFailure:
+        if self._failure is None:
+            self._failure = failure
+            self._sender.drop(also_in_flight=True)
+        return self._failure
+
+    def _broken(self, error: BaseException) -> None:
+        self._fail(error if isinstance(error, ProduceFailure) else ProduceFailure(NETWORK, repr(error)))
+
+    def _admitted(self, queue: PartitionQueue) -> bool:
+        """Before transaction version 2 a partition has to be added to each transaction."""
+        part = (queue.topic, queue.partition)
+        if self._settings.transactional_id is None or self.transaction_version >= EPOCH_EACH or part in self._added:
+            return True
+        self._adding[part] = None
+        if not self._is_adding:
+            self._is_adding = True
+            self._background.start(self._add())
+        return False
+
+    async def _add(self) -> None:
+        assert self._settings.transactional_id is not None
+        seconds = self._settings.delivery_timeout_ms / 1000
+        try:
+            while self._adding:
+                parts = list(self._adding)
+                self._adding.clear()
+                topics: dict[str, list[int]] = {}
+                for topic, partition in parts:
+                    topics.setdefault(topic, []).append(partition)
+                who = self._sender.identity
+                request = AddPartitions(self._settings.transactional_id, who.producer_id, who.epoch, topics)
+                await self._coordinator.ask(request, AddPartitionsAnswer, seconds=seconds)
+                self._added.update(parts)
+                self._sender.drain()
+        finally:
+            self._is_adding = False

@@ -1,0 +1,299 @@
+"""Takes queued record batches to the leaders of their partitions: several requests under way, order kept, asked again.
+
+All decisions are made in one function that never waits, `_drain`, so nothing can change places on the way to a socket.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+from aiokafka.conn import CloseReason
+from aiokafka.errors import IncompatibleBrokerVersion, KafkaError
+from aiokafka.structs import TopicPartition
+
+from keelman.kafka.clients import Client
+from keelman.kafka.coordinator import connection_to
+from keelman.kafka.partition_queue import Identity, PartitionQueue, QueuedBatch
+from keelman.kafka.produce_failure import (
+    AGAIN,
+    DUPLICATE,
+    LEADER_MOVED,
+    LEADER_NOT_AVAILABLE,
+    NETWORK,
+    OUT_OF_ORDER,
+    TOPIC_DENIED,
+    UNKNOWN_TOPIC,
+    UNSUPPORTED,
+    ProduceFailure,
+    delay,
+    first_delay,
+)
+from keelman.kafka.wire import Produce, ProduceAnswer, Produced
+from keelman.runtime.background import Background
+
+MOST_IN_FLIGHT = 5
+"""A broker knows the last five batches of a producer's partition again, no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerSettings:
+    """`transactional_id` None: no transactions. With `acks` other than -1 the brokers know no batch again: one of a
+    partition is in flight at a time, and one that is sent again may be in the log twice."""
+
+    transactional_id: str | None = None
+    transaction_timeout_ms: int = 10_000
+    delivery_timeout_ms: int = 120_000
+    """How long a batch may be tried."""
+    request_timeout_ms: int = 30_000
+    max_in_flight: int = MOST_IN_FLIGHT
+    """Requests per broker."""
+    most_waiting_bytes: int = 16 << 20
+    """Queued and in flight; `room` waits below it."""
+    acks: int = -1
+
+
+@dataclass(slots=True, eq=False)
+class Lane:
+    """The connection to one broker, and how many requests are under way on it."""
+
+    connection: Any | None = None
+    connecting: bool = False
+    in_flight: int = 0
+    retry_at: float = 0.0
+    tries: int = 0
+
+
+Sent = dict[tuple[str, int], tuple[PartitionQueue, QueuedBatch]]
+
+
+class BatchSender:
+    """Used in the loop it was made in."""
+
+    def __init__(
+        self,
+        client: Client,
+        settings: ProducerSettings,
+        background: Background,
+        *,
+        admit: Callable[[PartitionQueue], bool],
+        failed: Callable[[ProduceFailure], object],
+    ) -> None:
+        """`admit` says whether a partition's batches may go yet; where not, `drain` is called once they may. `failed`
+        is told of a batch that cannot be delivered."""
+        self.identity = Identity()
+        self.request: type[Produce] = Produce
+        self.waiting_bytes = 0
+        self.outstanding = 0
+        """Batches queued or in flight."""
+        self.sent = 0
+        """Batches that went out, each time that they did."""
+        self.moved = asyncio.Event()
+        """Set, and another one made, whenever batches were delivered or dropped."""
+        self._client = client
+        self._settings = settings
+        self._background = background
+        self._admit = admit
+        self._failed = failed
+        self._queues: dict[tuple[str, int], PartitionQueue] = {}
+        self._active: dict[tuple[str, int], PartitionQueue] = {}
+        self._lanes: dict[int, Lane] = {}
+        self._numbers = count()
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.Handle | None = None
+        self._timer_at = 0.0
+
+    def send(
+        self, topic: str, partition: int, batch: bytearray, records: int, told: Callable[[int], None] | None
+    ) -> None:
+        """Queues a batch."""
+        part = (topic, partition)
+        queue = self._queues.get(part)
+        if queue is None:
+            queue = self._queues[part] = PartitionQueue(topic, partition)
+        deadline = self._loop.time() + self._settings.delivery_timeout_ms / 1000
+        queue.waiting.append(QueuedBatch(batch, records, next(self._numbers), deadline, told))
+        self._active[part] = queue
+        self.waiting_bytes += len(batch)
+        self.outstanding += 1
+        self.drain()
+
+    def drain(self) -> None:
+        """Sends what may be sent, once what is running now has ended."""
+        self._look_again(0.0)
+
+    def drop(self, *, also_in_flight: bool) -> None:
+        """Forgets batches; those in flight may arrive yet."""
+        for queue in self._active.values():
+            self._gone(queue.waiting)
+            queue.waiting.clear()
+        self._active.clear()
+        if also_in_flight:
+            for queue in self._queues.values():
+                self._gone(queue.in_flight)
+                queue.in_flight.clear()
+        self._tell()
+
+    def _gone(self, batches: Any) -> None:
+        self.outstanding -= len(batches)
+        self.waiting_bytes -= sum(len(batch.data) for batch in batches)
+
+    def _tell(self) -> None:
+        moved, self.moved = self.moved, asyncio.Event()
+        moved.set()
+
+    def _look_again(self, when: float) -> None:
+        if self._timer is not None:
+            if self._timer_at <= when:
+                return
+            self._timer.cancel()
+        self._timer_at = when
+        self._timer = self._loop.call_at(when, self._drain) if when else self._loop.call_soon(self._drain)
+
+    def _drain(self) -> None:
+        self._timer = None
+        while loads := self._loads():
+            for node, sent in loads.items():
+                self._ship(node, sent)
+
+    def _loads(self) -> dict[int, Sent]:
+        """What may go now: one batch of each partition at most, by broker."""
+        now = self._loop.time()
+        loads: dict[int, Sent] = {}
+        for part, queue in tuple(self._active.items()):
+            if not queue.waiting:
+                del self._active[part]
+            elif queue.may_send(now, self.identity):
+                node = self._ready(queue, now)
+                if node is not None:
+                    batch = queue.take(self.identity, transactional=self._settings.transactional_id is not None)
+                    queue.node = node
+                    loads.setdefault(node, {})[part] = (queue, batch)
+            elif queue.retry_at > now:
+                self._look_again(queue.retry_at)
+        return loads
+
+    def _ready(self, queue: PartitionQueue, now: float) -> int | None:
+        """The broker to which the queue's next batch may go now."""
+        if queue.waiting[0].deadline <= now and not queue.in_flight:
+            text = f"{queue.topic}-{queue.partition}: not delivered in time: {queue.trouble_text}"
+            self._failed(ProduceFailure(queue.trouble or NETWORK, text))
+            return None
+        if not self._admit(queue):
+            return None
+        node = self._client.cluster.leader_for_partition(TopicPartition(queue.topic, queue.partition))
+        if node is None or node < 0:
+            self._no_leader(queue, now, UNKNOWN_TOPIC if node is None else LEADER_NOT_AVAILABLE)
+            return None
+        if queue.in_flight and queue.node != node:
+            return None
+        lane = self._lanes.setdefault(node, Lane())
+        if lane.connection is None or not lane.connection.connected():
+            self._connect(node, lane, queue, now)
+            return None
+        return node if lane.in_flight < min(self._settings.max_in_flight, MOST_IN_FLIGHT) else None
+
+    def _no_leader(self, queue: PartitionQueue, now: float, code: int) -> None:
+        if queue.topic in self._client.cluster.unauthorized_topics:
+            self._failed(ProduceFailure(TOPIC_DENIED, queue.topic))
+            return
+        self._background.start(self._refresh(queue.topic))
+        queue.hold(now, code, "no leader is known")
+        self._look_again(queue.retry_at)
+
+    async def _refresh(self, topic: str) -> None:
+        known = topic in self._client._topics
+        await (self._client.force_metadata_update() if known else self._client.add_topic(topic))
+
+    def _connect(self, node: int, lane: Lane, queue: PartitionQueue, now: float) -> None:
+        if lane.retry_at > now:
+            queue.trouble, queue.trouble_text = NETWORK, f"no connection to broker {node}"
+            self._look_again(lane.retry_at)
+        elif not lane.connecting and not lane.in_flight:
+            lane.connecting = True
+            self._background.start(self._connected(node, lane))
+
+    async def _connected(self, node: int, lane: Lane) -> None:
+        try:
+            lane.connection = await connection_to(self._client, node)
+        finally:
+            lane.connecting = False
+        if lane.connection is None:
+            lane.retry_at = self._loop.time() + delay(lane.tries, first_delay(NETWORK))
+            lane.tries += 1
+        else:
+            lane.tries = 0
+        self.drain()
+
+    def _ship(self, node: int, sent: Sent) -> None:
+        topics: dict[str, list[tuple[int, bytearray]]] = {}
+        for queue, batch in sent.values():
+            topics.setdefault(queue.topic, []).append((queue.partition, batch.data))
+        settings = self._settings
+        request = self.request(settings.transactional_id, settings.acks or 1, settings.request_timeout_ms, topics)
+        lane = self._lanes[node]
+        self.sent += len(sent)
+        lane.in_flight += 1
+        try:
+            answer = lane.connection.send(request) if lane.connection is not None else None
+        except IncompatibleBrokerVersion as error:
+            self._failed(ProduceFailure(UNSUPPORTED, str(error)))
+            return
+        except (KafkaError, OSError) as error:
+            answer = _raising(error)
+        assert answer is not None
+        self._background.start(self._answered(lane, lane.connection, answer, sent))
+
+    async def _answered(
+        self, lane: Lane, connection: Any, answer: Coroutine[Any, Any, ProduceAnswer], sent: Sent
+    ) -> None:
+        text = ""
+        parts: list[Produced] = []
+        try:
+            async with asyncio.timeout(self._settings.request_timeout_ms / 1000):
+                parts = (await answer).parts
+        except TimeoutError:
+            text = f"no answer within {self._settings.request_timeout_ms} ms"
+            connection.close(reason=CloseReason.CONNECTION_TIMEOUT)
+        except (KafkaError, OSError) as error:
+            text = repr(error)
+        finally:
+            lane.in_flight -= 1
+        left = dict(sent)
+        for part in parts:
+            found = left.pop((part.topic, part.partition), None)
+            if found is not None:
+                self._judge(*found, part.error_code, part.base_offset, part.message)
+        for found in left.values():
+            self._judge(*found, NETWORK, -1, text or "the answer left the partition out")
+        self._tell()
+        self.drain()
+
+    def _judge(self, queue: PartitionQueue, batch: QueuedBatch, code: int, offset: int, text: str) -> None:
+        if batch not in queue.in_flight:  # dropped meanwhile
+            return
+        if code in (0, DUPLICATE):
+            queue.delivered(batch)
+            self.outstanding -= 1
+            self.waiting_bytes -= len(batch.data)
+            if batch.told is not None:
+                batch.told(-1 if code else offset)
+            return
+        follows = queue.follows_another(batch)
+        queue.again(batch)
+        self._active[(queue.topic, queue.partition)] = queue
+        if code == OUT_OF_ORDER and follows:
+            return
+        if code not in AGAIN:
+            self._failed(ProduceFailure(code, f"{queue.topic}-{queue.partition}: {text}"))
+            return
+        queue.hold(self._loop.time(), code, text)
+        if code in LEADER_MOVED:
+            self._background.start(self._refresh(queue.topic))
+
+
+async def _raising(error: BaseException) -> ProduceAnswer:
+    raise error

@@ -1,0 +1,104 @@
+"""The batches of one partition on their way, in order, with the sequence numbers by which a broker knows them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from keelman.kafka.produce_failure import delay, first_delay
+from keelman.kafka.record_batch import stamp
+
+SEQUENCES = 1 << 31
+
+
+@dataclass(slots=True, eq=False)
+class QueuedBatch:
+    """`number` orders the batches of a producer; `deadline` is in the loop's time; a sequence of -1 is none yet."""
+
+    data: bytearray
+    records: int
+    number: int
+    deadline: float
+    told: Callable[[int], None] | None
+    sequence: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who a producer is to the brokers; all -1 for one that is not idempotent."""
+
+    producer_id: int = -1
+    epoch: int = -1
+
+
+@dataclass(slots=True, eq=False)
+class PartitionQueue:
+    """`waiting` and `in_flight` are in order each, and nothing else is between them but what is asked again."""
+
+    topic: str
+    partition: int
+    waiting: deque[QueuedBatch] = field(default_factory=deque)
+    in_flight: deque[QueuedBatch] = field(default_factory=deque)
+    node: int = -1
+    """Where those in flight are."""
+    retry_at: float = 0.0
+    trouble: int = 0
+    """The newest error code since the last success, and what was said with it."""
+    trouble_text: str = ""
+    _tries: int = 0
+    _identity: Identity = field(default_factory=Identity)
+    _sequence: int = 0
+    _proven: int = -1
+
+    def may_send(self, now: float, identity: Identity) -> bool:
+        """Whether the first of those that wait may go now.
+
+        Nothing goes beside a batch that is sent again, so that it cannot be overtaken. Nor does anything go beside the
+        first batch that this producer id ever sends to the partition: a broker that knows nothing of a producer takes
+        any sequence number for its first, so a second batch could be taken without the first.
+        """
+        if not self.waiting or now < self.retry_at:
+            return False
+        if not self.in_flight:
+            return True
+        return self.waiting[0].sequence < 0 and identity.producer_id >= 0 and self._proven == identity.producer_id
+
+    def take(self, identity: Identity, *, transactional: bool) -> QueuedBatch:
+        """The first of those that wait, stamped and from now on in flight."""
+        batch = self.waiting.popleft()
+        if batch.sequence < 0:
+            if identity != self._identity:
+                self._identity, self._sequence = identity, 0
+            if identity.producer_id >= 0:
+                batch.sequence = self._sequence
+                self._sequence = (self._sequence + batch.records) % SEQUENCES
+            stamp(batch.data, identity.producer_id, identity.epoch, batch.sequence, transactional=transactional)
+        self.in_flight.append(batch)
+        return batch
+
+    def delivered(self, batch: QueuedBatch) -> None:
+        """It is in the log."""
+        self.in_flight.remove(batch)
+        self._proven = self._identity.producer_id
+        self._tries = self.trouble = 0
+        self.trouble_text = ""
+
+    def again(self, batch: QueuedBatch) -> None:
+        """Puts one that was in flight back where it belongs among those that wait."""
+        self.in_flight.remove(batch)
+        at = 0
+        while at < len(self.waiting) and self.waiting[at].number < batch.number:
+            at += 1
+        self.waiting.insert(at, batch)
+
+    def hold(self, now: float, code: int, text: str) -> None:
+        """Nothing is sent for a while, for this reason."""
+        self.trouble, self.trouble_text = code, text
+        self.retry_at = now + delay(self._tries, first_delay(code))
+        self._tries += 1
+
+    def follows_another(self, batch: QueuedBatch) -> bool:
+        """Whether one before it is not delivered yet."""
+        first = [batches[0].number for batches in (self.waiting, self.in_flight) if batches]
+        return min(first, default=batch.number) < batch.number

@@ -1,0 +1,89 @@
+"""The primitive types of Kafka's flexible requests and answers: compact strings and arrays, tagged fields.
+
+https://kafka.apache.org/protocol.html#protocol_types
+"""
+
+from __future__ import annotations
+
+import struct
+
+_INT16 = struct.Struct(">h")
+_INT32 = struct.Struct(">i")
+_INT64 = struct.Struct(">q")
+NO_TAGS = b"\0"
+
+
+def varint(value: int) -> bytes:
+    """An unsigned variable-length number."""
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def compact(text: str | None) -> bytes:
+    """A compact string: its length plus one, 0 for none, then UTF-8."""
+    if text is None:
+        return b"\0"
+    data = text.encode()
+    return varint(len(data) + 1) + data
+
+
+class Fields:
+    """Reads the fields of an answer one after the other. Raises struct.error or IndexError where it is cut off."""
+
+    def __init__(self, data: bytes) -> None:
+        self._data = data
+        self._at = 0
+
+    def int16(self) -> int:
+        """Two bytes."""
+        return self._number(_INT16)
+
+    def int32(self) -> int:
+        """Four bytes."""
+        return self._number(_INT32)
+
+    def int64(self) -> int:
+        """Eight bytes."""
+        return self._number(_INT64)
+
+    def varint(self) -> int:
+        """An unsigned variable-length number."""
+        value = shift = 0
+        while True:
+            byte = self._data[self._at]
+            self._at += 1
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+            shift += 7
+
+    def count(self) -> int:
+        """How many items a compact array has; 0 for none."""
+        return max(0, self.varint() - 1)
+
+    def raw(self, count: int) -> bytes:
+        """So many bytes."""
+        found = self._data[self._at : self._at + count]
+        self._at += count
+        return found
+
+    def text(self) -> str:
+        """A compact string; empty for none."""
+        return self.raw(self.count()).decode()
+
+    def tags(self) -> dict[int, bytes]:
+        """Tagged fields by their tags."""
+        found: dict[int, bytes] = {}
+        for _ in range(self.varint()):
+            tag = self.varint()
+            found[tag] = self.raw(self.varint())
+        return found
+
+    def _number(self, form: struct.Struct) -> int:
+        (value,) = form.unpack_from(self._data, self._at)
+        self._at += form.size
+        return int(value)
