@@ -1,0 +1,89 @@
+"""A client for fetching and its settings, from Java's properties."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from aiokafka.conn import collect_hosts, create_conn
+from aiokafka.errors import KafkaConnectionError, KafkaError
+from aiokafka.protocol.metadata import MetadataRequest
+
+from keelman.kafka.clients import Client, client_arguments
+
+
+@dataclass(frozen=True, slots=True)
+class FetchSettings:
+    """How much is asked for at once, in bytes and milliseconds, and how much is kept for who takes it.
+
+    A broker that has nothing to give answers after `max_wait_ms`; while nothing comes that `grows` to some seconds.
+    """
+
+    max_wait_ms: int = 500
+    grows: bool = True
+    min_bytes: int = 1
+    answer_bytes: int = 4 << 20
+    partition_bytes: int = 1 << 20
+    held_bytes: int = 4 << 20
+    check_crcs: bool = True
+    rack: str = ""
+
+    @staticmethod
+    def of(properties: Mapping[str, str]) -> FetchSettings:
+        """As a Java consumer's properties say, where they do. Raises ValueError for numbers that are none."""
+        plain = FetchSettings()
+
+        def number(key: str, default: int) -> int:
+            return int(properties[key]) if properties.get(key, "").strip() else default
+
+        return FetchSettings(
+            max_wait_ms=number("fetch.max.wait.ms", plain.max_wait_ms),
+            grows="fetch.max.wait.ms" not in properties,
+            min_bytes=number("fetch.min.bytes", plain.min_bytes),
+            answer_bytes=number("fetch.max.bytes", plain.answer_bytes),
+            partition_bytes=number("max.partition.fetch.bytes", plain.partition_bytes),
+            check_crcs=properties.get("check.crcs", "true").strip().lower() != "false",
+            rack=properties.get("client.rack", "").strip(),
+        )
+
+
+class FetchClient(Client):  # type: ignore[misc]
+    """Never makes a topic by asking for one. Used in the loop that it was made in."""
+
+    def __init__(self, properties: Mapping[str, str], *, client_id: str, request_timeout_ms: int = 30_000) -> None:
+        """`properties` are Java's. Raises InvalidArgument."""
+        arguments = client_arguments(properties)
+        super().__init__(**arguments, client_id=client_id, request_timeout_ms=request_timeout_ms)
+        self._servers: list[str] = arguments.pop("bootstrap_servers")
+        self._connects = {**arguments, "client_id": client_id, "request_timeout_ms": request_timeout_ms}
+
+    async def bootstrap(self) -> None:
+        """Learns the brokers from the first that answers. Raises KafkaConnectionError that says what one said."""
+        try:
+            await super().bootstrap()
+        except KafkaConnectionError:
+            host, port, _ = collect_hosts(self._servers)[0]
+            why = "it answers now"
+            try:
+                (await create_conn(host, port, **self._connects)).close()
+            except (KafkaError, OSError, TimeoutError) as error:
+                why = " ".join(str(error).split()) or type(error).__name__
+            raise KafkaConnectionError(f"{host}:{port}: {why}") from None
+
+    async def _metadata_update(self, cluster_metadata: Any, topics: Iterable[str]) -> bool:
+        """The library's own asks the brokers to make the topics that are not there, where they may; and for all topics
+        there are while none is named."""
+        nodes = [broker.nodeId for broker in self.cluster.brokers()]
+        nodes += [node for node, _group in self._conns if node == "bootstrap"]
+        random.shuffle(nodes)
+        for node in nodes:
+            try:
+                answer = await self.send(node, MetadataRequest(list(topics), False))
+            except (KafkaError, OSError, TimeoutError):
+                continue
+            if answer.brokers:
+                cluster_metadata.update_metadata(answer)
+                return True
+        return False

@@ -1,0 +1,72 @@
+"""What one Fetch brought for one partition: its data batches, without markers and without what was aborted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from aiokafka.record.util import calc_crc32c
+
+from keelman.kafka.record_batch import BatchHeader, CorruptBatch, decode, record_batches
+
+COVERED_FROM = 21
+"""A batch's checksum covers it from its attributes on. https://kafka.apache.org/documentation/#recordbatch"""
+_ABORT = b"\x00\x00"
+
+
+@dataclass(slots=True)
+class Fetched:
+    """Whole data batches of a partition, in order; the first may begin before `position`, where the fetch began.
+
+    `next` is where the next one begins, behind markers and what was aborted too. `end` is the high watermark, with
+    read_committed the last stable offset; when `next` is there too, all is read. `size` counts the bytes it holds.
+    """
+
+    topic: str
+    partition: int
+    batches: list[tuple[BatchHeader, memoryview]]
+    position: int
+    next: int
+    end: int
+    size: int = 0
+
+
+def whole_batches(
+    data: bytes, position: int, aborted: Iterable[tuple[int, int]], *, read_committed: bool, check_crcs: bool
+) -> tuple[list[tuple[BatchHeader, memoryview]], int]:
+    """The data batches of a fetched record set, and the position behind all that it has whole.
+
+    `aborted` are the answer's aborted transactions, each the producer's id and the offset where it began: what that
+    producer wrote from there to its abort marker is left out. Raises CorruptBatch.
+    """
+    found: list[tuple[BatchHeader, memoryview]] = []
+    begins = sorted(aborted, key=lambda one: one[1], reverse=True) if read_committed else []
+    open_aborted: set[int] = set()
+    for header, batch in record_batches(data):
+        if header.magic < 2:
+            # A compressed set of old messages is named by the offset of its last one.
+            # https://kafka.apache.org/documentation/#messageset
+            if header.base_offset >= position:
+                found.append((header, batch))
+                position = header.base_offset + 1
+            continue
+        if check_crcs and calc_crc32c(batch[COVERED_FROM:]) != header.crc:
+            raise CorruptBatch(f"the batch of offset {header.base_offset} has a wrong checksum")
+        while begins and begins[-1][1] <= header.last_offset:
+            open_aborted.add(begins.pop()[0])
+        if header.control:
+            if open_aborted and _aborts(header, batch):
+                open_aborted.discard(header.producer_id)
+        elif header.records > 0 and header.last_offset >= position and not _gone(header, open_aborted):
+            found.append((header, batch))
+        position = max(position, header.last_offset + 1)
+    return found, position
+
+
+def _gone(header: BatchHeader, open_aborted: set[int]) -> bool:
+    return header.transactional and header.producer_id in open_aborted
+
+
+def _aborts(header: BatchHeader, batch: memoryview) -> bool:
+    """Whether a control batch is an abort marker: the key of its record is version and type, int16 each."""
+    return header.records > 0 and (decode(header, batch).keys[0] or b"")[2:4] == _ABORT
