@@ -17,7 +17,7 @@ from aiokafka.protocol.metadata import MetadataRequest
 from keelman.kafka.batch_sender import BatchSender, ProducerSettings
 from keelman.kafka.clients import Client
 from keelman.kafka.coordinator import Coordinator
-from keelman.kafka.features import finalized_features
+from keelman.kafka.features import AskFeatures, FeaturesAnswer
 from keelman.kafka.partition_queue import Identity, PartitionQueue
 from keelman.kafka.produce_failure import NETWORK, SHUT_OUT, ProduceFailure
 from keelman.kafka.wire import (
@@ -40,6 +40,8 @@ ATTEMPT_SHARE = 4
 FEATURE = "transaction.version"
 EPOCH_EACH = 2
 """From this version on each transaction has an epoch of its own."""
+MARKING_SECONDS = 0.05
+"""So long after its end the markers of a transaction may still be under way, so that the next cannot begin yet."""
 
 
 class BatchProducer:
@@ -58,6 +60,7 @@ class BatchProducer:
         )
         self._failure: ProduceFailure | None = None
         self._sent_before = 0
+        self._ended_at = float("-inf")
         self._added: set[tuple[str, int]] = set()
         self._adding: dict[tuple[str, int], None] = {}
         self._is_adding = False
@@ -79,9 +82,10 @@ class BatchProducer:
         try:
             answer = await self._coordinator.ask(request, ProducerId, seconds=FENCE_SECONDS)
             if settings.transactional_id is not None:
-                self.transaction_version = (await finalized_features(self._client)).get(FEATURE, 0)
-        except (KafkaError, OSError, TimeoutError) as error:
-            raise self._fail(ProduceFailure(NETWORK, f"the brokers' features are not known: {error!r}")) from None
+                told = await self._coordinator.ask(AskFeatures(), FeaturesAnswer, seconds=FENCE_SECONDS)
+                self.transaction_version = told.features.get(FEATURE, 0)
+        except ProduceFailure as error:
+            raise self._fail(error) from None
         self._sender.identity = Identity(answer.producer_id, answer.epoch)
         self._sender.request = ProduceAdding if self.transaction_version >= EPOCH_EACH else Produce
 
@@ -126,7 +130,7 @@ class BatchProducer:
             await self.flush()
         elif not await self._quiet():
             return
-        if self._sender.sent == self._sent_before:
+        if self._sender.sent == self._sent_before and not self._added:
             return
         version, who = self.transaction_version, self._sender.identity
         kind = EndTxnWithEpoch if version >= EPOCH_EACH else EndTxn
@@ -142,6 +146,7 @@ class BatchProducer:
         if version >= EPOCH_EACH:
             self._sender.identity = Identity(answer.producer_id, answer.epoch)
         self._sent_before = self._sender.sent
+        self._ended_at = asyncio.get_running_loop().time()
         self._added.clear()
 
     async def _quiet(self) -> bool:
@@ -149,7 +154,7 @@ class BatchProducer:
         if self._failure is not None and self._failure.code in SHUT_OUT:
             return False
         self._sender.drop(also_in_flight=False)
-        while self._sender.outstanding and self._failure is None:
+        while (self._sender.outstanding or self._is_adding) and self._failure is None:
             await self._sender.moved.wait()
             self._sender.drop(also_in_flight=False)
         return True
@@ -197,9 +202,17 @@ class BatchProducer:
         self._fail(error if isinstance(error, ProduceFailure) else ProduceFailure(NETWORK, repr(error)))
 
     def _admitted(self, queue: PartitionQueue) -> bool:
-        """Before transaction version 2 a partition has to be added to each transaction."""
+        """Before transaction version 2 each partition has to be added to each transaction.
+
+        With it the brokers do so, but while the last transaction is still being marked they ask each other again after
+        20 ms only (add.partitions.to.txn.retry.backoff.ms). So then a transaction is begun here, asking every other ms.
+        """
         part = (queue.topic, queue.partition)
-        if self._settings.transactional_id is None or self.transaction_version >= EPOCH_EACH or part in self._added:
+        if self._settings.transactional_id is None or part in self._added:
+            return True
+        if self.transaction_version >= EPOCH_EACH and (
+            self._added or asyncio.get_running_loop().time() > self._ended_at + MARKING_SECONDS
+        ):
             return True
         self._adding[part] = None
         if not self._is_adding:
@@ -224,3 +237,4 @@ class BatchProducer:
                 self._sender.drain()
         finally:
             self._is_adding = False
+            self._sender.tell()

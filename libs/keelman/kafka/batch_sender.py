@@ -135,13 +135,14 @@ class BatchSender:
             for queue in self._queues.values():
                 self._gone(queue.in_flight)
                 queue.in_flight.clear()
-        self._tell()
+        self.tell()
 
     def _gone(self, batches: Any) -> None:
         self.outstanding -= len(batches)
         self.waiting_bytes -= sum(len(batch.data) for batch in batches)
 
-    def _tell(self) -> None:
+    def tell(self) -> None:
+        """Wakes those that wait for `moved`."""
         moved, self.moved = self.moved, asyncio.Event()
         moved.set()
 
@@ -165,7 +166,7 @@ class BatchSender:
         loads: dict[int, Sent] = {}
         for part, queue in tuple(self._active.items()):
             if not queue.waiting:
-                del self._active[part]
+                self._active.pop(part, None)
             elif queue.may_send(now, self.identity):
                 node = self._ready(queue, now)
                 if node is not None:
@@ -269,7 +270,7 @@ class BatchSender:
                 self._judge(*found, part.error_code, part.base_offset, part.message)
         for found in left.values():
             self._judge(*found, NETWORK, -1, text or "the answer left the partition out")
-        self._tell()
+        self.tell()
         self.drain()
 
     def _judge(self, queue: PartitionQueue, batch: QueuedBatch, code: int, offset: int, text: str) -> None:
