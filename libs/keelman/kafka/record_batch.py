@@ -6,19 +6,17 @@ Source: https://kafka.apache.org/documentation/#recordbatch
 from __future__ import annotations
 
 import struct
-from bisect import bisect_right
-from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, repeat
-from operator import add, attrgetter
-from typing import NamedTuple, TypeAlias
+from itertools import count
+from operator import length_hint
+from typing import Any, NamedTuple, TypeAlias
 
 from aiokafka import codec as codecs
-from aiokafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchBuilder
+from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.memory_records import MemoryRecords
-from aiokafka.record.util import calc_crc32c
 
+from keelman.kafka.crc32c import after, crc32c
 from keelman.model.errors import KeelmanError
 
 Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
@@ -29,15 +27,18 @@ NONE, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _START = struct.Struct(">qiib")
-_STAMP = struct.Struct(">qhi")
-_LENGTH_AT, _EPOCH_AT, _MAGIC_AT, _CRC_AT, _ATTRIBUTES_AT, _PRODUCER_AT = 8, 12, 16, 17, 21, 43
+_LENGTH, _LENGTH_AT = struct.Struct(">i"), 8
+_LEADER_EPOCH, _LEADER_EPOCH_AT = struct.Struct(">i"), 12
+_MAGIC_AT = 16
+_CRC, _CRC_AT = struct.Struct(">I"), 17
+_ATTRIBUTES, _ATTRIBUTES_AT = struct.Struct(">H"), 21
+_TIMES, _TIMES_AT = struct.Struct(">qq"), 27
+_PRODUCER, _PRODUCER_AT = struct.Struct(">qhi"), 43
 _OVERHEAD = 12
 """Base offset and length: what the length does not count."""
-_CODEC_BITS, _LOG_APPEND_BIT, _TRANSACTIONAL_BIT, _CONTROL_BIT = 0x07, 0x08, 0x10, 0x20
-_RECORD_OVERHEAD = 36
-"""Most that a record has beside key, value and headers: attributes 1, time 10, and five numbers of 5 at most."""
-_HEADER_OVERHEAD = 10
+_CODEC_BITS, _LOG_APPEND_BIT, _TRANSACTIONAL_BIT, _CONTROL_BIT, _DELETE_HORIZON_BIT = 0x07, 0x08, 0x10, 0x20, 0x40
 _SEQUENCES = 1 << 31
+_NO_HEADERS: list[tuple[str, bytes | None]] = []
 
 
 class CorruptBatch(KeelmanError):
@@ -121,7 +122,7 @@ def record_batches(data: bytes | bytearray | memoryview) -> Iterator[tuple[Batch
     view = memoryview(data)
     at, end = 0, len(view)
     while end - at > _MAGIC_AT:
-        size = _OVERHEAD + int(struct.unpack_from(">i", view, at + _LENGTH_AT)[0])
+        size = _OVERHEAD + int(_LENGTH.unpack_from(view, at + _LENGTH_AT)[0])
         if size > end - at:
             return
         if size < (HEADER_BYTES if view[at + _MAGIC_AT] >= 2 else _CRC_AT):
@@ -141,18 +142,13 @@ def encode(
 ) -> bytearray:
     """One batch of these records, to be stamped before it is sent. All columns given have the same length, at least 1.
 
-    No `keys`: all null. No timestamp: `now_ms`. What a codec does not make smaller stays as it is.
+    No `keys`: all null. No timestamp: `now_ms`. What a codec does not make smaller stays as it is. Raises ValueError
+    when there is no record or a column has another length.
     """
-    if not values:
+    packed = pack(values, keys, timestamps_ms, headers, now_ms=now_ms, codec=codec, most_bytes=_SEQUENCES - 1)
+    if not packed:
         raise ValueError("a record batch has at least one record")
-    builder = DefaultRecordBatchBuilder(2, 0, 0, -1, -1, -1, _SEQUENCES - 1)
-    times = repeat(now_ms) if timestamps_ms is None else [now_ms if t is None else t for t in timestamps_ms]
-    named: Iterable[list[tuple[str, bytes | None]]]
-    named = repeat([]) if headers is None else [list(of_one) if of_one else [] for of_one in headers]
-    all_keys = repeat(None) if keys is None else keys
-    deque(map(builder.append, range(len(values)), times, all_keys, values, named), maxlen=0)
-    batch = builder.build()
-    return batch if codec == NONE else _compressed(batch, codec)
+    return packed[0][0]
 
 
 def pack(
@@ -167,130 +163,116 @@ def pack(
 ) -> list[tuple[bytearray, int, int]]:
     """These records as batches of at most `most_bytes` before compression: (batch, first record, records) in order.
 
-    A single record over it has a batch of its own.
+    A single record over it has a batch of its own. Raises ValueError when a column has another length.
     """
+    number = len(values)
+    times = [now_ms] * number if timestamps_ms is None else [now_ms if time is None else time for time in timestamps_ms]
+    old = (now_ms if timestamps_ms is None else min(times, default=0)) < 0
+    # The builder takes -1 for no time at all: such columns are given to it later by so much that none has it.
+    later = next(by for by in count(1) if -1 - by not in times) if old else 0
+    columns: tuple[Sequence[Any], ...] = (
+        [_int64(time + later) for time in times] if old else times,
+        [None] * number if keys is None else keys,
+        values,
+        [_NO_HEADERS] * number if headers is None else [list(some) if some else _NO_HEADERS for some in headers],
+    )
+    if any(len(column) != number for column in columns):
+        raise ValueError(f"columns of different lengths: {[len(column) for column in columns]}")
+    rest = tuple(map(iter, columns))
     packed = []
-    for first, end in _cuts(_sizes(values, keys, headers), most_bytes - HEADER_BYTES):
-        batch = encode(
-            values[first:end],
-            None if keys is None else keys[first:end],
-            None if timestamps_ms is None else timestamps_ms[first:end],
-            None if headers is None else headers[first:end],
-            now_ms=now_ms,
-            codec=codec,
-        )
-        packed.append((batch, first, end - first))
+    first = 0
+    while first < number:
+        builder = DefaultRecordBatchBuilder(2, 0, 0, -1, -1, -1, most_bytes)
+        if first:
+            builder.append(0, *(column[first] for column in columns))
+        deltas = iter(range(1 if first else 0, number - first))
+        # A full builder answers None instead of taking the record, which then begins the next batch.
+        full = not all(map(builder.append, deltas, *rest))
+        taken = number - first - length_hint(deltas) - full
+        batch = builder.build()
+        if old:
+            _TIMES.pack_into(batch, _TIMES_AT, times[first], max(times[first : first + taken]))
+            _CRC.pack_into(batch, _CRC_AT, crc32c(memoryview(batch)[_ATTRIBUTES_AT:]))
+        packed.append((batch if codec == NONE else _compressed(batch, codec), first, taken))
+        first += taken
     return packed
 
 
 def stamp(batch: bytearray, producer_id: int, epoch: int, sequence: int, *, transactional: bool) -> None:
     """Makes the batch this producer's, in place; `sequence` (of its first record) goes on with 0 after 2^31-1.
 
-    For batches of `encode` and for `passable` ones alike; a retry needs no new stamp, a new epoch does.
+    For batches of `encode` and for `passable` ones alike, in some 10 us however long they are: a batch that was damaged
+    before keeps a wrong checksum, and the broker refuses it.
     """
-    attributes = int.from_bytes(batch[_ATTRIBUTES_AT : _ATTRIBUTES_AT + 2])
+    before = crc32c(batch[_ATTRIBUTES_AT:HEADER_BYTES])
+    (attributes,) = _ATTRIBUTES.unpack_from(batch, _ATTRIBUTES_AT)
     attributes = attributes | _TRANSACTIONAL_BIT if transactional else attributes & ~_TRANSACTIONAL_BIT
-    struct.pack_into(">q", batch, 0, 0)
-    struct.pack_into(">i", batch, _EPOCH_AT, -1)
-    struct.pack_into(">H", batch, _ATTRIBUTES_AT, attributes)
-    _STAMP.pack_into(batch, _PRODUCER_AT, producer_id, epoch, sequence % _SEQUENCES)
-    _write_crc(batch)
+    batch[:_LENGTH_AT] = bytes(_LENGTH_AT)
+    _LEADER_EPOCH.pack_into(batch, _LEADER_EPOCH_AT, -1)
+    _ATTRIBUTES.pack_into(batch, _ATTRIBUTES_AT, attributes)
+    _PRODUCER.pack_into(batch, _PRODUCER_AT, producer_id, epoch, sequence % _SEQUENCES)
+    difference = before ^ crc32c(batch[_ATTRIBUTES_AT:HEADER_BYTES])
+    (crc,) = _CRC.unpack_from(batch, _CRC_AT)
+    _CRC.pack_into(batch, _CRC_AT, crc ^ after(difference, len(batch) - HEADER_BYTES))
 
 
 def passable(header: BatchHeader, *, codec: int | None) -> bool:
     """Whether a fetched batch can go to another topic as it is.
 
-    Not: old formats, control batches, compacted ones (their sequence numbers would have holes), those with the broker's
-    time (refused from producers), those of another codec than `codec` if one is asked for.
+    Not: old formats, control batches, compacted ones (their sequence numbers would have holes, or they say when their
+    tombstones may go), those with the broker's time (refused from producers), those of another codec than `codec` if
+    one is asked for.
     """
     return (
         header.magic == 2
-        and not header.attributes & (_CONTROL_BIT | _LOG_APPEND_BIT)
+        and not header.attributes & (_CONTROL_BIT | _LOG_APPEND_BIT | _DELETE_HORIZON_BIT)
         and header.last_offset_delta == header.records - 1
         and (codec is None or header.codec == codec)
     )
 
 
 def decode(header: BatchHeader, data: bytes | bytearray | memoryview) -> Columns:
-    """All records of one batch or, with magic 0 or 1, of one message set. Raises CorruptBatch."""
-    fields = attrgetter("offset", "timestamp", "key", "value", "headers")
-    try:
-        if header.magic >= 2:
-            batch = DefaultRecordBatch(bytearray(data))
-            if not batch.validate_crc():
-                raise CorruptBatch(f"the batch of offset {header.base_offset} has a wrong checksum")
-            records = list(map(fields, batch))
-        else:
-            records = list(map(fields, _old_records(bytes(data))))
-    except CorruptBatch:
-        raise
-    except Exception as error:
-        raise CorruptBatch(f"the batch of offset {header.base_offset} cannot be read: {error}") from error
-    if not records:
+    """All records of one batch or, with magic 0 or 1, of one message or wrapped set of them. Raises CorruptBatch."""
+    if header.magic >= 2 and header.records == 0:  # all compacted away
         return Columns([], [], [], [], [])
-    return Columns(*map(list, zip(*records, strict=True)))
+    try:
+        batch = MemoryRecords(bytes(data)).next_batch()
+        records = list(batch) if batch is not None and header.magic <= 2 and batch.validate_crc() else None
+    except Exception as error:
+        # Each codec has errors of its own for what it cannot read.
+        raise CorruptBatch(f"the batch of offset {header.base_offset} cannot be read: {error}") from error
+    if records is None:
+        raise CorruptBatch(f"the batch of offset {header.base_offset} has a wrong checksum or an unknown format")
+    return Columns(
+        [record.offset for record in records],
+        # Magic 0 has no time.
+        [-1 if record.timestamp is None else record.timestamp for record in records],
+        [record.key for record in records],
+        [record.value for record in records],
+        [record.headers for record in records],
+    )
 
 
-def _old_records(data: bytes) -> Iterator[object]:
-    batches = MemoryRecords(data)
-    while (batch := batches.next_batch()) is not None:
-        if not batch.validate_crc():
-            raise CorruptBatch("a message has a wrong checksum")
-        yield from batch
+def _int64(value: int) -> int:
+    return (value + (1 << 63)) % (1 << 64) - (1 << 63)
 
 
 def _compressed(batch: bytearray, codec: int) -> bytearray:
     records = bytes(memoryview(batch)[HEADER_BYTES:])
-    match codec:
-        case 1:
-            small = codecs.gzip_encode(records, 6)
-        case 2:
-            small = codecs.snappy_encode(records)
-        case 3:
-            small = codecs.lz4_encode(records, 1)
-        case 4:
-            small = codecs.zstd_encode(records)
-        case _:
-            raise ValueError(f"there is no codec {codec}")
+    small = _COMPRESS[codec](records)
     if len(small) >= len(records):
         return batch
     made = bytearray().join((memoryview(batch)[:HEADER_BYTES], small))
-    struct.pack_into(">i", made, _LENGTH_AT, len(made) - _OVERHEAD)
-    struct.pack_into(">H", made, _ATTRIBUTES_AT, codec)
-    _write_crc(made)
+    _LENGTH.pack_into(made, _LENGTH_AT, len(made) - _OVERHEAD)
+    _ATTRIBUTES.pack_into(made, _ATTRIBUTES_AT, codec)
+    _CRC.pack_into(made, _CRC_AT, crc32c(memoryview(made)[_ATTRIBUTES_AT:]))
     return made
 
 
-def _write_crc(batch: bytearray) -> None:
-    struct.pack_into(">I", batch, _CRC_AT, calc_crc32c(memoryview(batch)[_ATTRIBUTES_AT:]))
-
-
-def _sizes(
-    values: Sequence[bytes | None],
-    keys: Sequence[bytes | None] | None,
-    headers: Sequence[Headers | None] | None,
-) -> list[int]:
-    """At most so many bytes each record takes."""
-    sizes = [_RECORD_OVERHEAD + (0 if v is None else len(v)) for v in values]
-    if keys is not None:
-        sizes = list(map(add, sizes, [0 if k is None else len(k) for k in keys]))
-    if headers is not None:
-        sizes = list(map(add, sizes, map(_headers_size, headers)))
-    return sizes
-
-
-def _headers_size(headers: Headers | None) -> int:
-    if not headers:
-        return 0
-    # Four bytes is the most a character takes in UTF-8.
-    return sum(_HEADER_OVERHEAD + 4 * len(name) + (0 if value is None else len(value)) for name, value in headers)
-
-
-def _cuts(sizes: list[int], most: int) -> Iterator[tuple[int, int]]:
-    """Where to cut: ranges of records that take at most `most` bytes, or are a single record."""
-    ends = list(accumulate(sizes))
-    first = gone = 0
-    while first < len(ends):
-        end = max(first + 1, bisect_right(ends, gone + most, first))
-        yield first, end
-        first, gone = end, ends[end - 1]
+_COMPRESS: dict[int, Callable[[bytes], bytes]] = {
+    # The levels that Java's producer has by default: the codecs' own are many times slower.
+    GZIP: lambda records: codecs.gzip_encode(records, 6),
+    SNAPPY: codecs.snappy_encode,
+    LZ4: lambda records: codecs.lz4_encode(records, 1),
+    ZSTD: codecs.zstd_encode,
+}
