@@ -134,7 +134,7 @@ def test_batches_are_filled_in_order(rows: list[Row], most: int, codec: int) -> 
         assert decode(read_header(batch), batch) == expected(rows[first : first + count])
         assert len(made_elsewhere(rows[first : first + count])) <= most or count == 1
         if first + count < len(rows):
-            assert len(made_elsewhere(rows[first : first + count + 1])) > most
+            assert len(made_elsewhere(rows[first : first + count + 1])) >= most
 
 
 @given(ROWS, st.booleans(), st.integers(0, 1 << 40), st.integers(0, 32767), st.sampled_from([0, 9, 2**31 - 1]))

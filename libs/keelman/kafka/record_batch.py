@@ -161,7 +161,7 @@ def pack(
     codec: int = NONE,
     most_bytes: int,
 ) -> list[tuple[bytearray, int, int]]:
-    """These records as batches of at most `most_bytes` before compression: (batch, first record, records) in order.
+    """These records as batches of under `most_bytes` before compression: (batch, first record, records) in order.
 
     A single record over it has a batch of its own. Raises ValueError when a column has another length.
     """
