@@ -29,7 +29,7 @@ from keelman.engine.control import Control
 from keelman.engine.failure import RunFailure, judge_kafka
 from keelman.engine.idle import Idle, park_after_seconds
 from keelman.engine.progress import Progress
-from keelman.engine.sink_batch import Columns
+from keelman.engine.sink_batch import Columns, sorted_out
 from keelman.engine.sink_consumer import sink_consumer_properties, watch_properties
 from keelman.engine.sink_positions import Positions, find_start
 from keelman.engine.subscription import Subscription
@@ -168,14 +168,13 @@ class SinkCopy:
         return len(messages) < most
 
     def _take(self, messages: list[Message]) -> None:
-        errors = list(map(Message.error, messages))
-        if any(errors):
-            for message, error in zip(messages, errors, strict=True):
-                if error is not None:
-                    self._take_error(message, error)
-            messages = [m for m, error in zip(messages, errors, strict=True) if error is None]
-        if not messages:
-            return
+        records, told = sorted_out(messages)
+        if records:
+            self._write(records)
+        for message, error in told:  # after the records: a partition's end may come with its last ones
+            self._take_error(message, error)
+
+    def _write(self, messages: list[Message]) -> None:
         batch, size = self._columns.batch(messages, self._writer)
         self._writer.write(batch)
         self._positions.advance(messages)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, KafkaError, Message
 
 from keelman.connect.converters import Converter, converter_for
 from keelman.connect.plugin import Writer
@@ -52,3 +52,12 @@ def origin(messages: list[Message]) -> Origin:
         [time if kind != TIMESTAMP_NOT_AVAILABLE else None for kind, time in times],
         list(map(Message.headers, messages)),
     )
+
+
+def sorted_out(messages: list[Message]) -> tuple[list[Message], list[tuple[Message, KafkaError]]]:
+    """The records, and the events among them with what they tell; each in their order."""
+    errors = list(map(Message.error, messages))
+    if not any(errors):
+        return messages, []
+    pairs = list(zip(messages, errors, strict=True))
+    return [m for m, error in pairs if error is None], [(m, error) for m, error in pairs if error is not None]
