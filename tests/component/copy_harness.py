@@ -29,6 +29,7 @@ from keelman.connectors import file_sink
 from keelman.engine import journal, outlet, sink, transactions
 from keelman.engine.run import CopyRunLoop
 
+OFFSET_TOPIC = "test-offsets"
 OFFSET_PARTITIONS = 5
 STATES = copy_run_pb2.CopyRunState
 T = TypeVar("T")
@@ -80,6 +81,30 @@ def hosted(bootstrap: str, config: dict[str, str], log: Path, **spec: Any) -> su
     command = [sys.executable, __file__, json.dumps({"bootstrap": bootstrap, "config": config, **spec})]
     with log.open("ab") as output:
         return subprocess.Popen(command, stdout=output, stderr=output, stdin=subprocess.DEVNULL)
+
+
+def latest(log: Path) -> dict[str, Any]:
+    """The newest update in a log of hosted processes, which libraries write to as well; empty before the first."""
+    lines = [
+        line for line in log.read_text(errors="replace").splitlines(keepends=True) if line.startswith('{"state": ')
+    ]
+    whole = [line for line in lines if line.endswith("}\n")]
+    found: dict[str, Any] = json.loads(whole[-1]) if whole else {}
+    return found
+
+
+def until_all_copied(process: subprocess.Popen[bytes], log: Path, seconds: float = 120.0) -> None:
+    """Waits until a hosted process tells that nothing is left. Raises AssertionError with the end of its log."""
+
+    def copied() -> bool:
+        assert process.poll() is None, f"ended with {process.returncode}"
+        update = latest(log)
+        return (update.get("state"), update.get("lag")) == ("RUNNING", 0)
+
+    try:
+        until(copied, "all is copied", seconds)
+    except AssertionError as error:
+        raise AssertionError(f"{error}; the log ends with:\n{log.read_text(errors='replace')[-6000:]}") from error
 
 
 def committed_offsets(bootstrap: str, topic: str, connector: str) -> list[tuple[bytes, bytes]]:
@@ -134,7 +159,7 @@ def ticket(bootstrap: str, config: dict[str, str], **fields: Any) -> ticket_pb2.
         "worker_config": {**worker, **fields.pop("worker_config", {})},
         "delivery": ticket_pb2.DELIVERY_GUARANTEE_EXACTLY_ONCE,
         "transactional_id": f"test-workers-{name}-0" if source else "",
-        "offset_topic": "test-offsets" if source else "",
+        "offset_topic": OFFSET_TOPIC if source else "",
     }
     return ticket_pb2.StartTicket(**{**chosen, **fields})
 
@@ -259,7 +284,9 @@ def host(spec: dict[str, Any]) -> int:
             }
             told |= {"lag": update.progress.lag, "rate": round(update.progress.records_per_second)}
             told |= {"message": update.message, "left": update.progress.seconds_left}
-            print(json.dumps(told), flush=True)
+            # One write a line: the run's thread writes its log to the same file.
+            sys.stdout.write(json.dumps(told) + "\n")
+            sys.stdout.flush()
             if update.state in ENDS:
                 break
         run.loop.join(20)

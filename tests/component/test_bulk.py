@@ -1,12 +1,7 @@
 """A mirror whose backlog is split over slots: slots killed in the middle, stopped in the middle; every record once."""
 
-import asyncio
 import contextlib
-import itertools
-import os
-import re
 import signal
-import sys
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +10,8 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
-from worker_kit import ENDED, FENCED, RUNNING, LinkSide, Run, WorkerProcess, link_side, workers
+from spark_kit import SparkService
+from worker_kit import ENDED, FENCED, RUNNING, LinkSide, Run, WorkerProcess, workers
 
 from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_RUNNING, CopyRun
 from keelman.api.copy.v1.copy_run_service_pb2 import ListCopyRunsRequest
@@ -25,57 +21,15 @@ from keelman.api.copy.v1.ticket_pb2 import Bulk
 from keelman.engine.bulk import plans
 from keelman.kafka.clients import low_level_client
 from keelman.kafka.group import GroupClient
-from keelman.rpc.channels import channel, is_serving
-from keelman.runtime.ports import free_ports
-from keelman.runtime.tether import tethered
-from keelman.testing.broker import running_broker
+from keelman.rpc.channels import channel
 from keelman.testing.eventually import eventually
 from keelman.testing.numbered import Stream
 from keelman.testing.oracle import judge
 
 pytestmark = pytest.mark.component
-NUMBERS = itertools.count()
 PARTITIONS = 4
 EACH = 10_000
 SECONDS = 120
-
-
-class Spark:
-    """The Spark service: its address, and the process ids of slots by what it logs."""
-
-    def __init__(self, address: str, log: Path) -> None:
-        self.address = address
-        self._log = log
-
-    def signal(self, run: CopyRun, number: int) -> None:
-        """Sends a signal to the slot of a copy run."""
-        lines = [line for line in self._log.read_text().splitlines() if "slot_attached" in line and run.slot in line]
-        found = re.search(r"\bpid\W+(\d+)", lines[-1])
-        assert found is not None
-        os.kill(int(found[1]), number)
-
-
-@pytest.fixture(scope="module")
-async def spark(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Spark]:
-    folder = tmp_path_factory.mktemp("spark")
-    (port,) = free_ports(1)
-    command = [sys.executable, "-m", "keelman.spark", "run", "--port", str(port), "--work-folder", str(folder / "w")]
-    plain = {k: v for k, v in os.environ.items() if not k.startswith("KEELMAN_SPARK_")}
-    with (folder / "output.log").open("ab") as output:
-        child = await asyncio.create_subprocess_exec(*tethered(command), stdout=output, stderr=output, env=plain)
-    try:
-        await eventually(lambda: is_serving(f"127.0.0.1:{port}"), seconds=SECONDS, what="the Spark service serves")
-        yield Spark(f"127.0.0.1:{port}", folder / "output.log")
-    finally:
-        child.terminate()
-        async with asyncio.timeout(60):
-            await child.wait()
-
-
-@pytest.fixture(scope="module")
-async def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
-    async with running_broker(tmp_path_factory.mktemp("broker")) as servers:
-        yield servers
 
 
 @dataclass
@@ -223,8 +177,7 @@ def read(bootstrap: str, topic: str) -> dict[int, list[tuple[Any, Any]]]:
 
 
 @pytest.fixture
-async def mirror(bootstrap: str, spark: Spark, tmp_path: Path) -> AsyncIterator[Mirror]:
-    name = f"bulk{next(NUMBERS)}"
+async def mirror(bootstrap: str, spark: SparkService, name: str, tmp_path: Path) -> AsyncIterator[Mirror]:
     worker = WorkerProcess(tmp_path / "worker", bootstrap, name, spark.address)
     async with workers(worker), channel(spark.address) as opened:
         yield Mirror(bootstrap, name, worker, CopyRunServiceStub(opened))
@@ -249,12 +202,12 @@ async def test_a_backlog_is_split_and_joined(mirror: Mirror) -> None:
     assert await mirror.worker.end() == 0
 
 
-async def test_slots_and_worker_killed_in_the_middle(mirror: Mirror, spark: Spark) -> None:
+async def test_slots_and_worker_killed_in_the_middle(mirror: Mirror, spark: SparkService) -> None:
     await mirror.begin(**{"keelman.limit.records.per.second": "400"})
     runs = await mirror.split()
-    spark.signal(runs[1], signal.SIGKILL)
+    spark.signal_slot(runs[1].slot, signal.SIGKILL)
     runs = await mirror.split(*runs.values())
-    spark.signal(runs[0], signal.SIGKILL)
+    spark.signal_slot(runs[0].slot, signal.SIGKILL)
     runs = await mirror.split(*runs.values())
     await mirror.worker.end(signal.SIGKILL)
     assert mirror.planned
@@ -324,13 +277,12 @@ class Told:
 
 
 @pytest.fixture
-async def told(bootstrap: str, tmp_path: Path) -> AsyncIterator[Told]:
-    name = f"told{next(NUMBERS)}"
+async def told(bootstrap: str, name: str, link: tuple[LinkSide, str], tmp_path: Path) -> AsyncIterator[Told]:
     made(bootstrap, name)
-    async with link_side() as (side, address), channel(address) as opened:
-        worker = WorkerProcess(tmp_path / "worker", bootstrap, name, address)
-        async with workers(worker):
-            yield Told(Mirror(bootstrap, name, worker, CopyRunServiceStub(opened)), side)
+    side, address = link
+    worker = WorkerProcess(tmp_path / "worker", bootstrap, name, address)
+    async with channel(address) as opened, workers(worker):
+        yield Told(Mirror(bootstrap, name, worker, CopyRunServiceStub(opened)), side)
 
 
 async def test_parts_share_limits_end_with_their_task_and_begin_with_it(told: Told) -> None:

@@ -1,9 +1,8 @@
 """The task loop against a real broker: nothing lost, nothing doubled, through crashes at every step."""
 
-import itertools
 import json
 import signal
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -13,41 +12,11 @@ from copy_harness import OFFSET_PARTITIONS, Run, committed_offsets, create_topic
 from keelman.api.copy.v1 import ticket_pb2
 from keelman.connect.offsets import key_bytes
 from keelman.engine.journal import Journal, journal_path
-from keelman.testing.broker import running_broker
 from keelman.testing.partitioner import partition_for
 
 pytestmark = pytest.mark.component
 
-NUMBERS = itertools.count()
 JSON = "org.apache.kafka.connect.json.JsonConverter"
-
-
-@pytest.fixture(scope="session")
-async def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
-    async with running_broker(tmp_path_factory.mktemp("broker")) as servers:
-        create_topic(servers, "test-offsets", OFFSET_PARTITIONS, **{"cleanup.policy": "compact"})
-        yield servers
-
-
-@pytest.fixture
-def name() -> str:
-    return f"copy{next(NUMBERS)}"
-
-
-@pytest.fixture
-def runs() -> Iterator[Callable[..., Run]]:
-    """Starts copy runs and cuts what is left of them."""
-    started: list[Run] = []
-
-    def start(*args: object, **kwargs: object) -> Run:
-        started.append(Run(*args, **kwargs))  # type: ignore[arg-type]
-        return started[-1]
-
-    yield start
-    for run in started:
-        run.loop.cut("TEST_ENDED")
-    for run in started:
-        assert run.loop.join(30)
 
 
 def source(name: str, path: Path, **more: str) -> dict[str, str]:

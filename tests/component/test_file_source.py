@@ -3,43 +3,28 @@ their own, against a real broker: each once, in order."""
 
 import json
 import shutil
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from copy_harness import OFFSET_PARTITIONS, Run, committed_offsets, create_topic, messages, ticket
-
-from keelman.testing.broker import running_broker
+from copy_harness import OFFSET_TOPIC, Run, committed_offsets, create_topic, messages, ticket
 
 pytestmark = pytest.mark.component
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 
 
-@pytest.fixture(scope="module")
-async def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
-    async with running_broker(tmp_path_factory.mktemp("broker")) as servers:
-        create_topic(servers, "test-offsets", OFFSET_PARTITIONS, **{"cleanup.policy": "compact"})
-        for topic in ("lines", "numbers"):
-            create_topic(servers, topic)
-        yield servers
-
-
 @pytest.fixture
-def run_of(bootstrap: str) -> Iterator[Callable[[dict[str, str]], Run]]:
-    """Starts copy runs and cuts what is left of them."""
-    started: list[Run] = []
+def run_of(bootstrap: str, name: str, runs: Callable[..., Run]) -> Callable[[dict[str, str]], Run]:
+    """Starts a copy run of connector `name` to topic `name` and waits until it runs."""
+    create_topic(bootstrap, name)
 
     def start(config: dict[str, str]) -> Run:
-        started.append(Run(ticket(bootstrap, config)))
-        started[-1].until_state("RUNNING", seconds=120)
-        return started[-1]
+        run = runs(ticket(bootstrap, {**config, "name": name, "topic": name}))
+        run.until_state("RUNNING", seconds=120)
+        return run
 
-    yield start
-    for run in started:
-        run.loop.cut("TEST_ENDED")
-    for run in started:
-        assert run.loop.join(60)
+    return start
 
 
 def visible(bootstrap: str, topic: str) -> list[bytes]:
@@ -48,10 +33,10 @@ def visible(bootstrap: str, topic: str) -> list[bytes]:
 
 
 def test_each_line_once_however_its_file_is_turned_over(
-    bootstrap: str, run_of: Callable[[dict[str, str]], Run], tmp_path: Path
+    bootstrap: str, name: str, run_of: Callable[[dict[str, str]], Run], tmp_path: Path
 ) -> None:
     path = tmp_path / "in.log"
-    config = {"name": "files", "connector.class": "FileStreamSource", "file": str(path), "topic": "lines"}
+    config = {"connector.class": "FileStreamSource", "file": str(path)}
     written = 0
 
     def write(count: int) -> None:
@@ -83,22 +68,20 @@ def test_each_line_once_however_its_file_is_turned_over(
     run = run_of(config)
     run.until_records(120)
     run.drain()
-    assert visible(bootstrap, "lines") == [b"line %d" % n for n in range(written)]
-    ((key, value),) = committed_offsets(bootstrap, "test-offsets", "files")
-    assert json.loads(key) == ["files", {"filename": str(path)}]
+    assert visible(bootstrap, name) == [b"line %d" % n for n in range(written)]
+    ((key, value),) = committed_offsets(bootstrap, OFFSET_TOPIC, name)
+    assert json.loads(key) == [name, {"filename": str(path)}]
     offset = json.loads(value)
     assert offset["position"] == path.stat().st_size
     assert offset["mark"].startswith(f"{path.stat().st_ino}:{offset['position']}:")
 
 
 def test_transactions_as_the_connector_wants_them(
-    bootstrap: str, run_of: Callable[[dict[str, str]], Run], tmp_path: Path
+    bootstrap: str, name: str, run_of: Callable[[dict[str, str]], Run], tmp_path: Path
 ) -> None:
     told = tmp_path / "told"
     config = {
-        "name": "numbers",
         "connector.class": "VerifiableSource",
-        "topic": "numbers",
         "key.converter": JSON,
         "value.converter": JSON,
         "value.converter.schemas.enable": "false",
@@ -114,9 +97,9 @@ def test_transactions_as_the_connector_wants_them(
         run.until(lambda _, last=last: last in told.read_bytes(), seconds=120)
         run.drain()
     kept = [n for n in range(60) if n // 10 not in (2, 5)]
-    assert visible(bootstrap, "numbers") == [b"%d" % n for n in kept]
+    assert visible(bootstrap, name) == [b"%d" % n for n in kept]
     lines = [json.loads(line) for line in told.read_text().splitlines()]
     assert [line["seqno"] for line in lines if line.get("committed")] == kept
-    offsets = committed_offsets(bootstrap, "test-offsets", "numbers")
+    offsets = committed_offsets(bootstrap, OFFSET_TOPIC, name)
     # As in Connect the offsets of an aborted transaction are committed: its records are not read again.
-    assert offsets == [(b'["numbers",{"id":0}]', b'{"seqno":59}')]
+    assert offsets == [(f'["{name}",{{"id":0}}]'.encode(), b'{"seqno":59}')]

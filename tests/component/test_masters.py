@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import ssl
 import subprocess
 import sys
@@ -17,6 +16,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer
+from spark_kit import SparkService, spark_service
 from spark_support.cluster import Cluster, can_make_networks, network
 from worker_kit import WorkerProcess, workers
 
@@ -25,10 +25,9 @@ from keelman.api.copy.v1.slot_service_pb2_grpc import SlotServiceStub
 from keelman.api.copy.v1.worker_link_service_pb2 import OpenLinkRequest, WorkerGreeting
 from keelman.api.copy.v1.worker_link_service_pb2_grpc import WorkerLinkServiceStub
 from keelman.model.errors import KeelmanError, Unauthenticated, Unavailable
-from keelman.rpc.channels import channel, is_serving
+from keelman.rpc.channels import channel
 from keelman.rpc.errors import translated
 from keelman.runtime.ports import free_ports
-from keelman.runtime.tether import tethered
 from keelman.spark.pack import make_pack
 from keelman.testing.broker import BrokerProcess
 from keelman.testing.eventually import eventually
@@ -61,16 +60,10 @@ class Hosts:
 
 @dataclass
 class Spark:
-    """One Spark service."""
+    """One Spark service, and the port of its door for slots of other hosts."""
 
-    port: int
+    service: SparkService
     door: int
-    log: Path
-
-    @property
-    def address(self) -> str:
-        """Where workers find it."""
-        return f"127.0.0.1:{self.port}"
 
 
 @pytest.fixture(scope="module")
@@ -114,39 +107,23 @@ async def spark(hosts: Hosts, request: pytest.FixtureRequest) -> AsyncIterator[S
     master = hosts.cluster.master
     if request.param == "sc":
         master = await hosts.cluster.connect_server(15002, str(PYTHON))
-    port, door = free_ports(2)
-    made = Spark(port, door, hosts.folder / f"{request.param}.log")
+    (door,) = free_ports(1)
     flags = {
         "master": master,
-        "port": port,
-        "work-folder": hosts.folder / request.param,
-        "advertised-address": f"{hosts.here}:{door}",
-        "tls-certificate": hosts.certificate,
-        "tls-key": hosts.certificate.with_suffix(".key"),
-        "tls-server-name": NAME,
+        "advertised_address": f"{hosts.here}:{door}",
+        "tls_certificate": hosts.certificate,
+        "tls_key": hosts.certificate.with_suffix(".key"),
+        "tls_server_name": NAME,
         "pack": hosts.pack,
-        "executor-python": PYTHON,
-        "spark-properties": hosts.cluster.properties(),
-        "slot-start-timeout-seconds": 120,
-        "slots-per-worker": 1,
+        "executor_python": PYTHON,
+        "spark_properties": hosts.cluster.properties(),
+        "slot_start_timeout_seconds": 120,
+        "slots_per_worker": 1,
     }
-    command = [sys.executable, "-m", "keelman.spark", "run", *(f"--{k}={v}" for k, v in flags.items())]
-    plain = {k: v for k, v in os.environ.items() if not k.startswith("KEELMAN_SPARK_")}
-    with made.log.open("wb") as log:
-        child = await asyncio.create_subprocess_exec(*tethered(command), stdout=log, stderr=log, env=plain)
     try:
-
-        async def serving() -> bool:
-            return child.returncode is not None or await is_serving(made.address)
-
-        await eventually(serving, seconds=240, what="the Spark service serves")
-        assert child.returncode is None, made.log.read_text()
-        yield made
+        async with spark_service(hosts.folder / request.param, seconds=240, **flags) as service:
+            yield Spark(service, door)
     finally:
-        if child.returncode is None:
-            child.terminate()
-        async with asyncio.timeout(60):
-            await child.wait()
         hosts.cluster.end("connect")
 
 
@@ -179,7 +156,7 @@ async def test_every_number_arrives_once_though_an_executor_is_killed(
     hosts: Hosts, spark: Spark, request: pytest.FixtureRequest, tmp_path: Path
 ) -> None:
     group = f"g-{request.node.callspec.id}"
-    worker = WorkerProcess(tmp_path / "worker", hosts.bootstrap, group, spark.address)
+    worker = WorkerProcess(tmp_path / "worker", hosts.bootstrap, group, spark.service.address)
     async with workers(worker):
         file = {"connector.class": "FileStreamSource", "file": "/etc/hostname", "topic": f"{group}-file"}
         await worker.ask("POST", "/connectors", {"name": "file", "config": file})
@@ -199,13 +176,15 @@ async def test_every_number_arrives_once_though_an_executor_is_killed(
             for executor in hosts.cluster.executors():
                 executor.kill()
             assert len(numbers) < NUMBERS, "in the middle"
-        told = spark.log.read_text()
+        told = spark.service.log.read_text()
         assert numbers == list(range(NUMBERS)), f"{len(numbers)} numbers; {told[-3000:]}"
         assert "slot_lost" in told
         await worker.ask("DELETE", "/connectors/numbers")
+    await guarded(hosts, spark)
 
 
-async def test_the_advertised_port_is_for_slots_with_a_token_and_over_tls(hosts: Hosts, spark: Spark) -> None:
+async def guarded(hosts: Hosts, spark: Spark) -> None:
+    """The advertised port is for slots with a token, and over TLS."""
     address = f"{hosts.here}:{spark.door}"
     trusted = hosts.certificate.read_bytes()
     greeting = AttachRequest(greeting=SlotGreeting(slot="slot-none", token="guessed"))
@@ -228,4 +207,4 @@ async def test_the_advertised_port_is_for_slots_with_a_token_and_over_tls(hosts:
     presented = await asyncio.to_thread(ssl.get_server_certificate, (hosts.here, spark.door))
     assert presented.strip() == hosts.certificate.read_text().strip()
     with pytest.raises(ConnectionRefusedError):
-        await asyncio.open_connection(hosts.here, spark.port)
+        await asyncio.open_connection(hosts.here, int(spark.service.address.rpartition(":")[2]))

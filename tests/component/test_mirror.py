@@ -1,25 +1,21 @@
 """A mirror from a broker to itself: every record as it was, once, through kills; its topics, syncs and ends."""
 
-import itertools
 import signal
 import struct
 import time
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions
-from copy_harness import OFFSET_PARTITIONS, Run, create_topic, hosted, messages, ticket, until
+from copy_harness import Run, create_topic, hosted, messages, ticket, until
 
 from keelman.api.copy.v1 import ticket_pb2
 from keelman.connectors.mirror_source import MirrorSource
-from keelman.testing.broker import running_broker
 
 pytestmark = pytest.mark.component
 
-NUMBERS = itertools.count()
 # Not long ago: a broker deletes records that are older than its retention, half a minute after its start.
 BORN_MS = round(time.time() * 1000) - 3_600_000
 Record = tuple[int, bytes | None, bytes | None, int, Any]
@@ -29,18 +25,6 @@ DEATHS = [
     ("record in an open transaction", 5),
     ("transaction committed", 2),
 ]
-
-
-@pytest.fixture(scope="session")
-async def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
-    async with running_broker(tmp_path_factory.mktemp("broker")) as servers:
-        create_topic(servers, "test-offsets", OFFSET_PARTITIONS, **{"cleanup.policy": "compact"})
-        yield servers
-
-
-@pytest.fixture
-def name() -> str:
-    return f"mirror{next(NUMBERS)}"
 
 
 def mirror(bootstrap: str, name: str, **more: str) -> dict[str, str]:

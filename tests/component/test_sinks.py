@@ -1,57 +1,26 @@
 """Sinks against a real broker: topics to topics exactly once, a full disk, limits, parking, members that leave."""
 
-import itertools
 import os
-import re
 import signal
 import subprocess
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Message, Producer
-from copy_harness import Run, create_topic, hosted, messages, ticket, until
+from copy_harness import Run, create_topic, hosted, messages, ticket, until, until_all_copied
 
 from keelman.api.copy.v1 import ticket_pb2
 from keelman.api.copy.v1.run_order_pb2 import RunUpdate
 from keelman.kafka.clients import low_level_client
 from keelman.kafka.group import Described, GroupClient
 from keelman.kafka.static_members import remove_static_members
-from keelman.testing.broker import running_broker
 from keelman.testing.partitioner import partition_for
 
 pytestmark = pytest.mark.component
 
-NUMBERS = itertools.count()
 AT_LEAST_ONCE = ticket_pb2.DELIVERY_GUARANTEE_AT_LEAST_ONCE
-
-
-@pytest.fixture(scope="session")
-async def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
-    async with running_broker(tmp_path_factory.mktemp("broker")) as servers:
-        yield servers
-
-
-@pytest.fixture
-def name() -> str:
-    return f"sink{next(NUMBERS)}"
-
-
-@pytest.fixture
-def runs() -> Iterator[Callable[..., Run]]:
-    """Starts copy runs and cuts what is left of them."""
-    started: list[Run] = []
-
-    def start(*args: object, **kwargs: object) -> Run:
-        started.append(Run(*args, **kwargs))  # type: ignore[arg-type]
-        return started[-1]
-
-    yield start
-    for run in started:
-        run.loop.cut("TEST_ENDED")
-    for run in started:
-        assert run.loop.join(30)
 
 
 def kafka_sink(name: str, **more: str) -> dict[str, str]:
@@ -156,7 +125,7 @@ def test_every_record_once_through_crashes_at_every_step(bootstrap: str, name: s
         assert hosted(bootstrap, config, log, die=death).wait(60) == -signal.SIGKILL, log.read_text()[-4000:]
     process = hosted(bootstrap, config, log)
     try:
-        until(lambda: re.search(r'RUNNING.* "lag": 0,', log.read_text().splitlines()[-1]), "all is copied")
+        until_all_copied(process, log)
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
     finally:
@@ -257,6 +226,17 @@ def test_a_limit_holds_and_changes_while_it_runs(
     assert before.progress.records < 100_000
     run.drain()
     assert (tmp_path / "taken").read_bytes() == b"".join(b"%040d\n" % n for n in range(100_000))
+
+
+def test_an_end_that_comes_with_the_last_records_is_reached(
+    bootstrap: str, name: str, tmp_path: Path, runs: Callable[..., Run]
+) -> None:
+    """Behind the last record is the transaction's marker. So slow that the client has its end when that is read."""
+    produce(bootstrap, name, range(195))
+    slow = ticket_pb2.Limits(records_per_second=100)  # ten at a time, so there is room in the last read
+    run = runs(ticket(bootstrap, file_sink(name, tmp_path / "taken"), limits=slow))
+    run.until(lambda u: all_read(u) and u.progress.records == 195)
+    run.drain()
 
 
 def test_an_idle_sink_offers_a_watch_and_takes_it_back(

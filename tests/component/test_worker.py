@@ -2,7 +2,6 @@
 
 import re
 import signal
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import orjson
@@ -10,7 +9,7 @@ import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import NewTopic
 from aiokafka.errors import InvalidProducerEpoch, ProducerFenced
-from worker_kit import ENDED, LinkSide, WorkerProcess, link_side, survivors, workers
+from worker_kit import ENDED, LinkSide, WorkerProcess, survivors, workers
 
 from keelman.api.copy.v1 import ticket_pb2 as tickets
 from keelman.kafka.clients import Admin, admin_client
@@ -18,25 +17,12 @@ from keelman.kafka.layout import Work
 from keelman.kafka.reading import read_topic
 from keelman.kafka.topics import CompactedTopic, ensure_topics
 from keelman.model.errors import FailedPrecondition, Unavailable
-from keelman.testing.broker import running_broker
 from keelman.testing.eventually import eventually
 
 pytestmark = pytest.mark.component
 
 SOURCE = {"connector.class": "FileStreamSource", "file": "/nowhere/in", "topic": "lines"}
 SINK = {"connector.class": "org.apache.kafka.connect.file.FileStreamSinkConnector", "topics": "lines"}
-
-
-@pytest.fixture(scope="module")
-async def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
-    async with running_broker(tmp_path_factory.mktemp("broker")) as servers:
-        yield servers
-
-
-@pytest.fixture
-async def spark() -> AsyncIterator[tuple[LinkSide, str]]:
-    async with link_side() as side:
-        yield side
 
 
 async def records(bootstrap: str, topic: str) -> dict[str, str | None]:
@@ -64,8 +50,8 @@ async def commit_offset(bootstrap: str, topic: str, key: bytes, value: bytes) ->
         await producer.stop()
 
 
-async def test_rest_answers_as_connect_does(bootstrap: str, spark: tuple[LinkSide, str], tmp_path: Path) -> None:
-    side, address = spark
+async def test_rest_answers_as_connect_does(bootstrap: str, link: tuple[LinkSide, str], tmp_path: Path) -> None:
+    side, address = link
     worker = WorkerProcess(tmp_path, bootstrap, "rest", address)
     async with workers(worker):
         root = (await worker.ask("GET", "/")).json()
@@ -144,8 +130,8 @@ async def _no_status(worker: WorkerProcess, name: str) -> bool:
     return (await worker.ask("GET", f"/connectors/{name}/status")).status_code == 404
 
 
-async def test_a_task_from_ticket_to_end(bootstrap: str, spark: tuple[LinkSide, str], tmp_path: Path) -> None:
-    side, address = spark
+async def test_a_task_from_ticket_to_end(bootstrap: str, link: tuple[LinkSide, str], tmp_path: Path) -> None:
+    side, address = link
     # A dead member does not lapse while this test waits: its successor has to replace it.
     worker = WorkerProcess(tmp_path, bootstrap, "life", address, {"session.timeout.ms": "120000"})
     async with workers(worker):
@@ -213,8 +199,8 @@ async def test_a_task_from_ticket_to_end(bootstrap: str, spark: tuple[LinkSide, 
         assert all(run.state == ENDED and not run.cut for run in side.of("src", state=ENDED)[-1:])
 
 
-async def test_workers_share_and_take_over(bootstrap: str, spark: tuple[LinkSide, str], tmp_path: Path) -> None:
-    side, address = spark
+async def test_workers_share_and_take_over(bootstrap: str, link: tuple[LinkSide, str], tmp_path: Path) -> None:
+    side, address = link
     one = WorkerProcess(tmp_path / "one", bootstrap, "many", address)
     two = WorkerProcess(tmp_path / "two", bootstrap, "many", address)
     names = [f"c{n}" for n in range(4)]
@@ -256,10 +242,10 @@ async def test_workers_share_and_take_over(bootstrap: str, spark: tuple[LinkSide
 
 
 async def test_a_cluster_of_java_workers_is_taken_over(
-    bootstrap: str, spark: tuple[LinkSide, str], tmp_path: Path
+    bootstrap: str, link: tuple[LinkSide, str], tmp_path: Path
 ) -> None:
     """The topics as Java workers leave them: three tasks, whose producers may still be alive somewhere."""
-    _, address = spark
+    _, address = link
     config, half = {**SOURCE, "name": "old"}, {**SOURCE, "name": "half"}
     stored: list[tuple[str, object]] = [
         ("session-key", {"key": "AA==", "algorithm": "HmacSHA256", "creation-timestamp": 1}),
@@ -356,8 +342,8 @@ async def ensured(admin: Admin, topic: CompactedTopic) -> list[int]:
     return await eventually(made)
 
 
-async def test_a_worker_waits_for_its_brokers(tmp_path: Path, spark: tuple[LinkSide, str]) -> None:
-    worker = WorkerProcess(tmp_path, "127.0.0.1:1", "waits", spark[1])
+async def test_a_worker_waits_for_its_brokers(tmp_path: Path, link: tuple[LinkSide, str]) -> None:
+    worker = WorkerProcess(tmp_path, "127.0.0.1:1", "waits", link[1])
     await worker.spawn()
     try:
         await eventually(lambda: "waiting_for_brokers" in worker.output)
@@ -371,15 +357,15 @@ async def test_a_worker_waits_for_its_brokers(tmp_path: Path, spark: tuple[LinkS
 
 
 async def test_a_group_of_other_members_is_left_alone(
-    bootstrap: str, spark: tuple[LinkSide, str], tmp_path: Path
+    bootstrap: str, link: tuple[LinkSide, str], tmp_path: Path
 ) -> None:
     """A consumer group stands in for Java workers here: to the broker both are members with another protocol."""
-    async with workers(WorkerProcess(tmp_path / "first", bootstrap, "topics", spark[1])):
+    async with workers(WorkerProcess(tmp_path / "first", bootstrap, "topics", link[1])):
         consumer = AIOKafkaConsumer("topics-configs", bootstrap_servers=bootstrap, group_id="others")
         await consumer.start()
         try:
             await eventually(consumer.assignment)
-            message = await refused(WorkerProcess(tmp_path / "second", bootstrap, "others", spark[1]))
+            message = await refused(WorkerProcess(tmp_path / "second", bootstrap, "others", link[1]))
             assert re.search(r"group others has consumers \(.+@.+\): stop them first", message)
         finally:
             await consumer.stop()

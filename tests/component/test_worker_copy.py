@@ -1,63 +1,36 @@
 """A worker with the real Spark service and the real file connectors: killed in the middle, nothing lost or doubled."""
 
-import asyncio
-import os
 import signal
-import sys
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from aiokafka.admin import NewTopic
+from spark_kit import SparkService
 from worker_kit import WorkerProcess, workers
 
 from keelman.api.copy.v1.copy_run_service_pb2 import ListCopyRunsRequest
 from keelman.api.copy.v1.copy_run_service_pb2_grpc import CopyRunServiceStub
 from keelman.kafka.clients import admin_client
-from keelman.rpc.channels import channel, is_serving
-from keelman.runtime.ports import free_ports
-from keelman.runtime.tether import tethered
-from keelman.testing.broker import running_broker
+from keelman.rpc.channels import channel
 from keelman.testing.eventually import eventually
 
 pytestmark = pytest.mark.component
 LINES = 200_000
 
 
-@pytest.fixture(scope="module")
-async def spark(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
-    folder = tmp_path_factory.mktemp("spark")
-    (port,) = free_ports(1)
-    command = [sys.executable, "-m", "keelman.spark", "run", "--port", str(port), "--work-folder", str(folder / "w")]
-    plain = {k: v for k, v in os.environ.items() if not k.startswith("KEELMAN_SPARK_")}
-    with (folder / "output.log").open("ab") as output:
-        child = await asyncio.create_subprocess_exec(*tethered(command), stdout=output, stderr=output, env=plain)
-    try:
-        await eventually(lambda: is_serving(f"127.0.0.1:{port}"), seconds=90, what="the Spark service serves")
-        yield f"127.0.0.1:{port}"
-    finally:
-        child.terminate()
-        async with asyncio.timeout(40):
-            await child.wait()
-
-
-@pytest.fixture(scope="module")
-async def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
-    async with running_broker(tmp_path_factory.mktemp("broker")) as servers:
-        yield servers
-
-
-async def test_a_file_arrives_whole_though_its_worker_is_killed(bootstrap: str, spark: str, tmp_path: Path) -> None:
+async def test_a_file_arrives_whole_though_its_worker_is_killed(
+    bootstrap: str, spark: SparkService, tmp_path: Path
+) -> None:
     source, target = tmp_path / "in.txt", tmp_path / "out.txt"
     source.write_text("".join(f"line {n}\n" for n in range(LINES)))
     async with admin_client({"bootstrap.servers": bootstrap}, client_id="test") as admin:
-        await admin.create_topics([NewTopic("lines", 1, 1)])
-    worker = WorkerProcess(tmp_path / "worker", bootstrap, "copy", spark)
+        await admin.create_topics([NewTopic("copied", 1, 1)])
+    worker = WorkerProcess(tmp_path / "worker", bootstrap, "copy", spark.address)
     async with workers(worker):
-        config = {"connector.class": "FileStreamSource", "file": str(source), "topic": "lines", "batch.size": "100"}
-        await worker.ask("POST", "/connectors", {"name": "in", "config": config})
-        config = {"connector.class": "FileStreamSink", "file": str(target), "topics": "lines"}
-        await worker.ask("POST", "/connectors", {"name": "out", "config": config})
+        config = {"connector.class": "FileStreamSource", "file": str(source), "topic": "copied", "batch.size": "100"}
+        await worker.ask("POST", "/connectors", {"name": "copy-in", "config": config})
+        config = {"connector.class": "FileStreamSink", "file": str(target), "topics": "copied"}
+        await worker.ask("POST", "/connectors", {"name": "copy-out", "config": config})
         await eventually(lambda: target.exists() and target.stat().st_size > 0, seconds=60, what="the first lines")
         await worker.end(signal.SIGKILL)
         await worker.start()
@@ -66,21 +39,21 @@ async def test_a_file_arrives_whole_though_its_worker_is_killed(bootstrap: str, 
         whole = source.read_bytes()
         await eventually(lambda: target.stat().st_size >= len(whole), seconds=60, what="all lines")
         assert target.read_bytes() == whole
-        await worker.reaches("in", "RUNNING", "RUNNING")
-        (row,) = (await worker.ask("GET", "/connectors/in/offsets")).json()["offsets"]
+        await worker.reaches("copy-in", "RUNNING", "RUNNING")
+        (row,) = (await worker.ask("GET", "/connectors/copy-in/offsets")).json()["offsets"]
         assert (row["partition"], row["offset"]["position"]) == ({"filename": str(source)}, len(whole))
-        rows = (await worker.ask("GET", "/connectors/out/offsets")).json()["offsets"]
-        assert rows[0]["partition"] == {"kafka_topic": "lines", "kafka_partition": 0}
+        rows = (await worker.ask("GET", "/connectors/copy-out/offsets")).json()["offsets"]
+        assert rows[0]["partition"] == {"kafka_topic": "copied", "kafka_partition": 0}
         assert await worker.end() == 0
 
 
-async def test_idle_tasks_leave_their_slots_and_come_back(bootstrap: str, spark: str, tmp_path: Path) -> None:
+async def test_idle_tasks_leave_their_slots_and_come_back(bootstrap: str, spark: SparkService, tmp_path: Path) -> None:
     source, target = tmp_path / "in.txt", tmp_path / "out.txt"
     source.write_text("line 0\n")
     async with admin_client({"bootstrap.servers": bootstrap}, client_id="test") as admin:
         await admin.create_topics([NewTopic("parked", 1, 1)])
-    worker = WorkerProcess(tmp_path / "worker", bootstrap, "park", spark, {"keelman.park.after.ms": "300"})
-    async with workers(worker), channel(spark) as opened:
+    worker = WorkerProcess(tmp_path / "worker", bootstrap, "park", spark.address, {"keelman.park.after.ms": "300"})
+    async with workers(worker), channel(spark.address) as opened:
         runs = CopyRunServiceStub(opened)
 
         async def parked() -> bool:

@@ -1,7 +1,6 @@
 """What a worker tells its Spark side: limits that change while it copies, and orders that a link may have lost."""
 
 import base64
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import orjson
@@ -9,13 +8,12 @@ import pytest
 from aiokafka import AIOKafkaProducer
 from aiokafka.admin import NewTopic
 from aiokafka.errors import InvalidProducerEpoch, ProducerFenced
-from worker_kit import ENDED, RUNNING, LinkSide, WorkerProcess, link_side, survivors, workers
+from worker_kit import ENDED, RUNNING, LinkSide, WorkerProcess, survivors, workers
 
 from keelman.api.copy.v1 import ticket_pb2 as tickets
 from keelman.kafka.clients import admin_client
 from keelman.kafka.layout import Work
 from keelman.kafka.reading import Row, read_topic
-from keelman.testing.broker import running_broker
 from keelman.testing.eventually import eventually
 from keelman.worker.signatures import signed
 
@@ -24,18 +22,6 @@ SOURCE = {"connector.class": "FileStreamSource", "file": "/nowhere/in", "topic":
 SINK = {"connector.class": "FileStreamSink", "topics": "lines", "tasks.max": "2"}
 COUNTING = {"connector.class": "VerifiableSource", "topic": "numbers", "throughput": "1", "tasks.max": "2"}
 RECORDS, BYTES = "keelman.limit.records.per.second", "keelman.limit.bytes.per.second"
-
-
-@pytest.fixture(scope="module")
-async def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
-    async with running_broker(tmp_path_factory.mktemp("broker")) as servers:
-        yield servers
-
-
-@pytest.fixture
-async def spark() -> AsyncIterator[tuple[LinkSide, str]]:
-    async with link_side() as side:
-        yield side
 
 
 async def write(bootstrap: str, topic: str, rows: dict[bytes, bytes]) -> None:
@@ -48,8 +34,8 @@ async def write(bootstrap: str, topic: str, rows: dict[bytes, bytes]) -> None:
         await producer.stop()
 
 
-async def test_limits_and_lost_orders(bootstrap: str, spark: tuple[LinkSide, str], tmp_path: Path) -> None:
-    side, address = spark
+async def test_limits_and_lost_orders(bootstrap: str, link: tuple[LinkSide, str], tmp_path: Path) -> None:
+    side, address = link
     bounds = {"keelman.cpus": "1.5", "keelman.memory.bytes": "536870912"}
     worker = WorkerProcess(tmp_path, bootstrap, "links", address, bounds)
     async with workers(worker):
@@ -108,8 +94,8 @@ async def test_limits_and_lost_orders(bootstrap: str, spark: tuple[LinkSide, str
         assert await worker.end() == 0
 
 
-async def test_own_offset_topics_and_signed_fences(bootstrap: str, spark: tuple[LinkSide, str], tmp_path: Path) -> None:
-    side, address = spark
+async def test_own_offset_topics_and_signed_fences(bootstrap: str, link: tuple[LinkSide, str], tmp_path: Path) -> None:
+    side, address = link
     old, new, other = b'["own",{"filename":"/a"}]', b'["own",{"filename":"/b"}]', b'["x",{"filename":"/a"}]'
     worker = WorkerProcess(tmp_path, bootstrap, "own", address)
     async with workers(worker):

@@ -1,31 +1,17 @@
 """Parked tasks: what parks them, what brings them back, and what all else does to them meanwhile."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 from aiokafka import AIOKafkaProducer
 from aiokafka.admin import NewTopic
-from worker_kit import ENDED, LinkSide, Run, WorkerProcess, link_side, workers
+from worker_kit import ENDED, LinkSide, Run, WorkerProcess, workers
 
 from keelman.api.copy.v1 import watch_pb2 as wire
 from keelman.kafka.clients import admin_client
-from keelman.testing.broker import running_broker
 from keelman.testing.eventually import eventually
 
 pytestmark = pytest.mark.component
-
-
-@pytest.fixture(scope="module")
-async def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
-    async with running_broker(tmp_path_factory.mktemp("broker")) as servers:
-        yield servers
-
-
-@pytest.fixture
-async def spark() -> AsyncIterator[tuple[LinkSide, str]]:
-    async with link_side() as side:
-        yield side
 
 
 def file_watch(path: Path) -> wire.Watch:
@@ -45,14 +31,12 @@ async def parked(side: LinkSide, run: Run, watch: wire.Watch) -> None:
     assert run.cut == ""
 
 
-async def test_a_parked_source_comes_back_and_obeys(
-    bootstrap: str, spark: tuple[LinkSide, str], tmp_path: Path
-) -> None:
-    side, address = spark
+async def test_a_parked_source_comes_back_and_obeys(bootstrap: str, link: tuple[LinkSide, str], tmp_path: Path) -> None:
+    side, address = link
     source = tmp_path / "in"
     source.write_text("one\n")
     config = {"connector.class": "FileStreamSource", "file": str(source), "topic": "lines"}
-    worker = WorkerProcess(tmp_path / "worker", bootstrap, "park", address)
+    worker = WorkerProcess(tmp_path / "worker", bootstrap, "parking", address)
     async with workers(worker):
         await worker.ask("POST", "/connectors", {"name": "src", "config": config})
         run = await only(side, "src")
@@ -92,15 +76,15 @@ async def test_a_parked_source_comes_back_and_obeys(
         assert await worker.end() == 0
 
 
-async def test_a_sink_parks_as_a_whole(bootstrap: str, spark: tuple[LinkSide, str], tmp_path: Path) -> None:
-    side, address = spark
+async def test_a_sink_parks_as_a_whole(bootstrap: str, link: tuple[LinkSide, str], tmp_path: Path) -> None:
+    side, address = link
     async with admin_client({"bootstrap.servers": bootstrap}, client_id="test") as admin:
-        await admin.create_topics([NewTopic("two", 2, 1)])
-    config = {"connector.class": "FileStreamSink", "topics": "two", "tasks.max": "2"}
+        await admin.create_topics([NewTopic("lot-lines", 2, 1)])
+    config = {"connector.class": "FileStreamSink", "topics": "lot-lines", "tasks.max": "2"}
     worker = WorkerProcess(tmp_path / "worker", bootstrap, "lot", address)
 
     def watch(partition: int, offset: int) -> wire.Watch:
-        position = wire.TopicPosition(topic="two", partition=partition, offset=offset)
+        position = wire.TopicPosition(topic="lot-lines", partition=partition, offset=offset)
         properties = {"bootstrap.servers": bootstrap, "client.id": f"sink-{partition}"}
         return wire.Watch(topics=wire.TopicWatch(client_properties=properties, positions=[position]))
 
@@ -114,7 +98,7 @@ async def test_a_sink_parks_as_a_whole(bootstrap: str, spark: tuple[LinkSide, st
             side.idle(two, watch(1, 0))
             await eventually(lambda: one.state == two.state == ENDED, what="both are drained")
             assert await worker.states("snk") == ["RUNNING"] * 3
-            await producer.send_and_wait("two", b"record", partition=1)
+            await producer.send_and_wait("lot-lines", b"record", partition=1)
             one, two = await only(side, "snk", 0), await only(side, "snk", 1)
 
             # One that copies keeps the others in their slots; what was idle before is not when it says so no more.
@@ -124,7 +108,7 @@ async def test_a_sink_parks_as_a_whole(bootstrap: str, spark: tuple[LinkSide, st
             side.idle(one, watch(0, 0))
             await eventually(lambda: one.state == two.state == ENDED, what="both are drained again")
             async with admin_client({"bootstrap.servers": bootstrap}, client_id="test") as admin:
-                await admin.delete_topics(["two"])
+                await admin.delete_topics(["lot-lines"])
             await only(side, "snk", 0)
             await only(side, "snk", 1)
             assert await worker.end() == 0

@@ -3,23 +3,19 @@
 import asyncio
 import os
 import signal
-import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
 from aiokafka import AIOKafkaConsumer
-from aiokafka.admin import NewTopic
+from copy_harness import create_topic
 from numbers_wheel import CLASS, SINK_CLASS, numbers_wheel
+from spark_kit import SparkService
 from worker_kit import WorkerProcess, workers
 
 from keelman.api.copy.v1.copy_run_service_pb2 import ListCopyRunsRequest
 from keelman.api.copy.v1.copy_run_service_pb2_grpc import CopyRunServiceStub
-from keelman.kafka.clients import admin_client
-from keelman.rpc.channels import channel, is_serving
-from keelman.runtime.ports import free_ports
-from keelman.runtime.tether import tethered
-from keelman.testing.broker import running_broker
+from keelman.rpc.channels import channel
 from keelman.testing.eventually import eventually
 
 pytestmark = pytest.mark.component
@@ -27,35 +23,10 @@ NUMBERS = 20_000
 MOODY, MOODY_SINK = "com.acme.MoodyConnector", "com.acme.MoodySinkConnector"
 
 
-@pytest.fixture(scope="module")
-async def spark(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
-    folder = tmp_path_factory.mktemp("spark")
-    (port,) = free_ports(1)
-    command = [sys.executable, "-m", "keelman.spark", "run", "--port", str(port), "--work-folder", str(folder / "w")]
-    plain = {k: v for k, v in os.environ.items() if not k.startswith("KEELMAN_SPARK_")}
-    with (folder / "output.log").open("ab") as output:
-        child = await asyncio.create_subprocess_exec(*tethered(command), stdout=output, stderr=output, env=plain)
-    try:
-        await eventually(lambda: is_serving(f"127.0.0.1:{port}"), seconds=90, what="the Spark service serves")
-        yield f"127.0.0.1:{port}"
-    finally:
-        child.terminate()
-        async with asyncio.timeout(40):
-            await child.wait()
-
-
-@pytest.fixture(scope="module")
-async def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
-    async with running_broker(tmp_path_factory.mktemp("broker")) as servers:
-        async with admin_client({"bootstrap.servers": servers}, client_id="test") as admin:
-            await admin.create_topics([NewTopic("numbers", 1, 1), NewTopic("lines", 1, 1), NewTopic("few", 1, 1)])
-        yield servers
-
-
 async def copied(bootstrap: str) -> list[int]:
     """What a reader of committed records finds, in order."""
     consumer = AIOKafkaConsumer(
-        "numbers", bootstrap_servers=bootstrap, auto_offset_reset="earliest", isolation_level="read_committed"
+        "plugged-numbers", bootstrap_servers=bootstrap, auto_offset_reset="earliest", isolation_level="read_committed"
     )
     await consumer.start()
     try:
@@ -73,21 +44,24 @@ async def offset(worker: WorkerProcess) -> int:
 
 
 async def test_a_third_partys_source_copies_exactly_once(
-    bootstrap: str, spark: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bootstrap: str, spark: SparkService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KEELMAN_CACHE", str(tmp_path / "cache"))
     plugins, count, lines = tmp_path / "plugins", tmp_path / "count", tmp_path / "lines.txt"
     numbers_wheel(plugins)
     count.write_text(str(NUMBERS))
     lines.write_text("one\n")
-    config = {"connector.class": CLASS, "folder": str(tmp_path), "topic": "numbers"}
-    ours = {"connector.class": "FileStreamSource", "file": str(lines), "topic": "lines", "keelman.park.after.ms": "-1"}
-    worker = WorkerProcess(tmp_path / "worker", bootstrap, "own", spark, {"plugin.path": str(plugins)})
-    async with workers(worker), channel(spark) as opened:
+    config = {"connector.class": CLASS, "folder": str(tmp_path), "topic": "plugged-numbers"}
+    ours = {"connector.class": "FileStreamSource", "file": str(lines), "topic": "plugged-lines"}
+    ours["keelman.park.after.ms"] = "-1"
+    for topic in ("plugged-numbers", "plugged-lines"):
+        create_topic(bootstrap, topic)
+    worker = WorkerProcess(tmp_path / "worker", bootstrap, "plugged", spark.address, {"plugin.path": str(plugins)})
+    async with workers(worker), channel(spark.address) as opened:
         runs = CopyRunServiceStub(opened)
 
         async def slots() -> dict[str, str]:
-            told = await runs.ListCopyRuns(ListCopyRunsRequest(worker_cluster="own"))
+            told = await runs.ListCopyRuns(ListCopyRunsRequest(worker_cluster="plugged"))
             return {run.connector: run.slot for run in told.copy_runs}
 
         listed = (await worker.ask("GET", "/connector-plugins")).json()
@@ -151,7 +125,7 @@ def _is(worker: WorkerProcess, end: int) -> Callable[[], Awaitable[bool]]:
 
 
 async def test_a_plugin_that_hangs_or_dies_leaves_the_others_alone(
-    bootstrap: str, spark: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bootstrap: str, spark: SparkService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KEELMAN_CACHE", str(tmp_path / "cache"))
     plugins = tmp_path / "plugins"
@@ -160,8 +134,9 @@ async def test_a_plugin_that_hangs_or_dies_leaves_the_others_alone(
     (plugins / "broken.whl").write_text("no wheel")
     (tmp_path / "count").write_text("100")
     config = {"connector.class": MOODY, "folder": str(tmp_path), "topic": "few"}
+    create_topic(bootstrap, "few")
     sink = {"connector.class": SINK_CLASS, "folder": str(tmp_path), "topics": "few"}
-    worker = WorkerProcess(tmp_path / "worker", bootstrap, "moods", spark, {"plugin.path": str(plugins)})
+    worker = WorkerProcess(tmp_path / "worker", bootstrap, "moods", spark.address, {"plugin.path": str(plugins)})
     async with workers(worker):
         assert worker.output.count("plugin_broken") == 1
         # What dies first, for what hangs keeps its plugin busy until it is killed.
@@ -192,13 +167,13 @@ async def test_a_plugin_that_hangs_or_dies_leaves_the_others_alone(
             other = {**config, "connector.class": CLASS}
             made = await worker.ask("POST", "/connectors", {"name": "other", "config": other})
             assert made.status_code == 201
-            assert (await worker.ask("POST", "/connectors", {"name": "out", "config": sink})).status_code == 201
+            assert (await worker.ask("POST", "/connectors", {"name": "few-out", "config": sink})).status_code == 201
             await worker.reaches("other", "RUNNING", "RUNNING", seconds=60)
             assert not checks.done()
             assert await worker.states("hangs") == ["RUNNING"]
             listed = (await worker.ask("GET", "/connector-plugins")).json()
             assert {CLASS, MOODY, SINK_CLASS} <= {one["class"] for one in listed}
-            await worker.reaches("out", "RUNNING", "RUNNING", seconds=60)
+            await worker.reaches("few-out", "RUNNING", "RUNNING", seconds=60)
             await eventually(lambda: (tmp_path / "out").read_text().split() == [str(n) for n in range(100)], seconds=60)
             assert await worker.end() == 0
         finally:

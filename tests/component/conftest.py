@@ -1,0 +1,61 @@
+"""What the component tests of one process share: a broker and a Spark service, each started when it is first asked for.
+
+Whoever shares them names topics, groups and connectors so that no other test has them: by `name`, or by a word of its
+own file.
+"""
+
+import itertools
+from collections.abc import AsyncIterator, Callable, Iterator
+
+import pytest
+from copy_harness import OFFSET_PARTITIONS, OFFSET_TOPIC, Run, create_topic
+from spark_kit import SparkService, spark_service
+from worker_kit import LinkSide, link_side
+
+from keelman.testing.broker import running_broker
+
+NUMBERS = itertools.count()
+
+
+@pytest.fixture(scope="session")
+async def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
+    """A broker with an offset topic for copy runs that no worker has granted."""
+    async with running_broker(tmp_path_factory.mktemp("broker")) as servers:
+        create_topic(servers, OFFSET_TOPIC, OFFSET_PARTITIONS, **{"cleanup.policy": "compact"})
+        yield servers
+
+
+@pytest.fixture(scope="session")
+async def spark(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[SparkService]:
+    """The real Spark service; what it does for one worker it keeps apart from all others."""
+    async with spark_service(tmp_path_factory.mktemp("spark")) as service:
+        yield service
+
+
+@pytest.fixture
+async def link() -> AsyncIterator[tuple[LinkSide, str]]:
+    """A Spark side of a worker's link that copies nothing and does as it is told; and its address."""
+    async with link_side() as side:
+        yield side
+
+
+@pytest.fixture
+def name(request: pytest.FixtureRequest) -> str:
+    """A name for a topic or a connector that no other test has."""
+    return f"{request.module.__name__.removeprefix('test_').replace('_', '-')}-{next(NUMBERS)}"
+
+
+@pytest.fixture
+def runs() -> Iterator[Callable[..., Run]]:
+    """Starts copy runs and cuts what is left of them."""
+    started: list[Run] = []
+
+    def start(*args: object, **kwargs: object) -> Run:
+        started.append(Run(*args, **kwargs))  # type: ignore[arg-type]
+        return started[-1]
+
+    yield start
+    for run in started:
+        run.loop.cut("TEST_ENDED")
+    for run in started:
+        assert run.loop.join(60)
