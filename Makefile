@@ -57,9 +57,10 @@ types: $(STAMP) $(WIRE) ## strict types
 contracts: $(STAMP) $(WIRE) ## which package may import which
 	PYTHONPATH=libs:services $(BIN)/lint-imports
 
-# Component tests wait for processes more than they compute: two files at a time, each with ports and folders of its own.
+# Component tests wait for processes more than they compute: three at a time, each of the three with a broker and a Spark
+# service that its tests share; one that has no more to do takes the last half of what another has left.
 PYTEST := $(BIN)/python -m pytest
-BESIDE := -n 2 --dist loadfile
+BESIDE := -n 3 --dist worksteal
 
 unit: $(STAMP) $(WIRE) ## tests that need nothing
 	$(PYTEST) tests/unit tests/property tests/golden
