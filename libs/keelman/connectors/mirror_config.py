@@ -9,6 +9,7 @@ from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importanc
 from keelman.connect.errors import ConfigValueError
 from keelman.connectors.mirror_policy import DEFAULT_POLICY, IDENTITY_POLICY, matcher
 from keelman.engine.clients import admin_properties, consumer_properties, producer_properties
+from keelman.kafka.record_batch import GZIP, LZ4, NONE, SNAPPY, ZSTD
 
 Side = Literal["source", "target"]
 
@@ -22,6 +23,7 @@ PROPERTIES_EXCLUDE = [
     "unclean\\.leader\\.election\\.enable",
     "min\\.insync\\.replicas",
 ]
+CODECS = {"none": NONE, "gzip": GZIP, "snappy": SNAPPY, "lz4": LZ4, "zstd": ZSTD}
 _HIGH, _LOW = Importance.HIGH, Importance.LOW
 _TEXT, _LIST, _LONG, _FLAG, _CLASS = Type.STRING, Type.LIST, Type.LONG, Type.BOOLEAN, Type.CLASS
 
@@ -130,13 +132,22 @@ def client_properties(config: Mapping[str, str], side: Side, kind: str) -> dict[
     return found
 
 
-def consumer_settings(config: Mapping[str, str]) -> dict[str, Any]:
-    """librdkafka's settings for the source cluster's consumer. It reads committed records unless told otherwise.
+def reader_properties(config: Mapping[str, str]) -> dict[str, str]:
+    """Java's properties for reading from the source cluster: committed records only, unless told otherwise.
 
-    Raises ConfigValueError, as the next two do, for a cluster without brokers.
+    Raises ConfigValueError, as the next three do, for a cluster without brokers.
     """
-    java = {"isolation.level": "read_committed", **_reachable(config, "source", "consumer")}
-    return consumer_properties({f"consumer.{k}": v for k, v in java.items()}, {})
+    return {"isolation.level": "read_committed", **_reachable(config, "source", "consumer")}
+
+
+def asked_codec(config: Mapping[str, str]) -> int | None:
+    """What the copies are to be compressed with, if the connector says so: without that they are as their sources."""
+    return CODECS.get(config.get("producer.override.compression.type", "").strip().lower())
+
+
+def consumer_settings(config: Mapping[str, str]) -> dict[str, Any]:
+    """librdkafka's settings for the same."""
+    return consumer_properties({f"consumer.{k}": v for k, v in reader_properties(config).items()}, {})
 
 
 def admin_settings(config: Mapping[str, str], side: Side) -> dict[str, Any]:

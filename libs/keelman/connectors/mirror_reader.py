@@ -1,39 +1,47 @@
-"""Reads a mirror task's partitions as columns, at the positions that its own offsets name; no group is involved."""
+"""Reads a mirror task's partitions at the positions that its own offsets name, as whole record batches; no group is
+involved."""
 
 from __future__ import annotations
 
+import threading
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import groupby
-from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, Message
-from confluent_kafka import TopicPartition as Position
+from confluent_kafka import KafkaError, KafkaException
 
+from keelman.connect.errors import ConfigValueError
 from keelman.connect.plugin import Reader, TopicPlan, TopicWatch
 from keelman.connect.records import Column, Offset, Partition, SourceBatch, TopicPartition
+from keelman.connectors.mirror_backlog import Backlog, Portion
 from keelman.connectors.mirror_syncs import OffsetSyncs
-from keelman.engine.transactions import ClientLog
+from keelman.engine.outlet import Outlet
+from keelman.kafka.batch_fetcher import EARLIEST, LATEST, BatchFetcher, FetchFailure, Reset
+from keelman.kafka.ends import Part
+from keelman.kafka.fetch_client import FetchClient, FetchSettings
+from keelman.kafka.record_batch import BatchHeader, CorruptBatch, passable
 from keelman.runtime.logging import get_logger
+from keelman.runtime.side_loop import KAFKA_LOOP
 
-# Few enough to stay in the processor's caches from the client to the client: 10,000 cost half as much again.
-READ_RECORDS = 1_000
-IDLE_SECONDS = 0.2
 BUSY_SECONDS = 0.05
-NEAR_SECONDS = 0.005
-NEAR_RECORDS = 16
+IDLE_SECONDS = 0.2
+MOST_IDLE_SECONDS = 0.5
 TROUBLE_LOG_SECONDS = 10.0
+CORRUPT_MESSAGE = 2
+"""Kafka's code for a batch with a wrong checksum."""
+MOST_BATCH_BYTES = 1_048_588
+"""What a topic takes by default (`max.message.bytes`). Larger batches are taken apart and packed anew."""
 
-# Bounded so that a mirror stays small; a task's batch is at most what is queued here.
-CONSUMER_DEFAULTS: dict[str, Any] = {
-    "enable.auto.commit": False,
-    "enable.auto.offset.store": False,
-    "enable.partition.eof": True,
-    "fetch.queue.backoff.ms": 5,
-    "queued.max.messages.kbytes": 16_384,
-    "socket.nagle.disable": True,
+# As MirrorMaker's consumer has it by default; also the names that librdkafka has for the same.
+_RESETS: dict[str, Reset] = {
+    "earliest": "earliest",
+    "smallest": "earliest",
+    "beginning": "earliest",
+    "latest": "latest",
+    "largest": "latest",
+    "end": "latest",
+    "none": "none",
+    "error": "none",
 }
 
 _log = get_logger()
@@ -46,106 +54,109 @@ class MirrorReader(Reader):
 
     def __init__(
         self,
-        settings: Mapping[str, Any],
+        properties: Mapping[str, str],
         alias: str,
         rename: Callable[[str], str],
         starts: Mapping[TopicPartition, Offset | None],
         *,
         syncs: OffsetSyncs | None,
         plan: Callable[[str], TopicPlan | None],
-        watch_properties: Mapping[str, str],
+        codec: int | None = None,
+        most_bytes: int = MOST_BATCH_BYTES,
     ) -> None:
-        """`starts` has each partition's committed offset, that of the last record copied. Raises KafkaException."""
-        self._reset = str(settings.get("auto.offset.reset", "earliest"))
+        """`starts` has each partition's committed offset, that of the last record copied.
+
+        `properties` are those of the source cluster's consumer, named as in Java. Batches of another `codec`, where one
+        is asked for, or of more than `most_bytes` are not passed on whole. Raises ConfigValueError, InvalidArgument.
+        """
+        self._properties = dict(properties)
         self._names = {one: {"cluster": alias, "partition": one.partition, "topic": one.topic} for one in starts}
         self._topics = {topic: rename(topic) for topic in sorted({one.topic for one in starts})}
         self._syncs = syncs
         self._plan = plan
-        self._watch_properties = watch_properties
-        self._next: dict[TopicPartition, int] = {}
+        self._codec = codec
+        self._most_bytes = most_bytes
+        self._next = {one: int(offset["offset"]) + 1 for one, offset in starts.items() if offset is not None}
         self._at_end: set[TopicPartition] = set()
         self._ends_met: set[TopicPartition] = set()
-        self._ready: deque[SourceBatch] = deque()
+        self._backlog = Backlog(self._whole, self._reached)
         self._wait = IDLE_SECONDS
-        self._trouble = ""
+        self._news = threading.Event()
         self._trouble_logged_at = float("-inf")
-        # An unused group: the client wants a name for it. Where records were deleted before they were read the client
-        # goes on as `auto.offset.reset` says, as MirrorMaker does, and says so in its log.
-        own: dict[str, Any] = {
-            "group.id": f"mirror-{alias}",
-            "auto.offset.reset": "error" if self._reset == "none" else self._reset,
-            "error_cb": self._client_error,
-        }
-        own["logger"] = ClientLog(lambda _facility, _text: None)
-        self._consumer = Consumer({**CONSUMER_DEFAULTS, **settings, **own})
-        self._consumer.assign([Position(*one, self._start(offset)) for one, offset in starts.items()])
-        for one, offset in starts.items():
-            if offset is not None:
-                self._next[one] = offset["offset"] + 1
+        reset = _reset(properties)
+        first = LATEST if reset == "latest" else EARLIEST
+        positions: dict[Part, int] = {(*one,): self._next.get(one, first) for one in starts}
+        self._fetcher = KAFKA_LOOP.call(self._open(f"mirror-{alias}", positions, reset, _settings(properties)))
+
+    async def _open(
+        self, client_id: str, positions: Mapping[Part, int], reset: Reset, settings: FetchSettings
+    ) -> BatchFetcher:
+        client = FetchClient(self._properties, client_id=self._properties.get("client.id", client_id))
+        committed = self._properties.get("isolation.level", "").strip() == "read_committed"
+        arrived = self._news.set
+        return BatchFetcher(
+            client, positions, read_committed=committed, reset=reset, settings=settings, arrived=arrived
+        )
 
     def partitions(self) -> Sequence[Partition]:
         """Those of the task."""
         return tuple(self._names.values())
 
     def read(self) -> SourceBatch | None:
-        """What the client holds, one batch a topic; waits a little when it holds nothing."""
-        if self._ready:
-            return self._ready.popleft()
-        first = self._consumer.poll(self._wait)
-        if first is None:
-            self._wait = IDLE_SECONDS
+        """What was fetched of one topic; waits a little when nothing was. Raises KafkaException."""
+        try:
+            if not self._backlog:
+                self._receive()
+            portion = self._backlog.take(self.most_records)
+        except FetchFailure as error:
+            raise KafkaException(KafkaError(error.code, str(error))) from error
+        except CorruptBatch as error:
+            raise KafkaException(KafkaError(CORRUPT_MESSAGE, str(error))) from error
+        if portion is None:
             return None
-        most = self.most_records or READ_RECORDS
-        messages = [first, *self._consumer.consume(most - 1, 0)] if most > 1 else [first]
-        ends: dict[TopicPartition, int] = {}
-        if any(map(Message.error, messages)):
-            messages = self._without_events(messages, ends)
-        if not messages:
-            self._reach(ends)
-            return None
-        self._trouble = ""
-        if len(self._topics) == 1:
-            self._ready.append(self._batch(next(iter(self._topics)), messages))
-        else:
-            topics: dict[str, list[Message]] = {}
-            for topic, run in groupby(messages, Message.topic):
-                topics.setdefault(topic, []).extend(run)
-            self._ready.extend(self._batch(topic, some) for topic, some in topics.items())
-        self._reach(ends)
-        left = self._behind({TopicPartition(m.topic() or "", m.partition() or 0) for m in (messages[0], messages[-1])})
-        if left <= NEAR_RECORDS:
-            left = self._behind(self._next)
-        # A commit marker behind the last record looks like a record that is still to come.
-        self._ready[-1].short = left <= 1
-        self._wait = IDLE_SECONDS if left <= 1 else NEAR_SECONDS if left <= NEAR_RECORDS else BUSY_SECONDS
-        return self._ready.popleft()
+        short = not self._backlog and not self._fetcher.waiting and not self.left()
+        self._wait = IDLE_SECONDS if short else BUSY_SECONDS
+        return self._batch(portion, short=short)
 
-    def _batch(self, topic: str, messages: list[Message]) -> SourceBatch:
-        partitions = list(map(Message.partition, messages))
-        headers = list(map(Message.headers, messages))
-        keys = list(map(Message.key, messages))
-        delivered: dict[int, Callable[[int, int], None]] = {}
-        offsets: dict[TopicPartition, int] = {}
-        end = 0
-        for number, run in groupby(partitions):
-            begin, end = end, end + sum(1 for _ in run)
-            one = TopicPartition(topic, number)
-            first, last = messages[begin].offset(), messages[end - 1].offset()
-            if self._syncs is not None:
-                skipped = last - first != end - 1 - begin or self._next.get(one, first) != first
-                delivered[end - 1] = partial(self._delivered, one, last, skipped)
-            offsets[one] = last
-            self._next[one] = last + 1
+    def _receive(self) -> None:
+        if not self._news.wait(self._wait):
+            self._wait = min(MOST_IDLE_SECONDS, max(IDLE_SECONDS, 1.5 * self._wait))
+            self._log_trouble()
+        self._news.clear()
+        for fetched in self._fetcher.take():
+            self._backlog.add(fetched)
+
+    def _whole(self, header: BatchHeader) -> bool:
+        if not hasattr(Outlet, "send_packed"):
+            return False
+        return header.size <= self._most_bytes and passable(header, codec=self._codec)
+
+    def _reached(self, one: TopicPartition, position: int, end: int) -> None:
+        """Beyond the last record of a partition there may be markers and what was aborted, all of it read."""
+        self._next[one] = position
+        if position >= end:
+            self._at_end.add(one)
+            self._ends_met.add(one)
+        else:
             self._at_end.discard(one)
+
+    def _batch(self, portion: Portion, *, short: bool) -> SourceBatch:
+        delivered: dict[int, Callable[[int, int], None]] = {}
+        for one, run in portion.runs.items():
+            if self._syncs is not None:
+                delivered[run.index] = partial(self._delivered, one, run.last, run.skipped)
+            self._next[one] = max(self._next.get(one, 0), run.last + 1)
         return SourceBatch(
-            topic=self._topics[topic],
-            values=Column(list(map(Message.value, messages))),
-            keys=Column(keys) if any(key is not None for key in keys) else None,
-            partitions=partitions,
-            timestamps_ms=[stamp for _, stamp in map(Message.timestamp, messages)],
-            headers=headers if any(headers) else None,
-            offsets=tuple((self._names[one], {"offset": last}) for one, last in offsets.items()),
+            topic=self._topics[portion.topic],
+            values=Column(portion.values),
+            keys=Column(portion.keys) if portion.keys.count(None) < len(portion.keys) else None,
+            partitions=portion.partitions,
+            timestamps_ms=portion.timestamps_ms,
+            headers=portion.headers if any(portion.headers) else None,
+            offsets=tuple((self._names[one], {"offset": run.last}) for one, run in portion.runs.items()),
+            short=short,
             raw=True,
+            packed=portion.packed,
             delivered=delivered,
         )
 
@@ -159,21 +170,15 @@ class MirrorReader(Reader):
             self._syncs.committed()
 
     def left(self) -> int | None:
-        """Records behind the positions, by what the brokers last said; None before they said anything."""
-        return self._behind(self._next) if self._next else None
-
-    def _behind(self, partitions: Iterable[TopicPartition]) -> int:
-        found = 0
-        for one in partitions:
-            high = self._consumer.get_watermark_offsets(Position(*one), cached=True)[1]
-            found += max(0, high - self._next[one])
-        return found
+        """Offsets behind the positions, by what the brokers last said; None before they said anything."""
+        ends = self._fetcher.ends
+        return sum(max(0, ends.get(one, 0) - at) for one, at in self._next.items()) if self._next else None
 
     def watch(self) -> TopicWatch | None:
         """The ends of all partitions, once they are reached."""
         if len(self._at_end) < len(self._names):
             return None
-        return TopicWatch(dict(self._watch_properties), dict(self._next))
+        return TopicWatch(self._properties, dict(self._next))
 
     def caught_up(self) -> bool:
         """Once each partition's end was met, whatever came behind it since."""
@@ -188,46 +193,33 @@ class MirrorReader(Reader):
 
     def waits_for(self) -> str:
         """The source cluster, while it has trouble."""
-        return f"waits for the source cluster: {self._trouble}" if self._trouble else ""
+        trouble = self._fetcher.trouble
+        return f"waits for the source cluster: {trouble}" if trouble else ""
 
     def close(self) -> None:
         """Closes the clients."""
         if self._syncs is not None:
             self._syncs.close()
-        self._consumer.close()
+        KAFKA_LOOP.call(self._fetcher.close())
 
-    def _start(self, offset: Offset | None) -> int:
-        if offset is not None:
-            return int(offset["offset"]) + 1
-        return int(OFFSET_END if self._reset in ("latest", "largest", "end") else OFFSET_BEGINNING)
-
-    def _reach(self, ends: Mapping[TopicPartition, int]) -> None:
-        """Notes the ends that were met, unless records came behind them. Beyond the last record of a partition there
-        may be markers and what was aborted, all of it read."""
-        for one, end in ends.items():
-            if end >= self._next.get(one, 0):
-                self._next[one] = end
-                self._at_end.add(one)
-                self._ends_met.add(one)
-
-    def _without_events(self, messages: list[Message], ends: dict[TopicPartition, int]) -> list[Message]:
-        records = []
-        for message in messages:
-            error = message.error()
-            if error is None:
-                records.append(message)
-                continue
-            one = TopicPartition(message.topic() or "", message.partition() or 0)
-            if error.code() == KafkaError._PARTITION_EOF:
-                ends[one] = message.offset() or 0
-            elif error.fatal() or error.code() == KafkaError._AUTO_OFFSET_RESET:
-                raise KafkaException(error)
-            else:
-                self._client_error(error)
-        return records
-
-    def _client_error(self, error: KafkaError) -> None:
-        self._trouble = error.str()
-        if time.monotonic() - self._trouble_logged_at >= TROUBLE_LOG_SECONDS:
+    def _log_trouble(self) -> None:
+        trouble = self._fetcher.trouble
+        if trouble and time.monotonic() - self._trouble_logged_at >= TROUBLE_LOG_SECONDS:
             self._trouble_logged_at = time.monotonic()
-            _log.warning("mirror_source_trouble", error=error.str())
+            _log.warning("mirror_source_trouble", error=trouble)
+
+
+def _reset(properties: Mapping[str, str]) -> Reset:
+    text = properties.get("auto.offset.reset", "earliest").strip().lower()
+    if text not in _RESETS:
+        raise ConfigValueError("auto.offset.reset", text, "String must be one of: earliest, latest, none")
+    return _RESETS[text]
+
+
+def _settings(properties: Mapping[str, str]) -> FetchSettings:
+    """Checksums are looked at where records are taken apart; what is passed on whole keeps its own, and who takes it
+    refuses it when that is wrong."""
+    try:
+        return FetchSettings.of({"check.crcs": "false", **properties})
+    except ValueError as error:
+        raise ConfigValueError("consumer", error, "Not a number of type INT") from None

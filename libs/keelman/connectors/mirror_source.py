@@ -12,9 +12,11 @@ from keelman.connect.records import Offset, Partition, TopicPartition
 from keelman.connectors.mirror_config import (
     MIRROR,
     admin_settings,
+    asked_codec,
     client_properties,
     consumer_settings,
     producer_settings,
+    reader_properties,
     source_keys,
 )
 from keelman.connectors.mirror_policy import policy_for
@@ -95,13 +97,13 @@ class MirrorSource(Connector):
             settings = producer_settings(config, side)
             syncs = OffsetSyncs(settings, policy.offset_syncs_topic(other), parsed["offset.lag.max"])
         return MirrorReader(
-            consumer_settings(config),
+            reader_properties(config),
             alias,
             lambda topic: policy.remote_topic(alias, topic),
             _starts(config, alias, offset),
             syncs=syncs,
             plan=lambda topic: _topics(parsed, config).plan(topic),
-            watch_properties={"isolation.level": "read_committed", **client_properties(config, "source", "consumer")},
+            codec=asked_codec(config),
         )
 
     @classmethod

@@ -1,0 +1,153 @@
+"""What a mirror has fetched and not passed on yet: whole batches where they can be, else their records."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from keelman.connect.records import PackedRecords, TopicPartition
+from keelman.kafka.fetched import Fetched
+from keelman.kafka.record_batch import BatchHeader, Columns, decode
+
+# So many records that are taken apart, or one batch of them, stay in the processor's caches until packed again.
+LOOSE_RECORDS = 2_000
+
+
+@dataclass(slots=True)
+class Run:
+    """What a portion has of one partition; `index` is that of its last record or batch in the portion."""
+
+    last: int
+    index: int
+    skipped: bool
+
+
+@dataclass(slots=True)
+class Portion:
+    """Records of one topic: either `packed`, or columns; and where each partition stands behind it."""
+
+    topic: str
+    packed: list[PackedRecords] = field(default_factory=list)
+    values: list[bytes | None] = field(default_factory=list)
+    keys: list[bytes | None] = field(default_factory=list)
+    partitions: list[int] = field(default_factory=list)
+    timestamps_ms: list[int | None] = field(default_factory=list)
+    headers: list[Any] = field(default_factory=list)
+    runs: dict[TopicPartition, Run] = field(default_factory=dict)
+    records: int = 0
+
+
+@dataclass(slots=True)
+class _Piece:
+    one: TopicPartition
+    header: BatchHeader
+    data: memoryview
+    begins: int
+    columns: Columns | None = None
+    at: int = 0
+
+
+@dataclass(slots=True)
+class _Mark:
+    """All before it in this partition is passed on: `next` is where the partition is read on."""
+
+    one: TopicPartition
+    next: int
+    end: int
+
+
+class Backlog:
+    """Used by the reader's thread only."""
+
+    def __init__(
+        self, whole: Callable[[BatchHeader], bool], reached: Callable[[TopicPartition, int, int], None]
+    ) -> None:
+        """`whole` says which batches may be passed on as they are; `reached` hears of partition, position and end
+        when all that was fetched of it is taken."""
+        self._whole = whole
+        self._reached = reached
+        self._items: deque[_Piece | _Mark] = deque()
+        self._last: dict[TopicPartition, int] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._items)
+
+    def add(self, fetched: Fetched) -> None:
+        """Behind all that is there."""
+        one = TopicPartition(fetched.topic, fetched.partition)
+        self._items.extend(_Piece(one, header, data, fetched.position) for header, data in fetched.batches)
+        self._items.append(_Mark(one, fetched.next, fetched.end))
+
+    def take(self, most: int | None) -> Portion | None:
+        """What comes first of one topic and in one form, at most so many records; None when there is nothing more.
+
+        A batch that has no room any more waits for the next portion; one that alone is more than `most` is taken apart.
+        Raises CorruptBatch.
+        """
+        portion: Portion | None = None
+        while self._items:
+            item = self._items[0]
+            if isinstance(item, _Mark):
+                self._items.popleft()
+                self._reached(item.one, item.next, item.end)
+                continue
+            if portion is None or not portion.records:
+                portion = Portion(item.one.topic)
+            if item.one.topic != portion.topic or not self._put(item, portion, most):
+                break
+        return portion if portion is not None and portion.records else None
+
+    def _put(self, piece: _Piece, portion: Portion, most: int | None) -> bool:
+        """Takes as much of the piece as there is room for; whether more may follow it."""
+        header = piece.header
+        whole = (
+            piece.columns is None
+            and header.base_offset >= piece.begins
+            and (most is None or header.records <= most)
+            and self._whole(header)
+        )
+        if whole:
+            if portion.values or (most is not None and portion.records + header.records > most):
+                return False
+            portion.packed.append(PackedRecords(piece.data, piece.one.partition, header.records))
+            self._note(portion, piece.one, header.base_offset, header.last_offset, header.records)
+            self._items.popleft()
+            return True
+        room = (most or LOOSE_RECORDS) - portion.records
+        if portion.packed or room <= 0:
+            return False
+        columns = piece.columns
+        if columns is None:
+            columns = piece.columns = decode(header, piece.data)
+            piece.at = bisect_left(columns.offsets, piece.begins)
+        begin, end = piece.at, len(columns.offsets)
+        if most is not None:
+            end = min(end, begin + room)
+        if end > begin:
+            _extend(portion, columns, begin, end, piece.one.partition)
+            self._note(portion, piece.one, columns.offsets[begin], columns.offsets[end - 1], end - begin)
+        piece.at = end
+        if end == len(columns.offsets):
+            self._items.popleft()
+        return True
+
+    def _note(self, portion: Portion, one: TopicPartition, first: int, last: int, count: int) -> None:
+        before = self._last.get(one, first - 1)
+        skipped = first != before + 1 or last - first != count - 1
+        known = portion.runs.get(one)
+        portion.records += count
+        index = (len(portion.packed) or len(portion.values)) - 1
+        portion.runs[one] = Run(last, index, skipped or (known is not None and known.skipped))
+        self._last[one] = last
+
+
+def _extend(portion: Portion, columns: Columns, begin: int, end: int, partition: int) -> None:
+    portion.values += columns.values[begin:end]
+    portion.keys += columns.keys[begin:end]
+    portion.headers += columns.headers[begin:end]
+    portion.partitions += [partition] * (end - begin)
+    stamps = columns.timestamps_ms[begin:end]
+    portion.timestamps_ms += [None if stamp == -1 else stamp for stamp in stamps] if -1 in stamps else stamps
