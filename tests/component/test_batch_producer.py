@@ -1,0 +1,321 @@
+"""The producer of finished record batches, and a real broker behind a proxy that loses and holds what it is told to."""
+
+import asyncio
+import itertools
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any
+
+import pytest
+from aiokafka.admin import NewTopic
+from confluent_kafka import Consumer, TopicPartition
+
+from keelman.kafka import batch_producer
+from keelman.kafka.batch_producer import BatchProducer, ProduceFailure, ProducerSettings
+from keelman.kafka.clients import admin_client, low_level_client
+from keelman.kafka.record_batch import encode
+from keelman.testing.broker import BrokerProcess
+from keelman.testing.kafka_proxy import END_TXN, PRODUCE, Fate, KafkaProxy, of_client
+from keelman.testing.proxy import CLEAR, Weather
+
+pytestmark = pytest.mark.component
+NUMBERS = itertools.count()
+NO_VERSION = 99
+Open = Callable[..., AbstractAsyncContextManager[BatchProducer]]
+
+
+@pytest.fixture(scope="module")
+async def kafka(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[KafkaProxy]:
+    broker = BrokerProcess(tmp_path_factory.mktemp("broker"))
+    async with KafkaProxy("127.0.0.1", broker.port) as proxy:
+        broker.flags = ("--advertised", proxy.address)
+        await broker.start()
+        try:
+            yield proxy
+        finally:
+            await broker.end()
+
+
+@pytest.fixture
+async def topic(kafka: KafkaProxy) -> str:
+    """Two partitions."""
+    name = f"topic{next(NUMBERS)}"
+    async with admin_client({"bootstrap.servers": kafka.address}, client_id="test") as admin:
+        await admin.create_topics([NewTopic(name, 2, 1)])
+    return name
+
+
+@pytest.fixture(params=["epochs", "classic"])
+def version(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """How transactions end: new brokers still serve the requests of the time before each had an epoch of its own."""
+    if request.param == "classic":
+        monkeypatch.setattr(batch_producer, "EPOCH_EACH", NO_VERSION)
+    return str(request.param)
+
+
+@pytest.fixture
+def opened(kafka: KafkaProxy) -> Open:
+    """Makes producers that have fenced."""
+
+    @asynccontextmanager
+    async def open_one(transactional_id: str | None = None, **settings: Any) -> AsyncIterator[BatchProducer]:
+        properties = {"bootstrap.servers": kafka.address}
+        async with low_level_client(properties, client_id="producer", timeout_ms=30_000) as client:
+            producer = BatchProducer(client, ProducerSettings(transactional_id, **settings))
+            try:
+                await producer.fence()
+                yield producer
+            finally:
+                await producer.close()
+
+    return open_one
+
+
+def batch(*values: str) -> bytearray:
+    return encode([value.encode() for value in values], now_ms=int(time.time() * 1000))
+
+
+def numbered(prefix: str, count: int) -> list[str]:
+    return [f"{prefix}{number}" for number in range(count)]
+
+
+async def visible(kafka: KafkaProxy, topic: str, partition: int = 0) -> list[str]:
+    """All committed values; waits while a transaction is open there."""
+
+    def read() -> list[str]:
+        settings = {"bootstrap.servers": kafka.address, "group.id": "look", "auto.offset.reset": "earliest"}
+        part = TopicPartition(topic, partition, 0)
+        plain = Consumer({**settings, "isolation.level": "read_uncommitted"})
+        _, end = plain.get_watermark_offsets(part, timeout=30)
+        plain.close()
+        consumer = Consumer({**settings, "fetch.wait.max.ms": 20})
+        consumer.assign([part])
+        found: list[str] = []
+        deadline = time.monotonic() + 60
+        while end and consumer.position([part])[0].offset < end:
+            assert time.monotonic() < deadline, f"{topic} was not read to {end}: {len(found)}"
+            message = consumer.poll(0.05)
+            if message is not None and message.error() is None:
+                found.append(message.value().decode())
+        consumer.close()
+        return found
+
+    return await asyncio.to_thread(read)
+
+
+async def within(seconds: float, work: Awaitable[Any]) -> Any:
+    async with asyncio.timeout(seconds):
+        return await work
+
+
+async def test_only_what_is_committed_is_seen_in_all_partitions_and_topics(
+    kafka: KafkaProxy, topic: str, opened: Open, version: str
+) -> None:
+    other = f"{topic}-other"
+    async with admin_client({"bootstrap.servers": kafka.address}, client_id="test") as admin:
+        await admin.create_topics([NewTopic(other, 1, 1)])
+    told: list[int] = []
+    async with opened(f"tx-{topic}") as producer:
+        assert producer.transaction_version == 2
+        assert await producer.partitions(topic) == 2
+        assert await producer.partitions(f"no-{topic}") == 0
+        assert await producer.cluster_id()
+        await producer.end(commit=True)
+        for turn, commit in enumerate([True, False, True, True]):
+            producer.send(topic, 0, batch(f"a{turn}", f"b{turn}"), 2, told.append)
+            producer.send(topic, 1, batch(f"c{turn}"), 1)
+            producer.send(other, 0, batch(f"d{turn}"), 1)
+            producer.send(topic, 0, batch(f"e{turn}"), 1, told.append)
+            if not commit:
+                await producer.flush()  # else nothing of it had gone out yet
+            await producer.end(commit=commit)
+        producer.send(topic, 1, batch("never"), 1)
+        await producer.end(commit=False)
+        assert producer.coordinator_losses == 0
+    assert await visible(kafka, topic) == [f"{name}{turn}" for turn in (0, 2, 3) for name in "abe"]
+    assert await visible(kafka, topic, 1) == ["c0", "c2", "c3"]
+    assert await visible(kafka, other) == ["d0", "d2", "d3"]
+    assert told == [0, 2, 4, 6, 8, 10, 12, 14]  # each end left a marker
+
+
+async def test_what_is_sent_without_a_pause_goes_out_together(kafka: KafkaProxy, topic: str, opened: Open) -> None:
+    async with opened() as producer:
+        for partition in (0, 1):  # a partition's very first batch goes alone
+            producer.send(topic, partition, batch("first"), 1)
+        await producer.flush()
+        before = kafka.counts[PRODUCE]
+        for number in range(3):
+            for partition in (0, 1):
+                producer.send(topic, partition, batch(str(number)), 1)
+        await producer.flush()
+        assert kafka.counts[PRODUCE] - before == 3
+    assert await visible(kafka, topic, 1) == ["first", "0", "1", "2"]
+
+
+async def test_two_producers_without_transactions_keep_their_orders(
+    kafka: KafkaProxy, topic: str, opened: Open
+) -> None:
+    async with opened() as one, opened() as two:
+        for number in range(50):
+            one.send(topic, 0, batch(f"one{number}"), 1)
+            two.send(topic, 0, batch(f"two{number}"), 1)
+            if number % 10 == 0:
+                await one.room()
+        await one.flush()
+        await two.flush()
+        await one.end(commit=True)
+    found = await visible(kafka, topic)
+    assert len(found) == 100
+    for name in ("one", "two"):
+        assert [value for value in found if value.startswith(name)] == numbered(name, 50)
+
+
+async def test_a_producer_that_is_not_idempotent_delivers_too(kafka: KafkaProxy, topic: str, opened: Open) -> None:
+    async with opened(acks=1) as producer:
+        for value in numbered("n", 20):
+            producer.send(topic, 0, batch(value), 1)
+        await producer.flush()
+    assert await visible(kafka, topic) == numbered("n", 20)
+
+
+@pytest.mark.parametrize("fate", [Fate.LOSE_ANSWER, Fate.CUT, Fate.RESET, Fate.DROP])
+async def test_batches_arrive_once_and_in_order_through_a_request_that_is_lost(
+    kafka: KafkaProxy, topic: str, opened: Open, fate: Fate
+) -> None:
+    async with opened(f"tx-{topic}", request_timeout_ms=2000) as producer:
+        lost = [kafka.catch(PRODUCE, fate, client_id="producer", nth=nth) for nth in (1, 4, 6)]
+        for number in range(40):
+            producer.send(topic, number % 2, batch(f"n{number}"), 1)
+            if number % 4 == 3:
+                await asyncio.sleep(0)
+        await within(60, producer.end(commit=True))
+        for one in lost:
+            await one.seen()
+    for partition in (0, 1):
+        assert await visible(kafka, topic, partition) == numbered("n", 40)[partition::2]
+
+
+async def test_a_commit_whose_answer_is_lost(kafka: KafkaProxy, topic: str, opened: Open, version: str) -> None:
+    async with opened(f"tx-{topic}") as producer:
+        producer.send(topic, 0, batch("first"), 1)
+        lost = kafka.catch(END_TXN, Fate.LOSE_ANSWER, transactional_id=f"tx-{topic}")
+        if version == "epochs":
+            await within(60, producer.end(commit=True))
+            producer.send(topic, 0, batch("second"), 1)
+            await within(60, producer.end(commit=True))
+        else:
+            with pytest.raises(ProduceFailure, match="NETWORK"):
+                await producer.end(commit=True)
+        assert lost.answer is not None
+        assert producer.coordinator_losses == 1
+    assert await visible(kafka, topic) == (["first", "second"] if version == "epochs" else ["first"])
+
+
+async def test_a_commit_that_comes_late_does_not_touch_the_next_transaction(
+    kafka: KafkaProxy, topic: str, opened: Open
+) -> None:
+    async with opened(f"tx-{topic}", request_timeout_ms=4000) as producer:
+        producer.send(topic, 0, batch("first"), 1)
+        held = kafka.catch(END_TXN, Fate.HOLD, transactional_id=f"tx-{topic}")
+        await within(60, producer.end(commit=True))
+        producer.send(topic, 0, batch("aborted"), 1)
+        await within(60, producer.flush())
+        held.release()
+        await held.answered()
+        await within(60, producer.end(commit=False))
+        producer.send(topic, 0, batch("second"), 1)
+        await within(60, producer.end(commit=True))
+        assert producer.coordinator_losses > 0
+    assert await visible(kafka, topic) == ["first", "second"]
+
+
+async def test_a_successor_shuts_a_producer_out(kafka: KafkaProxy, topic: str, opened: Open, version: str) -> None:
+    async with opened(f"tx-{topic}") as old:
+        old.send(topic, 0, batch("of the old"), 1)
+        await old.flush()
+        async with opened(f"tx-{topic}") as new:
+            with pytest.raises(ProduceFailure) as failure:
+                await old.end(commit=True)
+            assert failure.value.name in ("INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED")
+            with pytest.raises(ProduceFailure):
+                await old.flush()
+            await old.end(commit=False)
+            new.send(topic, 0, batch("of the new"), 1)
+            await new.end(commit=True)
+    assert await visible(kafka, topic) == ["of the new"]
+
+
+async def test_a_batch_from_before_a_successor_is_refused(
+    kafka: KafkaProxy, topic: str, opened: Open, version: str
+) -> None:
+    async with opened(f"tx-{topic}") as old, opened(f"tx-{topic}"):
+        old.send(topic, 0, batch("too late"), 1)
+        with pytest.raises(ProduceFailure) as failure:
+            await within(60, old.flush())
+        assert failure.value.name in ("INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED")
+        with pytest.raises(ProduceFailure):
+            await old.room()
+    assert await visible(kafka, topic) == []
+
+
+async def test_a_failure_is_told_at_once_and_what_it_belongs_to_can_still_be_aborted(
+    kafka: KafkaProxy, topic: str, opened: Open, version: str
+) -> None:
+    async with opened(f"tx-{topic}") as producer:
+        producer.send(topic, 0, batch("small"), 1)
+        producer.send(topic, 0, encode([b"\0" * 3_000_000], now_ms=int(time.time() * 1000)), 1)
+        with pytest.raises(ProduceFailure, match="MESSAGE_TOO_LARGE") as failure:
+            await within(60, producer.flush())
+        assert failure.value.code == 10
+        producer.send(topic, 0, batch("ignored"), 1)
+        with pytest.raises(ProduceFailure):
+            await producer.end(commit=True)
+        await within(60, producer.end(commit=False))
+        async with opened() as other:
+            other.send(topic, 0, batch("behind"), 1)
+            await other.flush()
+        assert await within(5, visible(kafka, topic)) == ["behind"]  # before the open transaction's time-out
+
+
+async def test_what_cannot_be_delivered_fails_in_time(topic: str, opened: Open) -> None:
+    async with opened(delivery_timeout_ms=300) as producer:
+        producer.send(topic, 7, batch("nowhere"), 1)
+        with pytest.raises(ProduceFailure, match="UNKNOWN_TOPIC_OR_PARTITION"):
+            await within(60, producer.flush())
+
+
+async def test_brokers_that_are_away_for_a_while_are_waited_for(kafka: KafkaProxy, topic: str, opened: Open) -> None:
+    async with opened(f"tx-{topic}", transaction_timeout_ms=60_000) as producer:
+        producer.send(topic, 0, batch("before"), 1)
+        await producer.flush()
+        kafka.refusing = True
+        kafka.cut(of_client("producer"))
+        for value in numbered("n", 5):
+            producer.send(topic, 0, batch(value), 1)
+        with pytest.raises(TimeoutError):
+            await within(0.5, producer.flush())
+        kafka.refusing = False
+        await within(60, producer.end(commit=True))
+    assert await visible(kafka, topic) == ["before", *numbered("n", 5)]
+
+
+async def test_room_is_waited_for_and_a_frozen_broker_holds_nobody_up_that_closes(
+    kafka: KafkaProxy, topic: str, opened: Open
+) -> None:
+    large = encode([b"\0" * 900_000], now_ms=int(time.time() * 1000))
+    async with opened(most_waiting_bytes=4_000_000) as producer:
+        producer.send(topic, 0, bytearray(large), 1)
+        await producer.flush()
+        kafka.affects = of_client("producer")
+        kafka.weather = Weather(frozen=True)
+        try:
+            for _ in range(20):
+                producer.send(topic, 0, bytearray(large), 1)
+            with pytest.raises(TimeoutError):
+                await within(0.3, producer.room())
+            await within(5, producer.close())
+            with pytest.raises(ProduceFailure, match="closed"):
+                await producer.room()
+        finally:
+            kafka.weather = CLEAR
