@@ -174,7 +174,9 @@ def pack(
         [_int64(time + later) for time in times] if old else times,
         [None] * number if keys is None else keys,
         values,
-        [_NO_HEADERS] * number if headers is None else [list(some) if some else _NO_HEADERS for some in headers],
+        [_NO_HEADERS] * number
+        if headers is None
+        else [some if type(some) is list else list(some or ()) for some in headers],
     )
     if any(len(column) != number for column in columns):
         raise ValueError(f"columns of different lengths: {[len(column) for column in columns]}")
@@ -245,8 +247,7 @@ def decode(header: BatchHeader, data: bytes | bytearray | memoryview) -> Columns
         raise CorruptBatch(f"the batch of offset {header.base_offset} has a wrong checksum or an unknown format")
     return Columns(
         [record.offset for record in records],
-        # Magic 0 has no time.
-        [-1 if record.timestamp is None else record.timestamp for record in records],
+        [record.timestamp for record in records] if header.magic else [-1] * len(records),  # magic 0 has no time
         [record.key for record in records],
         [record.value for record in records],
         [record.headers for record in records],
