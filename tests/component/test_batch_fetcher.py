@@ -8,13 +8,16 @@ from typing import Any
 
 import pytest
 from aiokafka.conn import CloseReason
+from aiokafka.protocol.fetch import FetchRequest_v4, FetchRequest_v5, FetchRequest_v7
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from copy_harness import create_topic, messages
 
+from keelman.kafka import fetch_session
 from keelman.kafka.batch_fetcher import EARLIEST, LATEST, BatchFetcher, FetchFailure
 from keelman.kafka.ends import Part
 from keelman.kafka.fetch_client import FetchClient, FetchSettings
+from keelman.kafka.fetch_session import Fetch
 from keelman.kafka.fetched import Fetched
 from keelman.kafka.record_batch import decode
 from keelman.runtime.supervise import first_of
@@ -105,7 +108,9 @@ def fill(bootstrap: str, topic: str, partitions: int) -> None:
                     writer.commit_transaction(30)
 
 
-async def test_what_a_consumer_sees_of_transactions_and_codecs(bootstrap: str, name: str) -> None:
+async def test_what_a_consumer_sees_of_transactions_and_codecs(
+    bootstrap: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     create_topic(bootstrap, name, 2)
     await asyncio.to_thread(fill, bootstrap, name, 2)
     positions: dict[Part, int] = {(name, 0): 0, (name, 1): EARLIEST}
@@ -117,20 +122,30 @@ async def test_what_a_consumer_sees_of_transactions_and_codecs(bootstrap: str, n
         assert rows(found) == expected
     codecs = {header.codec for one in found for header, _ in one.batches}
     assert codecs == set(range(5))
+    expected = seen(bootstrap, name)
+    for old in (FetchRequest_v4, FetchRequest_v5, FetchRequest_v7):  # as to older brokers
+        monkeypatch.setattr(Fetch, "_CLASSES", (old,))
+        async with fetching(bootstrap, positions) as fetcher:
+            assert rows(await until_ends(fetcher, positions)) == expected
 
 
-async def test_small_answers_bring_the_same_and_a_start_in_the_middle_skips_nothing(bootstrap: str, name: str) -> None:
+async def test_small_answers_bring_the_same_and_a_start_in_the_middle_skips_nothing(
+    bootstrap: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     create_topic(bootstrap, name, 3)
     await asyncio.to_thread(fill, bootstrap, name, 3)
     # Less than a batch at a time: each answer has one whole batch of one partition, and pieces of others.
     tiny = FetchSettings(partition_bytes=300, answer_bytes=900)
     starts = {(name, 0): 17, (name, 1): 101, (name, 2): EARLIEST}
-    async with fetching(bootstrap, starts, settings=tiny) as fetcher:
-        found = await until_ends(fetcher, starts)
-    assert rows(found) == [row for row in seen(bootstrap, name) if row[1] >= starts[name, row[0]]]
-    assert len(found) > 60
-    first = next(one for one in found if one.batches)
-    assert first.batches[0][0].base_offset < first.position
+    expected = [row for row in seen(bootstrap, name) if row[1] >= starts[name, row[0]]]
+    for epochs in (fetch_session.MOST_EPOCH, 2):  # the second time the broker refuses every third request
+        monkeypatch.setattr(fetch_session, "MOST_EPOCH", epochs)
+        async with fetching(bootstrap, starts, settings=tiny) as fetcher:
+            found = await until_ends(fetcher, starts)
+        assert rows(found) == expected
+        assert len(found) > 60
+        first = next(one for one in found if one.batches)
+        assert first.batches[0][0].base_offset < first.position
 
 
 async def test_an_end_is_told_once_and_what_comes_then_at_once(bootstrap: str, name: str) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping
 from typing import Literal, TypeAlias
 
 from aiokafka.errors import BrokerResponseError, KafkaError, NoError, OffsetOutOfRangeError, UnknownError, for_code
-from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.protocol.offset import OffsetRequest
 from aiokafka.structs import TopicPartition
 
@@ -17,6 +16,7 @@ from keelman.kafka.clients import Client
 from keelman.kafka.ends import Part
 from keelman.kafka.error_codes import NAMES
 from keelman.kafka.fetch_client import FetchSettings
+from keelman.kafka.fetch_session import FetchSession
 from keelman.kafka.fetched import Fetched, whole_batches
 from keelman.runtime.background import Background
 from keelman.runtime.backoff import Backoff
@@ -182,12 +182,13 @@ class BatchFetcher:
     async def _follow(self, node: int) -> None:
         """Fetches from one broker for as long as it has any of the partitions."""
         led, least = self._led[node], self._settings.max_wait_ms
+        session = FetchSession(self._settings, self._isolation)
         wait_ms = 0  # the first answer tells the ends at once
         while led:
             await self._arrivals.room()
             try:
                 await self._resolve(node)
-                brought = await self._fetch(node, wait_ms)
+                brought = await self._fetch(node, session, wait_ms)
             except (KafkaError, OSError, TimeoutError) as error:
                 self._troubles[node] = _text(error)
                 self._unhome(node, list(led))
@@ -212,36 +213,28 @@ class BatchFetcher:
                 if self._good(node, (topic, number), code):
                     self._positions[topic, number] = offset
 
-    async def _fetch(self, node: int, wait_ms: int) -> bool:
+    async def _fetch(self, node: int, session: FetchSession, wait_ms: int) -> bool:
         """One Fetch; whether it brought records."""
-        settings, led = self._settings, self._led[node]
-        topics: dict[str, list[tuple[int, int, int]]] = {}
-        for one in led:
-            if self._positions[one] >= 0:
-                topics.setdefault(one[0], []).append((one[1], self._positions[one], settings.partition_bytes))
-        if not topics:
+        led = self._led[node]
+        # What brought something last comes last: an answer that is full before its end begins with others.
+        wanted = {one: self._positions[one] for one in led if self._positions[one] >= 0}
+        if not wanted:
             return False
-        request = FetchRequest(
-            wait_ms, settings.min_bytes, settings.answer_bytes, self._isolation, list(topics.items()), settings.rack
-        )
-        answer = await self._client.send(node, request)
         brought = False
-        for topic, told in answer.topics:
-            for number, code, high, *more in told:
-                one = (topic, number)
-                if not self._reaches(node, one, code):
-                    continue
-                near = more[-2] if answer.API_VERSION >= 11 else node
-                stable, aborted, data = more[0], more[2 if answer.API_VERSION >= 5 else 1] or [], more[-1] or b""
-                self._take_in(one, data, aborted, stable if self._isolation else high)
-                if data:
-                    # The next answer may be full before this one's turn comes: those behind it come first.
-                    brought = True
-                    led.pop(one)
-                    led[one] = None
-                elif near not in (-1, node):
-                    del led[one]
-                    self._lead(near, one)
+        for told in session.answered(await self._client.send(node, session.request(wanted, wait_ms))):
+            one = told.part
+            if not self._reaches(node, one, told.code):
+                continue
+            self._take_in(
+                one, told.data, told.aborted, told.last_stable_offset if self._isolation else told.high_watermark
+            )
+            if told.data:
+                brought = True
+                led.pop(one)
+                led[one] = None
+            elif told.near not in (-1, node):
+                del led[one]
+                self._lead(told.near, one)
         return brought
 
     def _reaches(self, node: int, one: Part, code: int) -> bool:
