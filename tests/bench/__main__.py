@@ -177,7 +177,7 @@ async def main() -> int:
     begun = time.monotonic()
     try:
         async with AsyncExitStack() as stack:
-            bootstrap = await stack.enter_async_context(running_broker(folder / "broker"))
+            bootstrap = await stack.enter_async_context(running_broker(folder / "broker", lasting=True))
             bench = Bench(stack, console, folder, bootstrap, options)
             try:
                 for name in options.names or NAMES:

@@ -75,7 +75,7 @@ def gone(process: psutil.Process) -> bool:
 
 
 async def test_data_outlives_an_orderly_end_and_a_kill_of_everything(tmp_path: Path) -> None:
-    broker = BrokerProcess(tmp_path / "home")
+    broker = BrokerProcess(tmp_path / "home", lasting=True)
     await broker.start()
     try:
         await create_topic(broker.bootstrap)
