@@ -17,7 +17,7 @@ from keelman.runtime.tether import tethered
 
 START_SECONDS = 120.0
 STOP_SECONDS = 60.0
-# Java's quick compiler alone: a start takes 2.1 CPU seconds instead of 4.2, some thousand requests half as many too.
+# Java's quick compiler alone: half the CPU for a start (2.1 s instead of 4.2) and for a test's few thousand requests.
 SHORT_LIVED = "--jvm-options=-XX:TieredStopAtLevel=1"
 
 
