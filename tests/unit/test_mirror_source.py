@@ -8,10 +8,17 @@ import pytest
 from keelman.connect.errors import ConfigValueError, ConnectError, RetriableConnectError
 from keelman.connect.records import TopicPartition
 from keelman.connectors import mirror_source, mirror_split
-from keelman.connectors.mirror_config import admin_settings, consumer_settings, producer_settings
+from keelman.connectors.mirror_config import (
+    admin_settings,
+    asked_codec,
+    consumer_settings,
+    producer_settings,
+    reader_properties,
+)
 from keelman.connectors.mirror_source import ASSIGNED, MirrorSource, decoded
 from keelman.connectors.mirror_syncs import PartitionState, sync_key, sync_value
 from keelman.connectors.mirror_topics import MirrorTopics
+from keelman.model.errors import InvalidArgument
 
 CONFIG = {
     "name": "m",
@@ -70,6 +77,36 @@ def test_client_properties_come_from_the_cluster_then_the_kind_then_both() -> No
     assert admin_settings(config, "source")["client.id"] == "looks"
     assert admin_settings(config, "target") == {"bootstrap.servers": "here:9092"}
     assert producer_settings(config, "target") == {"bootstrap.servers": "here:9092", "linger.ms": "3"}
+
+
+def test_the_reader_has_javas_names_and_reads_what_is_committed() -> None:
+    config = {**CONFIG, "source.consumer.fetch.max.bytes": "7", "source.cluster.security.protocol": "SSL"}
+    assert reader_properties(config) == {
+        "bootstrap.servers": "there:9092",
+        "isolation.level": "read_committed",
+        "fetch.max.bytes": "7",
+        "security.protocol": "SSL",
+    }
+    assert reader_properties({**CONFIG, "consumer.isolation.level": "x"})["isolation.level"] == "x"
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "error"),
+    [
+        ("auto.offset.reset", "by chance", ConfigValueError),
+        ("fetch.max.bytes", "much", InvalidArgument),
+        ("security.protocol", "SECRET", InvalidArgument),
+    ],
+)
+def test_a_property_that_is_not_legal_is_named(key: str, value: str, error: type[Exception]) -> None:
+    with pytest.raises(error, match=key):
+        MirrorSource.open_reader({**CONFIG, ASSIGNED: "t-0", f"source.consumer.{key}": value}, lambda _partition: None)
+
+
+def test_copies_are_compressed_otherwise_only_when_the_connector_says_so() -> None:
+    assert asked_codec({**CONFIG, "producer.compression.type": "gzip"}) is None
+    assert asked_codec({**CONFIG, "producer.override.compression.type": " LZ4 "}) == 3
+    assert asked_codec({**CONFIG, "producer.override.compression.type": "none"}) == 0
 
 
 def test_exactly_once_unless_uncommitted_records_are_asked_for() -> None:

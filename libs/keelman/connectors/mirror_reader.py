@@ -27,6 +27,8 @@ BUSY_SECONDS = 0.05
 IDLE_SECONDS = 0.2
 MOST_IDLE_SECONDS = 0.5
 TROUBLE_LOG_SECONDS = 10.0
+PASSING_SECONDS = 2.0
+"""A leader that moves is no news."""
 CORRUPT_MESSAGE = 2
 """Kafka's code for a batch with a wrong checksum."""
 MOST_BATCH_BYTES = 1_048_588
@@ -82,20 +84,25 @@ class MirrorReader(Reader):
         self._backlog = Backlog(self._whole, self._reached)
         self._wait = IDLE_SECONDS
         self._news = threading.Event()
-        self._trouble_logged_at = float("-inf")
+        self._trouble_logged_at = time.monotonic() - TROUBLE_LOG_SECONDS + PASSING_SECONDS
         reset = _reset(properties)
+        # Checksums are looked at where batches are taken apart; what is passed on whole keeps its own, and the brokers
+        # that it is passed on to refuse a wrong one.
+        self._settings = FetchSettings.of({"check.crcs": "false", **properties})
         first = LATEST if reset == "latest" else EARLIEST
         positions: dict[Part, int] = {(*one,): self._next.get(one, first) for one in starts}
-        self._fetcher = KAFKA_LOOP.call(self._open(f"mirror-{alias}", positions, reset, _settings(properties)))
+        self._fetcher = KAFKA_LOOP.call(self._open(f"mirror-{alias}", positions, reset))
 
-    async def _open(
-        self, client_id: str, positions: Mapping[Part, int], reset: Reset, settings: FetchSettings
-    ) -> BatchFetcher:
+    async def _open(self, client_id: str, positions: Mapping[Part, int], reset: Reset) -> BatchFetcher:
         client = FetchClient(self._properties, client_id=self._properties.get("client.id", client_id))
         committed = self._properties.get("isolation.level", "").strip() == "read_committed"
-        arrived = self._news.set
         return BatchFetcher(
-            client, positions, read_committed=committed, reset=reset, settings=settings, arrived=arrived
+            client,
+            positions,
+            read_committed=committed,
+            reset=reset,
+            settings=self._settings,
+            arrived=self._news.set,
         )
 
     def partitions(self) -> Sequence[Partition]:
@@ -203,9 +210,11 @@ class MirrorReader(Reader):
         KAFKA_LOOP.call(self._fetcher.close())
 
     def _log_trouble(self) -> None:
-        trouble = self._fetcher.trouble
-        if trouble and time.monotonic() - self._trouble_logged_at >= TROUBLE_LOG_SECONDS:
-            self._trouble_logged_at = time.monotonic()
+        trouble, now = self._fetcher.trouble, time.monotonic()
+        if not trouble:
+            self._trouble_logged_at = now - TROUBLE_LOG_SECONDS + PASSING_SECONDS
+        elif now - self._trouble_logged_at >= TROUBLE_LOG_SECONDS:
+            self._trouble_logged_at = now
             _log.warning("mirror_source_trouble", error=trouble)
 
 
@@ -214,12 +223,3 @@ def _reset(properties: Mapping[str, str]) -> Reset:
     if text not in _RESETS:
         raise ConfigValueError("auto.offset.reset", text, "String must be one of: earliest, latest, none")
     return _RESETS[text]
-
-
-def _settings(properties: Mapping[str, str]) -> FetchSettings:
-    """Checksums are looked at where records are taken apart; what is passed on whole keeps its own, and who takes it
-    refuses it when that is wrong."""
-    try:
-        return FetchSettings.of({"check.crcs": "false", **properties})
-    except ValueError as error:
-        raise ConfigValueError("consumer", error, "Not a number of type INT") from None

@@ -12,6 +12,7 @@ from aiokafka.errors import KafkaConnectionError, KafkaError
 from aiokafka.protocol.metadata import MetadataRequest
 
 from keelman.kafka.clients import Client, client_arguments
+from keelman.model.errors import InvalidArgument
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +33,14 @@ class FetchSettings:
 
     @staticmethod
     def of(properties: Mapping[str, str]) -> FetchSettings:
-        """As a Java consumer's properties say, where they do. Raises ValueError for numbers that are none."""
+        """As a Java consumer's properties say, where they do. Raises InvalidArgument for numbers that are none."""
         plain = FetchSettings()
 
         def number(key: str, default: int) -> int:
-            return int(properties[key]) if properties.get(key, "").strip() else default
+            text = properties.get(key, "").strip()
+            if text and not text.isdigit():
+                raise InvalidArgument.of(key, text, "a number")
+            return int(text or default)
 
         return FetchSettings(
             max_wait_ms=number("fetch.max.wait.ms", plain.max_wait_ms),
