@@ -2,26 +2,31 @@
 
 import asyncio
 import itertools
+import struct
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Any, ClassVar
 
 import pytest
 from aiokafka.admin import NewTopic
 from confluent_kafka import Consumer, TopicPartition
 
-from keelman.kafka import batch_producer
-from keelman.kafka.batch_producer import BatchProducer, ProduceFailure, ProducerSettings
+from keelman.kafka.batch_producer import FEATURE, BatchProducer, ProduceFailure, ProducerSettings
 from keelman.kafka.clients import admin_client, low_level_client
+from keelman.kafka.features import finalized_features
 from keelman.kafka.record_batch import encode
+from keelman.kafka.wire import Request
+from keelman.kafka.wire_fields import compact
 from keelman.testing.broker import BrokerProcess
+from keelman.testing.eventually import eventually
 from keelman.testing.kafka_proxy import END_TXN, PRODUCE, Fate, KafkaProxy, of_client
 from keelman.testing.proxy import CLEAR, Weather
 
 pytestmark = pytest.mark.component
 NUMBERS = itertools.count()
-NO_VERSION = 99
 Open = Callable[..., AbstractAsyncContextManager[BatchProducer]]
 
 
@@ -46,12 +51,53 @@ async def topic(kafka: KafkaProxy) -> str:
     return name
 
 
-@pytest.fixture(params=["epochs", "classic"])
-def version(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """How transactions end: new brokers still serve the requests of the time before each had an epoch of its own."""
-    if request.param == "classic":
-        monkeypatch.setattr(batch_producer, "EPOCH_EACH", NO_VERSION)
-    return str(request.param)
+@dataclass(frozen=True)
+class SetTransactionVersion(Request):
+    """UpdateFeatures 1."""
+
+    API_KEY: ClassVar[int] = 57
+    API_VERSION: ClassVar[int] = 1
+    level: int
+
+    def encode(self) -> bytes:
+        upgrade, downgrade = 1, 2
+        how = upgrade if self.level == 2 else downgrade
+        return struct.pack(">i", 30_000) + b"\2" + compact(FEATURE) + struct.pack(">hb", self.level, how) + b"\0\0\0"
+
+    class RESPONSE_TYPE:
+        @classmethod
+        def decode(cls, data: BytesIO) -> bytes:
+            return data.read()
+
+
+@asynccontextmanager
+async def transaction_version(kafka: KafkaProxy, level: int) -> AsyncIterator[None]:
+    """Brokers of this level; 2 again afterwards."""
+    async with low_level_client({"bootstrap.servers": kafka.address}, client_id="admin", timeout_ms=60_000) as client:
+
+        async def reached(level: int) -> None:
+            await client.send(client.get_random_node(), SetTransactionVersion(level))
+
+            async def there() -> bool:
+                return (await finalized_features(client)).get(FEATURE, 0) == level
+
+            await eventually(there)
+
+        await reached(level)
+        try:
+            yield
+        finally:
+            await reached(2)
+
+
+@pytest.fixture(params=[2, 0])
+async def version(request: pytest.FixtureRequest, kafka: KafkaProxy) -> AsyncIterator[int]:
+    """Transaction versions with and without an epoch for each transaction."""
+    if request.param == 2:
+        yield 2
+        return
+    async with transaction_version(kafka, request.param):
+        yield request.param
 
 
 @pytest.fixture
@@ -110,14 +156,14 @@ async def within(seconds: float, work: Awaitable[Any]) -> Any:
 
 
 async def test_only_what_is_committed_is_seen_in_all_partitions_and_topics(
-    kafka: KafkaProxy, topic: str, opened: Open, version: str
+    kafka: KafkaProxy, topic: str, opened: Open, version: int
 ) -> None:
     other = f"{topic}-other"
     async with admin_client({"bootstrap.servers": kafka.address}, client_id="test") as admin:
         await admin.create_topics([NewTopic(other, 1, 1)])
     told: list[int] = []
     async with opened(f"tx-{topic}") as producer:
-        assert producer.transaction_version == 2
+        assert producer.transaction_version == version
         assert await producer.partitions(topic) == 2
         assert await producer.partitions(f"no-{topic}") == 0
         assert await producer.cluster_id()
@@ -196,11 +242,11 @@ async def test_batches_arrive_once_and_in_order_through_a_request_that_is_lost(
         assert await visible(kafka, topic, partition) == numbered("n", 40)[partition::2]
 
 
-async def test_a_commit_whose_answer_is_lost(kafka: KafkaProxy, topic: str, opened: Open, version: str) -> None:
+async def test_a_commit_whose_answer_is_lost(kafka: KafkaProxy, topic: str, opened: Open, version: int) -> None:
     async with opened(f"tx-{topic}") as producer:
         producer.send(topic, 0, batch("first"), 1)
         lost = kafka.catch(END_TXN, Fate.LOSE_ANSWER, transactional_id=f"tx-{topic}")
-        if version == "epochs":
+        if version == 2:
             await within(60, producer.end(commit=True))
             producer.send(topic, 0, batch("second"), 1)
             await within(60, producer.end(commit=True))
@@ -209,7 +255,7 @@ async def test_a_commit_whose_answer_is_lost(kafka: KafkaProxy, topic: str, open
                 await producer.end(commit=True)
         assert lost.answer is not None
         assert producer.coordinator_losses == 1
-    assert await visible(kafka, topic) == (["first", "second"] if version == "epochs" else ["first"])
+    assert await visible(kafka, topic) == (["first", "second"] if version == 2 else ["first"])
 
 
 async def test_a_commit_that_comes_late_does_not_touch_the_next_transaction(
@@ -230,7 +276,7 @@ async def test_a_commit_that_comes_late_does_not_touch_the_next_transaction(
     assert await visible(kafka, topic) == ["first", "second"]
 
 
-async def test_a_successor_shuts_a_producer_out(kafka: KafkaProxy, topic: str, opened: Open, version: str) -> None:
+async def test_a_successor_shuts_a_producer_out(kafka: KafkaProxy, topic: str, opened: Open, version: int) -> None:
     async with opened(f"tx-{topic}") as old:
         old.send(topic, 0, batch("of the old"), 1)
         await old.flush()
@@ -247,7 +293,7 @@ async def test_a_successor_shuts_a_producer_out(kafka: KafkaProxy, topic: str, o
 
 
 async def test_a_batch_from_before_a_successor_is_refused(
-    kafka: KafkaProxy, topic: str, opened: Open, version: str
+    kafka: KafkaProxy, topic: str, opened: Open, version: int
 ) -> None:
     async with opened(f"tx-{topic}") as old, opened(f"tx-{topic}"):
         old.send(topic, 0, batch("too late"), 1)
@@ -260,7 +306,7 @@ async def test_a_batch_from_before_a_successor_is_refused(
 
 
 async def test_a_failure_is_told_at_once_and_what_it_belongs_to_can_still_be_aborted(
-    kafka: KafkaProxy, topic: str, opened: Open, version: str
+    kafka: KafkaProxy, topic: str, opened: Open, version: int
 ) -> None:
     async with opened(f"tx-{topic}") as producer:
         producer.send(topic, 0, batch("small"), 1)

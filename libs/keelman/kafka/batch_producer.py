@@ -126,16 +126,21 @@ class BatchProducer:
         """
         if self._settings.transactional_id is None:
             return
+        seconds = self._settings.request_timeout_ms / 1000
         if commit:
             await self.flush()
-        elif not await self._quiet():
+        elif self._failure is not None and self._failure.code in SHUT_OUT:
             return
+        try:
+            async with asyncio.timeout(seconds):
+                await self._quiet()
+        except TimeoutError:
+            raise self._fail(ProduceFailure(NETWORK, "requests were not answered before the end")) from None
         if self._sender.sent == self._sent_before and not self._added:
             return
         version, who = self.transaction_version, self._sender.identity
         kind = EndTxnWithEpoch if version >= EPOCH_EACH else EndTxn
         request = kind(self._settings.transactional_id, who.producer_id, who.epoch, commit)
-        seconds = self._settings.request_timeout_ms / 1000
         try:
             answer = await self._coordinator.ask(request, ProducerId, seconds=seconds, repeated=version >= EPOCH_EACH)
         except ProduceFailure as error:
@@ -149,15 +154,12 @@ class BatchProducer:
         self._ended_at = asyncio.get_running_loop().time()
         self._added.clear()
 
-    async def _quiet(self) -> bool:
-        """Before an abort: nothing is queued or in flight any more. False where it may not abort."""
-        if self._failure is not None and self._failure.code in SHUT_OUT:
-            return False
+    async def _quiet(self) -> None:
+        """Drops what has not gone out, and returns once nothing is under way."""
         self._sender.drop(also_in_flight=False)
-        while (self._sender.outstanding or self._is_adding) and self._failure is None:
+        while self._sender.outstanding or self._is_adding:
             await self._sender.moved.wait()
             self._sender.drop(also_in_flight=False)
-        return True
 
     async def partitions(self, topic: str) -> int:
         """How many the topic has, as known for some minutes at most; 0 when it is not there. Raises ProduceFailure."""
@@ -234,6 +236,8 @@ class BatchProducer:
                 request = AddPartitions(self._settings.transactional_id, who.producer_id, who.epoch, topics)
                 await self._coordinator.ask(request, AddPartitionsAnswer, seconds=seconds)
                 self._added.update(parts)
+                if self.transaction_version >= EPOCH_EACH:
+                    self._adding.clear()
                 self._sender.drain()
         finally:
             self._is_adding = False
