@@ -16,7 +16,7 @@ from aiokafka.protocol.metadata import MetadataRequest
 
 from keelman.kafka.batch_sender import BatchSender, ProducerSettings
 from keelman.kafka.clients import Client
-from keelman.kafka.coordinator import Coordinator
+from keelman.kafka.coordinator import Coordinator, asked_about
 from keelman.kafka.features import AskFeatures, FeaturesAnswer
 from keelman.kafka.partition_queue import Identity, PartitionQueue
 from keelman.kafka.produce_failure import NETWORK, SHUT_OUT, ProduceFailure
@@ -164,12 +164,13 @@ class BatchProducer:
     async def partitions(self, topic: str) -> int:
         """How many the topic has, as known for some minutes at most; 0 when it is not there. Raises ProduceFailure."""
         cluster = self._client.cluster
-        found = cluster.partitions_for_topic(topic)
-        if found is None:
-            known = topic in self._client._topics
-            await (self._client.force_metadata_update() if known else self._client.add_topic(topic))
+        for _ in range(2):  # the answer to a request that was already under way does not tell of a topic named since
             found = cluster.partitions_for_topic(topic)
-        return len(found or ())
+            if found is not None:
+                break
+            if not await asked_about(self._client, topic):
+                raise ProduceFailure(NETWORK, f"no broker tells about topic {topic}")
+        return len(cluster.partitions_for_topic(topic) or ())
 
     async def cluster_id(self) -> str:
         """The Kafka cluster's own. Raises ProduceFailure when no broker tells."""

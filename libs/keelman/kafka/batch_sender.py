@@ -16,7 +16,7 @@ from aiokafka.errors import IncompatibleBrokerVersion, KafkaError
 from aiokafka.structs import TopicPartition
 
 from keelman.kafka.clients import Client
-from keelman.kafka.coordinator import connection_to
+from keelman.kafka.coordinator import asked_about, connection_to
 from keelman.kafka.partition_queue import Identity, PartitionQueue, QueuedBatch
 from keelman.kafka.produce_failure import (
     AGAIN,
@@ -206,8 +206,7 @@ class BatchSender:
         self._look_again(queue.retry_at)
 
     async def _refresh(self, topic: str) -> None:
-        known = topic in self._client._topics
-        await (self._client.force_metadata_update() if known else self._client.add_topic(topic))
+        await asked_about(self._client, topic)
 
     def _connect(self, node: int, lane: Lane, queue: PartitionQueue, now: float) -> None:
         if lane.retry_at > now:

@@ -41,6 +41,12 @@ async def connection_to(client: Client, node: int) -> Any | None:
     return await client._get_conn(node)
 
 
+async def asked_about(client: Client, topic: str) -> bool:
+    """Asks the brokers anew for what they know of all topics in use, from now on this one too. False: no answer."""
+    known = topic in client._topics
+    return bool(await (client.force_metadata_update() if known else client.add_topic(topic)))
+
+
 class Coordinator:
     """Used in one loop. Without a transactional id any broker is as good."""
 
