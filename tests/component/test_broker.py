@@ -75,7 +75,7 @@ def gone(process: psutil.Process) -> bool:
 
 
 async def test_data_outlives_an_orderly_end_and_a_kill_of_everything(tmp_path: Path) -> None:
-    broker = BrokerProcess(tmp_path / "home", lasting=True)
+    broker = BrokerProcess(tmp_path / "home")
     await broker.start()
     try:
         await create_topic(broker.bootstrap)
@@ -193,7 +193,7 @@ async def test_health_tells_the_truth_and_a_dead_broker_ends_its_service(tmp_pat
 
 
 async def test_told_to_end_while_starting_it_leaves_nothing_and_starts_again(tmp_path: Path) -> None:
-    broker = BrokerProcess(tmp_path / "home")
+    broker = BrokerProcess(tmp_path / "home", lasting=True)  # just as it is shipped
     await broker.spawn()
     java = await eventually(lambda: java_of(broker), what="its first Java process")
     assert await broker.end(signal.SIGTERM) == 0
