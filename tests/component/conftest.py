@@ -17,6 +17,12 @@ from keelman.testing.broker import running_broker
 NUMBERS = itertools.count()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """First those that need a Spark service, then those that share the broker: neighbours mostly run in one process, and
+    the last tests, which even out how long the processes take, are short ones."""
+    items.sort(key=lambda item: [one not in getattr(item, "fixturenames", ()) for one in ("spark", "bootstrap")])
+
+
 @pytest.fixture(scope="session")
 async def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
     """A broker with an offset topic for copy runs that no worker has granted."""
