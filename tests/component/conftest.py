@@ -18,8 +18,8 @@ NUMBERS = itertools.count()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """First those that need a Spark service, then those that share the broker: neighbours mostly run in one process, and
-    the last tests, which even out how long the processes take, are short ones."""
+    """First those that need a Spark service, then those that share the broker: neighbours mostly run in one process,
+    and the last tests, which even out how long the processes take, are short ones."""
     items.sort(key=lambda item: [one not in getattr(item, "fixturenames", ()) for one in ("spark", "bootstrap")])
 
 
