@@ -26,8 +26,9 @@ from keelman.api.copy.v1.run_order_pb2 import RunUpdate
 from keelman.connect.offsets import parse_key
 from keelman.connect.plugin import Connector, load_connector
 from keelman.connectors import file_sink
-from keelman.engine import journal, outlet, sink, transactions
+from keelman.engine import journal, sink, transactions
 from keelman.engine.run import CopyRunLoop
+from keelman.kafka import batch_producer
 
 OFFSET_TOPIC = "test-offsets"
 OFFSET_PARTITIONS = 5
@@ -234,30 +235,33 @@ ENDS = (copy_run_pb2.COPY_RUN_STATE_ENDED, copy_run_pb2.COPY_RUN_STATE_FAILED)
 
 def die_at(point: str, count: int) -> None:
     """Makes this process kill itself with SIGKILL when it comes to a point in the copying for the n-th time."""
-    owner, method, before = {
-        "record in an open transaction": (transactions.Transactions, "send", False),
-        "offsets in an open transaction": (transactions.Transactions, "_send_offsets", False),
-        "transaction committed": (transactions.Transactions, "commit", False),
-        "data written": (file_sink.JournaledWriter, "write", False),
-        "data durable": (journal.Journal, "save", True),
-        "journal not renamed": (os, "rename", True),
-        "journal durable": (journal.Journal, "save", False),
-        "group told": (sink.SinkCopy, "_send_group", False),
+    owner, methods, before = {
+        "record in an open transaction": (transactions.Transactions, ("send", "send_packed"), False),
+        "offsets in an open transaction": (batch_producer.BatchProducer, ("end",), True),
+        "transaction committed": (transactions.Transactions, ("commit",), False),
+        "data written": (file_sink.JournaledWriter, ("write",), False),
+        "data durable": (journal.Journal, ("save",), True),
+        "journal not renamed": (os, ("rename",), True),
+        "journal durable": (journal.Journal, ("save",), False),
+        "group told": (sink.SinkCopy, ("_send_group",), False),
     }[point]
-    real = getattr(owner, method)
     left = count
 
-    def dying(*args: Any, **kwargs: Any) -> Any:
-        nonlocal left
-        left -= 1
-        result = None if before and left <= 0 else real(*args, **kwargs)
-        if left <= 0:
-            if isinstance(args[0], outlet.Outlet):
-                args[0].producer.flush(10)
-            os.kill(os.getpid(), signal.SIGKILL)
-        return result
+    def dying(real: Callable[..., Any]) -> Callable[..., Any]:
+        def called(*args: Any, **kwargs: Any) -> Any:
+            nonlocal left
+            left -= 1
+            result = None if before and left <= 0 else real(*args, **kwargs)
+            if left <= 0:
+                if point == "record in an open transaction":
+                    args[0]._wait(args[0]._deliver([*args[0]._packing.flush()]))
+                os.kill(os.getpid(), signal.SIGKILL)
+            return result
 
-    setattr(owner, method, dying)
+        return called
+
+    for method in methods:
+        setattr(owner, method, dying(getattr(owner, method)))
 
 
 def host(spec: dict[str, Any]) -> int:

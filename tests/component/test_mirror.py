@@ -98,7 +98,8 @@ def test_every_record_arrives_as_it_was_and_once_through_kills(bootstrap: str, n
     fill(bootstrap, name, 24_000, 3)
     given = records(bootstrap, name)
     assert len(given) == 18_000
-    config = task(mirror(bootstrap, name))
+    few = {"max.partition.fetch.bytes": "20000", "fetch.max.bytes": "60000"}  # so that it takes many reads
+    config = task(mirror(bootstrap, name, **{f"source.consumer.{key}": value for key, value in few.items()}))
     remote, log = f"{name}-there.{name}", tmp_path / "log"
     for point in DEATHS:
         assert hosted(bootstrap, config, log, die=point).wait(120) == -signal.SIGKILL, log.read_text()

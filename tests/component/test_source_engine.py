@@ -19,6 +19,7 @@ from keelman.api.copy.v1.copy_run_pb2 import LAG_UNIT_RECORDS
 from keelman.connect.config_def import ConfigDef
 from keelman.connect.plugin import Connector, Direction, FileWatch, Reader, TopicPlan, Watch
 from keelman.connect.records import Column, SourceBatch
+from keelman.kafka import batch_producer
 from keelman.testing.broker import BrokerProcess
 from keelman.testing.kafka_proxy import END_TXN, Catch, Fate, KafkaProxy
 
@@ -296,10 +297,11 @@ def test_a_connector_draws_its_own_transactions(bench: Callable[..., Bench]) -> 
     one.feed.put(b"a")
     one.feed.put(b"b", boundary="commit")
     run.until_records(2)
+    gone = b"gone".ljust(1000)
     for number in range(3):
-        one.feed.put(*([b"gone%d" % number] * 500))
+        one.feed.put(*([gone] * 500))  # enough to go out before the transaction ends
         if number == 0:
-            until(lambda: b"gone0" in one.visible("read_uncommitted"), "what is to be aborted is in the topic")
+            until(lambda: gone in one.visible("read_uncommitted"), "what is to be aborted is in the topic")
         one.feed.put(b"gone", boundary="abort")
     aborted = f'{{"n":{one.feed.count}}}'
     run.until(lambda u: aborted in u.progress.offsets.values())
@@ -403,6 +405,13 @@ def copied_once(one: Bench, run: Run, reason: str) -> None:
     until(lambda: one.offset() == b'{"n":3}', "all three are committed")
 
 
+@pytest.fixture
+def one_epoch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Transactions that share an epoch, as brokers before 4.0 have them."""
+    monkeypatch.setattr(batch_producer, "FEATURE", "none")
+
+
+@pytest.mark.usefixtures("one_epoch")
 def test_a_producer_whose_commit_was_slow_is_not_used_again(bench: Callable[..., Bench]) -> None:
     one = bench()
     caught = one.brokers.catch(Fate.HOLD, f"test-workers-{one.name}-0", 1)
@@ -416,14 +425,31 @@ def test_a_producer_whose_commit_was_slow_is_not_used_again(bench: Callable[...,
     assert one.visible() == [b"0", b"1", b"2"]
 
 
+@pytest.mark.usefixtures("one_epoch")
 def test_a_producer_whose_coordinator_hung_up_is_not_used_again(bench: Callable[..., Bench]) -> None:
     one = bench()
     one.brokers.catch(Fate.LOSE_ANSWER, f"test-workers-{one.name}-0", 1)
     one.feed.put(b"0")
     run = one.run()
     copied_once(one, run, "BROKER_LOST")
-    assert "coordinator disconnected" in run.seen[-1].message
+    assert "the transaction coordinator did not answer" in run.seen[-1].message
     assert one.visible() == [b"0", b"1", b"2"]
+
+
+@pytest.mark.parametrize("fate", [Fate.LOSE_ANSWER, Fate.CUT])
+def test_with_an_epoch_each_a_lost_answer_to_a_commit_is_asked_for_again(
+    bench: Callable[..., Bench], fate: Fate
+) -> None:
+    one = bench()
+    one.brokers.catch(fate, f"test-workers-{one.name}-0", 1)
+    run = one.run()
+    run.until_state("RUNNING")
+    for number in range(3):
+        one.feed.put(b"%d" % number)
+        run.until_records(number + 1)
+    run.drain()
+    assert one.visible() == [b"0", b"1", b"2"]
+    assert one.offset() == b'{"n":3}'
 
 
 def test_an_endtxn_that_comes_during_a_later_transaction_ends_nothing(bench: Callable[..., Bench]) -> None:

@@ -205,11 +205,6 @@ class Connector(ABC):
         return False
 
     @classmethod
-    def tracks_deliveries(cls, config: Mapping[str, str]) -> bool:
-        """Whether its batches ask for the offsets that their records get (SourceBatch.delivered)."""
-        return False
-
-    @classmethod
     def refresh_seconds(cls, config: Mapping[str, str]) -> float | None:
         """How often `tend` and `task_configs` are asked anew, None for only when the configuration changes."""
         return None

@@ -74,8 +74,8 @@ class SourceBatch:
     With `packed` there are no keys and values: the records come in batches that are passed on whole, in this order.
     `boundary` ends the transaction after this batch, where the connector says so (`transaction.boundary=connector`).
     `delivered` has, by index, whom to tell the offset that a record got in its topic: called with partition and offset,
-    in the thread that reads, before the commit that makes it visible. The index of a packed batch stands for its last
-    record.
+    in the thread that reads, before its reader is told that they are committed, or not at all. The index of a packed
+    batch stands for its last record.
     """
 
     topic: str

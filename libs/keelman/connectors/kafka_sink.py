@@ -9,10 +9,7 @@ a frozen task can stay open before it gives its partitions away.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
-
-from confluent_kafka import KafkaException
 
 from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type, non_empty, one_of
 from keelman.connect.plugin import Connector, Direction, KeptOffset, SinkTask, Writer
@@ -21,6 +18,7 @@ from keelman.engine.clients import commit_interval_seconds
 from keelman.engine.control import Control
 from keelman.engine.failure import RunFailure
 from keelman.engine.outlet import Outlet
+from keelman.engine.producer_options import producer_options
 from keelman.engine.sink_kept_topic import KeptTopic, encode
 from keelman.engine.sink_target import Target, TargetTopics
 from keelman.engine.transactions import PlainOutlet, Transactions
@@ -97,26 +95,28 @@ class KafkaWriter(Writer):
         self.keeps_offsets = self.hides_until_commit = exactly_once
         self._outlet = self._open(target, config, task, exactly_once=exactly_once)
         try:
-            self._outlet.fence(self._kept_topic.name if exactly_once else "")
+            self._outlet.fence()
             if exactly_once:
-                self._kept_topic.ensure(self._outlet.producer)
+                self._kept_topic.ensure(self._outlet)
         except BaseException:
             self._outlet.close()
             raise
 
     def _open(self, target: Target, config: Mapping[str, str], task: SinkTask, *, exactly_once: bool) -> Outlet:
-        properties = {**target.producer, "client.id": f"connector-sink-producer-{task.connector}-{task.task}"}
-        control = _Beats(task.beat)
+        client_id, control = f"connector-sink-producer-{task.connector}-{task.task}", _Beats(task.beat)
+        given = {k: v for k, v in target.producer.items() if k not in ("client.id", "transactional.id")}
         if not exactly_once:
-            properties.pop("transactional.id", None)
-            return PlainOutlet(properties, control)
+            return PlainOutlet(producer_options(given, client_id=client_id), control)
         worker = task.worker.get("group.id", "").strip() or "connect"
-        properties["transactional.id"] = f"{worker}-{task.connector}-{task.task}-sink"
         interval = commit_interval_seconds(task.worker, config)
-        timeout = TRANSACTION_SECONDS + (interval if interval > 1 else 0)
-        outlet = Transactions(properties, control, timeout_seconds=timeout)
-        self.zombie_seconds = int(properties["transaction.timeout.ms"]) / 1000 + CLEANUP_SECONDS
-        return outlet
+        options = producer_options(
+            given,
+            client_id=client_id,
+            transactional_id=f"{worker}-{task.connector}-{task.task}-sink",
+            transaction_seconds=TRANSACTION_SECONDS + (interval if interval > 1 else 0),
+        )
+        self.zombie_seconds = options.settings.transaction_timeout_ms / 1000 + CLEANUP_SECONDS
+        return Transactions(options, control)
 
     def kept(self) -> Mapping[TopicPartition, KeptOffset]:
         """The connector's offsets on the target cluster, those of its other tasks too."""
@@ -131,7 +131,6 @@ class KafkaWriter(Writer):
         assert origin is not None
         assert batch.keys is not None
         topics = [(topic, self._name(topic)) for topic in dict.fromkeys(origin.topics)]  # before the transaction
-        self._outlet.begin()
         self._written = True
         if len(topics) == 1:
             self._send(topics[0][1], batch.values.values, batch.keys.values, origin)
@@ -143,7 +142,7 @@ class KafkaWriter(Writer):
             self._send(name, values, keys, Origin(*(_picked(column, at) for column in columns)))
 
     def _name(self, topic: str) -> str:
-        return self._topics.name(topic, self._outlet.producer, same_partitions=not self._by_key)
+        return self._topics.name(topic, self._outlet, same_partitions=not self._by_key)
 
     def _send(self, name: str, values: list[bytes | None], keys: list[bytes | None], origin: Origin) -> None:
         batch = SourceBatch(
@@ -168,7 +167,6 @@ class KafkaWriter(Writer):
         news = {p: one for p, one in offsets.items() if self._kept.get(p) != one} if self.keeps_offsets else {}
         if not news and not self._written:
             return
-        self._outlet.begin()
         try:
             self._outlet.commit(self._kept_topic.name, encode(news))
         except RunFailure as failure:
@@ -185,8 +183,7 @@ class KafkaWriter(Writer):
 
     def close(self) -> None:
         """Aborts what is not committed."""
-        with suppress(KafkaException):
-            self._outlet.abort()
+        self._outlet.abort()
         self._outlet.close()
 
 

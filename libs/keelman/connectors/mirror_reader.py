@@ -15,7 +15,6 @@ from keelman.connect.plugin import Reader, TopicPlan, TopicWatch
 from keelman.connect.records import Column, Offset, Partition, SourceBatch, TopicPartition
 from keelman.connectors.mirror_backlog import Backlog, Portion
 from keelman.connectors.mirror_syncs import OffsetSyncs
-from keelman.engine.outlet import Outlet
 from keelman.kafka.batch_fetcher import EARLIEST, LATEST, BatchFetcher, FetchFailure, Reset
 from keelman.kafka.ends import Part
 from keelman.kafka.fetch_client import FetchClient, FetchSettings
@@ -134,8 +133,6 @@ class MirrorReader(Reader):
             self._backlog.add(fetched)
 
     def _whole(self, header: BatchHeader) -> bool:
-        if not hasattr(Outlet, "send_packed"):
-            return False
         return header.size <= self._most_bytes and passable(header, codec=self._codec)
 
     def _reached(self, one: TopicPartition, position: int, end: int) -> None:

@@ -66,11 +66,6 @@ class MirrorSource(Connector):
         return asked.strip() == "read_committed"
 
     @classmethod
-    def tracks_deliveries(cls, config: Mapping[str, str]) -> bool:
-        """For offset syncs."""
-        return bool(_parsed(config)["emit.offset-syncs.enabled"])
-
-    @classmethod
     def refresh_seconds(cls, config: Mapping[str, str]) -> float | None:
         """The shortest of the intervals that are on."""
         parsed = _parsed(config)

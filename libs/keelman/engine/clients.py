@@ -70,6 +70,12 @@ _ASSIGNORS = {
 _JAAS = re.compile(r'(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')
 
 
+def given_to_producers(worker: Mapping[str, str], connector: Mapping[str, str]) -> dict[str, str]:
+    """Java's properties of a producer: the worker's, its `producer.`, then the connector's `producer.override.`."""
+    common = {k: v for k, v in worker.items() if k in _COMMON or k.startswith(("ssl.", "sasl."))}
+    return {**common, **_under("producer.", worker), **_under("producer.override.", connector)}
+
+
 def producer_properties(worker: Mapping[str, str], connector: Mapping[str, str]) -> dict[str, Any]:
     """For producers: the worker's common keys, its `producer.`, then the connector's `producer.override.`."""
     return _merged(worker, "producer.", connector, "producer.override.", _PRODUCER)

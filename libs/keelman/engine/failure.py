@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from confluent_kafka import KafkaError, KafkaException
 
 from keelman.connect.errors import ConnectError, RetriableConnectError
-from keelman.model.errors import KeelmanError
+from keelman.kafka.batch_producer import ProduceFailure
+from keelman.model.errors import KeelmanError, Unavailable
 
 
 class RunFailure(Exception):
@@ -70,9 +71,14 @@ _LASTING = frozenset(
 
 def judge_kafka(error: KafkaError) -> tuple[str, bool]:
     """Reason and retriable of a client's error."""
-    if error.code() in _FENCED:
+    return judge_code(error.code())
+
+
+def judge_code(code: int) -> tuple[str, bool]:
+    """Reason and retriable of an error, by Kafka's number or the client library's negative one."""
+    if code in _FENCED:
         return "FENCED", True
-    if error.code() in _LASTING:
+    if code in _LASTING:
         return "TASK_FAILED", False
     return "BROKER_LOST", True
 
@@ -88,6 +94,10 @@ def judge(error: BaseException) -> Verdict:
     elif isinstance(error, KafkaException) and isinstance(error.args[0], KafkaError):
         reason, retriable = judge_kafka(error.args[0])
         message = f"{error.args[0].name()}: {error.args[0].str()}"
+    elif isinstance(error, ProduceFailure):
+        reason, retriable = judge_code(error.code)
+    elif isinstance(error, Unavailable):
+        reason, retriable = "BROKER_LOST", True
     else:
         reason, retriable = "TASK_FAILED", isinstance(error, RetriableConnectError)
     return Verdict(reason, message, trace(error, message), retriable)
@@ -121,7 +131,7 @@ def java_name(error: BaseException) -> str:
         return error.java_name
     if isinstance(error, RunFailure):
         return "org.apache.kafka.connect.errors.ConnectException"
-    if isinstance(error, KafkaException):
+    if isinstance(error, (KafkaException, ProduceFailure)):
         return "org.apache.kafka.common.KafkaException"
     if isinstance(error, KeelmanError):
         return "org.apache.kafka.connect.errors.ConnectException"

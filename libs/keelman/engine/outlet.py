@@ -1,217 +1,180 @@
-"""A producer under one copy run: how records are queued and delivered, whatever commits them."""
+"""The producer under one copy run: what is read goes out in record batches and is committed with its offsets."""
 
 from __future__ import annotations
 
+import asyncio
 import time
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from contextlib import suppress
 from functools import partial
-from itertools import repeat
-from operator import length_hint
-from typing import Any, cast
+from typing import Any, TypeVar
 
-from confluent_kafka import KafkaError, Message, Producer
-
-from keelman.connect.records import Headers, SourceBatch
+from keelman.connect.records import Column, SourceBatch
 from keelman.engine.control import Control
-from keelman.engine.failure import RunFailure, judge_kafka
+from keelman.engine.failure import RunFailure
+from keelman.engine.packing import Packed, Packing, Told
+from keelman.engine.producer_options import ProducerOptions
+from keelman.kafka.batch_producer import BatchProducer
+from keelman.kafka.clients import Client, client_arguments, open_client
+from keelman.model.errors import Unavailable
+from keelman.runtime.backoff import Backoff
+from keelman.runtime.side_loop import KAFKA_LOOP
 
-COORDINATOR = "TxnCoordinator"
-ANY_PARTITION = -1
-NOW = 0
-
+T = TypeVar("T")
 OffsetRecord = tuple[bytes, bytes | None]
 
-# Bounded so that a copy of any size stays small: 32 MB of payload wait at most, and each has 100 bytes of overhead.
-PRODUCER_DEFAULTS: dict[str, Any] = {
-    "partitioner": "murmur2_random",
-    "linger.ms": 5,
-    "batch.size": 1_000_000,
-    "batch.num.messages": 100_000,
-    "queue.buffering.max.messages": 200_000,
-    "queue.buffering.max.kbytes": 32_768,
-    "message.max.bytes": 1_048_576,
-    "compression.type": "none",
-    "enable.idempotence": True,
-    "acks": "all",
-    "delivery.report.only.error": True,
-    "socket.nagle.disable": True,
-    # Half of it is how long the client waits between its first two connections: 50 ms by its own default.
-    "reconnect.backoff.ms": 20,
-    # The histograms that a client keeps for its brokers' telemetry are a third of what a small loop's producer holds.
-    "enable.metrics.push": False,
-}
+METADATA_SECONDS = 60.0
+CONNECT_SECONDS = 60.0
+CLOSE_SECONDS = 2.0
 
 
 class Outlet(ABC):
-    """A producer under one copy run. One thread uses it; every wait beats, so that a cut is heard within a second."""
+    """A producer under one copy run. One thread uses it; every wait beats, so that a cut is heard within a second.
 
-    fails_whole = False
-    """Whether a commit fails when any record was not delivered, so that nobody needs to look at each."""
+    Its methods raise RunFailure, ProduceFailure, Unavailable, and what the control raises.
+    """
+
     committed = False
     """Whether the last call of `commit` did commit, also when it raised after that."""
 
-    def __init__(self, properties: dict[str, Any], control: Control, *, tells: bool = False) -> None:
-        """Opens the producer; with `tells` batches may ask to be told of deliveries (SourceBatch.delivered).
-
-        Raises KafkaException for properties that it refuses.
-        """
+    def __init__(self, options: ProducerOptions, control: Control) -> None:
+        """Connects nothing yet. Raises InvalidArgument for properties of a connection that are not legal."""
+        client_arguments(options.client)
+        self._options = options
         self._control = control
-        self._failed: KafkaError | None = None
-        self._coordinator_losses = 0
-        settings = {**PRODUCER_DEFAULTS, **properties, "error_cb": self._client_error}
-        if tells:
-            settings["delivery.report.only.error"] = False
-        if not tells or not self.fails_whole:
-            # With every delivery reported this is a call of Python a record: only where a failure shows nowhere else.
-            settings["on_delivery"] = self._undelivered
-        self._producer: Producer | None = Producer(settings)
+        self._producer: BatchProducer | None = None
+        self._packing = Packing(self._known_partitions, options.codec or 0, options.batch_bytes, options.request_bytes)
+        self._counts: dict[str, tuple[int, float]] = {}
+        self._news: deque[Callable[[], None]] = deque()
+        self._sent_bytes = 0
+        self._done_bytes = 0  # counted in the loop's thread only
 
-    @property
-    def producer(self) -> Producer:
-        """The open producer."""
-        if self._producer is None:
-            raise RunFailure("BROKER_LOST", "the producer was dropped")
-        return self._producer
+    def fence(self) -> None:
+        """Connects, and ends what a predecessor may still do."""
+        self._wait(self._open())
 
-    @abstractmethod
-    def fence(self, topic: str) -> None:
-        """Connects, and ends what a predecessor may still do. Raises RunFailure or KafkaException.
+    def partitions(self, topic: str) -> int:
+        """How many partitions a topic has, asked anew; 0 when it is not there."""
+        count = self._wait(self._made.partitions(topic))
+        self._counts[topic] = count, time.monotonic()
+        return count
 
-        `topic` is one that will be written, empty when there is none yet: its place is known after this.
-        """
+    def cluster_id(self) -> str:
+        """Of the cluster that is written."""
+        return self._wait(self._made.cluster_id())
 
-    @abstractmethod
-    def begin(self) -> None:
-        """Makes ready for the first record of a commit."""
+    def send(self, batch: SourceBatch, values: list[bytes | None], keys: list[bytes | None] | None) -> None:
+        """Takes a batch, waiting for room as needed."""
+        self._post(self._packing.add(batch, values, keys, self._note))
+
+    def send_packed(self, batch: SourceBatch) -> None:
+        """Takes a batch whose records are packed already, behind all that was taken before."""
+        self._post(self._packing.flush())
+        self._post(self._whole(batch))
 
     @abstractmethod
     def commit(self, offset_topic: str, offsets: Sequence[OffsetRecord]) -> None:
-        """Commits all that was sent since `begin`, with these offsets. Raises RunFailure or KafkaException."""
+        """Commits all that was sent since the last commit, with these offsets."""
 
     @abstractmethod
     def abort(self) -> None:
-        """Gives up what was sent since `begin`, as far as that can be done quickly."""
-
-    def send(self, batch: SourceBatch, values: list[bytes | None], keys: list[bytes | None] | None) -> None:
-        """Queues a batch, waiting for room as needed. Raises RunFailure when there is none for too long.
-
-        The call of the client is most of what a record costs, so no line of Python runs for it: `map` calls the client
-        with one column an argument, in the order of its arguments.
-        """
-        columns: list[tuple[Sequence[Any] | None, Any]] = [  # each with what stands for its absence
-            (keys, None),
-            (_filled(batch.partitions, ANY_PARTITION), ANY_PARTITION),
-            (self._callbacks(batch.delivered, len(values)), None),
-            (None, None),  # the client's second name for the callback
-            (_filled(batch.timestamps_ms, NOW), NOW),
-            (_listed(batch.headers), None),
-        ]
-        while columns and columns[-1][0] is None:
-            columns.pop()
-        self._produce_all(batch.topic, values, columns)
-        self.producer.poll(0)
-        self._check()
-
-    def _produce_all(
-        self, topic: str, values: Sequence[bytes | None], columns: Sequence[tuple[Sequence[Any] | None, Any]]
-    ) -> None:
-        produce = self.producer.produce
-        rest = iter(values)
-        given = [repeat(absent) if column is None else column for column, absent in columns]
-        calls = map(produce, repeat(topic), rest, *given)
-        while True:
-            try:
-                deque(calls, maxlen=0)
-                return
-            except BufferError:
-                # The call that found no room has taken its arguments; it alone is made again.
-                at = len(values) - length_hint(rest) - 1
-                arguments = [absent if column is None else column[at] for column, absent in columns]
-                self._until_room(partial(produce, topic, values[at], *arguments))
-
-    def _callbacks(
-        self, delivered: Mapping[int, Callable[[int, int], None]] | None, count: int
-    ) -> list[Callable[[KafkaError | None, Message], None] | None] | None:
-        if not delivered:
-            return None
-        found: list[Callable[[KafkaError | None, Message], None] | None] = [None] * count
-        for index, tell in delivered.items():
-            found[index] = partial(self._delivered, tell)
-        return found
-
-    def _until_room(self, produce: Callable[[], None]) -> None:
-        started = time.monotonic()
-        while True:
-            try:
-                return produce()
-            except BufferError:
-                self._make_room(started)
-
-    def _make_room(self, started: float) -> None:
-        self._control.beat()
-        self.producer.poll(0.01)
-        self._check()
-        if time.monotonic() - started > self.patience_seconds:
-            raise RunFailure("BROKER_LOST", f"the brokers took no records for {self.patience_seconds:.0f} s")
-
-    patience_seconds = 30.0
-    """How long the brokers may take no records before the run ends."""
-
-    def _flush(self) -> None:
-        """Waits until everything queued is delivered."""
-        producer = self.producer
-        started = time.monotonic()
-        while producer.flush(0.5):
-            self._control.beat()
-            self._check()
-            if time.monotonic() - started > self.patience_seconds:
-                raise RunFailure("BROKER_LOST", f"records were not delivered within {self.patience_seconds:.0f} s")
-        self._check()
-
-    def _send_offsets(self, topic: str, offsets: Sequence[OffsetRecord]) -> None:
-        for key, value in offsets:
-            self._until_room(partial(self.producer.produce, topic, value, key))
+        """Gives up what was sent since the last commit, as far as that can be done quickly. Raises nothing."""
 
     def close(self) -> None:
         """Drops the producer without waiting for anything it still holds."""
         producer, self._producer = self._producer, None
+        self._packing.drop()
         if producer is not None:
-            producer.purge()
-            producer.poll(0)
+            with suppress(TimeoutError):
+                KAFKA_LOOP.call(_closed(producer))
 
-    def _delivered(self, tell: Callable[[int, int], None], error: KafkaError | None, message: Message) -> None:
-        partition, offset = message.partition(), message.offset()
-        if error is not None or partition is None or offset is None:
-            self._undelivered(error, message)
-        else:
-            tell(partition, offset)
+    @property
+    def _made(self) -> BatchProducer:
+        if self._producer is None:
+            raise RunFailure("BROKER_LOST", "the producer was dropped")
+        return self._producer
 
-    def _undelivered(self, error: KafkaError | None, _message: object) -> None:
-        if error is not None and self._failed is None:
-            self._failed = error
+    def _wait(self, work: Coroutine[Any, Any, T]) -> T:
+        return KAFKA_LOOP.call(work, self._control.beat)
 
-    def _client_error(self, error: KafkaError) -> None:
-        if error.fatal() and self._failed is None:
-            self._failed = error
-        if COORDINATOR in error.str():
-            self._coordinator_losses += 1
+    async def _open(self) -> None:
+        self._producer = BatchProducer(await self._connected(), self._options.settings)
+        await self._producer.fence()
 
-    def _check(self) -> None:
-        if self._failed is not None:
-            reason, retriable = judge_kafka(self._failed)
-            raise RunFailure(reason, f"{self._failed.name()}: {self._failed.str()}", retriable=retriable)
+    async def _connected(self) -> Client:
+        options, backoff = self._options, Backoff(first=0.05, most=1.0)
+        deadline = time.monotonic() + CONNECT_SECONDS
+        while True:
+            try:
+                timeout = options.settings.request_timeout_ms
+                return await open_client(options.client, client_id=options.client_id, timeout_ms=timeout)
+            except Unavailable:
+                if time.monotonic() > deadline:
+                    raise
+            await asyncio.sleep(backoff.next())
+
+    def _post(self, batches: Iterable[Packed]) -> None:
+        producer = self._made
+        for one in batches:
+            self._sent_bytes += len(one.data)
+            KAFKA_LOOP.post(self._send, producer, one)
+        if self._sent_bytes - self._done_bytes > self._options.settings.most_waiting_bytes:
+            self._wait(producer.room())
+
+    def _send(self, producer: BatchProducer, one: Packed) -> None:
+        """In the loop's thread."""
+        told = partial(self._delivered, len(one.data), one.told)
+        producer.send(one.topic, one.partition, one.data, one.records, told)
+
+    def _delivered(self, size: int, told: Told | None, base: int) -> None:
+        self._done_bytes += size
+        if told is not None and base >= 0:
+            told(base)
+
+    def _note(self, tell: Callable[[int, int], None], partition: int, offset: int) -> None:
+        self._news.append(partial(tell, partition, offset))
+
+    def _tell(self) -> None:
+        """What was delivered, to those who asked."""
+        while self._news:
+            self._news.popleft()()
+
+    def _whole(self, batch: SourceBatch) -> Iterable[Packed]:
+        asked = batch.delivered or {}
+        for index, one in enumerate(batch.packed):
+            tell = asked.get(index)
+            told = None if tell is None else partial(self._note_last, tell, one.partition, one.records)
+            yield Packed(batch.topic, one.partition, bytearray(one.data), one.records, told)
+
+    def _note_last(self, tell: Callable[[int, int], None], partition: int, records: int, base: int) -> None:
+        self._note(tell, partition, base + records - 1)
+
+    def _offsets(self, topic: str, offsets: Sequence[OffsetRecord]) -> list[Packed]:
+        """The offset records, behind all that is held."""
+        if not offsets or not topic:
+            return []
+        keys, values = [key for key, _ in offsets], [value for _, value in offsets]
+        batch = SourceBatch(topic, Column(values), Column(keys), raw=True)
+        return [*self._packing.add(batch, values, list(keys), self._note), *self._packing.flush()]
+
+    async def _deliver(self, batches: list[Packed]) -> None:
+        producer = self._made
+        for one in batches:
+            self._sent_bytes += len(one.data)
+            self._send(producer, one)
+        await producer.flush()
+
+    def _known_partitions(self, topic: str) -> int:
+        count, since = self._counts.get(topic, (0, 0.0))
+        if not count or time.monotonic() - since > METADATA_SECONDS:
+            count = self.partitions(topic)
+        if not count:
+            raise RunFailure("BROKER_LOST", f"topic {topic} is not there")
+        return count
 
 
-def _filled(column: Sequence[int | None] | None, absent: int) -> Sequence[int] | None:
-    if column is None or None not in column:
-        return cast("Sequence[int] | None", column)
-    return [absent if one is None else one for one in column]
-
-
-def _listed(column: Sequence[Headers | None] | None) -> Sequence[list[tuple[str, bytes | None]] | None] | None:
-    """The client takes lists only."""
-    if column is None or set(map(type, column)) <= {list, type(None)}:
-        return cast("Sequence[list[tuple[str, bytes | None]] | None] | None", column)
-    return [list(one) if one else None for one in column]
+async def _closed(producer: BatchProducer) -> None:
+    async with asyncio.timeout(CLOSE_SECONDS):
+        await producer.close()

@@ -10,7 +10,7 @@ from keelman.connect.offsets import CommittedOffsets
 from keelman.connect.plugin import Connector
 from keelman.connect.records import Offset
 from keelman.engine.bulk import MOST_SLOTS, plan_offset, plan_partition, planned_parts
-from keelman.engine.clients import producer_properties
+from keelman.engine.clients import given_to_producers
 from keelman.engine.outlet import Outlet
 
 
@@ -32,7 +32,7 @@ class Plan:
         """
         bulk = self._ticket.bulk
         # Producers that their connector names alike would fence each other.
-        named = "transactional.id" in producer_properties(dict(self._ticket.worker_config), config)
+        named = "transactional.id" in given_to_producers(dict(self._ticket.worker_config), config)
         parts: list[dict[str, str]] = []
         if bulk.slots > 1 and not named:
             slots = min(bulk.slots, MOST_SLOTS)
@@ -51,6 +51,5 @@ class Plan:
         self.parts = []
 
     def _commit(self, plan: Offset | None) -> None:
-        self._outlet.begin()
         self._outlet.commit(self._ticket.offset_topic, [self._committed.record(self._partition, plan)])
         self._committed.note(self._partition, plan)

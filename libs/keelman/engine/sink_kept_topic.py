@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException, Producer
+from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as ClientPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
@@ -22,7 +22,7 @@ from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import KeptOffset, TopicPlan
 from keelman.connect.records import TopicPartition
 from keelman.engine.failure import RunFailure
-from keelman.engine.outlet import OffsetRecord
+from keelman.engine.outlet import OffsetRecord, Outlet
 from keelman.engine.topics import ensure_topic
 
 # Small segments: what is compacted away need not be read, and only closed segments are compacted.
@@ -41,9 +41,9 @@ class KeptTopic:
         self._admin = dict(admin)
         self._consumer = dict(consumer)
 
-    def ensure(self, producer: Producer) -> None:
+    def ensure(self, outlet: Outlet) -> None:
         """Makes the topic when it is not there. Raises KafkaException or RunFailure."""
-        ensure_topic(self.name, producer, self._admin, {}, {}, plan=TOPIC)
+        ensure_topic(self.name, outlet.partitions, self._admin, {}, {}, plan=TOPIC)
 
     def read(self, beat: Callable[[], None]) -> dict[TopicPartition, KeptOffset]:
         """All kept offsets that are committed now; call it after the fence.

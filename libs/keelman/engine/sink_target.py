@@ -6,30 +6,32 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from confluent_kafka import Consumer, Producer
+from confluent_kafka import Consumer
 
 from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import SinkTask
-from keelman.engine.clients import admin_properties, consumer_properties, producer_properties
+from keelman.engine.clients import admin_properties, consumer_properties, given_to_producers
 from keelman.engine.failure import RunFailure
+from keelman.engine.outlet import Outlet
 from keelman.engine.topics import ensure_topic
 
 PREFIX = "target.cluster."
+ROLES = ("producer.", "consumer.", "admin.")
 ASK_SECONDS = 10.0
 _SERVERS = "bootstrap.servers"
 
 
 class Target:
-    """The target cluster of one task, in the properties of the client library."""
+    """The target cluster of one task: Java's properties of a producer, the client library's of the other clients."""
 
     def __init__(self, config: Mapping[str, str], worker: Mapping[str, str]) -> None:
         """Without `target.cluster.bootstrap.servers` it is the worker's own cluster. Raises ConfigValueError."""
         given = {k.removeprefix(PREFIX): v for k, v in config.items() if k.startswith(PREFIX)}
         self.named = bool(given.get(_SERVERS, "").strip())
         # A client's own key may be given plainly or, as for MirrorMaker's clusters, under `producer.`.
-        plain = {f"{role}{k}": v for role in ("producer.", "consumer.", "admin.") for k, v in given.items()}
+        plain = {f"{role}{k}": v for role in ROLES for k, v in given.items() if not k.startswith(ROLES)}
         whole = {**({} if self.named else worker), **plain, **given}
-        self.producer: dict[str, Any] = producer_properties(whole, config)
+        self.producer: dict[str, str] = given_to_producers(whole, config)
         self.admin: dict[str, Any] = admin_properties(whole, config)
         self.consumer: dict[str, Any] = consumer_properties(whole, {})
 
@@ -45,24 +47,24 @@ class TargetTopics:
         self._pattern = re.compile(config.get("topics.regex", "").strip() or r"(?!)")
         self._names: dict[str, str] = {}
 
-    def name(self, topic: str, producer: Producer, *, same_partitions: bool) -> str:
+    def name(self, topic: str, outlet: Outlet, *, same_partitions: bool) -> str:
         """The target topic, made when it is missing. Raises ConnectError when it cannot be written as configured."""
         found = self._names.get(topic)
         if found is None:
-            found = self._names[topic] = self._meet(topic, producer, same_partitions)
+            found = self._names[topic] = self._meet(topic, outlet, same_partitions)
         return found
 
-    def _meet(self, topic: str, producer: Producer, same_partitions: bool) -> str:
+    def _meet(self, topic: str, outlet: Outlet, same_partitions: bool) -> str:
         name = target_name(self._config["topic"], topic)
         cluster, partitions = self._source(topic)
-        if cluster == producer.list_topics(timeout=ASK_SECONDS).cluster_id:
+        if cluster == outlet.cluster_id():
             if name == topic:
                 raise ConnectError(f"topic {topic} would be copied to itself: `topic` must give another name")
             if self._pattern.fullmatch(name):
                 raise ConnectError(f"topics.regex matches {name}, which this connector writes: it would never end")
         config = {"topic.creation.default.partitions": str(partitions), **self._config}
-        ensure_topic(name, producer, self._target.admin, self._task.worker, config)
-        there = len(producer.list_topics(name, ASK_SECONDS).topics[name].partitions)
+        ensure_topic(name, outlet.partitions, self._target.admin, self._task.worker, config)
+        there = outlet.partitions(name)
         if same_partitions and there < partitions:
             raise ConnectError(
                 f"topic {name} has {there} partitions, {topic} has {partitions}: "

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from typing import Any
-
-from confluent_kafka import KafkaException
 
 from keelman.api.copy.v1.copy_run_pb2 import (
     COPY_RUN_STATE_DRAINING,
@@ -21,14 +19,15 @@ from keelman.connect.converters import converter_for
 from keelman.connect.errors import ConnectError
 from keelman.connect.offsets import CommittedOffsets, identity
 from keelman.connect.plugin import Connector, Reader, Watch
-from keelman.connect.records import Column, Offset, Partition, SourceBatch
+from keelman.connect.records import Offset, Partition, SourceBatch
 from keelman.engine.boundary import Act, boundary_for
-from keelman.engine.clients import admin_properties, producer_properties
+from keelman.engine.clients import admin_properties, given_to_producers, producer_properties
 from keelman.engine.control import Control
 from keelman.engine.idle import Idle, park_after_seconds
 from keelman.engine.lookout import LOOKOUT
 from keelman.engine.outlet import Outlet
 from keelman.engine.plan import Plan
+from keelman.engine.producer_options import producer_options
 from keelman.engine.progress import Progress, payload_bytes
 from keelman.engine.teller import Teller
 from keelman.engine.topics import ensure_offset_topic, ensure_topic
@@ -77,7 +76,7 @@ class SourceCopy:
         with ExitStack() as stack:
             self._outlet = outlet = self._open_outlet()
             stack.callback(outlet.close)
-            outlet.fence(self._ticket.offset_topic)
+            outlet.fence()
             self._prepare_offset_topics(stack)
             self._teller.tell(COPY_RUN_STATE_FENCED)
             confirmation = self._control.await_confirmation()
@@ -97,28 +96,28 @@ class SourceCopy:
                 self._copy()
             except BaseException:
                 self._teller.final_progress = self._message()
-                with suppress(KafkaException):
-                    outlet.abort()
+                outlet.abort()
                 raise
 
     def _open_outlet(self) -> Outlet:
-        tells = self._connector.tracks_deliveries(self._config)
-        properties = producer_properties(self._worker, self._config)
-        properties.setdefault("client.id", f"connector-producer-{self._ticket.connector}-{self._ticket.task}")
+        given = given_to_producers(self._worker, self._config)
+        client_id = f"connector-producer-{self._ticket.connector}-{self._ticket.task}"
         if not self._exactly_once:
-            properties.pop("transactional.id", None)
-            properties.pop("transaction.timeout.ms", None)
-            return PlainOutlet(properties, self._control, tells=tells)
-        properties.setdefault("transactional.id", self._ticket.transactional_id)
-        timeout = self._boundary.timeout_seconds
-        return Transactions(properties, self._control, timeout_seconds=timeout, tells=tells)
+            return PlainOutlet(producer_options(given, client_id=client_id), self._control)
+        options = producer_options(
+            given,
+            client_id=client_id,
+            transactional_id=self._ticket.transactional_id,
+            transaction_seconds=self._boundary.timeout_seconds,
+        )
+        return Transactions(options, self._control)
 
     def _prepare_offset_topics(self, stack: ExitStack) -> None:
         """The connector's own offset topic, where it has one, is there before the worker looks into it."""
         if not self._ticket.worker_offset_topic:
             return
         admin = admin_properties(self._worker, self._config)
-        ensure_offset_topic(self._ticket.offset_topic, self._outlet.producer, admin, self._worker)
+        ensure_offset_topic(self._ticket.offset_topic, self._outlet.partitions, admin, self._worker)
         properties = producer_properties(self._worker, {})
         properties.setdefault("client.id", f"connector-offsets-{self._ticket.connector}-{self._ticket.task}")
         self._worker_offsets = WorkerOffsets(
@@ -185,28 +184,34 @@ class SourceCopy:
             self._control.wait(min(seconds, LONGEST_REST_SECONDS))
 
     def _send(self, batch: SourceBatch) -> None:
-        values = _payloads(batch.values) if batch.raw else self._values.from_connect(batch.values)
-        keys = None
-        if batch.keys is not None:
-            keys = _payloads(batch.keys) if batch.raw else self._keys.from_connect(batch.keys)
-        if batch.topic not in self._topics and values:
+        if batch.topic not in self._topics and (batch.values.values or batch.packed):
             self._meet_topic(batch.topic)
         if not self._open:
-            self._outlet.begin()
             self._boundary.begun()
             self._open = True
-        if values:
-            self._outlet.send(batch, values, keys)
-        size = payload_bytes(values) + (0 if keys is None else payload_bytes(keys))
-        self._records += len(values)
+        records, size = self._pass_on(batch) if batch.packed else self._convert(batch)
+        self._records += records
         self._bytes += size
-        self._control.pace.spend(len(values), size)
+        self._control.pace.spend(records, size)
         for partition, offset in batch.offsets:
             self._pending[identity(partition)] = (partition, offset)
         if not batch.offsets:
             self._pending.setdefault("", ({}, None))
         self._idle.copied()
         self._watch = None
+
+    def _pass_on(self, batch: SourceBatch) -> tuple[int, int]:
+        self._outlet.send_packed(batch)
+        return sum(one.records for one in batch.packed), sum(len(one.data) for one in batch.packed)
+
+    def _convert(self, batch: SourceBatch) -> tuple[int, int]:
+        values = batch.values.values if batch.raw else self._values.from_connect(batch.values)
+        keys = None
+        if batch.keys is not None:
+            keys = batch.keys.values if batch.raw else self._keys.from_connect(batch.keys)
+        if values:
+            self._outlet.send(batch, values, keys)
+        return len(values), payload_bytes(values) + (0 if keys is None else payload_bytes(keys))
 
     def _meet_topic(self, topic: str) -> None:
         if self._exactly_once and topic == self._ticket.offset_topic:
@@ -215,7 +220,7 @@ class SourceCopy:
             )
         admin = admin_properties(self._worker, self._config)
         plan = self._reader.topic_plan(topic)
-        ensure_topic(topic, self._outlet.producer, admin, self._worker, self._config, plan=plan)
+        ensure_topic(topic, self._outlet.partitions, admin, self._worker, self._config, plan=plan)
         self._topics.add(topic)
         self._teller.topics = sorted(self._topics)
 
@@ -240,7 +245,6 @@ class SourceCopy:
         self._outlet.committed = False
         if self._worker_offsets is not None:
             self._worker_offsets.before_commit(offsets)
-        self._outlet.begin()
         try:
             self._outlet.commit(self._ticket.offset_topic, offsets)
         finally:
@@ -273,10 +277,6 @@ class SourceCopy:
 
     def _message(self) -> Any:
         return self._progress.message(self._reader.left(), LAG_UNITS[self._reader.lag_unit])
-
-
-def _payloads(column: Column) -> list[bytes | None]:
-    return column.values
 
 
 def _text(offset: Mapping[str, Any] | None) -> str:

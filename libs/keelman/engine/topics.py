@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from confluent_kafka import KafkaError, KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from keelman.connect.plugin import TopicPlan
 from keelman.engine.failure import RunFailure
 
 SECONDS = 20.0
+AGAIN_SECONDS = 0.02
 OFFSET_PARTITIONS = "25"
 _DEFAULT = "topic.creation.default."
 _STORAGE = "offset.storage."
@@ -20,53 +21,50 @@ _STORAGE = "offset.storage."
 
 def ensure_topic(
     topic: str,
-    producer: Producer,
+    partitions: Callable[[str], int],
     admin: Mapping[str, Any],
     worker: Mapping[str, str],
     connector: Mapping[str, str],
     *,
     plan: TopicPlan | None = None,
 ) -> None:
-    """Returns once the topic can be written.
+    """Returns once the topic can be written. `partitions` tells how many a topic has, 0 while it is not there.
 
     A missing topic is made as the reader plans it, else with the connector's `topic.creation.default.*`, else with the
     brokers' defaults. Without a plan and with the worker's `topic.creation.enable=false` it is waited for. Raises
     KafkaException or RunFailure.
     """
-    if _known(topic, producer):
+    if partitions(topic):
         return
     if plan is not None:
         _create(topic, admin, plan)
     elif worker.get("topic.creation.enable", "true").strip().lower() != "false":
         _create(topic, admin, _configured(connector))
-    _await_topic(topic, producer)
+    _await_topic(topic, partitions)
 
 
-def ensure_offset_topic(topic: str, producer: Producer, admin: Mapping[str, Any], worker: Mapping[str, str]) -> None:
+def ensure_offset_topic(
+    topic: str, partitions: Callable[[str], int], admin: Mapping[str, Any], worker: Mapping[str, str]
+) -> None:
     """Returns once a connector's own offset topic can be written; a missing one is made as the worker's would be.
 
     Connect makes it compacted with `offset.storage.partitions` (25), `.replication.factor` (here the brokers' default
     when unset) and the worker's other `offset.storage.*` settings. Raises KafkaException or RunFailure.
     """
-    if _known(topic, producer):
+    if partitions(topic):
         return
     given = {k.removeprefix(_STORAGE): v for k, v in worker.items() if k.startswith(_STORAGE)}
     given.pop("topic", None)
-    partitions = int(given.pop("partitions", OFFSET_PARTITIONS))
+    count = int(given.pop("partitions", OFFSET_PARTITIONS))
     replicas = int(given.pop("replication.factor", "-1"))
-    _create(topic, admin, TopicPlan(partitions, replicas, {**given, "cleanup.policy": "compact"}))
-    _await_topic(topic, producer)
+    _create(topic, admin, TopicPlan(count, replicas, {**given, "cleanup.policy": "compact"}))
+    _await_topic(topic, partitions)
 
 
-def _known(topic: str, producer: Producer) -> bool:
-    found = producer.list_topics(topic, 5.0).topics.get(topic)
-    return found is not None and found.error is None and bool(found.partitions)
-
-
-def _await_topic(topic: str, producer: Producer) -> None:
+def _await_topic(topic: str, partitions: Callable[[str], int]) -> None:
     deadline = time.monotonic() + SECONDS
-    while not _known(topic, producer):
-        producer.poll(0.05)
+    while not partitions(topic):
+        time.sleep(AGAIN_SECONDS)
         if time.monotonic() > deadline:
             raise RunFailure("BROKER_LOST", f"topic {topic} not present in metadata after {SECONDS:.0f} s")
 

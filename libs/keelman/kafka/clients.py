@@ -7,12 +7,15 @@ import contextlib
 import logging
 import re
 from collections.abc import AsyncIterator, Mapping
+from functools import partial
 from typing import Any, TypeAlias
 
+import aiokafka.client
 from aiokafka import AIOKafkaClient, AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
 from aiokafka.helpers import create_ssl_context
+from aiokafka.protocol.metadata import MetadataRequest
 
 from keelman.model.errors import InvalidArgument, Unavailable
 from keelman.runtime.backoff import Backoff
@@ -23,6 +26,10 @@ log = get_logger()
 # The library logs every failed connection, many times a second while brokers are away. What matters is raised too, and
 # told by whoever catches it.
 logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
+
+# The library asks about topics in a way that has brokers make each that is not there: with their own number of
+# partitions, before we make it as it should be, and one that was just deleted once more.
+aiokafka.client.MetadataRequest = partial(MetadataRequest, allow_auto_topic_creation=False)
 
 Client: TypeAlias = AIOKafkaClient
 Consumer: TypeAlias = AIOKafkaConsumer
@@ -97,12 +104,22 @@ async def admin_client(properties: Mapping[str, str], *, client_id: str) -> Asyn
 @contextlib.asynccontextmanager
 async def low_level_client(properties: Mapping[str, str], *, client_id: str, timeout_ms: int) -> AsyncIterator[Client]:
     """A bootstrapped client that sends single requests. Raises Unavailable when no broker answers."""
-    made = AIOKafkaClient(**client_arguments(properties), client_id=client_id, request_timeout_ms=timeout_ms)
+    made = await open_client(properties, client_id=client_id, timeout_ms=timeout_ms)
     try:
-        await _started(made.bootstrap(), properties)
         yield made
     finally:
         await made.close()
+
+
+async def open_client(properties: Mapping[str, str], *, client_id: str, timeout_ms: int) -> Client:
+    """The same for one who closes it himself. Raises Unavailable when no broker answers."""
+    made = AIOKafkaClient(**client_arguments(properties), client_id=client_id, request_timeout_ms=timeout_ms)
+    try:
+        await _started(made.bootstrap(), properties)
+    except BaseException:
+        await made.close()
+        raise
+    return made
 
 
 @contextlib.asynccontextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from keelman.kafka.error_codes import CODES, name_of
-from keelman.model.errors import KeelmanError
+from keelman.model.errors import Unavailable
 
 NETWORK = -1
 """The code of trouble that is no broker's answer."""
@@ -63,7 +63,7 @@ SHUT_OUT = frozenset(
 """After these the producer may not even abort."""
 
 
-class ProduceFailure(KeelmanError):
+class ProduceFailure(Unavailable):
     """Final for its producer. `code` is Kafka's error code, -1 for trouble with connections, `name` the code's name."""
 
     def __init__(self, code: int, message: str) -> None:

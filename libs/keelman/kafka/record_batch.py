@@ -17,7 +17,7 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.memory_records import MemoryRecords
 
 from keelman.kafka.crc32c import after, crc32c
-from keelman.model.errors import KeelmanError
+from keelman.model.errors import FailedPrecondition
 
 Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
 """The headers of one record, in order; a name may come more than once."""
@@ -41,7 +41,7 @@ _SEQUENCES = 1 << 31
 _NO_HEADERS: list[tuple[str, bytes | None]] = []
 
 
-class CorruptBatch(KeelmanError):
+class CorruptBatch(FailedPrecondition):
     """A record batch is not what its header says: damaged, or of an unknown codec."""
 
     reason = "CORRUPT_BATCH"
