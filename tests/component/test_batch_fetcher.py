@@ -125,8 +125,9 @@ async def test_what_a_consumer_sees_of_transactions_and_codecs(
     expected = seen(bootstrap, name)
     for old in (FetchRequest_v4, FetchRequest_v5, FetchRequest_v7):  # as to older brokers
         monkeypatch.setattr(Fetch, "_CLASSES", (old,))
-        async with fetching(bootstrap, positions) as fetcher:
+        async with fetching(bootstrap, positions, settings=FetchSettings(max_wait_ms=20)) as fetcher:
             assert rows(await until_ends(fetcher, positions)) == expected
+            assert await fetcher.next(0.3) == [], "an end is told once, however often the broker tells it"
 
 
 async def test_small_answers_bring_the_same_and_a_start_in_the_middle_skips_nothing(
@@ -154,8 +155,10 @@ async def test_an_end_is_told_once_and_what_comes_then_at_once(bootstrap: str, n
     producer.produce(name, b"before")
     assert producer.flush(30) == 0
     slow = FetchSettings(max_wait_ms=20_000)
+    asked = time.monotonic()
     async with fetching(bootstrap, {(name, 0): LATEST}, settings=slow) as fetcher:
         found = await until_ends(fetcher, {(name, 0): LATEST})
+        assert time.monotonic() - asked < 15, "where nothing comes the end is told at once"
         assert [(one.position, one.next, one.end, one.batches) for one in found] == [(1, 1, 1, [])]
         assert await fetcher.next(0.3) == []
         asked = time.monotonic()
