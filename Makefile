@@ -80,8 +80,8 @@ accidents: setup ## one accident of each kind while records flow, and the hand-b
 test: unit component e2e accidents ## all tests; sets itself up on a clean clone
 
 SEEDS ?= 3
-faults: setup ## every accident on every path, with seeds; writes docs/faults.md and build/faults.json: [SEEDS=3] [ONLY=pattern]
-	$(BIN)/python tests/chaos/faults.py --seeds '$(SEEDS)' --only '$(ONLY)'
+faults: setup ## every accident on every path, with seeds; writes docs/faults.md and build/faults.json: [SEEDS=3] [ONLY=x,y] [RESUME=1]
+	$(BIN)/python tests/chaos/faults.py --seeds '$(SEEDS)' --only '$(ONLY)' $(if $(RESUME),--resume)
 
 check: lint types contracts test ## everything that must be green before a commit lands
 

@@ -30,20 +30,34 @@ from chaos_system import System, below, holds_slot, strike
 from keelman.testing.eventually import eventually
 from keelman.testing.kafka_proxy import END_TXN, PRODUCE
 
-SHORT, LONG = 3.0, 12.0
+SHORT, LONG, LONGER = 3.0, 12.0, 40.0
 PIECE_BYTES = 128 * 1024
 
 
 @dataclass(frozen=True)
 class Accident:
     """`strike` does it; `before` goes around the whole scenario where something must be made ready; `cluster` says
-    that its slots run in the executors of a standalone cluster."""
+    that its slots run in the executors of a standalone cluster, `parts` how many accidents it is."""
 
     name: str
     strike: Strike
     paths: tuple[str, ...] = tuple(PATHS)
     before: Callable[[Sequence[Run]], contextlib.AbstractContextManager[None]] | None = None
     cluster: bool = False
+    parts: int = 1
+
+
+def in_turn(*accidents: Accident) -> Accident:
+    """One after another, each when the one before it is got over."""
+
+    async def do(scene: Scene) -> None:
+        for number, accident in enumerate(accidents):
+            if number:
+                await scene.recovered()
+                scene.feed.go_on()
+            await accident.strike(scene)
+
+    return Accident(", ".join(a.name for a in accidents), do, parts=len(accidents))
 
 
 def slots(system: System) -> list[int]:
@@ -176,6 +190,7 @@ ACCIDENTS: dict[str, Accident] = {
         Accident("Spark JVM killed", killed(jvm)),
         Accident("Spark JVM frozen 3 s", frozen(jvm, SHORT, together=True)),
         Accident("Spark JVM frozen 12 s", frozen(jvm, LONG, together=True)),
+        Accident("Spark JVM frozen 40 s", frozen(jvm, LONGER, together=True)),  # given up after 30 s
         Accident("Spark service killed", killed(service)),
         Accident("Spark service frozen 12 s", frozen(service, LONG, together=True)),
         Accident("worker killed", killed(workers)),

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Sequence
 
-from chaos_kafka import LOOK, Partition, Topics
+from chaos_kafka import Partition, Topics, common
 from chaos_paths import FileSink, FileSource, Run
 from confluent_kafka import KafkaException, Producer
 
@@ -26,17 +26,24 @@ STRANGER = 99
 class Feed:
     """Feeds every path; the last part only trickles until `finish` is called, so that records flow till the end."""
 
-    def __init__(self, runs: Sequence[Run], bootstrap: str, seconds: float) -> None:
+    def __init__(self, runs: Sequence[Run], bootstrap: str, seconds: float, *, parts: int = 1) -> None:
+        """With `parts` it trickles behind each of so many, until `go_on` is called."""
         self._runs, self._seconds = runs, seconds
+        self._part = (1 - LAST_PART) / parts
+        self.flows_to = self._part
+        """What part of all is fed before it only trickles."""
         self.fed = {run.name: 0 for run in runs}
         self._rest = {run.name: [iter(s) for s in run.streams] for run in runs}
         self._finishing = False
         self._bootstrap = bootstrap
-        common = {"bootstrap.servers": bootstrap, "client.id": LOOK, "error_cb": lambda _: None, "log_level": 0}
         settings = {"enable.idempotence": True, "linger.ms": 5, "queue.buffering.max.messages": 2_000_000}
         settings |= {"delivery.report.only.error": True}
-        self._producer = Producer({**common, **settings, "message.timeout.ms": 300_000})
+        self._producer = Producer({**common(bootstrap), **settings, "message.timeout.ms": 300_000})
         self._lost: list[str] = []
+
+    def go_on(self) -> None:
+        """The next part at full pace."""
+        self.flows_to += self._part
 
     def finish(self) -> None:
         """Nothing happens any more: feed the rest."""
@@ -47,7 +54,7 @@ class Feed:
         part, before = 0.0, time.monotonic()
         while any(self.fed[run.name] < run.records for run in self._runs):
             now = time.monotonic()
-            pace = 1.0 if self._finishing or part < 1 - LAST_PART else TRICKLE
+            pace = 1.0 if self._finishing or part < self.flows_to else TRICKLE
             part += pace * min(now - before, LONGEST_TICK_SECONDS) / self._seconds
             part, before = min(1.0, part), now
             for run in self._runs:
@@ -100,16 +107,8 @@ class Stranger:
                 return
 
     def _producer(self) -> Producer:
-        made = Producer(
-            {
-                "bootstrap.servers": self._bootstrap,
-                "client.id": LOOK,
-                "transactional.id": f"stranger-{self._topics[0]}",
-                "transaction.timeout.ms": 10_000,
-                "error_cb": lambda _: None,
-                "log_level": 0,
-            }
-        )
+        own = {"transactional.id": f"stranger-{self._topics[0]}", "transaction.timeout.ms": 10_000}
+        made = Producer({**common(self._bootstrap), **own})
         made.init_transactions(30)
         return made
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from chaos_feed import Feed
+from chaos_feed import Feed, Watch
 from chaos_kafka import LOOK
 from chaos_paths import Run
 from chaos_system import System
@@ -16,14 +16,8 @@ from chaos_system import System
 from keelman.testing.eventually import eventually
 from keelman.testing.proxy import Tunnel
 
-
-@dataclass
-class Mark:
-    """When something was done to a path, how many of its records had been fed when it was felt, and the recovery."""
-
-    at: float
-    fed: int | None = None
-    recovered: float | None = None
+LOOK_SECONDS = 0.05
+RECOVERED_SECONDS = 180.0
 
 
 @dataclass
@@ -33,14 +27,19 @@ class Scene:
     system: System
     runs: Sequence[Run]
     feed: Feed
+    watch: Watch
     chance: random.Random
-    marks: dict[str, list[Mark]] = field(default_factory=dict)
+    struck: float = 0.0
+    """When something was first done to it."""
+    standstills: dict[str, float] = field(default_factory=dict)
+    """By path, the longest time since then in which nothing new became visible though something waited."""
     notes: list[str] = field(default_factory=list)
 
     async def moment(self) -> None:
         """Returns at a random moment: when somewhat more records were fed (or the feed waits for the accident)."""
         part = self.chance.uniform(0.03, 0.12)
-        wanted = [min(int(r.records * 0.84), self.feed.fed[r.name] + int(r.records * part)) for r in self.runs]
+        most = self.feed.flows_to - 0.01
+        wanted = [min(int(r.records * most), self.feed.fed[r.name] + int(r.records * part)) for r in self.runs]
         there = zip(self.runs, wanted, strict=True)
         targets = list(there)
         await eventually(
@@ -50,8 +49,31 @@ class Scene:
 
     def mark(self) -> None:
         """It happens now."""
-        for run in self.runs:
-            self.marks.setdefault(run.name, []).append(Mark(time.monotonic()))
+        self.struck = self.struck or time.monotonic()
+
+    async def recovered(self) -> None:
+        """Returns when all is visible that has been fed by now."""
+        fed = dict(self.feed.fed)
+        await eventually(
+            lambda: all(self.watch.visible[name] >= count for name, count in fed.items()),
+            seconds=RECOVERED_SECONDS,
+            what="got over what was done",
+        )
+
+    async def look(self) -> None:
+        """Looks at how the records come, for ever."""
+        seen: dict[str, tuple[int, float]] = {}
+        while True:
+            now = time.monotonic()
+            for name, fed in self.feed.fed.items():
+                visible = self.watch.visible[name]
+                before, since = seen.get(name, (0, now))
+                if visible != before or visible >= fed:
+                    seen[name] = visible, now
+                elif self.struck:
+                    stood = now - max(since, self.struck)
+                    self.standstills[name] = max(stood, self.standstills.get(name, 0.0))
+            await asyncio.sleep(LOOK_SECONDS)
 
     def shuffled(self, pids: Sequence[int]) -> list[int]:
         """The same in a random order."""

@@ -82,8 +82,8 @@ class Matrix:
         self._write()
         good = bool(found) and all(o.clean for o in found)
         for one in found:
-            took = "never" if one.seconds_to_recover is None else f"in {one.seconds_to_recover:.1f} s"
-            say(f"  {'ok ' if one.clean else 'BAD'} {one.path:12} {one.report}; recovered {took}")
+            stood = f"stood still for {one.standstill_seconds:.1f} s"
+            say(f"  {'ok ' if one.clean else 'BAD'} {one.path:12} {one.report}; {stood}")
         each = (time.monotonic() - self.begun) / self.done
         notes = "; ".join(found[0].notes) if found else ""
         say(f"  {time.monotonic() - started:.0f} s; about {clock(each * len(self.plan))} to go; {notes}".rstrip("; "))

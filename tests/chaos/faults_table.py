@@ -19,9 +19,9 @@ readers see, and the offsets with the data. Aborted transactions of a stranger a
 and the sinks read. Slots run in the Spark service's own JVM, for accidents of executors on a standalone cluster.
 
 *Foreign*: records that nobody sent, or that were aborted. *Stuck*: partitions where committed readers stood still
-behind the end for more than 60 s. *Offsets*: those that differ from the last visible record. *Recovered*: seconds from
-the accident until a record is visible that was fed at least a second after it; a freeze includes the time frozen. One
-accident may strike several times in a run (each slot, each worker); the longest counts.
+behind the end for more than 60 s. *Offsets*: those that differ from the last visible record. *Stood still*: seconds
+after the accident in which nothing new became visible though records waited, the longest such time of a run; with a
+freeze the time frozen is in it. An accident may strike several times in a run (each slot, each worker).
 
 Run with {cpus} processors, shared with other work, so the seconds are upper bounds; *records* are those of all runs of
 a row. Runs: {runs}. Not clean: {bad}. Not run to their end: {broken}.
@@ -39,7 +39,7 @@ COLUMNS = (
     "foreign",
     "stuck",
     "offsets",
-    "recovered, median",
+    "stood still, median",
     "max",
     "run on",
 )
@@ -69,8 +69,8 @@ def page(rows: Sequence[dict[str, Any]], broken: Sequence[dict[str, Any]]) -> st
 
 def _line(path: str, accident: str, group: Sequence[dict[str, Any]]) -> str:
     counts = [str(sum(row[name] for row in group)) for name in COUNTS]
-    took = [row["seconds_to_recover"] for row in group if row["seconds_to_recover"] is not None]
-    times = [f"{statistics.median(took):.1f}", f"{max(took):.1f}"] if took else ["", ""]
+    stood = [row["standstill_seconds"] for row in group]
+    times = [f"{statistics.median(stood):.1f}", f"{max(stood):.1f}"]
     records = f"{sum(row['records'] for row in group):,}"
     dates = sorted({row["date"] for row in group})
     cells = [path, accident, str(len(group)), records, *counts, *times, " to ".join(dates[:: max(1, len(dates) - 1)])]

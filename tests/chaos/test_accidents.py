@@ -3,15 +3,17 @@
 import asyncio
 import os
 import signal
+from collections.abc import Mapping
 
 import pytest
-from chaos_accidents import ACCIDENTS, may_mount, slots
+from chaos_accidents import ACCIDENTS, Accident, in_turn, may_mount, slots
 from chaos_kafka import Topics
 from chaos_paths import PATHS, FileSource
 from chaos_run import scenario
 from chaos_system import System
 from worker_kit import WorkerProcess, workers
 
+from keelman.runtime.supervise import Siblings
 from keelman.testing.eventually import eventually
 from keelman.testing.kafka_proxy import PRODUCE
 from keelman.testing.oracle import judge
@@ -20,31 +22,45 @@ pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
 RECORDS = 20_000
 SECONDS = 4.0
 ALL = tuple(PATHS)
-NEEDS_ROOT = pytest.mark.skipif(not may_mount(), reason="a full disk needs a file system of its own: root")
 
 
 @pytest.mark.parametrize(
-    ("accident", "paths"),
+    ("accidents", "paths"),
     [
-        ("slot killed", ALL),
-        ("slot frozen 12 s", ("file source", "Kafka sink")),
-        ("Spark JVM killed", ("mirror", "file sink")),
-        ("worker killed", ALL),
-        ("broker killed", ("mirror", "Kafka sink")),
-        ("slot to Spark cut", ("file source", "Kafka sink")),
-        ("slot to broker slow", ("mirror", "file sink")),
-        ("EndTxn late", ("file source",)),
-        ("EndTxn answer lost", ("mirror", "Kafka sink")),
-        pytest.param("disk full", ("file sink",), marks=NEEDS_ROOT),
+        (("slot killed", "worker killed"), ALL),
+        (("slot frozen 12 s", "slot to Spark cut"), ("file source", "Kafka sink")),
+        (("Spark JVM killed", "slot to broker slow"), ("mirror", "file sink")),
+        (("broker killed",), ("mirror", "Kafka sink")),
     ],
+    ids=", ".join,
 )
-async def test_nothing_is_lost_or_doubled(system: System, accident: str, paths: tuple[str, ...]) -> None:
+async def test_nothing_is_lost_or_doubled(system: System, accidents: tuple[str, ...], paths: tuple[str, ...]) -> None:
+    await check(system, {in_turn(*(ACCIDENTS[name] for name in accidents)): paths})
+
+
+async def test_nothing_is_lost_or_doubled_by_what_befalls_one_path_alone(system: System) -> None:
+    strikes = {
+        ACCIDENTS["EndTxn late"]: ("file source",),
+        ACCIDENTS["EndTxn answer lost"]: ("mirror", "Kafka sink"),
+    }
+    if may_mount():  # a full disk needs a file system of its own
+        strikes[ACCIDENTS["disk full"]] = ("file sink",)
+    await check(system, strikes)
+
+
+async def check(system: System, accidents: Mapping[Accident, tuple[str, ...]]) -> None:
+    """All of them beside each other, each on its own paths."""
     try:
-        found = await scenario(system, paths, ACCIDENTS[accident], seed=1, records=RECORDS, seconds=SECONDS)
+        async with Siblings() as tasks:
+            under_way = [
+                tasks.start(scenario(system, paths, accident, seed=1, records=RECORDS, seconds=SECONDS))
+                for accident, paths in accidents.items()
+            ]
+            found = [outcome for one in under_way for outcome in await one]
     except (AssertionError, TimeoutError) as error:
         raise AssertionError(f"{error}\n{system.logs()}") from error
-    assert [o.path for o in found] == list(paths)
-    bad = [f"{o.path}: {o.report}; {o.notes}" for o in found if not o.clean]
+    assert [o.path for o in found] == [path for paths in accidents.values() for path in paths]
+    bad = [f"{o.accident}, {o.path}: {o.report}; {o.notes}" for o in found if not o.clean]
     assert not bad, "\n".join([*bad, system.logs()])
 
 

@@ -18,9 +18,10 @@ from keelman.testing.eventually import eventually
 from keelman.testing.kafka_proxy import END_TXN, Fate
 from keelman.testing.oracle import judge
 
+# Ends the workers of the system that all of this folder share, so it is the last file of it.
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
-RECORDS = 40_000
-SECONDS = 8.0
+RECORDS = 20_000
+SECONDS = 4.0
 
 
 async def killed_in_a_transaction(system: System, run: Run) -> None:
@@ -34,45 +35,46 @@ async def killed_in_a_transaction(system: System, run: Run) -> None:
             continue
 
 
-async def test_a_java_worker_goes_on_where_the_killed_and_recovered_ones_stopped(tmp_path: Path) -> None:
-    async with System(tmp_path) as system:
-        topics = await asyncio.to_thread(Topics, system.bootstrap)
-        runs: list[Run] = [
-            kind(system, tmp_path, name, RECORDS, seed=1)
-            for kind, name in ((FileSource, "in"), (Mirror, "over"), (FileSink, "out"))
-        ]
-        for run in runs:
-            await asyncio.to_thread(run.prepare, topics)
-            made = await system.ask("POST", "/connectors", {"name": run.name, "config": run.config()})
-            assert made.status_code == 201, made.text
-        feed, watch = Feed(runs, system.bootstrap, SECONDS), Watch(runs, topics)
-        async with Siblings() as tasks:
-            tasks.start(asyncio.to_thread(watch.work))
-            feeding = tasks.start(feed.run())
+async def test_a_java_worker_goes_on_where_the_killed_and_recovered_ones_stopped(
+    system: System, tmp_path: Path
+) -> None:
+    topics = await asyncio.to_thread(Topics, system.bootstrap)
+    runs: list[Run] = [
+        kind(system, tmp_path, name, RECORDS, seed=1)
+        for kind, name in ((FileSource, "in"), (Mirror, "over"), (FileSink, "out"))
+    ]
+    for run in runs:
+        await asyncio.to_thread(run.prepare, topics)
+        made = await system.ask("POST", "/connectors", {"name": run.name, "config": run.config()})
+        assert made.status_code == 201, made.text
+    feed, watch = Feed(runs, system.bootstrap, SECONDS), Watch(runs, topics)
+    async with Siblings() as tasks:
+        tasks.start(asyncio.to_thread(watch.work))
+        feeding = tasks.start(feed.run())
+        try:
+            for run in (runs[0], runs[1], runs[0]):
+                await killed_in_a_transaction(system, run)
+            part = int(RECORDS * (1 - LAST_PART)) - 10
+            await eventually(
+                lambda: all(watch.visible[r.name] >= part for r in runs), seconds=120, what="keelman recovered"
+            )
+            await system.retire()
+            java = ConnectProcess(tmp_path / "java", system.bootstrap, GROUP)
+            await java.start()
             try:
-                for run in (runs[0], runs[1], runs[0]):
-                    await killed_in_a_transaction(system, run)
-                part = int(RECORDS * (1 - LAST_PART)) - 10
+                feed.finish()
+                await feeding
                 await eventually(
-                    lambda: all(watch.visible[r.name] >= part for r in runs), seconds=120, what="keelman recovered"
+                    lambda: all(watch.visible[r.name] >= r.records for r in runs),
+                    seconds=180,
+                    what=f"all arrived; {watch.visible}",
                 )
-                await system.retire()
-                java = ConnectProcess(tmp_path / "java", system.bootstrap, GROUP)
-                await java.start()
-                try:
-                    feed.finish()
-                    await feeding
-                    await eventually(
-                        lambda: all(watch.visible[r.name] >= r.records for r in runs),
-                        seconds=180,
-                        what=f"all arrived; {watch.visible}",
-                    )
-                finally:
-                    await java.end()
             finally:
-                watch.stop()
-        written = await asyncio.to_thread(topics.read, runs[0].output[0], aborted=True)
-        assert len(written) > RECORDS, "no kill left an aborted record, so this test showed nothing"
-        for run in runs:
-            report = judge(run.sent, await asyncio.to_thread(run.seen, topics))
-            assert report.clean, f"{run.kind}: {report}\n{java.output[-3000:]}"
+                await java.end()
+        finally:
+            watch.stop()
+    written = await asyncio.to_thread(topics.read, runs[0].output[0], aborted=True)
+    assert len(written) > RECORDS, "no kill left an aborted record, so this test showed nothing"
+    for run in runs:
+        report = judge(run.sent, await asyncio.to_thread(run.seen, topics))
+        assert report.clean, f"{run.kind}: {report}\n{java.output[-3000:]}"

@@ -1,0 +1,55 @@
+"""Where partitions that are written in transactions stand over time, for the oracle to find stuck ones."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import time
+from collections.abc import Iterable
+
+from chaos_kafka import Partition, Topics
+
+from keelman.testing.oracle import Sample
+
+EVERY_SECONDS = 1.0
+FRESH_SECONDS = 5.0
+AWAY_SECONDS = 15.0
+BLIND_SECONDS = 30.0
+
+
+class Ends:
+    """Looks at the partitions of topics, some of which come into being later."""
+
+    def __init__(self, topics: Topics, names: Iterable[str]) -> None:
+        self.samples: list[Sample] = []
+        """Their seconds stand still while nobody answers: a broker that is away holds no reader up."""
+        self._topics, self._names = topics, set(names)
+        self._looked = time.monotonic()
+        self._away = 0.0
+
+    async def watch(self) -> None:
+        """Looks for ever."""
+        partitions: list[Partition] = []
+        while True:
+            with contextlib.suppress(Exception):  # the broker is away: the next look will tell
+                for topic in self._names - {t for t, _ in partitions}:
+                    partitions += await asyncio.to_thread(self._topics.partitions, topic)
+                ends = await asyncio.to_thread(self._topics.all_ends, partitions)
+                now = time.monotonic()
+                if now - self._looked > AWAY_SECONDS:
+                    self._away += now - self._looked
+                self._looked = now
+                self.samples += [Sample(now - self._away, f"{t}-{p}", *ends[t, p]) for t, p in partitions]
+            await asyncio.sleep(EVERY_SECONDS)
+
+    @property
+    def stable(self) -> bool:
+        """Whether the latest look found no open transaction."""
+        latest = {s.partition: s for s in self.samples}
+        fresh = time.monotonic() - self._looked < FRESH_SECONDS
+        return bool(latest) and fresh and all(s.last_stable >= s.end for s in latest.values())
+
+    def check(self) -> None:
+        """Raises AssertionError when nobody has looked for long, so that nobody knows."""
+        assert self.samples, "no partition was ever looked at"
+        assert time.monotonic() - self._looked < BLIND_SECONDS, "nobody saw whether a transaction is stuck"
