@@ -350,14 +350,18 @@ async def test_room_is_waited_for_and_a_frozen_broker_holds_nobody_up_that_close
     kafka: KafkaProxy, topic: str, opened: Open
 ) -> None:
     large = encode([b"\0" * 900_000], now_ms=int(time.time() * 1000))
+    wide = f"{topic}-wide"
+    async with admin_client({"bootstrap.servers": kafka.address}, client_id="test") as admin:
+        await admin.create_topics([NewTopic(wide, 8, 1)])
     async with opened(most_waiting_bytes=4_000_000) as producer:
-        producer.send(topic, 0, bytearray(large), 1)
+        for partition in range(8):
+            producer.send(wide, partition, bytearray(large), 1)
         await producer.flush()
         kafka.affects = of_client("producer")
         kafka.weather = Weather(frozen=True)
         try:
-            for _ in range(20):
-                producer.send(topic, 0, bytearray(large), 1)
+            for number in range(40):  # more than buffers on the way take
+                producer.send(wide, number % 8, bytearray(large), 1)
             with pytest.raises(TimeoutError):
                 await within(0.3, producer.room())
             await within(5, producer.close())

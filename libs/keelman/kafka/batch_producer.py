@@ -14,12 +14,13 @@ from collections.abc import Callable
 from aiokafka.errors import KafkaError
 from aiokafka.protocol.metadata import MetadataRequest
 
-from keelman.kafka.batch_sender import BatchSender, ProducerSettings
+from keelman.kafka.batch_sender import BatchSender
 from keelman.kafka.clients import Client
 from keelman.kafka.coordinator import Coordinator, asked_about
 from keelman.kafka.features import AskFeatures, FeaturesAnswer
 from keelman.kafka.partition_queue import Identity, PartitionQueue
 from keelman.kafka.produce_failure import NETWORK, SHUT_OUT, ProduceFailure
+from keelman.kafka.producer_settings import ProducerSettings
 from keelman.kafka.wire import (
     AddPartitions,
     AddPartitionsAnswer,
@@ -155,11 +156,10 @@ class BatchProducer:
         self._added.clear()
 
     async def _quiet(self) -> None:
-        """Drops what has not gone out, and returns once nothing is under way."""
-        self._sender.drop(also_in_flight=False)
+        """Drops what never went out, and returns once nothing is under way."""
+        self._sender.drop_unsent()
         while self._sender.outstanding or self._is_adding:
             await self._sender.moved.wait()
-            self._sender.drop(also_in_flight=False)
 
     async def partitions(self, topic: str) -> int:
         """How many the topic has, as known for some minutes at most; 0 when it is not there. Raises ProduceFailure."""
@@ -198,7 +198,7 @@ class BatchProducer:
     def _fail(self, failure: ProduceFailure) -> ProduceFailure:
         if self._failure is None:
             self._failure = failure
-            self._sender.drop(also_in_flight=True)
+            self._sender.drop_all()
         return self._failure
 
     def _broken(self, error: BaseException) -> None:

@@ -6,7 +6,7 @@ All decisions are made in one function that never waits, `_drain`, so nothing ca
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -32,28 +32,9 @@ from keelman.kafka.produce_failure import (
     delay,
     first_delay,
 )
+from keelman.kafka.producer_settings import MOST_IN_FLIGHT, ProducerSettings
 from keelman.kafka.wire import Produce, ProduceAnswer, Produced
 from keelman.runtime.background import Background
-
-MOST_IN_FLIGHT = 5
-"""A broker knows the last five batches of a producer's partition again, no more."""
-
-
-@dataclass(frozen=True, slots=True)
-class ProducerSettings:
-    """`transactional_id` None: no transactions. With `acks` other than -1 the brokers know no batch again: one of a
-    partition is in flight at a time, and one that is sent again may be in the log twice."""
-
-    transactional_id: str | None = None
-    transaction_timeout_ms: int = 10_000
-    delivery_timeout_ms: int = 120_000
-    """How long a batch may be tried."""
-    request_timeout_ms: int = 30_000
-    max_in_flight: int = MOST_IN_FLIGHT
-    """Requests per broker."""
-    most_waiting_bytes: int = 16 << 20
-    """Queued and in flight; `room` waits below it."""
-    acks: int = -1
 
 
 @dataclass(slots=True, eq=False)
@@ -125,21 +106,28 @@ class BatchSender:
         """Sends what may be sent, once what is running now has ended."""
         self._look_again(0.0)
 
-    def drop(self, *, also_in_flight: bool) -> None:
-        """Forgets batches; those in flight may arrive yet."""
+    def drop_unsent(self) -> None:
+        """Forgets what never went out. What did is sent until it is answered: its sequence numbers are taken."""
         for queue in self._active.values():
-            self._gone(queue.waiting)
-            queue.waiting.clear()
-        self._active.clear()
-        if also_in_flight:
-            for queue in self._queues.values():
-                self._gone(queue.in_flight)
-                queue.in_flight.clear()
+            unsent = [batch for batch in queue.waiting if batch.sequence < 0]
+            self._forget(unsent)
+            for _ in unsent:
+                queue.waiting.pop()  # all that was sent is before all that was not
         self.tell()
 
-    def _gone(self, batches: Any) -> None:
-        self.outstanding -= len(batches)
-        self.waiting_bytes -= sum(len(batch.data) for batch in batches)
+    def drop_all(self) -> None:
+        """Forgets everything; what is in flight may arrive yet."""
+        for queue in self._queues.values():
+            self._forget(queue.waiting)
+            self._forget(queue.in_flight)
+            queue.waiting.clear()
+            queue.in_flight.clear()
+        self.tell()
+
+    def _forget(self, batches: Iterable[QueuedBatch]) -> None:
+        for batch in batches:
+            self.outstanding -= 1
+            self.waiting_bytes -= len(batch.data)
 
     def tell(self) -> None:
         """Wakes those that wait for `moved`."""
@@ -277,8 +265,7 @@ class BatchSender:
             return
         if code in (0, DUPLICATE):
             queue.delivered(batch)
-            self.outstanding -= 1
-            self.waiting_bytes -= len(batch.data)
+            self._forget((batch,))
             if batch.told is not None:
                 batch.told(-1 if code else offset)
             return
