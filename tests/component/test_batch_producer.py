@@ -23,7 +23,6 @@ from keelman.kafka.wire_fields import compact
 from keelman.testing.broker import BrokerProcess
 from keelman.testing.eventually import eventually
 from keelman.testing.kafka_proxy import END_TXN, PRODUCE, Fate, KafkaProxy, of_client
-from keelman.testing.proxy import CLEAR, Weather
 
 pytestmark = pytest.mark.component
 NUMBERS = itertools.count()
@@ -357,15 +356,13 @@ async def test_room_is_waited_for_and_a_frozen_broker_holds_nobody_up_that_close
         for partition in range(8):
             producer.send(wide, partition, bytearray(large), 1)
         await producer.flush()
-        kafka.affects = of_client("producer")
-        kafka.weather = Weather(frozen=True)
-        try:
-            for number in range(40):  # more than buffers on the way take
-                producer.send(wide, number % 8, bytearray(large), 1)
-            with pytest.raises(TimeoutError):
-                await within(0.3, producer.room())
-            await within(5, producer.close())
-            with pytest.raises(ProduceFailure, match="closed"):
-                await producer.room()
-        finally:
-            kafka.weather = CLEAR
+        held = kafka.catch(PRODUCE, client_id="producer")
+        for number in range(40):  # more than buffers on the way take
+            producer.send(wide, number % 8, bytearray(large), 1)
+        with pytest.raises(TimeoutError):
+            await within(0.3, producer.room())
+        await held.seen()
+        await within(5, producer.close())
+        with pytest.raises(ProduceFailure, match="closed"):
+            await producer.room()
+        held.release()
