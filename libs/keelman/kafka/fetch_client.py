@@ -42,11 +42,13 @@ class FetchSettings:
                 raise InvalidArgument.of(key, text, "a number")
             return int(text or default)
 
+        answer_bytes = number("fetch.max.bytes", plain.answer_bytes)
         return FetchSettings(
             max_wait_ms=number("fetch.max.wait.ms", plain.max_wait_ms),
             grows="fetch.max.wait.ms" not in properties,
             min_bytes=number("fetch.min.bytes", plain.min_bytes),
-            answer_bytes=number("fetch.max.bytes", plain.answer_bytes),
+            answer_bytes=answer_bytes,
+            held_bytes=min(answer_bytes, plain.held_bytes),
             partition_bytes=number("max.partition.fetch.bytes", plain.partition_bytes),
             check_crcs=properties.get("check.crcs", "true").strip().lower() != "false",
             rack=properties.get("client.rack", "").strip(),
