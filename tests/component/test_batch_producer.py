@@ -323,6 +323,20 @@ async def test_a_failure_is_told_at_once_and_what_it_belongs_to_can_still_be_abo
         assert await within(5, visible(kafka, topic)) == ["behind"]  # before the open transaction's time-out
 
 
+async def test_a_topic_with_a_limit_of_its_own_gets_smaller_batches(kafka: KafkaProxy, opened: Open) -> None:
+    topic = f"small{next(NUMBERS)}"
+    async with admin_client({"bootstrap.servers": kafka.address}, client_id="test") as admin:
+        await admin.create_topics([NewTopic(topic, 1, 1, topic_configs={"max.message.bytes": "1000"})])
+    values = [f"{number:0100}" for number in range(60)]
+    async with opened(f"tx-{topic}") as producer:
+        for first in range(0, 60, 20):
+            some = [value.encode() for value in values[first : first + 20]]
+            producer.send(topic, 0, encode(some, now_ms=int(time.time() * 1000)), 20)
+        await within(60, producer.end(commit=True))
+        assert producer.most_bytes[topic] < 1000
+    assert await within(10, visible(kafka, topic)) == values
+
+
 async def test_what_cannot_be_delivered_fails_in_time(topic: str, opened: Open) -> None:
     async with opened(delivery_timeout_ms=300) as producer:
         producer.send(topic, 7, batch("nowhere"), 1)

@@ -16,7 +16,7 @@ Asked = Callable[[int, int], None]
 
 
 def packing(partitions: int = 3, *, batch_bytes: int = 1_000_000, request_bytes: int = 1_048_576) -> Packing:
-    return Packing(lambda _: partitions, 0, batch_bytes, request_bytes)
+    return Packing(lambda _: partitions, 0, lambda _: batch_bytes, request_bytes)
 
 
 def added(

@@ -34,6 +34,29 @@ def test_sequences_count_records_and_begin_anew_with_each_epoch() -> None:
     assert (header.base_sequence, header.producer_epoch) == (0, 4)
 
 
+def test_a_batch_that_is_too_large_goes_in_halves_under_its_own_sequences() -> None:
+    told: list[int] = []
+    queue, (_, large, _) = queue_of(2, 5, 3)
+    large.told = told.append
+    proven(queue)
+    take(queue)
+    behind = take(queue)
+    queue.again(large)
+    queue.split(large, transactional=True)
+    queue.again(behind)
+    first, *_ = queue.split(queue.waiting[0], transactional=True)  # and a half of it once more
+    headers = []
+    while queue.waiting:
+        batch = take(queue)
+        headers.append(read_header(batch.data))
+        queue.delivered(batch)
+        if batch.told is not None:
+            batch.told(100)
+    assert [(h.base_sequence, h.records) for h in headers] == [(2, 1), (3, 1), (4, 3), (7, 3)]
+    assert {(h.producer_id, h.producer_epoch, h.transactional) for h in headers} == {(7, 3, True)}
+    assert told == [98], "who asked counts from the whole batch's first record to its last"
+
+
 def test_sequences_begin_anew_behind_the_highest() -> None:
     queue, _ = queue_of(1, 3, 4, 1)
     proven(queue)

@@ -45,7 +45,7 @@ class Outlet(ABC):
         self._options = options
         self._control = control
         self._producer: BatchProducer | None = None
-        self._packing = Packing(self._known_partitions, options.codec or 0, options.batch_bytes, options.request_bytes)
+        self._packing = Packing(self._known_partitions, options.codec or 0, self._batch_bytes, options.request_bytes)
         self._counts: dict[str, tuple[int, float]] = {}
         self._news: deque[Callable[[], None]] = deque()
         self._sent_bytes = 0
@@ -165,6 +165,9 @@ class Outlet(ABC):
             self._sent_bytes += len(one.data)
             self._send(producer, one)
         await producer.flush()
+
+    def _batch_bytes(self, topic: str) -> int:
+        return min(self._options.batch_bytes, self._made.most_bytes.get(topic, self._options.batch_bytes))
 
     def _known_partitions(self, topic: str) -> int:
         count, since = self._counts.get(topic, (0, 0.0))

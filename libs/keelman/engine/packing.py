@@ -66,11 +66,12 @@ class Packed:
 
 @dataclass(slots=True)
 class Packing:
-    """Of one producer; one thread uses it. `partitions` tells how many a topic has."""
+    """Of one producer; one thread uses it. `partitions` tells how many a topic has, `batch_bytes` what one batch for it
+    takes at most, `request_bytes` what a single record may take."""
 
     partitions: Callable[[str], int]
     codec: int
-    batch_bytes: int
+    batch_bytes: Callable[[str], int]
     request_bytes: int
     _held: dict[tuple[str, int], Columns] = field(default_factory=dict)
     _sticky: dict[str, int] = field(default_factory=dict)
@@ -135,7 +136,7 @@ class Packing:
             columns.headers,
             now_ms=now,
             codec=self.codec,
-            most_bytes=self.batch_bytes,
+            most_bytes=self.batch_bytes(topic),
         )
         for data, first, records in batches:
             if records == 1 and len(data) > self.request_bytes:

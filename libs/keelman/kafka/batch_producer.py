@@ -9,7 +9,7 @@ https://cwiki.apache.org/confluence/display/KAFKA/KIP-890:+Transactions+Server-S
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from aiokafka.errors import KafkaError
 from aiokafka.protocol.metadata import MetadataRequest
@@ -106,6 +106,11 @@ class BatchProducer:
         """
         if self._failure is None:
             self._sender.send(topic, partition, batch, records, told)
+
+    @property
+    def most_bytes(self) -> Mapping[str, int]:
+        """How large batches should be for topics that refused larger ones: those are sent in halves."""
+        return self._sender.most_bytes
 
     async def room(self) -> None:
         """Returns once there is room for more. Raises the first failure."""

@@ -25,6 +25,7 @@ from keelman.kafka.produce_failure import (
     LEADER_NOT_AVAILABLE,
     NETWORK,
     OUT_OF_ORDER,
+    TOO_LARGE,
     TOPIC_DENIED,
     UNKNOWN_TOPIC,
     UNSUPPORTED,
@@ -72,6 +73,8 @@ class BatchSender:
         """Batches queued or in flight."""
         self.sent = 0
         """Batches that went out, each time that they did."""
+        self.most_bytes: dict[str, int] = {}
+        """How large batches should be for topics that refused larger ones."""
         self.moved = asyncio.Event()
         """Set, and another one made, whenever batches were delivered or dropped."""
         self._client = client
@@ -274,12 +277,26 @@ class BatchSender:
         self._active[(queue.topic, queue.partition)] = queue
         if code == OUT_OF_ORDER and follows:
             return
+        if code in TOO_LARGE and batch.records > 1:
+            self._split(queue, batch)
+            return
         if code not in AGAIN:
+            if code in TOO_LARGE:
+                text = f"a record of {len(batch.data)} bytes is too large for it, see max.message.bytes"
             self._failed(ProduceFailure(code, f"{queue.topic}-{queue.partition}: {text}"))
             return
         queue.hold(self._loop.time(), code, text)
         if code in LEADER_MOVED:
             self._background.start(self._refresh(queue.topic))
+
+    def _split(self, queue: PartitionQueue, batch: QueuedBatch) -> None:
+        """The topic takes no batch of that size: `max.message.bytes` is its own."""
+        size = len(batch.data)
+        self.most_bytes[queue.topic] = min(size // 2, self.most_bytes.get(queue.topic, size))
+        made = queue.split(batch, transactional=self._settings.transactional_id is not None)
+        self._forget((batch,))
+        self.outstanding += len(made)
+        self.waiting_bytes += sum(len(one.data) for one in made)
 
 
 async def _raising(error: BaseException) -> ProduceAnswer:

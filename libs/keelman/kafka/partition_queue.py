@@ -7,21 +7,23 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from keelman.kafka.produce_failure import delay, first_delay
-from keelman.kafka.record_batch import stamp
+from keelman.kafka.record_batch import halves, stamp
 
 SEQUENCES = 1 << 31
 
 
 @dataclass(slots=True, eq=False)
 class QueuedBatch:
-    """`number` orders the batches of a producer; `deadline` is in the loop's time; a sequence of -1 is none yet."""
+    """`number` orders the batches of a producer, up to `number` + `width` being this one's alone; `deadline` is in the
+    loop's time; a sequence of -1 is none yet."""
 
     data: bytearray
     records: int
-    number: int
+    number: float
     deadline: float
     told: Callable[[int], None] | None
     sequence: int = -1
+    width: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +93,27 @@ class PartitionQueue:
         while at < len(self.waiting) and self.waiting[at].number < batch.number:
             at += 1
         self.waiting.insert(at, batch)
+
+    def split(self, batch: QueuedBatch, *, transactional: bool) -> tuple[QueuedBatch, QueuedBatch]:
+        """Puts one of several records that is among those that wait back as two, with the same sequence numbers."""
+        (first, some), (second, rest) = halves(batch.data)
+        width, who, told = batch.width / 2, self._identity, batch.told
+        made = (
+            QueuedBatch(first, some, batch.number, batch.deadline, None, batch.sequence, width),
+            QueuedBatch(second, rest, batch.number + width, batch.deadline, None, batch.sequence, width),
+        )
+        if told is not None:
+            # Whoever is told of a batch counts from its first record to its last.
+            made[1].told = lambda base: told(base - some if base >= 0 else base)
+        if batch.sequence >= 0:
+            made[1].sequence = (batch.sequence + some) % SEQUENCES
+            for one in made:
+                stamp(one.data, who.producer_id, who.epoch, one.sequence, transactional=transactional)
+        at = self.waiting.index(batch)
+        self.waiting.remove(batch)
+        for one in reversed(made):
+            self.waiting.insert(at, one)
+        return made
 
     def hold(self, now: float, code: int, text: str) -> None:
         """Nothing is sent for a while, for this reason."""

@@ -254,6 +254,21 @@ def decode(header: BatchHeader, data: bytes | bytearray | memoryview) -> Columns
     )
 
 
+def halves(batch: bytes | bytearray) -> list[tuple[bytearray, int]]:
+    """The records of one batch as two unstamped ones, each with its number of records. Raises CorruptBatch.
+
+    For a batch of several records that is too large for where it goes.
+    """
+    header = read_header(batch)
+    columns, half = decode(header, batch), header.records // 2
+    made = []
+    for some in (slice(None, half), slice(half, None)):
+        values, keys = columns.values[some], columns.keys[some]
+        times, headers = columns.timestamps_ms[some], columns.headers[some]
+        made.append((encode(values, keys, times, headers, now_ms=-1, codec=header.codec), len(values)))
+    return made
+
+
 def _int64(value: int) -> int:
     return (value + (1 << 63)) % (1 << 64) - (1 << 63)
 
