@@ -6,6 +6,7 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 
 from keelman.connect.records import TopicPartition
+from keelman.connectors import mirror_backlog
 from keelman.connectors.mirror_backlog import Backlog, Portion
 from keelman.kafka.fetched import Fetched
 from keelman.kafka.record_batch import GZIP, LZ4, BatchHeader, passable, read_header
@@ -67,9 +68,23 @@ def test_a_topics_batches_go_whole_and_together_and_the_next_topics_after_them()
     assert one.told[2:] == [(U0, 1, 1)]
 
 
+def test_many_small_batches_are_packed_together_and_few_are_not() -> None:
+    one = Reached()
+    one.backlog.add(fetched(T0, batch(0, 3), batch(3, 3), behind=6))
+    one.backlog.add(fetched(T0, *(batch(offset, 2) for offset in range(6, 12, 2)), position=6, behind=12))
+    large = batch(12, 1_000)
+    one.backlog.add(fetched(T0, large, large, large, position=12, behind=1_012))
+    assert large[0].size > mirror_backlog.SMALL_BYTES
+    few, many, larger = one.taken()
+    assert shape(few) == ("t", [(0, 3), (0, 3)], [])
+    assert shape(many) == ("t", [], [(0, b"%d" % offset) for offset in range(6, 12)])
+    assert (len(larger.packed), larger.values) == (3, [])
+
+
 def test_what_cannot_go_whole_is_taken_apart_in_its_place() -> None:
     one = Reached()
-    one.backlog.add(fetched(T0, batch(0, 2), batch(2, 4, gone=(3, 4)), batch(6, 1), behind=7))
+    one.backlog.add(fetched(T0, batch(0, 2), behind=2, end=7))
+    one.backlog.add(fetched(T0, batch(2, 4, gone=(3, 4)), batch(6, 1), position=2, behind=7))
     whole, loose, rest = one.taken()
     assert shape(whole) == ("t", [(0, 2)], [])
     assert shape(loose) == ("t", [], [(0, b"2"), (0, b"5")])
@@ -97,7 +112,8 @@ def test_only_the_codec_that_is_asked_for_goes_whole() -> None:
 
 def test_a_limit_cuts_a_batch_only_when_it_alone_is_more() -> None:
     one = Reached()
-    one.backlog.add(fetched(T0, batch(0, 3), batch(3, 3), batch(6, 12), behind=18))
+    one.backlog.add(fetched(T0, batch(0, 3), batch(3, 3), behind=6))
+    one.backlog.add(fetched(T0, batch(6, 12), position=6, behind=18))
     assert [shape(portion)[1:] for portion in one.taken(5)] == [
         ([(0, 3)], []),
         ([(0, 3)], []),
@@ -105,7 +121,7 @@ def test_a_limit_cuts_a_batch_only_when_it_alone_is_more() -> None:
         ([], [(0, b"%d" % offset) for offset in range(11, 16)]),
         ([], [(0, b"%d" % offset) for offset in range(16, 18)]),
     ]
-    assert one.told == [(T0, 18, 18)]
+    assert one.told == [(T0, 6, 6), (T0, 18, 18)]
 
 
 def test_offsets_that_were_left_out_are_noticed_between_portions_too() -> None:

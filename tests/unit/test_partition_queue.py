@@ -44,7 +44,7 @@ def test_a_batch_that_is_too_large_goes_in_halves_under_its_own_sequences() -> N
     queue.again(large)
     queue.split(large, transactional=True)
     queue.again(behind)
-    first, *_ = queue.split(queue.waiting[0], transactional=True)  # and a half of it once more
+    queue.split(queue.waiting[0], transactional=True)  # and a half of it once more
     headers = []
     while queue.waiting:
         batch = take(queue)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,11 @@ from keelman.kafka.record_batch import BatchHeader, Columns, decode
 
 # So many records that are taken apart, or one batch of them, stay in the processor's caches until packed again.
 LOOSE_RECORDS = 2_000
+# A broker takes one batch of a partition at a time, and each is work for both sides: many batches that are smaller than
+# this on average cost less when they are taken apart and packed together. What is compressed would be anew as well.
+SMALL_BYTES = 12_288
+SMALL_COMPRESSED_BYTES = 3_072
+FEW_BATCHES = 2
 
 
 @dataclass(slots=True)
@@ -46,6 +51,7 @@ class _Piece:
     header: BatchHeader
     data: memoryview
     begins: int
+    small: bool
     columns: Columns | None = None
     at: int = 0
 
@@ -78,7 +84,8 @@ class Backlog:
     def add(self, fetched: Fetched) -> None:
         """Behind all that is there."""
         one = TopicPartition(fetched.topic, fetched.partition)
-        self._items.extend(_Piece(one, header, data, fetched.position) for header, data in fetched.batches)
+        small = _small(fetched.batches)
+        self._items.extend(_Piece(one, header, data, fetched.position, small) for header, data in fetched.batches)
         self._items.append(_Mark(one, fetched.next, fetched.end))
 
     def take(self, most: int | None) -> Portion | None:
@@ -105,6 +112,7 @@ class Backlog:
         header = piece.header
         whole = (
             piece.columns is None
+            and not piece.small
             and header.base_offset >= piece.begins
             and (most is None or header.records <= most)
             and self._whole(header)
@@ -142,6 +150,13 @@ class Backlog:
         index = (len(portion.packed) or len(portion.values)) - 1
         portion.runs[one] = Run(last, index, skipped or (known is not None and known.skipped))
         self._last[one] = last
+
+
+def _small(batches: Sequence[tuple[BatchHeader, memoryview]]) -> bool:
+    if len(batches) <= FEW_BATCHES:
+        return False
+    least = SMALL_COMPRESSED_BYTES if batches[0][0].codec else SMALL_BYTES
+    return sum(header.size for header, _ in batches) < least * len(batches)
 
 
 def _extend(portion: Portion, columns: Columns, begin: int, end: int, partition: int) -> None:

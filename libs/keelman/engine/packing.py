@@ -11,6 +11,7 @@ from typing import Any
 
 from keelman.connect.records import Headers, SourceBatch
 from keelman.engine.failure import RunFailure
+from keelman.engine.progress import payload_bytes
 from keelman.kafka.partitioner import partitions_for
 from keelman.kafka.record_batch import pack
 
@@ -47,7 +48,7 @@ class Columns:
         """Those with these indices."""
         keys, times, headers = (None if c is None else [c[i] for i in at] for c in self._rest())
         values = [self.values[i] for i in at]
-        return Columns(values, keys, times, headers, sum(len(v) for v in values if v is not None))
+        return Columns(values, keys, times, headers, payload_bytes(values))
 
     def _rest(self) -> tuple[list[Any] | None, ...]:
         return self.keys, self.timestamps_ms, self.headers
@@ -86,7 +87,7 @@ class Packing:
     ) -> Iterator[Packed]:
         """Takes records in; gives what is ready to go out. `tell` is called with each of the batch's `delivered`, the
         partition and the offset."""
-        size = sum(len(v) for v in values if v is not None)
+        size = payload_bytes(values)
         times = None if batch.timestamps_ms is None else list(batch.timestamps_ms)
         headers: list[Headers | None] | None = None if batch.headers is None else list(batch.headers)
         whole = Columns(values, keys, times, headers, size)
@@ -153,24 +154,26 @@ class Packing:
             numbers: Sequence[int | None] = given
         else:
             among = self.partitions(topic)
-            if among == 1 and given is None:
-                yield 0, None
+            if given is None and (among == 1 or keys is None):
+                yield self._stuck_to(topic, among), None
                 return
             numbers = self._chosen(topic, given, keys, records, among)
-        first = numbers[0] if records else 0
-        if all(number == first for number in numbers):
-            yield first or 0, None
+        if not records or numbers.count(numbers[0]) == records:
+            yield (numbers[0] or 0) if records else 0, None
             return
         found: dict[int, list[int]] = {}
         for index, number in enumerate(numbers):
             found.setdefault(number or 0, []).append(index)
         yield from found.items()
 
+    def _stuck_to(self, topic: str, among: int) -> int:
+        """The partition of records without a key, until a batch has gone out to it."""
+        return self._sticky.setdefault(topic, next(self._turn) % among)
+
     def _chosen(
         self, topic: str, given: Sequence[int | None] | None, keys: Values | None, records: int, among: int
     ) -> Sequence[int | None]:
-        sticky = self._sticky.setdefault(topic, next(self._turn) % among)
-        chosen: list[int | None] = [sticky] * records
+        chosen: list[int | None] = [self._stuck_to(topic, among)] * records
         if keys is not None:
             keyed = [index for index, key in enumerate(keys) if key is not None]
             some = [key for key in keys if key is not None]
