@@ -78,7 +78,7 @@ class Matrix:
         except Exception as error:  # whatever it is, the other scenarios are to be run
             why = str(error).splitlines()[0] if str(error) else f"longer than {self.arguments.limit:.0f} minutes"
             self.results.fail(accident.name, seed, f"{type(error).__name__}: {why}")
-            say(f"  NOT RUN TO ITS END: {type(error).__name__} {error or why}")
+            say(f"  NOT RUN TO ITS END: {type(error).__name__}: {str(error) or why}")
         self._write()
         good = bool(found) and all(o.clean for o in found)
         for one in found:

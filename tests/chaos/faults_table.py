@@ -12,7 +12,7 @@ from chaos_paths import PATHS
 
 HEAD = """# Accidents and what became of the records
 
-`make faults [SEEDS=3] [ONLY=pattern]` copies 100,000 numbered records on each path of a real system (broker, Spark
+`make faults [SEEDS=3] [ONLY=x,y] [RESUME=1]` copies 100,000 numbered records on each path of a real system (broker, Spark
 service, two workers) and lets one accident happen at a time, at moments that the seed chooses. Then everything must
 arrive and is stopped cleanly, and the oracle (`keelman.testing.oracle`) compares what was sent with what committed
 readers see, and the offsets with the data. Aborted transactions of a stranger are mixed into the topics that the mirror
