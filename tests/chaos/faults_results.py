@@ -51,9 +51,10 @@ class Results:
         return done >= set(paths)
 
     def _forget(self, accident: str, seed: int, path: str = "") -> None:
+        """Without a path: of all."""
         self.broken = [b for b in self.broken if (b["accident"], b["seed"]) != (accident, seed)]
-        if path:
-            self.rows = [r for r in self.rows if (r["accident"], r["seed"], r["path"]) != (accident, seed, path)]
+        mine = [r for r in self.rows if (r["accident"], r["seed"]) == (accident, seed) and path in ("", r["path"])]
+        self.rows = [r for r in self.rows if r not in mine]
 
     def _save(self) -> None:
         self.file.parent.mkdir(exist_ok=True)

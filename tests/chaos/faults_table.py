@@ -12,9 +12,9 @@ from chaos_paths import PATHS
 
 HEAD = """# Accidents and what became of the records
 
-`make faults [SEEDS=3] [ONLY=x,y] [RESUME=1]` copies 100,000 numbered records on each path of a real system (broker, Spark
-service, two workers) and lets one accident happen at a time, at moments that the seed chooses. Then everything must
-arrive and is stopped cleanly, and the oracle (`keelman.testing.oracle`) compares what was sent with what committed
+`make faults [SEEDS=3] [ONLY=x,y] [RESUME=1]` copies 100,000 numbered records on each path of a real system (broker,
+Spark service, two workers) and lets one accident happen at a time, at moments that the seed chooses. Then everything
+must arrive and is stopped cleanly, and the oracle (`keelman.testing.oracle`) compares what was sent with what committed
 readers see, and the offsets with the data. Aborted transactions of a stranger are mixed into the topics that the mirror
 and the sinks read. Slots run in the Spark service's own JVM, for accidents of executors on a standalone cluster.
 
@@ -54,17 +54,18 @@ def page(rows: Sequence[dict[str, Any]], broken: Sequence[dict[str, Any]]) -> st
     bad = [row for row in rows if not row["clean"]]
     text = HEAD.format(cpus=os.cpu_count(), runs=len(rows), bad=len(bad), broken=len(broken))
     text += f"| {' | '.join(COLUMNS)} |\n{'|---' * len(COLUMNS)}|\n"
-    missing: list[str] = []
+    missing: dict[str, list[str]] = {}
     for path in PATHS:
         for name, accident in ACCIDENTS.items():
             if group := groups.get((path, name)):
                 text += _line(path, name, group)
             elif path in accident.paths:
-                missing.append(f"{path}, {name}")
+                missing.setdefault(name, []).append(path)
     troubles = [f"- not run to its end: {b['accident']}, seed {b['seed']}: {b['why']}" for b in broken]
     troubles += [f"- {r['path']}, {r['accident']}, seed {r['seed']}: {r['told']}" for r in bad]
     text += "\n## Not clean\n\n" + "\n".join(troubles) + "\n" if troubles else ""
-    return text + ("\n## Not run\n\n" + "\n".join(f"- {one}" for one in missing) + "\n" if missing else "")
+    unrun = [f"- {name}: {', '.join(paths)}" for name, paths in missing.items()]
+    return text + ("\n## Not run\n\n" + "\n".join(unrun) + "\n" if unrun else "")
 
 
 def _line(path: str, accident: str, group: Sequence[dict[str, Any]]) -> str:
