@@ -9,7 +9,7 @@ from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importanc
 from keelman.connect.errors import ConfigValueError
 from keelman.connectors.mirror_policy import DEFAULT_POLICY, IDENTITY_POLICY, matcher
 from keelman.engine.clients import admin_properties, consumer_properties, producer_properties
-from keelman.kafka.record_batch import GZIP, LZ4, NONE, SNAPPY, ZSTD
+from keelman.engine.producer_options import CODECS
 
 Side = Literal["source", "target"]
 
@@ -23,7 +23,6 @@ PROPERTIES_EXCLUDE = [
     "unclean\\.leader\\.election\\.enable",
     "min\\.insync\\.replicas",
 ]
-CODECS = {"none": NONE, "gzip": GZIP, "snappy": SNAPPY, "lz4": LZ4, "zstd": ZSTD}
 _HIGH, _LOW = Importance.HIGH, Importance.LOW
 _TEXT, _LIST, _LONG, _FLAG, _CLASS = Type.STRING, Type.LIST, Type.LONG, Type.BOOLEAN, Type.CLASS
 
