@@ -30,7 +30,7 @@ ALL = tuple(PATHS)
         (("slot killed", "worker killed"), ALL),
         (("slot frozen 12 s", "slot to Spark cut"), ("file source", "Kafka sink")),
         (("Spark JVM killed", "slot to broker slow"), ("mirror", "file sink")),
-        (("broker killed",), ("mirror", "Kafka sink")),
+        (("broker killed", "broker restarted"), ("mirror", "Kafka sink")),
     ],
     ids=", ".join,
 )

@@ -20,7 +20,8 @@ CLEANER_BUFFER_BYTES = 16 * 1024 * 1024
 
 # A broker that is alone has nobody to take its partitions over, so giving it up helps nobody, and loses markers of
 # committed transactions (docs/decisions/0001): its session is as long as Kafka can count, against freezes of any length
-# (a paused machine, a suspended container). What lapses it after a kill is `unclean.py`.
+# (a paused machine, a suspended container). Nor may it hand its partitions over when it ends in order: they would have
+# no leader for a moment, with the same loss. What lapses its registration before the next start is `old_self.py`.
 SESSION_MS_ALONE, BEAT_MS_ALONE = 2**31 - 1, 500
 # A broker that was killed may not come back before its cluster has given its old self up. Kafka's 9 s (and a beat each
 # 2 s) guard against needless moves of leaders.
@@ -75,6 +76,7 @@ def server_properties(settings: Settings) -> dict[str, str]:
         "default.replication.factor": replicas,
         "min.insync.replicas": in_sync,
         "broker.session.timeout.ms": str(SESSION_MS_ALONE if brokers == 1 else SESSION_MS),
+        "controlled.shutdown.enable": "false" if brokers == 1 else "true",
         "broker.heartbeat.interval.ms": str(BEAT_MS_ALONE if brokers == 1 else BEAT_MS),
         "group.initial.rebalance.delay.ms": "0",
         "log.cleaner.dedupe.buffer.size": str(CLEANER_BUFFER_BYTES),

@@ -11,14 +11,14 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 from keelman.broker.jvm import Files, Jvm, broker_command, format_storage, started
+from keelman.broker.old_self import fence_old_self, has_run
 from keelman.broker.prepare import prepare
 from keelman.broker.properties import advertised, local_host, quorum, server_properties, written
 from keelman.broker.ready import until_ready
 from keelman.broker.settings import Settings
 from keelman.broker.storage import formatted
-from keelman.broker.unclean import distrust_end, ended_uncleanly, fence_old_self
 from keelman.kafka.probe import ask_broker
-from keelman.model.errors import FailedPrecondition, KeelmanError, Unavailable
+from keelman.model.errors import FailedPrecondition, Unavailable
 from keelman.rpc.server import Health, serve
 from keelman.runtime.logging import get_logger
 from keelman.runtime.ports import port_is_free
@@ -70,7 +70,7 @@ async def _prepared(settings: Settings, files: Files, properties: dict[str, str]
     def line(file: Path) -> list[str]:
         return broker_command(prepared.java, prepared.jars, settings, files, prepared.archive_options, properties=file)
 
-    if len(quorum(settings)) == 1 and ended_uncleanly(files.data):
+    if len(quorum(settings)) == 1 and has_run(files.data):
         await fence_old_self(properties, files, line)
         await _ports_free(settings)
     log.info("broker_starting", cluster_id=owner.cluster_id, node_id=owner.node_id, java=prepared.java.version)
@@ -80,11 +80,7 @@ async def _prepared(settings: Settings, files: Files, properties: dict[str, str]
 async def _live(settings: Settings, files: Files, jvm: Jvm, health: Health | None, begun: float) -> None:
     """From its start to its end by itself, which is an error."""
     host = local_host(settings)
-    try:
-        await until_ready(jvm, host, settings.port, settings.node_id, seconds=settings.start_seconds)
-    except KeelmanError:
-        distrust_end(files.data)
-        raise
+    await until_ready(jvm, host, settings.port, settings.node_id, seconds=settings.start_seconds)
     log.info("broker_ready", bootstrap=advertised(settings), pid=jvm.pid, seconds=round(time.monotonic() - begun, 2))
     if health is not None:
         await health.ready()

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
+from keelman.broker.old_self import controller_properties, has_run
 from keelman.broker.properties import server_properties
 from keelman.broker.settings import Settings
-from keelman.broker.unclean import CLEAN_MARK, controller_properties, distrust_end, ended_uncleanly
 
 
 def ran(data: Path) -> Path:
@@ -16,22 +16,8 @@ def ran(data: Path) -> Path:
 
 def test_a_folder_that_was_only_formatted_has_no_old_self(tmp_path):
     (tmp_path / "meta.properties").touch()
-    assert not ended_uncleanly(tmp_path)
-
-
-def test_a_broker_that_ended_in_order_needs_no_fence(tmp_path):
-    data = ran(tmp_path / "data")
-    assert ended_uncleanly(data)
-    (data / CLEAN_MARK).touch()
-    assert not ended_uncleanly(data)
-
-
-def test_after_a_start_that_failed_no_mark_is_believed(tmp_path):
-    data = ran(tmp_path / "data")
-    (data / CLEAN_MARK).touch()
-    distrust_end(data)
-    assert ended_uncleanly(data)
-    distrust_end(data)
+    assert not has_run(tmp_path)
+    assert has_run(ran(tmp_path / "data"))
 
 
 def test_a_broker_alone_is_never_given_up_but_its_old_self_soon_is(tmp_path):
@@ -41,6 +27,7 @@ def test_a_broker_alone_is_never_given_up_but_its_old_self_soon_is(tmp_path):
     voters = tuple(f"{n}@host{n}:9093" for n in (1, 2, 3))
     many = server_properties(Settings(home=tmp_path, voters=voters))
     assert int(many["broker.session.timeout.ms"]) < 10_000
+    assert (whole["controlled.shutdown.enable"], many["controlled.shutdown.enable"]) == ("false", "true")
 
 
 def test_the_controller_is_the_same_server_without_its_broker(tmp_path):

@@ -1,11 +1,12 @@
-"""Gives up a broker's old self before the broker starts again, when it is alone and did not end in order.
+"""Gives up a broker's old self before the broker starts again, when it is alone.
 
-Kafka 4.3 loses transaction markers otherwise. A broker that was killed is still registered as alive in its own
-metadata. Started again, it takes up its transaction coordinators from there; as soon as its new registration is
-accepted, the partitions of the transactions that they were about to complete have no leader for a moment; it takes them
-for deleted ("Couldn't find leader endpoint ... likely deleted already and hence can be skipped") and completes the
-transactions without their markers. Every read_committed reader of such a partition then waits for ever. The evidence
-is in docs/decisions/0001-fence-a-killed-broker-before-it-starts.md.
+Kafka 4.3 loses transaction markers otherwise. A broker that ended, killed or in the order that we have it end in
+(properties.py), is still registered as alive in its own metadata. Started again, it takes up its transaction
+coordinators from there; as soon as its new registration is accepted, the partitions of the transactions that they were
+about to complete have no leader for a moment; it takes them for deleted ("Couldn't find leader endpoint ... likely
+deleted already and hence can be skipped") and completes the transactions without their markers. Every read_committed
+reader of such a partition then waits for ever. The evidence is in
+docs/decisions/0001-fence-a-killed-broker-before-it-starts.md.
 
 So its controller runs first, without the broker, until the old registration has lapsed. With other controllers alive
 the cluster does that by itself while the broker is away.
@@ -27,7 +28,6 @@ from keelman.runtime.supervise import first_of
 
 log = get_logger()
 
-CLEAN_MARK = ".kafka_cleanshutdown"
 SESSION_MS, BEAT_MS = 400, 100  # nobody is there to beat: only the old self's session runs out
 FENCED = "Fencing broker"
 ALREADY_SECONDS = 5.0
@@ -35,19 +35,9 @@ POLL_SECONDS = 0.05
 END_SECONDS = 10.0
 
 
-def ended_uncleanly(data: Path) -> bool:
-    """Whether the folder's broker ran and did not leave Kafka's mark of an orderly end."""
-    ran = any(data.glob("__cluster_metadata-0/*.log"))
-    return (data / META).is_file() and ran and not (data / CLEAN_MARK).is_file()
-
-
-def distrust_end(data: Path) -> None:
-    """Called after a start that failed: the next one gives the old self up, whatever mark it left.
-
-    A broker that is alone never lapses by itself (properties.py), so a wrong mark would keep it out for ever. Without
-    the mark Kafka also checks its logs anew, which costs time only.
-    """
-    (data / CLEAN_MARK).unlink(missing_ok=True)
+def has_run(data: Path) -> bool:
+    """Whether the folder's broker ran before, so that its old self may still be registered."""
+    return (data / META).is_file() and any(data.glob("__cluster_metadata-0/*.log"))
 
 
 def controller_properties(properties: Mapping[str, str]) -> dict[str, str]:
