@@ -41,7 +41,7 @@ ATTEMPT_SHARE = 4
 FEATURE = "transaction.version"
 EPOCH_EACH = 2
 """From this version on each transaction has an epoch of its own."""
-MARKING_SECONDS = 0.05
+MARKING_SECONDS = 0.02
 """So long after its end the markers of a transaction may still be under way, so that the next cannot begin yet."""
 
 

@@ -29,7 +29,9 @@ from keelman.runtime.supervise import first_of
 log = get_logger()
 
 SESSION_MS, BEAT_MS = 400, 100  # nobody is there to beat: only the old self's session runs out
+IDLE_MS = 100  # it writes something at least that often
 FENCED = "Fencing broker"
+LOGS = "__cluster_metadata-0/*.log"
 ALREADY_SECONDS = 5.0
 POLL_SECONDS = 0.05
 END_SECONDS = 10.0
@@ -37,7 +39,7 @@ END_SECONDS = 10.0
 
 def has_run(data: Path) -> bool:
     """Whether the folder's broker ran before, so that its old self may still be registered."""
-    return (data / META).is_file() and any(data.glob("__cluster_metadata-0/*.log"))
+    return (data / META).is_file() and any(data.glob(LOGS))
 
 
 def controller_properties(properties: Mapping[str, str]) -> dict[str, str]:
@@ -49,6 +51,7 @@ def controller_properties(properties: Mapping[str, str]) -> dict[str, str]:
         "listeners": next(one for one in listeners if one.startswith(f"{CONTROLLER}://")),
         "broker.session.timeout.ms": str(SESSION_MS),
         "broker.heartbeat.interval.ms": str(BEAT_MS),
+        "metadata.max.idle.interval.ms": str(IDLE_MS),
     }
     for key in ("advertised.listeners", "inter.broker.listener.name"):
         del changed[key]
@@ -65,14 +68,14 @@ async def fence_old_self(properties: Mapping[str, str], files: Files, command: C
     file = files.home / "controller.properties"
     file.write_text(written(controller_properties(properties)), encoding="latin-1")
     async with started(command(file), files) as jvm:
-        await first_of(jvm.ended(), _fenced(jvm))
+        await first_of(jvm.ended(), _fenced(jvm, files.data))
         if not await jvm.drain(END_SECONDS):
             raise Unavailable("the controller did not end after it had fenced the broker")
     log.info("old_self_fenced", seconds=round(time.monotonic() - begun, 2))
 
 
-async def _fenced(jvm: Jvm) -> None:
-    """Returns when the controller fenced the broker, or when it had nothing to fence for long enough."""
+async def _fenced(jvm: Jvm, data: Path) -> None:
+    """Returns when the controller fenced the broker and wrote that down, or had nothing to fence for long enough."""
     active_since: float | None = None
     while FENCED not in (text := jvm.told()):
         if active_since is None and "Activated periodic tasks" in text:
@@ -81,3 +84,11 @@ async def _fenced(jvm: Jvm) -> None:
             log.info("no_old_self", seconds=ALREADY_SECONDS)
             return
         await asyncio.sleep(POLL_SECONDS)
+    # It says so before it writes: what it writes next stands behind it.
+    written_before = _metadata_bytes(data)
+    while _metadata_bytes(data) == written_before:
+        await asyncio.sleep(POLL_SECONDS)
+
+
+def _metadata_bytes(data: Path) -> int:
+    return sum(file.stat().st_size for file in data.glob(LOGS))
