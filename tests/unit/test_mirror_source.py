@@ -10,7 +10,6 @@ from keelman.connect.records import TopicPartition
 from keelman.connectors import mirror_source, mirror_split
 from keelman.connectors.mirror_config import (
     admin_settings,
-    asked_codec,
     consumer_settings,
     producer_settings,
     reader_properties,
@@ -101,12 +100,6 @@ def test_the_reader_has_javas_names_and_reads_what_is_committed() -> None:
 def test_a_property_that_is_not_legal_is_named(key: str, value: str, error: type[Exception]) -> None:
     with pytest.raises(error, match=key):
         MirrorSource.open_reader({**CONFIG, ASSIGNED: "t-0", f"source.consumer.{key}": value}, lambda _partition: None)
-
-
-def test_copies_are_compressed_otherwise_only_when_the_connector_says_so() -> None:
-    assert asked_codec({**CONFIG, "producer.compression.type": "gzip"}) is None
-    assert asked_codec({**CONFIG, "producer.override.compression.type": " LZ4 "}) == 3
-    assert asked_codec({**CONFIG, "producer.override.compression.type": "none"}) == 0
 
 
 def test_exactly_once_unless_uncommitted_records_are_asked_for() -> None:

@@ -67,6 +67,9 @@ class Reader(ABC):
     most_records: int | None = None
     """Set by the engine while a limit is in force: a read gives no more records than that, or not many more."""
 
+    codec: int | None = None
+    """Set by the engine: the compression that packed records must have, as record batches number it; None for any."""
+
     @abstractmethod
     def partitions(self) -> Sequence[Partition]:
         """The source partitions that this task alone reads; their offsets are written again after a fence."""

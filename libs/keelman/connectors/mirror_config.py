@@ -9,7 +9,6 @@ from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importanc
 from keelman.connect.errors import ConfigValueError
 from keelman.connectors.mirror_policy import DEFAULT_POLICY, IDENTITY_POLICY, matcher
 from keelman.engine.clients import admin_properties, consumer_properties, producer_properties
-from keelman.engine.producer_options import CODECS
 
 Side = Literal["source", "target"]
 
@@ -137,11 +136,6 @@ def reader_properties(config: Mapping[str, str]) -> dict[str, str]:
     Raises ConfigValueError, as the next three do, for a cluster without brokers.
     """
     return {"isolation.level": "read_committed", **_reachable(config, "source", "consumer")}
-
-
-def asked_codec(config: Mapping[str, str]) -> int | None:
-    """What the copies are to be compressed with, if the connector says so: without that they are as their sources."""
-    return CODECS.get(config.get("producer.override.compression.type", "").strip().lower())
 
 
 def consumer_settings(config: Mapping[str, str]) -> dict[str, Any]:

@@ -62,20 +62,18 @@ class MirrorReader(Reader):
         *,
         syncs: OffsetSyncs | None,
         plan: Callable[[str], TopicPlan | None],
-        codec: int | None = None,
         most_bytes: int = MOST_BATCH_BYTES,
     ) -> None:
         """`starts` has each partition's committed offset, that of the last record copied.
 
-        `properties` are those of the source cluster's consumer, named as in Java. Batches of another `codec`, where one
-        is asked for, or of more than `most_bytes` are not passed on whole. Raises ConfigValueError, InvalidArgument.
+        `properties` are those of the source cluster's consumer, named as in Java. Batches of more than `most_bytes` are
+        not passed on whole. Raises ConfigValueError, InvalidArgument.
         """
         self._properties = dict(properties)
         self._names = {one: {"cluster": alias, "partition": one.partition, "topic": one.topic} for one in starts}
         self._topics = {topic: rename(topic) for topic in sorted({one.topic for one in starts})}
         self._syncs = syncs
         self._plan = plan
-        self._codec = codec
         self._most_bytes = most_bytes
         self._next = {one: int(offset["offset"]) + 1 for one, offset in starts.items() if offset is not None}
         self._at_end: set[TopicPartition] = set()
@@ -133,7 +131,7 @@ class MirrorReader(Reader):
             self._backlog.add(fetched)
 
     def _whole(self, header: BatchHeader) -> bool:
-        return header.size <= self._most_bytes and passable(header, codec=self._codec)
+        return header.size <= self._most_bytes and passable(header, codec=self.codec)
 
     def _reached(self, one: TopicPartition, position: int, end: int) -> None:
         """Beyond the last record of a partition there may be markers and what was aborted, all of it read."""

@@ -12,7 +12,6 @@ from keelman.connect.records import Offset, Partition, TopicPartition
 from keelman.connectors.mirror_config import (
     MIRROR,
     admin_settings,
-    asked_codec,
     client_properties,
     consumer_settings,
     producer_settings,
@@ -98,7 +97,6 @@ class MirrorSource(Connector):
             _starts(config, alias, offset),
             syncs=syncs,
             plan=lambda topic: _topics(parsed, config).plan(topic),
-            codec=asked_codec(config),
         )
 
     @classmethod

@@ -51,6 +51,11 @@ class Outlet(ABC):
         self._sent_bytes = 0
         self._done_bytes = 0  # counted in the loop's thread only
 
+    @property
+    def codec(self) -> int | None:
+        """The compression that is asked for, as record batches number it; None when none is."""
+        return self._options.codec
+
     def fence(self) -> None:
         """Connects, and ends what a predecessor may still do."""
         self._wait(self._open())

@@ -90,6 +90,7 @@ class SourceCopy:
                 self._teller.parts = self._plan.parts
             self._reader = self._connector.open_reader(self._config, self._committed.offset)
             stack.callback(self._reader.close)
+            self._reader.codec = outlet.codec
             self._teller.tell(COPY_RUN_STATE_RUNNING, progress=self._message())
             try:
                 self._write_again()

@@ -85,9 +85,10 @@ async def _fenced(jvm: Jvm, data: Path) -> None:
             return
         await asyncio.sleep(POLL_SECONDS)
     # It says so before it writes: what it writes next stands behind it.
-    written_before = _metadata_bytes(data)
-    while _metadata_bytes(data) == written_before:
-        await asyncio.sleep(POLL_SECONDS)
+    size = _metadata_bytes(data)
+    async with asyncio.timeout(END_SECONDS):
+        while _metadata_bytes(data) == size:  # noqa: ASYNC110  (another process's file)
+            await asyncio.sleep(POLL_SECONDS)
 
 
 def _metadata_bytes(data: Path) -> int:
