@@ -14,6 +14,7 @@ from enum import Enum
 from typing import ClassVar, Literal, TypeAlias, cast
 
 from keelman.connect.config_def import ConfigDef
+from keelman.connect.data_set import DataSet
 from keelman.connect.errors import ConnectError
 from keelman.connect.records import Offset, Partition, SinkBatch, SourceBatch, TopicPartition
 
@@ -97,6 +98,10 @@ class Reader(ABC):
     def caught_up(self) -> bool:
         """Whether the end of the data was met since the reader was opened; asked of the readers of a split task."""
         return self.watch() is not None
+
+    def finished(self) -> bool:
+        """Whether nothing is left to read, ever, and all that was read is committed: the copy run then ends."""
+        return False
 
     def topic_plan(self, topic: str) -> TopicPlan | None:
         """How to make a topic that is not there; None for the connector's `topic.creation.*`, as in Connect."""
@@ -235,6 +240,20 @@ class Connector(ABC):
         itself would: so a task that is whole again goes on from them. Called before `open_reader`. Raises ConnectError.
         """
         return []
+
+    @classmethod
+    def data_set(cls, config: Mapping[str, str]) -> DataSet | None:
+        """What Spark reads for a source; None for one that reads by itself. Raises ConnectError.
+
+        The tasks of such a connector copy nothing themselves: they split their data set into Spark's parts (`split`),
+        and the reader of a part is opened where Spark hands the part's rows out (keelman.engine.given).
+        """
+        return None
+
+    @classmethod
+    def data_slots(cls, config: Mapping[str, str]) -> int:
+        """How many parts of a data set are read at the same time. Raises ConnectError."""
+        return 1
 
     @classmethod
     def open_writer(cls, config: Mapping[str, str], connector: str, *, exactly_once: bool) -> Writer:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from keelman.api.copy.v1.run_order_pb2 import BulkPart
 from keelman.api.copy.v1.ticket_pb2 import StartTicket
+from keelman.connect.errors import ConnectError
 from keelman.connect.offsets import CommittedOffsets
 from keelman.connect.plugin import Connector
 from keelman.connect.records import Offset
@@ -34,13 +35,15 @@ class Plan:
         # Producers that their connector names alike would fence each other.
         named = "transactional.id" in given_to_producers(dict(self._ticket.worker_config), config)
         parts: list[dict[str, str]] = []
-        if bulk.slots > 1 and not named:
-            slots = min(bulk.slots, MOST_SLOTS)
+        slots = min(bulk.slots, MOST_SLOTS)
+        if bulk.data and named:
+            raise ConnectError("transactional.id must not be set: each part of the data set has a producer of its own")
+        if slots > 1 and not named:
             parts = connector.split(config, self._committed.offset, slots=slots, least=bulk.least)
         if not parts:
             self.take_back()
             return config
-        self._commit(plan_offset(len(parts)))
+        self._commit(plan_offset(min(len(parts), slots)))
         self.parts = [BulkPart(task_config=part) for part in parts[1:]]
         return {**config, **parts[0]}
 

@@ -96,7 +96,7 @@ class CopyRunLoop:
                 progress=teller.final_progress,
             )
         else:
-            teller.tell(COPY_RUN_STATE_ENDED, reason="DRAINED", progress=teller.final_progress)
+            teller.tell(COPY_RUN_STATE_ENDED, reason=teller.end_reason, progress=teller.final_progress)
 
     def _copy(self) -> None:
         connector = self._find(self._ticket.connector_config["connector.class"])

@@ -22,6 +22,7 @@ import setproctitle
 from keelman.api.copy.v1.slot_service_pb2 import AttachRequest, SlotBeat, SlotGreeting
 from keelman.api.copy.v1.slot_service_pb2_grpc import SlotServiceStub
 from keelman.engine.cpu_share import CpuShare
+from keelman.engine.given import give
 from keelman.engine.loops import Loops
 from keelman.engine.updates import UpdateQueue
 from keelman.engine.vitals import Vitals
@@ -44,7 +45,7 @@ class SlotOrder:
 
     `path` is the folder of the plugin that the slot is for: its modules come first. Empty for connectors that we ship.
     `ca` are PEM certificates that the home is to be known by, empty for no TLS; `server_name` is the name in its own,
-    the host of `home` when empty.
+    the host of `home` when empty. With `data` its Spark job gives it rows, for the one copy run that is to read them.
     """
 
     slot: str
@@ -57,6 +58,7 @@ class SlotOrder:
     path: str = ""
     ca: str = ""
     server_name: str = ""
+    data: bool = False
 
 
 def slot_work(order: SlotOrder) -> Callable[[Iterable[Any]], Iterator[Any]]:
@@ -65,23 +67,27 @@ def slot_work(order: SlotOrder) -> Callable[[Iterable[Any]], Iterator[Any]]:
     def work(batches: Iterable[Any]) -> Iterator[Any]:
         from keelman.engine.slot import host_slot  # noqa: PLC0415  (this closure is pickled by value)
 
-        for _ in batches:
-            pass
-        host_slot(order)
+        host_slot(order, batches)
         return iter(())
 
     return work
 
 
-def host_slot(order: SlotOrder) -> None:
+def host_slot(order: SlotOrder, batches: Iterable[Any]) -> None:
     """Runs in the executor's Python process, in its main thread; returns when the slot has ended.
 
-    Raises Unauthenticated when the home refuses the token and Unavailable when it cannot be reached.
+    `batches` is what its Spark job gives it. Raises Unauthenticated when the home refuses the token and Unavailable when
+    it cannot be reached.
     """
     setproctitle.setproctitle(f"keelman {order.slot}")
     configure("slot", json=order.log_json, level=order.log_level, slot=order.slot)
     if order.path:
         use_plugin(order.path)
+    if order.data:
+        give(batches)
+    else:
+        for _ in batches:
+            pass
     asyncio.run(SlotHost(order).run())
 
 

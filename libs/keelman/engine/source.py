@@ -29,7 +29,7 @@ from keelman.engine.outlet import Outlet
 from keelman.engine.plan import Plan
 from keelman.engine.producer_options import producer_options
 from keelman.engine.progress import Progress, payload_bytes
-from keelman.engine.teller import Teller
+from keelman.engine.teller import ALL_READ, Teller
 from keelman.engine.topics import ensure_offset_topic, ensure_topic
 from keelman.engine.transactions import PlainOutlet, Transactions
 from keelman.engine.worker_offsets import WorkerOffsets
@@ -143,7 +143,7 @@ class SourceCopy:
             self._commit()
 
     def _copy(self) -> None:
-        while not self._control.draining:
+        while not (self._control.draining or self._finished):
             self._control.beat()
             self._keep_pace()
             self._reader.most_records = self._control.pace.most_records
@@ -162,6 +162,12 @@ class SourceCopy:
         if self._plan is not None and self._control.whole:
             self._plan.take_back()
         self._teller.final_progress = self._message()
+        if self._finished:
+            self._teller.end_reason = ALL_READ
+
+    @property
+    def _finished(self) -> bool:
+        return not self._pending and self._reader.finished()
 
     def _nap(self, read_seconds: float) -> None:
         seconds = self._idle.nap_seconds(read_seconds)

@@ -11,6 +11,8 @@ from keelman.connect.plugin import Watch
 from keelman.engine.watches import to_wire
 
 EVERY_SECONDS = 1.0
+DRAINED = "DRAINED"
+ALL_READ = "ALL_READ"  # nothing is left to read, ever: the run has ended by itself
 
 
 class Teller:
@@ -23,6 +25,7 @@ class Teller:
         self.topics: list[str] = []
         self.parts: list[BulkPart] = []
         self.caught_up = False
+        self.end_reason = DRAINED
         self.final_progress: CopyProgress | None = None
 
     def due(self) -> bool:

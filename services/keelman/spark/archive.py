@@ -15,9 +15,9 @@ from pathlib import Path
 
 from keelman.model.errors import Internal, KeelmanError
 from keelman.runtime.java import find
+from keelman.spark.data import SCHEMA
 from keelman.spark.driver import load_pyspark, open_session, session_configuration
 from keelman.spark.executors import Executors
-from keelman.spark.jobs import SCHEMA
 from keelman.spark.jvm import Gateway, archive_file, command, end, jvm
 from keelman.spark.masters import Master
 from keelman.spark.service import package_roots

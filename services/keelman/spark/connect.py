@@ -11,15 +11,18 @@ from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from keelman.connect.data_set import DataSet
 from keelman.model.errors import FailedPrecondition, Unavailable
 from keelman.runtime.logging import get_logger
 from keelman.runtime.supervise import first_of
-from keelman.spark.jobs import SCHEMA, Work, short
+from keelman.spark.data import SCHEMA, Split, Wanted, Work
+from keelman.spark.jobs import short
 from keelman.spark.masters import Master
 from keelman.spark.pack import FOLDER, Pack
 
 log = get_logger()
 
+NO_DATA = "a Spark Connect server does not tell how it splits data sets: use a master local[..] or spark://"
 LOOK_SECONDS = 1.0
 ANSWER_SECONDS = 20.0
 END_SECONDS = 2.0
@@ -43,6 +46,14 @@ class ConnectServer:
             client._execute_and_fetch(request, {})
         finally:
             self._operations.pop(job, None)
+
+    def read(self, job: str, wanted: Wanted, work: Work) -> None:
+        """Raises FailedPrecondition: of a server's plans only the server knows the parts."""
+        raise FailedPrecondition(NO_DATA, reason="NO_DATA_SETS")
+
+    def split(self, task: tuple[str, str, int], data: DataSet) -> Split:
+        """Raises FailedPrecondition, as `read`."""
+        raise FailedPrecondition(NO_DATA, reason="NO_DATA_SETS")
 
     def cancel(self, job: str) -> None:
         """Interrupts the operation."""

@@ -8,15 +8,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from functools import partial
+from typing import TypeAlias
 
 from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_RUNNING, CopyRun
 from keelman.api.copy.v1.run_order_pb2 import Drain, RunOrder, RunUpdate
 from keelman.api.copy.v1.slot_service_pb2 import SlotBeat, SlotGreeting
 from keelman.api.copy.v1.ticket_pb2 import StartTicket
 from keelman.api.copy.v1.worker_link_service_pb2 import Bounds, SlotUsage
+from keelman.connect.data_set import PARTS, PROBLEM, SPLIT, DataSet
+from keelman.connect.errors import ConnectError
 from keelman.runtime.logging import get_logger
 from keelman.spark.bounds import Bounder
 from keelman.spark.busy import Busy
+from keelman.spark.data import Split, Wanted, wanted
 from keelman.spark.leases import Leases, Link
 from keelman.spark.mailbox import Mailbox
 from keelman.spark.placing import Placing
@@ -27,6 +32,9 @@ from keelman.spark.slots import Limits, Slot, SlotState
 from keelman.spark.usage import Usage
 
 log = get_logger()
+
+LookAt: TypeAlias = Callable[[tuple[str, str, int], DataSet, Callable[[Split | str], None]], None]
+"""Has Spark look at a task's data set, and calls back with how it splits it or why it cannot read it."""
 
 STALL_SECONDS = 1.5
 LOOK_SECONDS = 1.0
@@ -44,13 +52,14 @@ class Dispatcher:
         busy_bytes_per_second: float = 0.0,
         changed: Sequence[Callable[[CopyRun], None]] = (),
         unfit: Callable[[StartTicket], str] = lambda ticket: "",
+        look_at: LookAt = lambda task, data, done: done("this Spark reads no data sets"),
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self.book = RunBook()
         self.leases = Leases(times.lease, clock)
         self.draining = False
-        self._times, self._clock, self._unfit = times, clock, unfit
+        self._times, self._clock, self._unfit, self._look_at = times, clock, unfit, look_at
         self._life = RunLife(self.book, self.leases, listeners=changed, now=now, ended=self._run_ended)
         self._pool = SlotPool(jobs, times, clock, self)
         self._busy = Busy(busy_bytes_per_second)
@@ -110,8 +119,33 @@ class Dispatcher:
         elif unfit := self._unfit(order.start):
             self._life.refuse(owner, uid, "RUNS_ON_NODE", unfit, False)
         else:
-            self._life.open(owner, order)
+            try:
+                data = wanted(order.start)
+            except ConnectError as error:
+                self._life.refuse(owner, uid, "TASK_FAILED", str(error), False)
+                return
+            run = self._life.open(owner, order, data if isinstance(data, Wanted) else None)
+            if isinstance(data, DataSet):
+                run.held = True
+                self._life.explain(run, "", "Spark looks at its data set")
+                self._look_at(run.task, data, partial(self._looked_at, run, order.start))
             self.place()
+
+    def _looked_at(self, run: Run, ticket: StartTicket, found: Split | str) -> None:
+        """Spark has said how it splits a data set, or why it cannot read it."""
+        if not run.live:
+            return
+        if isinstance(found, Split):
+            ticket.task_config[PARTS], ticket.task_config[SPLIT] = str(found.parts), found.digest
+        else:
+            ticket.task_config[PROBLEM] = found
+        run.held = False
+        self.place()
+
+    def data_of(self, slot: Slot) -> Wanted | None:
+        """The rows that a slot's Spark job is to give it."""
+        run = self.book.get(slot.data) if slot.data else None
+        return None if run is None else run.data
 
     def _pass_on(self, run: Run, order: RunOrder) -> None:
         slot = self.slots.get(run.copy_run.slot)
@@ -165,7 +199,11 @@ class Dispatcher:
         self.place()
 
     def slot_unstarted(self, slot: Slot, why: str) -> None:
-        """A slot did not start: its copy runs wait for another."""
+        """A slot did not start: its copy runs wait for another. Not what was to read its rows: that is Spark's word."""
+        if slot.data:
+            for run in self._runs_in(slot):
+                self._life.fail(run, "DATA_UNREAD", why)
+            return
         self._placing.unstarted(slot, self._runs_in(slot), why)
         slot.runs.clear()
 
@@ -189,6 +227,8 @@ class Dispatcher:
         if slot is not None:
             slot.runs.discard(run.uid)
             slot.empty_since = self._clock()
+            if slot.data:
+                self._pool.end(slot, "READ")
             if slot.usable:
                 self.place()
 

@@ -12,11 +12,13 @@ from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from keelman.connect.data_set import DataSet
 from keelman.model.errors import Unavailable
 from keelman.runtime.java import find
 from keelman.runtime.supervise import deadline, first_of
+from keelman.spark.data import SCHEMA, DataSets, Split, Wanted, Work
 from keelman.spark.executors import Executors
-from keelman.spark.jobs import SCHEMA, Work, short
+from keelman.spark.jobs import short
 from keelman.spark.jvm import Gateway, command, jvm
 from keelman.spark.masters import Master
 
@@ -103,11 +105,20 @@ class Driver:
 
     def __init__(self, session: Any, process: Process) -> None:
         self._session, self._process = session, process
+        self._data = DataSets(session)
 
     def run(self, job: str, work: Work) -> None:
         """Runs a job in a job group of its name."""
         self._session.sparkContext.setJobGroup(job, job, interruptOnCancel=True)
         self._session.range(0, 1, 1, 1).mapInArrow(work, SCHEMA).collect()
+
+    def read(self, job: str, wanted: Wanted, work: Work) -> None:
+        """Runs a job over a part of a data set in a job group of its name."""
+        self._data.read(job, wanted, work)
+
+    def split(self, task: tuple[str, str, int], data: DataSet) -> Split:
+        """How Spark splits a data set now."""
+        return self._data.split(task, data)
 
     def cancel(self, job: str) -> None:
         """Cancels the job group."""

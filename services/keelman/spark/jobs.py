@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Protocol
 
+from keelman.connect.data_set import DataSet
 from keelman.engine.slot import SlotOrder, slot_work
 from keelman.runtime.logging import get_logger
 from keelman.runtime.supervise import Siblings
+from keelman.spark.data import Split, Wanted, Work, problem
 from keelman.spark.slots import Slot
 
 log = get_logger()
-
-SCHEMA = "id long"
-Work = Callable[[Iterable[Any]], Iterator[Any]]
 
 
 class Runner(Protocol):
@@ -24,6 +23,12 @@ class Runner(Protocol):
 
     def run(self, job: str, work: Work) -> None:
         """Runs a job of one partition to its end. Raises whatever Spark raises when it failed or was cancelled."""
+
+    def read(self, job: str, wanted: Wanted, work: Work) -> None:
+        """Runs a job of one partition over a part of a data set. Raises as `run` does."""
+
+    def split(self, task: tuple[str, str, int], data: DataSet) -> Split:
+        """How Spark splits a task's data set. Raises whatever Spark raises when it cannot read it."""
 
     def cancel(self, job: str) -> None:
         """Cancels a job, if it still runs."""
@@ -43,14 +48,21 @@ class SparkJobs:
         """`order` is what all slots are told alike; `most` is how many jobs there may be at a time."""
         self._spark, self._tasks, self._order = spark, tasks, order
         self.ended: Callable[[str, str], None] = lambda slot_id, error: None
+        self.data_of: Callable[[Slot], Wanted | None] = lambda slot: None
         # Threads are used again: py4j keeps a connection, and the JVM a thread, for each.
         self._threads = ThreadPoolExecutor(most, thread_name_prefix="slot-job")
         self._calls = ThreadPoolExecutor(2, thread_name_prefix="spark-call")
+        self._looks = ThreadPoolExecutor(4, thread_name_prefix="spark-look")
 
     def start(self, slot: Slot) -> None:
         """Submits the job of one slot."""
-        order = replace(self._order, slot=slot.id, token=slot.token, path=slot.plugin)
-        self._tasks.start(self._run(slot.id, slot_work(order)))
+        data = self.data_of(slot)
+        order = replace(self._order, slot=slot.id, token=slot.token, path=slot.plugin, data=data is not None)
+        self._tasks.start(self._run(slot.id, slot_work(order), data))
+
+    def look_at(self, task: tuple[str, str, int], data: DataSet, done: Callable[[Split | str], None]) -> None:
+        """Has Spark look at a data set; `done` gets what it says of it."""
+        self._tasks.start(self._look_at(task, data, done))
 
     def cancel(self, slot_id: str) -> None:
         """Cancels the job; Spark then kills the slot's process."""
@@ -62,16 +74,28 @@ class SparkJobs:
 
     def close(self) -> None:
         """Leaves the threads to end with Spark."""
-        for pool in (self._threads, self._calls):
+        for pool in (self._threads, self._calls, self._looks):
             pool.shutdown(wait=False, cancel_futures=True)
 
-    async def _run(self, job: str, work: Work) -> None:
-        error = await asyncio.get_running_loop().run_in_executor(self._threads, self._finish, job, work)
+    async def _look_at(self, task: tuple[str, str, int], data: DataSet, done: Callable[[Split | str], None]) -> None:
+        def look() -> Split | str:
+            try:
+                return self._spark.split(task, data)
+            except Exception as error:
+                return problem(error)
+
+        done(await asyncio.get_running_loop().run_in_executor(self._looks, look))
+
+    async def _run(self, job: str, work: Work, data: Wanted | None = None) -> None:
+        error = await asyncio.get_running_loop().run_in_executor(self._threads, self._finish, job, work, data)
         self.ended(job, error)
 
-    def _finish(self, job: str, work: Work) -> str:
+    def _finish(self, job: str, work: Work, data: Wanted | None) -> str:
         try:
-            self._spark.run(job, work)
+            if data is None:
+                self._spark.run(job, work)
+            else:
+                self._spark.read(job, data, work)
         except Exception as error:
             return short(error)
         return ""

@@ -8,10 +8,12 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 
+from keelman.connect.data_set import DataSet
 from keelman.model.errors import Unavailable
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logging import get_logger
-from keelman.spark.jobs import Spark, Work
+from keelman.spark.data import Split, Wanted, Work
+from keelman.spark.jobs import Spark
 
 log = get_logger()
 
@@ -64,6 +66,14 @@ class Kept:
     def run(self, job: str, work: Work) -> None:
         """Runs a job to its end; blocks while there is no Spark. Raises Unavailable when it was cancelled meanwhile."""
         self._await(job).run(job, work)
+
+    def read(self, job: str, wanted: Wanted, work: Work) -> None:
+        """As `run`, over a part of a data set."""
+        self._await(job).read(job, wanted, work)
+
+    def split(self, task: tuple[str, str, int], data: DataSet) -> Split:
+        """How Spark splits a data set; blocks while there is no Spark."""
+        return self._await(f"look at {'/'.join(map(str, task))}").split(task, data)
 
     def cancel(self, job: str) -> None:
         """Cancels a job; one that went with its Spark needs none."""

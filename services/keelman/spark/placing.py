@@ -146,6 +146,8 @@ class Placing:
         return choice.slot.alone is need.busy and choice.slot.state is SlotState.ATTACHED
 
     def _need(self, run: Run) -> Need:
+        if run.data is not None:
+            return Need(data=run.uid)
         busy = run.copy_run.part > 0 or self._busy.has(run.task, self._clock())
         return Need(run.plugin, busy=not run.plugin and busy)
 

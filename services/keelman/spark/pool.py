@@ -73,7 +73,7 @@ class SlotPool:
         """Starts a slot's job; the slot calls home later, or it has failed."""
         now = self._clock()
         slot = Slot(f"slot-{secrets.token_hex(4)}", owner, secrets.token_urlsafe(24), now, heard=now, empty_since=now)
-        slot.plugin, slot.alone = kind.plugin, kind.alone
+        slot.plugin, slot.alone, slot.data = kind.plugin, kind.alone, kind.data
         self.slots[slot.id], self._mail[slot.id] = slot, Mailbox()
         self._jobs.start(slot)
         return slot

@@ -8,6 +8,7 @@ from datetime import datetime
 from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_ENDED, COPY_RUN_STATE_FAILED, CopyRun, CopyRunState
 from keelman.api.copy.v1.run_order_pb2 import RunOrder, RunUpdate
 from keelman.runtime.logging import get_logger
+from keelman.spark.data import Wanted
 from keelman.spark.leases import Leases
 from keelman.spark.runs import Owner, Run, RunBook, fold, opened
 
@@ -30,11 +31,12 @@ class RunLife:
         """`ended` is called once for each copy run, when it has ended and was filed."""
         self._book, self._leases, self._listeners, self._now, self._ended = book, leases, listeners, now, ended
 
-    def open(self, owner: Owner, order: RunOrder) -> None:
+    def open(self, owner: Owner, order: RunOrder, data: Wanted | None = None) -> Run:
         """Begins a copy run with its start ticket; it has no slot yet."""
-        run = Run(owner, opened(order.start, self._now()), [order], plugin=order.start.plugin.folder)
+        run = Run(owner, opened(order.start, self._now()), [order], plugin=order.start.plugin.folder, data=data)
         self._book.add(run)
         self._show(run.copy_run)
+        return run
 
     def explain(self, run: Run, reason: str, message: str) -> None:
         """Says why a copy run stands where it stands; empty words when all is well."""

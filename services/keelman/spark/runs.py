@@ -19,6 +19,7 @@ from keelman.api.copy.v1.copy_run_pb2 import (
 )
 from keelman.api.copy.v1.run_order_pb2 import RunOrder, RunUpdate
 from keelman.api.copy.v1.ticket_pb2 import StartTicket
+from keelman.spark.data import Wanted
 
 KEPT_ENDED = 10
 KEPT_TASKS = 5_000
@@ -49,6 +50,8 @@ class Run:
     waiting: list[RunOrder] = field(default_factory=list)
     last: RunUpdate = field(default_factory=RunUpdate)
     plugin: str = ""  # folder of the plugin that its connector comes from; empty for the connectors that we ship
+    data: Wanted | None = None  # the part of a data set that it copies
+    held: bool = False  # waits for what Spark says of its data set
     moving: str = ""  # why it is drained though its worker did not ask for it
 
     @property
@@ -147,7 +150,7 @@ class RunBook:
 
     def pending(self) -> list[Run]:
         """Copy runs without a slot, in the order of their tickets."""
-        return [r for r in self._runs.values() if r.live and not r.copy_run.slot]
+        return [r for r in self._runs.values() if r.live and not r.copy_run.slot and not r.held]
 
     def matching(self, worker_cluster: str, connector: str, *, include_ended: bool) -> Iterator[CopyRun]:
         """Copy runs of a worker cluster and a connector; empty names mean all."""

@@ -51,6 +51,7 @@ PRELOAD = (
     "keelman.connectors.mirror_source",
     "keelman.connectors.verifiable",
     "keelman.connectors.mock",
+    "keelman.connectors.spark_source",
 )
 
 
@@ -107,8 +108,9 @@ async def run(settings: Settings, stop: asyncio.Event, *, loop: str = DEFAULT_LO
             busy_bytes_per_second=settings.busy_bytes_per_second,
             changed=(watchers.changed, reporter.changed),
             unfit=partial(unfit, master),
+            look_at=jobs.look_at,
         )
-        jobs.ended = dispatcher.job_ended
+        jobs.ended, jobs.data_of = dispatcher.job_ended, dispatcher.data_of
         health = await stack.enter_async_context(
             serve(
                 *services(dispatcher, watchers, settings),

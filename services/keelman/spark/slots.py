@@ -37,6 +37,7 @@ class Slot:
     cpus: float = 0.0  # what it was last told that it may use; 0 is without bound
     plugin: str = ""  # folder of the one plugin that it runs; empty for the connectors that we ship
     alone: bool = False  # takes one copy run only
+    data: str = ""  # the copy run that its Spark job has rows for; empty for most
 
     def measured(self, cpu_seconds: float, memory_bytes: int, now: float) -> None:
         """Takes up what its process told of itself."""
@@ -68,10 +69,14 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What a copy run asks: a slot of its own, for a plugin's folder always, for a busy task if there is room."""
+    """What a copy run asks: a slot of its own, for a plugin's folder always, for a busy task if there is room.
+
+    With `data`, its own uid, it asks for a slot that is started with the rows that it is to read.
+    """
 
     plugin: str = ""
     busy: bool = False
+    data: str = ""
 
 
 SHARED = Need()
@@ -90,6 +95,7 @@ class NewSlot:
 
     plugin: str = ""
     alone: bool = False
+    data: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +112,9 @@ def choose(
     """Where the owner's next copy run goes. `may_start` is False while its memory has no room for another slot."""
     every = list(slots)
     mine = sorted((s for s in every if s.usable and s.owner == owner), key=lambda s: (len(s.runs), s.started, s.id))
+    if need.data:
+        room = len(every) < limits.max_slots and may_start
+        return NewSlot(alone=True, data=need.data) if room else _full(every, owner, limits, may_start)
     own = _own(mine, len(every) < limits.max_slots and may_start, limits, need)
     if own is not None:
         return own
@@ -118,7 +127,7 @@ def _own(mine: list[Slot], room: bool, limits: Limits, need: Need) -> Place | Ne
     """A slot for this copy run alone; None when there is none, or none is asked for."""
     if not need.plugin and not need.busy:
         return None
-    alike = [s for s in mine if s.alone and s.plugin == need.plugin]
+    alike = [s for s in mine if s.alone and not s.data and s.plugin == need.plugin]
     free = next((s for s in alike if not s.runs), None)
     if free is not None:
         return Place(free)

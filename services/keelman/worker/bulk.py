@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,6 +13,7 @@ from keelman.api.copy.v1 import copy_run_pb2 as copy
 from keelman.api.copy.v1 import run_order_pb2 as orders
 from keelman.api.copy.v1 import ticket_pb2 as tickets
 from keelman.engine.bulk import part_id
+from keelman.engine.teller import ALL_READ, DRAINED
 from keelman.model.errors import KeelmanError
 from keelman.runtime.supervise import supervise
 from keelman.worker.duties import PartDuties
@@ -20,15 +22,17 @@ from keelman.worker.run_handle import RunHandle
 
 # A part without a slot for so long is better copied by the task itself.
 PLACE_SECONDS = 15.0
+CLEAN = (DRAINED, ALL_READ)
 
 
 @dataclass(slots=True)
 class Part:
-    """One part's copy run."""
+    """One part's copy run. One that is `over` has copied its part and ended by itself."""
 
     run: RunHandle
     placed: bool = False
     caught_up: bool = False
+    over: bool = False
 
 
 class Parts:
@@ -48,27 +52,44 @@ class Parts:
         self._duties = duties
         self._grace = grace_seconds
         self._parts: list[Part] = []
+        self._queue: deque[orders.BulkPart] = deque()
+        self._share = 1
         self._timer: asyncio.TimerHandle | None = None
         self._late = False
 
     def __len__(self) -> int:
         return len(self._parts)
 
-    def begin(self, parts: Sequence[orders.BulkPart]) -> orders.RunUpdate | None:
-        """Starts a copy run for each part; what went wrong when there is no ticket for one."""
+    def begin(self, parts: Sequence[orders.BulkPart], bulk: tickets.Bulk) -> orders.RunUpdate | None:
+        """Starts a copy run for each part; what went wrong when there is no ticket for one.
+
+        There may be more parts of a data set than slots: the others follow when one is over.
+        """
         self._late = False
-        self._timer = asyncio.get_running_loop().call_later(PLACE_SECONDS, self._too_late)
-        for number, part in enumerate(parts, 1):
-            ticket, why = None, "no ticket for a part"
-            try:
-                ticket = self._duties.ticket(uuid.uuid4().hex)
-            except KeelmanError as error:
-                why = error.message
-            if ticket is None:
-                return orders.RunUpdate(reason="WITHDRAWN", message=why, retriable=True)
-            made = part_ticket(ticket, number, len(parts) + 1, part.task_config)
-            self._parts.append(Part(RunHandle(made, self._link, self._changed, self._topics)))
+        self._queue = deque(parts)
+        lanes = min(len(parts), bulk.slots - 1) if bulk.data else len(parts)
+        self._share = lanes if bulk.data else lanes + 1
+        if not bulk.data:
+            self._timer = asyncio.get_running_loop().call_later(PLACE_SECONDS, self._too_late)
+        for number in range(1, lanes + 1):
+            made = self._next(number)
+            if isinstance(made, orders.RunUpdate):
+                return made
+            self._parts.append(made)
         return None
+
+    def _next(self, number: int) -> Part | orders.RunUpdate:
+        """Starts the copy run of the next part, with the producer of this number."""
+        ticket, why = None, "no ticket for a part"
+        try:
+            ticket = self._duties.ticket(uuid.uuid4().hex)
+        except KeelmanError as error:
+            why = error.message
+        if ticket is None:
+            return orders.RunUpdate(reason="WITHDRAWN", message=why, retriable=True)
+        part = self._queue.popleft()
+        made = part_ticket(ticket, number, self._share, part.task_config)
+        return Part(RunHandle(made, self._link, self._changed, self._topics))
 
     @property
     def runs(self) -> list[RunHandle]:
@@ -87,7 +108,7 @@ class Parts:
     @property
     def caught_up(self) -> bool:
         """Whether each has reached its end."""
-        return all(part.caught_up for part in self._parts)
+        return not self._queue and all(part.caught_up for part in self._parts)
 
     @property
     def unplaced(self) -> bool:
@@ -96,11 +117,20 @@ class Parts:
 
     async def follow(self) -> orders.RunUpdate | None:
         """Acts on all updates; returns the last one of a copy run that was not told to end."""
-        for part in self._parts:
+        for at, part in enumerate(self._parts):
             while part.run.told:
                 update = part.run.next()
                 if update.state == copy.COPY_RUN_STATE_FAILED:
                     return update
+                if update.state == copy.COPY_RUN_STATE_ENDED and update.reason == ALL_READ:
+                    part.over = part.caught_up = True
+                    self._duties.ended(part.run.uid)
+                    if self._queue:
+                        made = self._next(at + 1)
+                        if isinstance(made, orders.RunUpdate):
+                            return made
+                        self._parts[at] = made
+                    break
                 if update.state == copy.COPY_RUN_STATE_ENDED:
                     return orders.RunUpdate(reason=update.reason, message=update.message, retriable=True)
                 part.placed = part.placed or update.state > copy.COPY_RUN_STATE_PENDING
@@ -121,10 +151,11 @@ class Parts:
             lasts.append(await run.finish(why, seconds=self._grace, hurried=self._duties.hurried))
             self._duties.ended(run.uid)
 
-        await supervise(*(partial(one, run) for run in self.runs))
+        await supervise(*(partial(one, part.run) for part in self._parts if not part.over))
         count = len(self._parts)
         self._parts.clear()
-        clean = all(last is not None and last.reason == "DRAINED" for last in lasts)
+        self._queue.clear()
+        clean = all(last is not None and last.reason in CLEAN for last in lasts)
         return clean or await self._duties.fence(count)
 
     def limit(self, limits: tickets.Limits) -> None:

@@ -198,7 +198,7 @@ class CopyTask:
         ticket = await self._granted()
         if ticket is None:
             return None
-        if self._keep_whole:
+        if self._keep_whole and not ticket.bulk.data:
             ticket.ClearField("bulk")
         self._wanted_parts, self._caught_up = (), False
         run = self._run = RunHandle(ticket, self._link, self._changed, self.topics)
@@ -246,8 +246,9 @@ class CopyTask:
             last = await self._parts.follow()
         else:
             log.info("task_split", **self._names, parts=len(self._wanted_parts) + 1)
-            run.limit(shared_limits(ticket.limits, len(self._wanted_parts) + 1))
-            last = self._parts.begin(self._wanted_parts)
+            if not ticket.bulk.data:
+                run.limit(shared_limits(ticket.limits, len(self._wanted_parts) + 1))
+            last = self._parts.begin(self._wanted_parts, ticket.bulk)
         if last is not None:
             await self._finish(run, "PART_FAILED")
         return last

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from keelman.api.copy.v1 import ticket_pb2 as wire
-from keelman.connect.plugin import Direction, load_connector
+from keelman.connect.plugin import Connector, Direction, load_connector
 from keelman.engine.bulk import bulk_of
 from keelman.kafka.layout import Work
 from keelman.model.errors import NotFound
@@ -98,6 +98,12 @@ def grant(
         offset_topic=offset_topic,
         worker_offset_topic=worker_offset_topic,
         limits=limits,
-        bulk=bulk_of(connector_config) if source and exactly else None,
+        bulk=_bulk(kind, connector_config) if source and exactly else None,
         plugin=None if plugin is None else wire.Plugin(name=str(plugin), folder=str(plugin.folder)),
     )
+
+
+def _bulk(kind: type[Connector], config: Mapping[str, str]) -> wire.Bulk | None:
+    if kind.data_set(config) is not None:
+        return wire.Bulk(slots=kind.data_slots(config) + 1, data=True)
+    return bulk_of(config)

@@ -1,0 +1,150 @@
+"""The data sets that Spark reads for sources: how it splits them, and the rows of one part for one slot."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from keelman.api.copy.v1.ticket_pb2 import StartTicket
+from keelman.connect.data_set import PART, SPLIT, DataSet
+from keelman.connect.plugin import Connector, load_connector
+from keelman.model.errors import KeelmanError, NotFound
+
+SCHEMA = "id long"
+Work: TypeAlias = Callable[[Iterable[Any]], Iterator[Any]]
+KEPT = 64
+# Of the session that reads data. Spark's own default makes a part for each core, and slots are not cores here.
+SETTINGS = {
+    "spark.sql.codegen.wholeStage": "true",
+    "spark.sql.codegen.factoryMode": "FALLBACK",
+    "spark.sql.files.minPartitionNum": "1",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "5000",
+}
+COLUMNS = {
+    "key": "binary",
+    "value": "binary",
+    "topic": "string",
+    "partition": "int",
+    "headers": "array<struct<key:string,value:binary>>",
+}
+FILES = "FilePartition"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The part of a data set that a slot is to be given. `task` is worker cluster, connector and number."""
+
+    task: tuple[str, str, int]
+    data: DataSet
+    part: int
+    split: str
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """How Spark splits a data set; the digest is the same as long as every part has the same rows, as far as Spark can
+    tell: of files it knows ranges, lengths and times, of a table only the conditions that it asks for."""
+
+    parts: int
+    digest: str
+
+
+def wanted(ticket: StartTicket) -> DataSet | Wanted | None:
+    """What Spark has to read for a copy run: a data set that is to be split, a part of one, or nothing.
+
+    Raises ConnectError for a configuration that is not legal.
+    """
+    config = {**ticket.connector_config, **ticket.task_config}
+    try:
+        connector: type[Connector] = load_connector(config.get("connector.class", ""))
+    except NotFound:
+        return None  # the copy run says so
+    data = connector.data_set(config)
+    if data is None or not ticket.bulk.part:
+        return data
+    task = ticket.worker_cluster, ticket.connector, ticket.task
+    return Wanted(task, data, int(config[PART]), config[SPLIT])
+
+
+class DataSets:
+    """Of one Spark session. All of it blocks: called in threads, several at a time."""
+
+    def __init__(self, session: Any) -> None:
+        """`session` is the one of the driver; data is read in others, so that its settings stay what slots need."""
+        self._session = session
+        self._frames: OrderedDict[tuple[str, str, int], tuple[Split, Any]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def split(self, task: tuple[str, str, int], data: DataSet) -> Split:
+        """Looks at the data set anew. Raises what Spark raises."""
+        frame = self._frame(data)
+        found = described(frame)
+        with self._lock:
+            self._frames[task] = found, frame
+            self._frames.move_to_end(task)
+            while len(self._frames) > KEPT:
+                self._frames.popitem(last=False)
+        return found
+
+    def read(self, job: str, wanted: Wanted, work: Work) -> None:
+        """Runs a job over one part, in the job group of its name. Raises KeelmanError when the part is not that any
+        more, and what Spark raises."""
+        with self._lock:
+            kept = self._frames.get(wanted.task)
+        if kept is None or kept[0].digest != wanted.split:
+            self.split(wanted.task, wanted.data)
+            kept = self._frames[wanted.task]
+        split, frame = kept
+        if split.digest != wanted.split:
+            raise NotFound("the data set, or how Spark splits it, has changed", reason="DATA_CHANGED")
+        context = self._session.sparkContext
+        context.setJobGroup(job, job, interruptOnCancel=True)
+        gateway = context._gateway
+        parts = gateway.new_array(gateway.jvm.int, 1)
+        parts[0] = wanted.part
+        rdd = frame.mapInArrow(work, SCHEMA)._jdf.queryExecution().toRdd()
+        rdd.toJavaRDD().collectPartitions(parts)
+
+    def _frame(self, data: DataSet) -> Any:
+        from pyspark.sql import functions as sql  # noqa: PLC0415  (a second, and the driver has it loaded by now)
+
+        session = self._session.newSession()
+        for key, value in {**SETTINGS, **data.settings}.items():
+            session.conf.set(key, value)
+        reader = session.read.format(data.format).options(**data.options)
+        if data.schema:
+            reader = reader.schema(data.schema)
+        frame = reader.load(data.path) if data.path else reader.load()
+        if "value" in frame.columns:
+            return frame.select(*(sql.col(n).cast(kind).alias(n) for n, kind in COLUMNS.items() if n in frame.columns))
+        columns = [sql.to_json(sql.struct("*")).cast("binary").alias("value")]
+        if data.key:
+            columns.insert(0, sql.col(data.key).cast("string").cast("binary").alias("key"))
+        return frame.select(*columns)
+
+
+def described(frame: Any) -> Split:
+    """What the parts of a frame are, without reading any."""
+    digest = hashlib.sha256()
+    parts = frame._jdf.queryExecution().toRdd().partitions()
+    for part in parts:
+        kind = part.getClass().getSimpleName()
+        if kind == FILES:
+            for file in part.files():
+                digest.update(f"{file.toString()} {file.fileSize()} {file.modificationTime()}\n".encode())
+        else:
+            digest.update(f"{kind}\n".encode() if "@" in (text := part.toString()) else f"{text}\n".encode())
+        digest.update(b"--\n")
+    return Split(len(parts), digest.hexdigest()[:24])
+
+
+def problem(error: Exception) -> str:
+    """Why Spark cannot read a data set, in one line."""
+    if isinstance(error, KeelmanError):
+        return error.message
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return next((line for line in lines if not line.startswith("An error occurred")), type(error).__name__)[:500]
