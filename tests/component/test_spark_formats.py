@@ -96,9 +96,10 @@ class Scene:
     worker: WorkerProcess
     spark: Spark
 
-    async def begin(self, format_: str, **more: str) -> None:
-        """Begins to read a data set."""
-        config = {"connector.class": "SparkSource", "spark.format": format_, "topic": self.name, **more}
+    async def begin(self, format_: str, kind: str = "SparkSource", **more: str) -> None:
+        """Begins to read a data set, or to write one."""
+        topic = {"topic" if kind == "SparkSource" else "topics": self.name}
+        config = {"connector.class": kind, "spark.format": format_, **topic, **more}
         answer = await self.worker.ask("PUT", f"/connectors/{self.name}/config", config)
         assert answer.status_code in (200, 201), answer.text
 
@@ -131,15 +132,15 @@ class Scene:
             raise AssertionError(tails) from error
         return offset
 
-    async def copying(self, *unlike: CopyRun) -> CopyRun:
-        """Waits for a part's copy run that has copied something."""
+    async def copying(self, *unlike: CopyRun, parts: bool = True) -> CopyRun:
+        """Waits for a part's copy run, or the task's own, that has copied something."""
         before = {run.uid for run in unlike}
 
         async def found() -> CopyRun | None:
             with contextlib.suppress(KeelmanError):
                 async with channel(self.spark.address) as opened:
                     told = await CopyRunServiceStub(opened).ListCopyRuns(ListCopyRunsRequest(connector=self.name))
-                runs = [r for r in told.copy_runs if r.part and r.state == COPY_RUN_STATE_RUNNING]
+                runs = [r for r in told.copy_runs if bool(r.part) is parts and r.state == COPY_RUN_STATE_RUNNING]
                 return next((r for r in runs if r.progress.records > 0 and r.uid not in before), None)
             return None
 
@@ -149,6 +150,13 @@ class Scene:
             told = (await self.worker.ask("GET", f"/connectors/{self.name}/status")).text
             tails = f"{told}\n{self.worker.output[-3000:]}\n{self.spark.log.read_text()[-5000:]}"
             raise AssertionError(tails) from error
+
+    def fill(self, records: list[tuple[bytes | None, bytes]]) -> None:
+        """Writes records to the topic."""
+        producer = Producer({"bootstrap.servers": self.bootstrap})
+        for key, value in records:
+            producer.produce(self.name, value, key, partition=0, headers=[("h", b"1")])
+        assert producer.flush(60) == 0
 
     def forget(self) -> None:
         """Resets the connector's offsets, as Connect does: with tombstones."""
@@ -241,3 +249,35 @@ async def test_csv_as_json_text_and_again_when_it_is_time_or_forgotten(scene: Sc
     await scene.worker.start()
     await scene.done()
     assert scene.copied()[count:] == [(None, value) for _, value in rows]
+
+
+async def test_a_topic_is_appended_to_parquet_though_its_slot_is_killed(scene: Scene, tmp_path: Path) -> None:
+    target, count = tmp_path / "out", 3_000
+    scene.fill([(b"k", b'{"id":%d,"name":"name %d"}' % (n, n)) for n in range(count)])
+    every = {"spark.write.every.ms": "100", "spark.write.max.records": "500"}
+    config = {"spark.path": str(target), "value.schema": "id INT, name STRING"}
+    await scene.begin("parquet", "SparkSink", **config, **every)
+    scene.spark.signal_slot(await scene.copying(parts=False), signal.SIGKILL)
+
+    async def lag() -> bool:
+        (row,) = await scene.offsets() or [{}]
+        return row.get("offset", {}).get("kafka_offset") == count
+
+    await eventually(lag, seconds=SECONDS, every=0.5, what="all is written")
+    rows = pq.read_table(target).to_pylist()
+    assert {row["id"] for row in rows} == set(range(count))
+    assert len(rows) <= count + 500
+    assert all(row["name"] == f"name {row['id']}" for row in rows)
+
+
+async def test_records_without_a_schema_keep_all_that_kafka_knows(scene: Scene, tmp_path: Path) -> None:
+    scene.fill([(None, b"one"), (b"k", b"two")])
+    await scene.begin("parquet", "SparkSink", **{"spark.path": str(tmp_path / "out"), "spark.write.every.ms": "100"})
+    await eventually(scene.offsets, seconds=SECONDS, every=0.5, what="it is written")
+    rows = sorted(pq.read_table(tmp_path / "out").to_pylist(), key=lambda row: row["offset"])
+    assert [(r["key"], r["value"], r["topic"], r["partition"], r["offset"]) for r in rows] == [
+        (None, b"one", scene.name, 0, 0),
+        (b"k", b"two", scene.name, 0, 1),
+    ]
+    assert rows[0]["headers"] == [{"key": "h", "value": b"1"}]
+    assert rows[0]["timestamp"] is not None

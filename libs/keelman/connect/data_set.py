@@ -38,3 +38,20 @@ class DataSet:
     def name(self) -> str:
         """What it is called: its path, else the table or query that is read."""
         return self.path or self.options.get("dbtable", "") or self.options.get("query", "")
+
+
+@dataclass(frozen=True, slots=True)
+class DataSink:
+    """What `DataFrame.write` is told. `schema` is the DDL of values that are JSON; without one rows are Kafka's.
+
+    With `strict` a value that does not fit the schema fails the write. `readers` read Kafka at the same time.
+    """
+
+    format: str
+    path: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
+    schema: str = ""
+    strict: bool = True
+    readers: int = 1
+    settings: Mapping[str, str] = field(default_factory=dict)
+    packages: tuple[str, ...] = ()

@@ -14,7 +14,7 @@ from enum import Enum
 from typing import ClassVar, Literal, TypeAlias, cast
 
 from keelman.connect.config_def import ConfigDef
-from keelman.connect.data_set import DataSet
+from keelman.connect.data_set import DataSet, DataSink
 from keelman.connect.errors import ConnectError
 from keelman.connect.records import Offset, Partition, SinkBatch, SourceBatch, TopicPartition
 
@@ -254,6 +254,14 @@ class Connector(ABC):
     def data_slots(cls, config: Mapping[str, str]) -> int:
         """How many parts of a data set are read at the same time. Raises ConnectError."""
         return 1
+
+    @classmethod
+    def data_sink(cls, config: Mapping[str, str]) -> DataSink | None:
+        """What Spark writes for a sink; None for one that writes by itself. Raises ConnectError.
+
+        Such a sink has no writer: its one task has Spark append ranges of offsets, one after another.
+        """
+        return None
 
     @classmethod
     def open_writer(cls, config: Mapping[str, str], connector: str, *, exactly_once: bool) -> Writer:

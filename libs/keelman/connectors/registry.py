@@ -37,6 +37,7 @@ _SHIPPED = (
     ("keelman.connectors.mirror_source", "MirrorSource"),
     ("keelman.connectors.mock", "MockSink"),
     ("keelman.connectors.mock", "MockSource"),
+    ("keelman.connectors.spark_sink", "SparkSink"),
     ("keelman.connectors.spark_source", "SparkSource"),
     ("keelman.connectors.verifiable", "VerifiableSink"),
     ("keelman.connectors.verifiable", "VerifiableSource"),

@@ -46,7 +46,7 @@ class SparkSource(Connector):
             ConfigKey("spark.schema", text, "", medium, "Columns and types as DDL, for formats that need them."),
             ConfigKey("topic", text, "", high, "Topic of the rows that name none in a column `topic`."),
             ConfigKey("key.column", text, "", medium, "Column that gives the keys of rows that are sent as JSON."),
-            ConfigKey("spark.slots", Type.INT, 4, medium, "Parts that are read at the same time.", _slots),
+            ConfigKey("spark.slots", Type.INT, 4, medium, "Parts that are read at the same time.", slots),
             ConfigKey("spark.every.ms", Type.LONG, 0, medium, "Time between two reads; 0: once.", at_least(0)),
             ConfigKey("spark.ordered", Type.BOOLEAN, None, low, ordered),
             ConfigKey("spark.packages", Type.LIST, [], low, "Jars that the format needs: group:artifact:version."),
@@ -69,10 +69,10 @@ class SparkSource(Connector):
         return DataSet(
             parsed["spark.format"],
             parsed["spark.path"],
-            _under(OPTION, config),
+            under(OPTION, config),
             parsed["spark.schema"],
             parsed["key.column"],
-            _under(SETTING, config),
+            under(SETTING, config),
             tuple(parsed["spark.packages"]),
         )
 
@@ -223,10 +223,12 @@ def _ordered(config: Mapping[str, str]) -> bool:
     return bool(given) if given is not None else parsed["spark.format"].lower() in ORDERED
 
 
-def _under(prefix: str, config: Mapping[str, str]) -> dict[str, str]:
+def under(prefix: str, config: Mapping[str, str]) -> dict[str, str]:
+    """The keys under a prefix, without it."""
     return {k.removeprefix(prefix): v for k, v in config.items() if k.startswith(prefix)}
 
 
-def _slots(name: str, value: Any) -> None:
+def slots(name: str, value: Any) -> None:
+    """The number is one that Spark may run at the same time."""
     if not 1 <= value <= MOST_SLOTS:
         raise ConfigValueError(name, value, f"Value must be a whole number, at least 1 and at most {MOST_SLOTS}")

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 
 from keelman.api.copy.v1.ticket_pb2 import Confirmation, Limits
+from keelman.api.copy.v1.write_job_pb2 import WriteDone
 from keelman.engine.pace import Pace
 
 
@@ -35,6 +36,7 @@ class Control:
         self._draining = False
         self._confirmation: Confirmation | None = None
         self._whole = False
+        self._written = WriteDone()
         self._news = False
         self._last_beat = time.monotonic()
 
@@ -63,6 +65,18 @@ class Control:
         """Copy no faster than this from now on."""
         self.pace.limit(limits.records_per_second, limits.bytes_per_second)
         self.wake()
+
+    def written(self, done: WriteDone) -> None:
+        """What came of a write job."""
+        with self._changed:
+            self._written = done
+            self._news = True
+            self._changed.notify_all()
+
+    @property
+    def last_written(self) -> WriteDone:
+        """What came of the last write job of which anything is known."""
+        return self._written
 
     def wake(self) -> None:
         """Ends the wait that the run's thread is in, or else its next one."""

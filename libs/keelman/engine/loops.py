@@ -16,6 +16,7 @@ from keelman.api.copy.v1.copy_run_pb2 import (
 )
 from keelman.api.copy.v1.run_order_pb2 import RunOrder, RunUpdate
 from keelman.api.copy.v1.ticket_pb2 import Confirmation, Limits, StartTicket
+from keelman.api.copy.v1.write_job_pb2 import WriteDone
 from keelman.model.errors import KeelmanError
 
 SILENT_SECONDS = 10.0
@@ -45,6 +46,9 @@ class Loop(Protocol):
 
     def limit(self, limits: Limits) -> None:
         """Copy no faster than this."""
+
+    def written(self, done: WriteDone) -> None:
+        """What came of a write job."""
 
     def silent_seconds(self) -> float:
         """How long the thread has given no sign of life though it should have."""
@@ -83,6 +87,8 @@ class Loops:
                 loop.cut(order.cut.reason)
             elif kind == "limits":
                 loop.limit(order.limits)
+            elif kind == "written":
+                loop.written(order.written)
 
     def told(self, update: RunUpdate) -> None:
         """A loop has told this."""

@@ -12,8 +12,10 @@ from keelman.api.copy.v1.copy_run_pb2 import (
 )
 from keelman.api.copy.v1.run_order_pb2 import RunUpdate
 from keelman.api.copy.v1.ticket_pb2 import Confirmation, Limits, StartTicket
+from keelman.api.copy.v1.write_job_pb2 import WriteDone
 from keelman.connect.plugin import Connector, Direction, load_connector
 from keelman.engine.control import Control, CutShort
+from keelman.engine.data_sink import DataSinkCopy
 from keelman.engine.failure import judge, release
 from keelman.engine.sink import SinkCopy
 from keelman.engine.source import SourceCopy
@@ -68,6 +70,10 @@ class CopyRunLoop:
         """Copy no faster than this from now on."""
         self._control.limit(limits)
 
+    def written(self, done: WriteDone) -> None:
+        """What came of a write job."""
+        self._control.written(done)
+
     def silent_seconds(self) -> float:
         """Seconds since the thread last showed that it is alive; 0 once it has ended."""
         return self._control.silent_seconds() if self._thread.is_alive() else 0.0
@@ -100,5 +106,9 @@ class CopyRunLoop:
 
     def _copy(self) -> None:
         connector = self._find(self._ticket.connector_config["connector.class"])
-        copy = SourceCopy if connector.direction is Direction.SOURCE else SinkCopy
+        copy: type[SourceCopy | SinkCopy | DataSinkCopy] = SinkCopy
+        if connector.direction is Direction.SOURCE:
+            copy = SourceCopy
+        elif connector.data_sink(self._ticket.connector_config) is not None:
+            copy = DataSinkCopy
         copy(self._ticket, connector, self._control, self._teller).run()

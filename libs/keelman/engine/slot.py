@@ -76,8 +76,8 @@ def slot_work(order: SlotOrder) -> Callable[[Iterable[Any]], Iterator[Any]]:
 def host_slot(order: SlotOrder, batches: Iterable[Any]) -> None:
     """Runs in the executor's Python process, in its main thread; returns when the slot has ended.
 
-    `batches` is what its Spark job gives it. Raises Unauthenticated when the home refuses the token and Unavailable when
-    it cannot be reached.
+    `batches` is what its Spark job gives it. Raises Unauthenticated when the home refuses the token and Unavailable
+    when it cannot be reached.
     """
     setproctitle.setproctitle(f"keelman {order.slot}")
     configure("slot", json=order.log_json, level=order.log_level, slot=order.slot)

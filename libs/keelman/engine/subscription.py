@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaException
@@ -53,12 +53,17 @@ class Subscription:
         if self._pattern is None or time.monotonic() - self._looked_at < REFRESH_SECONDS:
             return
         self._looked_at = time.monotonic()
-        known = consumer.list_topics(timeout=ANSWER_SECONDS).topics
-        found = sorted(name for name in known if self._pattern.fullmatch(name) and not name.startswith("__"))
+        found = self.names(consumer.list_topics(timeout=ANSWER_SECONDS).topics)
         if found != self._topics:
             self._topics = found
             if found:
                 consumer.subscribe(found, **self._callbacks)
+
+    def names(self, known: Iterable[str]) -> list[str]:
+        """The topics to read, of all that there are where they are given by a pattern."""
+        if self._pattern is None:
+            return self._topics
+        return sorted(name for name in known if self._pattern.fullmatch(name) and not name.startswith("__"))
 
     def complete(self, consumer: Consumer) -> bool:
         """Whether no other topic can come to be subscribed: all are named, and all are there. Asks the brokers; False

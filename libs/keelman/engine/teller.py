@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from keelman.api.copy.v1.copy_run_pb2 import CopyProgress, CopyRunState
 from keelman.api.copy.v1.run_order_pb2 import BulkPart, RunUpdate
+from keelman.api.copy.v1.write_job_pb2 import WriteJob
 from keelman.connect.plugin import Watch
 from keelman.engine.watches import to_wire
 
@@ -25,6 +26,7 @@ class Teller:
         self.topics: list[str] = []
         self.parts: list[BulkPart] = []
         self.caught_up = False
+        self.write: WriteJob | None = None
         self.end_reason = DRAINED
         self.final_progress: CopyProgress | None = None
 
@@ -60,6 +62,7 @@ class Teller:
             watch=to_wire(watch),
             parts=self.parts,
             caught_up=self.caught_up,
+            write=self.write,
         )
         if progress is not None:
             update.progress.CopyFrom(progress)

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from keelman.api.copy.v1.write_job_pb2 import WriteJob
 from keelman.connect.data_set import DataSet
 from keelman.model.errors import FailedPrecondition, Unavailable
 from keelman.runtime.logging import get_logger
@@ -49,6 +50,10 @@ class ConnectServer:
 
     def read(self, job: str, wanted: Wanted, work: Work) -> None:
         """Raises FailedPrecondition: of a server's plans only the server knows the parts."""
+        raise FailedPrecondition(NO_DATA, reason="NO_DATA_SETS")
+
+    def write(self, name: str, job: WriteJob) -> None:
+        """Raises FailedPrecondition: tried on no server yet."""
         raise FailedPrecondition(NO_DATA, reason="NO_DATA_SETS")
 
     def split(self, task: tuple[str, str, int], data: DataSet) -> Split:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -112,9 +112,7 @@ class DataSets:
     def _frame(self, data: DataSet) -> Any:
         from pyspark.sql import functions as sql  # noqa: PLC0415  (a second, and the driver has it loaded by now)
 
-        session = self._session.newSession()
-        for key, value in {**SETTINGS, **data.settings}.items():
-            session.conf.set(key, value)
+        session = data_session(self._session, data.settings)
         reader = session.read.format(data.format).options(**data.options)
         if data.schema:
             reader = reader.schema(data.schema)
@@ -125,6 +123,14 @@ class DataSets:
         if data.key:
             columns.insert(0, sql.col(data.key).cast("string").cast("binary").alias("key"))
         return frame.select(*columns)
+
+
+def data_session(session: Any, settings: Mapping[str, str]) -> Any:
+    """A session for one data set, on the same Spark: its settings are not those of slots."""
+    made = session.newSession()
+    for key, value in {**SETTINGS, **settings}.items():
+        made.conf.set(key, value)
+    return made
 
 
 def described(frame: Any) -> Split:

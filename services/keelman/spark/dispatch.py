@@ -16,6 +16,7 @@ from keelman.api.copy.v1.run_order_pb2 import Drain, RunOrder, RunUpdate
 from keelman.api.copy.v1.slot_service_pb2 import SlotBeat, SlotGreeting
 from keelman.api.copy.v1.ticket_pb2 import StartTicket
 from keelman.api.copy.v1.worker_link_service_pb2 import Bounds, SlotUsage
+from keelman.api.copy.v1.write_job_pb2 import WriteDone, WriteJob
 from keelman.connect.data_set import PARTS, PROBLEM, SPLIT, DataSet
 from keelman.connect.errors import ConnectError
 from keelman.runtime.logging import get_logger
@@ -59,6 +60,7 @@ class Dispatcher:
         self.book = RunBook()
         self.leases = Leases(times.lease, clock)
         self.draining = False
+        self._jobs = jobs
         self._times, self._clock, self._unfit, self._look_at = times, clock, unfit, look_at
         self._life = RunLife(self.book, self.leases, listeners=changed, now=now, ended=self._run_ended)
         self._pool = SlotPool(jobs, times, clock, self)
@@ -182,7 +184,25 @@ class Dispatcher:
         slot.heard = self._clock()
         run = self.book.get(update.run_uid)
         if run is not None and run.copy_run.slot == slot.id:
+            if update.HasField("write"):
+                self._have_written(run, update.write)
+                update.ClearField("write")
             self._life.apply(run, update)
+
+    def _have_written(self, run: Run, job: WriteJob) -> None:
+        """Has Spark write what a copy run asks for, once, though it says so until it is done."""
+        if job.number <= run.writes or not run.live:
+            return
+        run.writes = job.number
+        number = job.number
+
+        def done(error: str) -> None:
+            if run.live:
+                self._pass_on(run, RunOrder(run_uid=run.uid, written=WriteDone(number=number, error=error)))
+
+        kept = WriteJob()
+        kept.CopyFrom(job)
+        self._jobs.write(run.uid, kept, done)
 
     def detached(self, slot: Slot) -> None:
         """A slot's stream ended."""
@@ -223,6 +243,8 @@ class Dispatcher:
         self._placing.place(warm=not self.draining)
 
     def _run_ended(self, run: Run) -> None:
+        if run.writes:
+            self._jobs.cancel_write(run.uid)
         slot = self.slots.get(run.copy_run.slot)
         if slot is not None:
             slot.runs.discard(run.uid)

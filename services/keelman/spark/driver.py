@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from keelman.api.copy.v1.write_job_pb2 import WriteJob
 from keelman.connect.data_set import DataSet
 from keelman.model.errors import Unavailable
 from keelman.runtime.java import find
@@ -21,6 +22,7 @@ from keelman.spark.executors import Executors
 from keelman.spark.jobs import short
 from keelman.spark.jvm import Gateway, command, jvm
 from keelman.spark.masters import Master
+from keelman.spark.writes import write
 
 LOOK_SECONDS = 1.0
 # A JVM that says nothing for so long starts no slots either, and takes those that run along when it is ended.
@@ -115,6 +117,10 @@ class Driver:
     def read(self, job: str, wanted: Wanted, work: Work) -> None:
         """Runs a job over a part of a data set in a job group of its name."""
         self._data.read(job, wanted, work)
+
+    def write(self, name: str, job: WriteJob) -> None:
+        """Runs a write job in a job group of its name."""
+        write(self._session, name, job)
 
     def split(self, task: tuple[str, str, int], data: DataSet) -> Split:
         """How Spark splits a data set now."""

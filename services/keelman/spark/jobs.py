@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Protocol
 
+from keelman.api.copy.v1.write_job_pb2 import WriteJob
 from keelman.connect.data_set import DataSet
 from keelman.engine.slot import SlotOrder, slot_work
 from keelman.runtime.logging import get_logger
@@ -29,6 +30,9 @@ class Runner(Protocol):
 
     def split(self, task: tuple[str, str, int], data: DataSet) -> Split:
         """How Spark splits a task's data set. Raises whatever Spark raises when it cannot read it."""
+
+    def write(self, name: str, job: WriteJob) -> None:
+        """Runs a write job. Raises whatever Spark raises when it failed or was cancelled."""
 
     def cancel(self, job: str) -> None:
         """Cancels a job, if it still runs."""
@@ -76,6 +80,24 @@ class SparkJobs:
         """Leaves the threads to end with Spark."""
         for pool in (self._threads, self._calls, self._looks):
             pool.shutdown(wait=False, cancel_futures=True)
+
+    def write(self, run: str, job: WriteJob, done: Callable[[str], None]) -> None:
+        """Has Spark write for a copy run; `done` is told why it failed, nothing when it did not."""
+        self._tasks.start(self._write(run, job, done))
+
+    def cancel_write(self, run: str) -> None:
+        """Cancels what Spark writes for a copy run, if it still does."""
+        self.cancel(f"write-{run}")
+
+    async def _write(self, run: str, job: WriteJob, done: Callable[[str], None]) -> None:
+        def write() -> str:
+            try:
+                self._spark.write(f"write-{run}", job)
+            except Exception as error:
+                return problem(error)
+            return ""
+
+        done(await asyncio.get_running_loop().run_in_executor(self._threads, write))
 
     async def _look_at(self, task: tuple[str, str, int], data: DataSet, done: Callable[[Split | str], None]) -> None:
         def look() -> Split | str:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 
+from keelman.api.copy.v1.write_job_pb2 import WriteJob
 from keelman.connect.data_set import DataSet
 from keelman.model.errors import Unavailable
 from keelman.runtime.backoff import Backoff
@@ -70,6 +71,10 @@ class Kept:
     def read(self, job: str, wanted: Wanted, work: Work) -> None:
         """As `run`, over a part of a data set."""
         self._await(job).read(job, wanted, work)
+
+    def write(self, name: str, job: WriteJob) -> None:
+        """Runs a write job; blocks while there is no Spark."""
+        self._await(name).write(name, job)
 
     def split(self, task: tuple[str, str, int], data: DataSet) -> Split:
         """How Spark splits a data set; blocks while there is no Spark."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from keelman.api.copy.v1.slot_service_pb2 import SlotBeat, SlotGreeting
+from keelman.api.copy.v1.write_job_pb2 import WriteJob
 from keelman.model.errors import FailedPrecondition, Unauthenticated
 from keelman.runtime.logging import get_logger
 from keelman.spark.mailbox import Mailbox
@@ -27,6 +28,12 @@ class Jobs(Protocol):
 
     def cancel(self, slot_id: str) -> None:
         """Cancels the job, if it still runs."""
+
+    def write(self, run: str, job: WriteJob, done: Callable[[str], None]) -> None:
+        """Has Spark write for a copy run; `done` is told why it failed, nothing when it did not."""
+
+    def cancel_write(self, run: str) -> None:
+        """Cancels what Spark writes for a copy run."""
 
 
 class Tenants(Protocol):

@@ -51,6 +51,7 @@ class Run:
     last: RunUpdate = field(default_factory=RunUpdate)
     plugin: str = ""  # folder of the plugin that its connector comes from; empty for the connectors that we ship
     data: Wanted | None = None  # the part of a data set that it copies
+    writes: int = 0  # number of the last write job
     held: bool = False  # waits for what Spark says of its data set
     moving: str = ""  # why it is drained though its worker did not ask for it
 

@@ -51,7 +51,9 @@ PRELOAD = (
     "keelman.connectors.mirror_source",
     "keelman.connectors.verifiable",
     "keelman.connectors.mock",
+    "keelman.connectors.spark_sink",
     "keelman.connectors.spark_source",
+    "keelman.engine.ranges",
 )
 
 

@@ -1,0 +1,144 @@
+"""Copies a sink task whose data Spark writes: ranges of offsets, one bounded job after another, then the group."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from typing import Any
+
+from confluent_kafka import Consumer, IsolationLevel, KafkaException
+from confluent_kafka import TopicPartition as ClientPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from keelman.api.copy.v1.copy_run_pb2 import (
+    COPY_RUN_STATE_DRAINING,
+    COPY_RUN_STATE_FENCED,
+    COPY_RUN_STATE_RUNNING,
+    LAG_UNIT_RECORDS,
+)
+from keelman.api.copy.v1.ticket_pb2 import StartTicket
+from keelman.api.copy.v1.write_job_pb2 import WriteJob, WriteRange
+from keelman.connect.java import json_text
+from keelman.connect.plugin import Connector
+from keelman.connect.records import TopicPartition
+from keelman.engine.clients import admin_properties
+from keelman.engine.control import Control
+from keelman.engine.failure import RunFailure
+from keelman.engine.progress import Progress
+from keelman.engine.sink_consumer import sink_consumer_properties
+from keelman.engine.subscription import Subscription
+from keelman.engine.teller import Teller
+
+EVERY_KEY, MOST_KEY = "spark.write.every.ms", "spark.write.max.records"
+EVERY_MS, MOST_RECORDS = 10_000, 1_000_000
+ANSWER_SECONDS = 8.0
+TELL_SECONDS = 1.0
+
+
+class DataSinkCopy:
+    """One run of such a task. It is its connector's only one, so its group needs no members: it has all partitions.
+
+    At least once: what was written by a job whose offsets were not committed is written again.
+    """
+
+    def __init__(self, ticket: StartTicket, connector: type[Connector], control: Control, teller: Teller) -> None:
+        """Raises ConfigValueError for what is not legal."""
+        self._ticket, self._control, self._teller = ticket, control, teller
+        self._worker = dict(ticket.worker_config)
+        self._config = {**ticket.connector_config, **ticket.task_config}
+        parsed = connector.config_def().parse(self._config)
+        self._every, self._most = parsed[EVERY_KEY] / 1000, parsed[MOST_KEY]
+        self._subscription = Subscription(self._config)
+        self._properties = sink_consumer_properties(
+            self._worker, self._config, ticket.connector, ticket.task, read_committed=False, zombie_seconds=0.0
+        )
+        self._properties.pop("group.instance.id")
+        self._progress = Progress()
+        self._lag: int | None = None
+        self._number = 0
+
+    def run(self) -> None:
+        """Copies until drained. Raises CutShort when cut, anything else when it failed."""
+        with ExitStack() as stack:
+            self._teller.tell(COPY_RUN_STATE_FENCED)
+            if self._control.await_confirmation() is None:
+                return
+            self._consumer = Consumer(self._properties)
+            stack.callback(self._consumer.close)
+            self._admin = AdminClient(admin_properties(self._worker, self._config))
+            self._teller.tell(COPY_RUN_STATE_RUNNING, progress=self._message())
+            due = 0.0
+            while not self._control.draining:
+                self._control.beat()
+                if time.monotonic() < due:
+                    self._control.wait(min(0.5, self._every))
+                    continue
+                ranges = self._ranges()
+                due = time.monotonic() + self._every
+                if ranges:
+                    self._write(ranges)
+                    due = 0.0 if self._lag else due
+                self._teller.tell(COPY_RUN_STATE_RUNNING, progress=self._message())
+            self._teller.tell(COPY_RUN_STATE_DRAINING)
+            self._teller.final_progress = self._message()
+
+    def _ranges(self) -> list[WriteRange]:
+        """What is behind the group's offsets now, at most so many records."""
+        known = self._consumer.list_topics(timeout=ANSWER_SECONDS).topics
+        names = self._subscription.names(known)
+        partitions = [ClientPartition(n, p) for n in names if n in known for p in known[n].partitions]
+        if not partitions:
+            return []
+        self._teller.topics = sorted({one.topic for one in partitions})
+        self._control.beat()
+        ends, begins = self._asked(partitions, OffsetSpec.latest()), self._asked(partitions, OffsetSpec.earliest())
+        self._control.beat()
+        latest = str(self._properties.get("auto.offset.reset")) == "latest"
+        found, lag, left = [], 0, self._most
+        for one in self._consumer.committed(partitions, timeout=ANSWER_SECONDS):
+            if one.error is not None:
+                raise KafkaException(one.error)
+            where = TopicPartition(one.topic, one.partition)
+            first = ends[where] if latest else begins[where]
+            begin = max(one.offset, begins[where]) if one.offset >= 0 else first
+            end = min(ends[where], begin + left)
+            lag += max(0, ends[where] - begin)
+            if end > begin:
+                found.append(WriteRange(topic=one.topic, partition=one.partition, begin=begin, end=end))
+                left -= end - begin
+        self._lag = lag
+        return found
+
+    def _asked(self, partitions: list[ClientPartition], spec: OffsetSpec) -> dict[TopicPartition, int]:
+        committed = self._properties.get("isolation.level") == "read_committed"
+        level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
+        asked = dict.fromkeys(partitions, spec)
+        answers = self._admin.list_offsets(asked, isolation_level=level, request_timeout=ANSWER_SECONDS)
+        return {
+            TopicPartition(p.topic, p.partition): answer.result(ANSWER_SECONDS + 1).offset
+            for p, answer in answers.items()
+        }
+
+    def _write(self, ranges: list[WriteRange]) -> None:
+        self._number += 1
+        properties = {k: str(v) for k, v in self._properties.items() if not callable(v)}
+        job = WriteJob(number=self._number, config=self._config, client_properties=properties, ranges=ranges)
+        self._teller.write = job
+        try:
+            while self._control.last_written.number != self._number:
+                self._teller.tell(COPY_RUN_STATE_RUNNING, progress=self._message())
+                self._control.wait(TELL_SECONDS)
+                self._control.beat()
+        finally:
+            self._teller.write = None
+        if error := self._control.last_written.error:
+            raise RunFailure("WRITE_FAILED", f"Spark did not write: {error}")
+        ends = [ClientPartition(one.topic, one.partition, one.end) for one in ranges]
+        self._consumer.commit(offsets=ends, asynchronous=False)
+        records = sum(one.end - one.begin for one in ranges)
+        self._lag = max(0, (self._lag or 0) - records)
+        texts = {json_text({"topic": one.topic, "partition": one.partition}): str(one.end) for one in ranges}
+        self._progress.commit(records, 0, texts)
+
+    def _message(self) -> Any:
+        return self._progress.message(self._lag, LAG_UNIT_RECORDS)

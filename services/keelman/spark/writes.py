@@ -1,0 +1,41 @@
+"""Ranges of Kafka's records that Spark appends to a data set, for a sink."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from keelman.api.copy.v1.write_job_pb2 import WriteJob
+from keelman.connect.data_set import DataSink
+from keelman.connect.plugin import load_connector
+from keelman.engine.ranges import SCHEMA, Range, range_work
+from keelman.model.errors import InvalidArgument
+from keelman.spark.data import data_session
+
+
+def write(session: Any, name: str, job: WriteJob) -> None:
+    """Blocks until all is written. Raises what Spark raises, InvalidArgument when the connector is no such sink."""
+    config = dict(job.config)
+    sink = load_connector(config.get("connector.class", "")).data_sink(config)
+    if sink is None:
+        raise InvalidArgument.of("connector.class", config.get("connector.class", ""), "a sink that Spark writes for")
+    session.sparkContext.setJobGroup(name, name, interruptOnCancel=True)
+    frame = records(data_session(session, sink.settings), sink, job)
+    writer = frame.write.format(sink.format).options(**sink.options).mode("append")
+    if sink.path:
+        writer.save(sink.path)
+    else:
+        writer.save()
+
+
+def records(session: Any, sink: DataSink, job: WriteJob) -> Any:
+    """The records as a frame, as many parts as there are readers."""
+    from pyspark.sql import functions as sql  # noqa: PLC0415  (a second, and the driver has it loaded by now)
+
+    ranges = [Range(one.topic, one.partition, one.begin, one.end) for one in job.ranges]
+    count = max(1, min(sink.readers, len(ranges)))
+    work = range_work(ranges, count, dict(job.client_properties))
+    frame = session.range(0, count, 1, count).mapInArrow(work, SCHEMA)
+    if not sink.schema:
+        return frame
+    mode = {"mode": "FAILFAST" if sink.strict else "PERMISSIVE"}
+    return frame.select(sql.from_json(sql.col("value").cast("string"), sink.schema, mode).alias("row")).select("row.*")
