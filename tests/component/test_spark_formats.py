@@ -4,10 +4,14 @@ import asyncio
 import contextlib
 import itertools
 import os
+import pwd
 import re
+import shutil
 import signal
+import subprocess
 import sys
-from collections.abc import AsyncIterator
+import time
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +20,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from worker_kit import WorkerProcess, workers
 
 from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_RUNNING, CopyRun
@@ -30,9 +36,11 @@ from keelman.testing.eventually import eventually
 
 pytestmark = pytest.mark.component
 NUMBERS = itertools.count()
-SECONDS = 240
+SECONDS = 120
 FILES = 5
 EACH = 4_000
+TABLE_ROWS = 9_000
+BINARIES = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
 
 
 class Spark:
@@ -50,6 +58,7 @@ class Spark:
         command = [sys.executable, "-m", "keelman.spark", "run", "--port", str(self.port)]
         command += ["--work-folder", str(self.folder / "w")]
         plain = {k: v for k, v in os.environ.items() if not k.startswith("KEELMAN_SPARK_")}
+        plain["PYTHONPATH"] = os.pathsep.join(filter(None, [str(Path(__file__).parent), plain.get("PYTHONPATH", "")]))
         with self.log.open("ab") as output:
             self.child = await asyncio.create_subprocess_exec(
                 *tethered(command), stdout=output, stderr=output, env=plain
@@ -132,7 +141,7 @@ class Scene:
             raise AssertionError(tails) from error
         return offset
 
-    async def copying(self, *unlike: CopyRun, parts: bool = True) -> CopyRun:
+    async def copying(self, *unlike: CopyRun, parts: bool = True, records: bool = True) -> CopyRun:
         """Waits for a part's copy run, or the task's own, that has copied something."""
         before = {run.uid for run in unlike}
 
@@ -141,7 +150,7 @@ class Scene:
                 async with channel(self.spark.address) as opened:
                     told = await CopyRunServiceStub(opened).ListCopyRuns(ListCopyRunsRequest(connector=self.name))
                 runs = [r for r in told.copy_runs if bool(r.part) is parts and r.state == COPY_RUN_STATE_RUNNING]
-                return next((r for r in runs if r.progress.records > 0 and r.uid not in before), None)
+                return next((r for r in runs if (r.progress.records > 0 or not records) and r.uid not in before), None)
             return None
 
         try:
@@ -153,6 +162,8 @@ class Scene:
 
     def fill(self, records: list[tuple[bytes | None, bytes]]) -> None:
         """Writes records to the topic."""
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        admin.create_topics([NewTopic(self.name, 1, 1)])[self.name].result(30)
         producer = Producer({"bootstrap.servers": self.bootstrap})
         for key, value in records:
             producer.produce(self.name, value, key, partition=0, headers=[("h", b"1")])
@@ -182,6 +193,39 @@ class Scene:
                     found.append((message.key(), message.value()))
         finally:
             consumer.close()
+
+
+@pytest.fixture
+def table() -> Iterator[str]:
+    """A PostgreSQL with a table of numbers; its JDBC address."""
+    if not BINARIES:
+        pytest.skip("PostgreSQL is not installed: no /usr/lib/postgresql/*/bin/postgres")
+    binaries = BINARIES[-1].parent
+    # It refuses to run as root, and pytest's folder is closed to other users.
+    as_user: dict[str, Any] = {}
+    folder = Path(subprocess.check_output(["mktemp", "-d", "/tmp/keelman-pg.XXXXXX"], text=True).strip())
+    if os.getuid() == 0:
+        owner = pwd.getpwnam("postgres")
+        os.chown(folder, owner.pw_uid, -1)
+        as_user = {"user": "postgres", "group": owner.pw_gid, "extra_groups": []}
+    (port,) = free_ports(1)
+    data = folder / "data"
+    made = [binaries / "initdb", "-D", data, "-U", "keelman", "-A", "trust", "--no-sync", "--no-locale", "-E", "UTF8"]
+    subprocess.run(made, check=True, stdout=subprocess.DEVNULL, cwd=folder, **as_user)
+    flags = ["-D", data, "-k", folder, "-h", "127.0.0.1", "-p", str(port), "-c", "fsync=off"]
+    with (folder / "log").open("wb") as log:
+        server = subprocess.Popen([binaries / "postgres", *flags], cwd=folder, stdout=log, stderr=log, **as_user)
+    try:
+        asked = [binaries / "psql", "-h", "127.0.0.1", "-p", str(port), "-U", "keelman", "-q", "postgres", "-c"]
+        filled = f"CREATE TABLE numbers AS SELECT id, 'n' || id AS name FROM generate_series(0, {TABLE_ROWS - 1}) AS id"
+        deadline = time.monotonic() + 60
+        while subprocess.run([*asked, filled], check=False, cwd=folder).returncode:
+            assert time.monotonic() < deadline, (folder / "log").read_text()
+        yield f"jdbc:postgresql://127.0.0.1:{port}/postgres?user=keelman"
+    finally:
+        server.send_signal(signal.SIGINT)
+        server.wait(30)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture
@@ -249,6 +293,66 @@ async def test_csv_as_json_text_and_again_when_it_is_time_or_forgotten(scene: Sc
     await scene.worker.start()
     await scene.done()
     assert scene.copied()[count:] == [(None, value) for _, value in rows]
+
+
+class Numbers(DataSource):
+    """A Python data source of two parts."""
+
+    @classmethod
+    def name(cls) -> str:
+        return "numbers"
+
+    def schema(self) -> str:
+        return "key string, value string, topic string"
+
+    def reader(self, schema: Any) -> DataSourceReader:
+        return NumbersReader(self.options["topic"])
+
+
+class NumbersReader(DataSourceReader):
+    """Three rows a part, two of them for a topic that they name."""
+
+    def __init__(self, topic: str) -> None:
+        self.topic = topic
+
+    def partitions(self) -> list[InputPartition]:
+        return [InputPartition(0), InputPartition(10)]
+
+    def read(self, partition: InputPartition) -> Iterator[tuple[str, str | None, str | None]]:
+        for n in range(3):
+            yield str(partition.value + n), None if n == 2 else f"value {n}", self.topic if n else None
+
+
+async def test_a_python_data_source(scene: Scene, bootstrap: str) -> None:
+    source = {"spark.python.source": f"{__name__}:Numbers", "spark.option.topic": f"{scene.name}-more"}
+    await scene.begin("numbers", **source)
+    assert (await scene.done())["rows"] == 6
+    assert sorted(scene.copied()) == [(b"0", b"value 0"), (b"10", b"value 0")]
+    more = [(b"1", b"value 1"), (b"11", b"value 1"), (b"12", None), (b"2", None)]
+    assert sorted(scene.copied(f"{scene.name}-more")) == more
+
+
+async def test_a_table_by_jdbc(scene: Scene, table: str) -> None:
+    """Its part that is interrupted is one transaction, so that the order of its rows does not matter."""
+    config = {
+        "spark.packages": "org.postgresql:postgresql:42.7.4",
+        "spark.option.driver": "org.postgresql.Driver",
+        "spark.option.url": table,
+        "spark.option.dbtable": "numbers",
+        "spark.option.partitionColumn": "id",
+        "spark.option.lowerBound": "0",
+        "spark.option.upperBound": str(TABLE_ROWS),
+        "spark.option.numPartitions": "3",
+        "key.column": "id",
+        "spark.slots": "1",
+    }
+    await scene.begin("jdbc", **config, **{"keelman.limit.records.per.second": "1000"})
+    await eventually(lambda: 0 < len(scene.copied()) < TABLE_ROWS, seconds=SECONDS, what="one part is there")
+    scene.spark.signal_slot(await scene.copying(parts=True, records=False), signal.SIGKILL)
+    await scene.speed_up()
+    offset = await scene.done()
+    assert (offset["rows"], offset["parts"]) == (TABLE_ROWS, 3)
+    assert sorted(scene.copied()) == sorted((b"%d" % n, b'{"id":%d,"name":"n%d"}' % (n, n)) for n in range(TABLE_ROWS))
 
 
 async def test_a_topic_is_appended_to_parquet_though_its_slot_is_killed(scene: Scene, tmp_path: Path) -> None:

@@ -23,7 +23,8 @@ PART = "keelman.data.part"
 class DataSet:
     """What `spark.read` is told. `schema` is DDL, empty for the format's own; `key` is the column that gives keys.
 
-    `settings` are of Spark's session for this data set alone; `packages` are jars in Maven's coordinates.
+    `settings` are of Spark's session for this data set alone; `packages` are jars in Maven's coordinates; `python` is
+    the module:Class of a Python data source.
     """
 
     format: str
@@ -33,6 +34,7 @@ class DataSet:
     key: str = ""
     settings: Mapping[str, str] = field(default_factory=dict)
     packages: tuple[str, ...] = ()
+    python: str = ""
 
     @property
     def name(self) -> str:
@@ -55,3 +57,4 @@ class DataSink:
     readers: int = 1
     settings: Mapping[str, str] = field(default_factory=dict)
     packages: tuple[str, ...] = ()
+    python: str = ""

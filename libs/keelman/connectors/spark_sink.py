@@ -31,6 +31,7 @@ class SparkSink(Connector):
             ConfigKey(EVERY_KEY, Type.LONG, EVERY_MS, medium, "Time between two writes.", at_least(100)),
             ConfigKey(MOST_KEY, Type.LONG, MOST_RECORDS, medium, "Most offsets of one write.", at_least(1)),
             ConfigKey("spark.slots", Type.INT, 4, medium, "Readers of Kafka at the same time.", slots),
+            ConfigKey("spark.python.source", text, "", low, "module:Class of a Python data source."),
             ConfigKey("spark.packages", Type.LIST, [], low, "Jars that the format needs: group:artifact:version."),
         )
 
@@ -57,4 +58,5 @@ class SparkSink(Connector):
             parsed["spark.slots"],
             under(SETTING, config),
             tuple(parsed["spark.packages"]),
+            parsed["spark.python.source"],
         )

@@ -49,6 +49,7 @@ class SparkSource(Connector):
             ConfigKey("spark.slots", Type.INT, 4, medium, "Parts that are read at the same time.", slots),
             ConfigKey("spark.every.ms", Type.LONG, 0, medium, "Time between two reads; 0: once.", at_least(0)),
             ConfigKey("spark.ordered", Type.BOOLEAN, None, low, ordered),
+            ConfigKey("spark.python.source", text, "", low, "module:Class of a Python data source."),
             ConfigKey("spark.packages", Type.LIST, [], low, "Jars that the format needs: group:artifact:version."),
         )
 
@@ -74,6 +75,7 @@ class SparkSource(Connector):
             parsed["key.column"],
             under(SETTING, config),
             tuple(parsed["spark.packages"]),
+            parsed["spark.python.source"],
         )
 
     @classmethod

@@ -7,12 +7,12 @@ import contextlib
 import logging
 import shlex
 import uuid
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from keelman.api.copy.v1.write_job_pb2 import WriteJob
-from keelman.connect.data_set import DataSet
+from keelman.connect.data_set import DataSet, DataSink
 from keelman.model.errors import FailedPrecondition, Unavailable
 from keelman.runtime.logging import get_logger
 from keelman.runtime.supervise import first_of
@@ -52,11 +52,11 @@ class ConnectServer:
         """Raises FailedPrecondition: of a server's plans only the server knows the parts."""
         raise FailedPrecondition(NO_DATA, reason="NO_DATA_SETS")
 
-    def write(self, name: str, job: WriteJob) -> None:
+    def write(self, name: str, job: WriteJob, sink: DataSink, jars: Sequence[Path]) -> None:
         """Raises FailedPrecondition: tried on no server yet."""
         raise FailedPrecondition(NO_DATA, reason="NO_DATA_SETS")
 
-    def split(self, task: tuple[str, str, int], data: DataSet) -> Split:
+    def split(self, task: tuple[str, str, int], data: DataSet, jars: Sequence[Path]) -> Split:
         """Raises FailedPrecondition, as `read`."""
         raise FailedPrecondition(NO_DATA, reason="NO_DATA_SETS")
 

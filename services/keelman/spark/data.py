@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+import importlib
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from keelman.api.copy.v1.ticket_pb2 import StartTicket
-from keelman.connect.data_set import PART, SPLIT, DataSet
+from keelman.connect.data_set import PART, SPLIT, DataSet, DataSink
 from keelman.connect.plugin import Connector, load_connector
-from keelman.model.errors import KeelmanError, NotFound
+from keelman.model.errors import InvalidArgument, KeelmanError, NotFound
 
 SCHEMA = "id long"
 Work: TypeAlias = Callable[[Iterable[Any]], Iterator[Any]]
@@ -79,9 +81,9 @@ class DataSets:
         self._frames: OrderedDict[tuple[str, str, int], tuple[Split, Any]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def split(self, task: tuple[str, str, int], data: DataSet) -> Split:
-        """Looks at the data set anew. Raises what Spark raises."""
-        frame = self._frame(data)
+    def split(self, task: tuple[str, str, int], data: DataSet, jars: Sequence[Path]) -> Split:
+        """Looks at the data set anew; `jars` are those of its packages. Raises what Spark raises."""
+        frame = self._frame(data, jars)
         found = described(frame)
         with self._lock:
             self._frames[task] = found, frame
@@ -96,11 +98,8 @@ class DataSets:
         with self._lock:
             kept = self._frames.get(wanted.task)
         if kept is None or kept[0].digest != wanted.split:
-            self.split(wanted.task, wanted.data)
-            kept = self._frames[wanted.task]
-        split, frame = kept
-        if split.digest != wanted.split:
-            raise NotFound("the data set, or how Spark splits it, has changed", reason="DATA_CHANGED")
+            raise NotFound("this Spark has not looked at the data set, or it has changed since", reason="DATA_CHANGED")
+        frame = kept[1]
         context = self._session.sparkContext
         context.setJobGroup(job, job, interruptOnCancel=True)
         gateway = context._gateway
@@ -109,10 +108,10 @@ class DataSets:
         rdd = frame.mapInArrow(work, SCHEMA)._jdf.queryExecution().toRdd()
         rdd.toJavaRDD().collectPartitions(parts)
 
-    def _frame(self, data: DataSet) -> Any:
+    def _frame(self, data: DataSet, jars: Sequence[Path]) -> Any:
         from pyspark.sql import functions as sql  # noqa: PLC0415  (a second, and the driver has it loaded by now)
 
-        session = data_session(self._session, data.settings)
+        session = data_session(self._session, data, jars)
         reader = session.read.format(data.format).options(**data.options)
         if data.schema:
             reader = reader.schema(data.schema)
@@ -125,12 +124,31 @@ class DataSets:
         return frame.select(*columns)
 
 
-def data_session(session: Any, settings: Mapping[str, str]) -> Any:
-    """A session for one data set, on the same Spark: its settings are not those of slots."""
+def data_session(session: Any, data: DataSet | DataSink, jars: Sequence[Path]) -> Any:
+    """A session for one data set, on the same Spark: its settings are not those of slots.
+
+    Raises InvalidArgument when its Python data source cannot be loaded.
+    """
     made = session.newSession()
-    for key, value in {**SETTINGS, **settings}.items():
+    for key, value in {**SETTINGS, **data.settings}.items():
         made.conf.set(key, value)
+    for jar in jars:
+        made.sql(f"ADD JAR '{jar}'").collect()
+    if jars:  # what loads a driver or a format asks the thread, and sessions come from many
+        loader = made._jsparkSession.sharedState().jarClassLoader()
+        session.sparkContext._jvm.java.lang.Thread.currentThread().setContextClassLoader(loader)
+    if data.python:
+        made.dataSource.register(python_source(data.python))
     return made
+
+
+def python_source(name: str) -> Any:
+    """The class of a Python data source by module:Class. Raises InvalidArgument."""
+    module, _, kind = name.partition(":")
+    try:
+        return getattr(importlib.import_module(module), kind)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise InvalidArgument.of("spark.python.source", name, f"module:Class that can be imported ({error})") from None
 
 
 def described(frame: Any) -> Split:

@@ -8,12 +8,12 @@ import logging
 import os
 import sys
 from asyncio.subprocess import Process
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from keelman.api.copy.v1.write_job_pb2 import WriteJob
-from keelman.connect.data_set import DataSet
+from keelman.connect.data_set import DataSet, DataSink
 from keelman.model.errors import Unavailable
 from keelman.runtime.java import find
 from keelman.runtime.supervise import deadline, first_of
@@ -118,13 +118,13 @@ class Driver:
         """Runs a job over a part of a data set in a job group of its name."""
         self._data.read(job, wanted, work)
 
-    def write(self, name: str, job: WriteJob) -> None:
+    def write(self, name: str, job: WriteJob, sink: DataSink, jars: Sequence[Path]) -> None:
         """Runs a write job in a job group of its name."""
-        write(self._session, name, job)
+        write(self._session, name, job, sink, jars)
 
-    def split(self, task: tuple[str, str, int], data: DataSet) -> Split:
+    def split(self, task: tuple[str, str, int], data: DataSet, jars: Sequence[Path]) -> Split:
         """How Spark splits a data set now."""
-        return self._data.split(task, data)
+        return self._data.split(task, data, jars)
 
     def cancel(self, job: str) -> None:
         """Cancels the job group."""

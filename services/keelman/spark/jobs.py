@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import Protocol
 
 from keelman.api.copy.v1.write_job_pb2 import WriteJob
-from keelman.connect.data_set import DataSet
+from keelman.connect.data_set import DataSet, DataSink
 from keelman.engine.slot import SlotOrder, slot_work
 from keelman.runtime.logging import get_logger
+from keelman.runtime.packages import packages
 from keelman.runtime.supervise import Siblings
 from keelman.spark.data import Split, Wanted, Work, problem
 from keelman.spark.slots import Slot
+from keelman.spark.writes import sink_of
 
 log = get_logger()
 
@@ -28,10 +32,10 @@ class Runner(Protocol):
     def read(self, job: str, wanted: Wanted, work: Work) -> None:
         """Runs a job of one partition over a part of a data set. Raises as `run` does."""
 
-    def split(self, task: tuple[str, str, int], data: DataSet) -> Split:
+    def split(self, task: tuple[str, str, int], data: DataSet, jars: Sequence[Path]) -> Split:
         """How Spark splits a task's data set. Raises whatever Spark raises when it cannot read it."""
 
-    def write(self, name: str, job: WriteJob) -> None:
+    def write(self, name: str, job: WriteJob, sink: DataSink, jars: Sequence[Path]) -> None:
         """Runs a write job. Raises whatever Spark raises when it failed or was cancelled."""
 
     def cancel(self, job: str) -> None:
@@ -90,23 +94,24 @@ class SparkJobs:
         self.cancel(f"write-{run}")
 
     async def _write(self, run: str, job: WriteJob, done: Callable[[str], None]) -> None:
-        def write() -> str:
-            try:
-                self._spark.write(f"write-{run}", job)
-            except Exception as error:
-                return problem(error)
-            return ""
-
-        done(await asyncio.get_running_loop().run_in_executor(self._threads, write))
+        try:
+            sink = sink_of(job)
+            jars = await packages(sink.packages)
+            write = partial(self._spark.write, f"write-{run}", job, sink, jars)
+            await asyncio.get_running_loop().run_in_executor(self._threads, write)
+        except Exception as error:
+            done(problem(error))
+        else:
+            done("")
 
     async def _look_at(self, task: tuple[str, str, int], data: DataSet, done: Callable[[Split | str], None]) -> None:
-        def look() -> Split | str:
-            try:
-                return self._spark.split(task, data)
-            except Exception as error:
-                return problem(error)
-
-        done(await asyncio.get_running_loop().run_in_executor(self._looks, look))
+        try:
+            jars = await packages(data.packages)
+            look = partial(self._spark.split, task, data, jars)
+            found: Split | str = await asyncio.get_running_loop().run_in_executor(self._looks, look)
+        except Exception as error:
+            found = problem(error)
+        done(found)
 
     async def _run(self, job: str, work: Work, data: Wanted | None = None) -> None:
         error = await asyncio.get_running_loop().run_in_executor(self._threads, self._finish, job, work, data)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
+from pathlib import Path
 
 from keelman.api.copy.v1.write_job_pb2 import WriteJob
-from keelman.connect.data_set import DataSet
+from keelman.connect.data_set import DataSet, DataSink
 from keelman.model.errors import Unavailable
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logging import get_logger
@@ -72,13 +73,13 @@ class Kept:
         """As `run`, over a part of a data set."""
         self._await(job).read(job, wanted, work)
 
-    def write(self, name: str, job: WriteJob) -> None:
+    def write(self, name: str, job: WriteJob, sink: DataSink, jars: Sequence[Path]) -> None:
         """Runs a write job; blocks while there is no Spark."""
-        self._await(name).write(name, job)
+        self._await(name).write(name, job, sink, jars)
 
-    def split(self, task: tuple[str, str, int], data: DataSet) -> Split:
+    def split(self, task: tuple[str, str, int], data: DataSet, jars: Sequence[Path]) -> Split:
         """How Spark splits a data set; blocks while there is no Spark."""
-        return self._await(f"look at {'/'.join(map(str, task))}").split(task, data)
+        return self._await(f"look at {'/'.join(map(str, task))}").split(task, data, jars)
 
     def cancel(self, job: str) -> None:
         """Cancels a job; one that went with its Spark needs none."""

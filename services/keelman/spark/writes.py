@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from keelman.api.copy.v1.write_job_pb2 import WriteJob
@@ -12,14 +14,19 @@ from keelman.model.errors import InvalidArgument
 from keelman.spark.data import data_session
 
 
-def write(session: Any, name: str, job: WriteJob) -> None:
-    """Blocks until all is written. Raises what Spark raises, InvalidArgument when the connector is no such sink."""
+def sink_of(job: WriteJob) -> DataSink:
+    """What the job's connector has Spark write. Raises InvalidArgument when it is none that does."""
     config = dict(job.config)
     sink = load_connector(config.get("connector.class", "")).data_sink(config)
     if sink is None:
         raise InvalidArgument.of("connector.class", config.get("connector.class", ""), "a sink that Spark writes for")
+    return sink
+
+
+def write(session: Any, name: str, job: WriteJob, sink: DataSink, jars: Sequence[Path]) -> None:
+    """Blocks until all is written. Raises what Spark raises."""
     session.sparkContext.setJobGroup(name, name, interruptOnCancel=True)
-    frame = records(data_session(session, sink.settings), sink, job)
+    frame = records(data_session(session, sink, jars), sink, job)
     writer = frame.write.format(sink.format).options(**sink.options).mode("append")
     if sink.path:
         writer.save(sink.path)
