@@ -295,6 +295,14 @@ async def test_csv_as_json_text_and_again_when_it_is_time_or_forgotten(scene: Sc
     assert scene.copied()[count:] == [(None, value) for _, value in rows]
 
 
+async def test_what_spark_cannot_read_fails_the_task_and_says_why(scene: Scene, tmp_path: Path) -> None:
+    await scene.begin("parquet", **{"spark.path": str(tmp_path / "none")})
+    await scene.worker.reaches(scene.name, "RUNNING", "FAILED", seconds=SECONDS)
+    status = (await scene.worker.ask("GET", f"/connectors/{scene.name}/status")).json()
+    assert "Spark cannot read parquet" in status["tasks"][0]["trace"]
+    assert "PATH_NOT_FOUND" in status["tasks"][0]["trace"]
+
+
 class Numbers(DataSource):
     """A Python data source of two parts."""
 

@@ -191,6 +191,8 @@ class Connector(ABC):
     """Source or sink."""
     runs_on: ClassVar[Literal["node", "anywhere"]]
     """"node" when it needs its node's files or devices."""
+    reads_data_sets: ClassVar[bool] = False
+    """True for a source that has a `data_set`."""
 
     @classmethod
     @abstractmethod

@@ -42,6 +42,7 @@ _SHIPPED = (
     ("keelman.connectors.verifiable", "VerifiableSink"),
     ("keelman.connectors.verifiable", "VerifiableSource"),
 )
+EXACTLY_ONCE = "exactly.once.source.support"
 _HEADER_CONVERTERS = tuple(
     f"{package}.{name}"
     for package, names in {
@@ -244,7 +245,7 @@ def _exactly_once_errors(
     support, boundary = (config.get(k, "").strip() for k in ("exactly.once.support", "transaction.boundary"))
     if support.lower() == "required":
         wholes = []
-        if worker.get("exactly.once.source.support", "enabled").strip().lower() != "enabled":
+        if worker.get(EXACTLY_ONCE, "enabled").strip().lower() != "enabled":
             wholes.append("This worker does not have exactly-once source support enabled.")
         if not connector.supports_exactly_once(config):
             wholes.append("The connector does not support exactly-once semantics with the provided configuration.")
@@ -255,6 +256,10 @@ def _exactly_once_errors(
             "Please reconfigure it to use a different transaction boundary definition."
         )
         found.append(ConfigValueError("transaction.boundary", boundary, whole=whole))
+    if connector.reads_data_sets and worker.get(EXACTLY_ONCE, "enabled").strip().lower() == "disabled":
+        name = config.get("connector.class", "")
+        whole = f"{name} delivers exactly once only, and this worker has {EXACTLY_ONCE}=disabled."
+        found.append(ConfigValueError("connector.class", name, whole=whole))
     return found
 
 

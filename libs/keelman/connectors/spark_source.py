@@ -34,6 +34,7 @@ class SparkSource(Connector):
     version = "1.0.0"
     direction = Direction.SOURCE
     runs_on = "anywhere"
+    reads_data_sets = True
 
     @classmethod
     def config_def(cls) -> ConfigDef:
@@ -94,8 +95,6 @@ class SparkSource(Connector):
         books = Books(config, offset)
         if not books.due:
             return []
-        if PROBLEM in config:
-            raise ConnectError(f"Spark cannot read {books.name}: {config[PROBLEM]}")
         todo = books.todo()
         if not todo:
             return []
@@ -142,7 +141,8 @@ class Books:
         found = {part: offset(self.partition(part)) for part in range(MOST_PARTS)}
         self.progress = {part: at for part, at in found.items() if at is not None}
         self._every = SparkSource.config_def().parse(config)["spark.every.ms"] / 1000
-        self._parts, self._split = config.get(PARTS, ""), config.get(SPLIT, "")
+        self._parts, self._split = config.get(PARTS, "0"), config.get(SPLIT, "")
+        self._problem = config.get(PROBLEM, "")
 
     def partition(self, part: int) -> Partition:
         """The extra key of a part."""
@@ -156,7 +156,9 @@ class Books:
         return bool(self._every > 0 and time.time() >= int(self.last["time"]) / 1000 + self._every)
 
     def todo(self) -> list[int]:
-        """The parts that are not read to their end. Raises ConnectError when the data set has changed meanwhile."""
+        """The parts that are not read to their end. Raises ConnectError as `split` does."""
+        if self._problem:
+            raise ConnectError(f"Spark cannot read {self.name}: {self._problem}")
         count = int(self._parts)
         if count > MOST_PARTS:
             raise ConnectError(

@@ -25,6 +25,7 @@ SETTINGS = {
     "spark.sql.codegen.factoryMode": "FALLBACK",
     "spark.sql.files.minPartitionNum": "1",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "5000",
+    "spark.sql.execution.arrow.maxBytesPerBatch": "8m",
 }
 COLUMNS = {
     "key": "binary",
