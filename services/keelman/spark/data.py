@@ -73,12 +73,40 @@ def wanted(ticket: StartTicket) -> DataSet | Wanted | None:
     return Wanted(task, data, int(config[PART]), config[SPLIT])
 
 
-class DataSets:
-    """Of one Spark session. All of it blocks: called in threads, several at a time."""
+class Sessions:
+    """Sessions for data sets, all on the Spark of the slots: their settings are not those that slots need."""
 
     def __init__(self, session: Any) -> None:
-        """`session` is the one of the driver; data is read in others, so that its settings stay what slots need."""
+        self.context = session.sparkContext
         self._session = session
+        self._added: set[Path] = set()
+
+    def new(self, data: DataSet | DataSink, jars: Sequence[Path]) -> Any:
+        """A session with the data set's settings, jars and Python source. Raises InvalidArgument, what Spark raises."""
+        made = self._session.newSession()
+        for key, value in {**SETTINGS, **data.settings}.items():
+            made.conf.set(key, value)
+        for jar in jars:
+            if jar not in self._added:
+                made.sql(f"ADD JAR '{jar}'").collect()
+                self._added.add(jar)
+        self.enter()
+        if data.python:
+            made.dataSource.register(python_source(data.python))
+        return made
+
+    def enter(self) -> None:
+        """What loads a driver or a format asks this thread for its classes: they are to be found in the jars too."""
+        if self._added:
+            loader = self._session._jsparkSession.sharedState().jarClassLoader()
+            self.context._jvm.java.lang.Thread.currentThread().setContextClassLoader(loader)
+
+
+class DataSets:
+    """Of one Spark. All of it blocks: called in threads, several at a time."""
+
+    def __init__(self, sessions: Sessions) -> None:
+        self._sessions = sessions
         self._frames: OrderedDict[tuple[str, str, int], tuple[Split, Any]] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -101,7 +129,8 @@ class DataSets:
         if kept is None or kept[0].digest != wanted.split:
             raise NotFound("this Spark has not looked at the data set, or it has changed since", reason="DATA_CHANGED")
         frame = kept[1]
-        context = self._session.sparkContext
+        self._sessions.enter()
+        context = self._sessions.context
         context.setJobGroup(job, job, interruptOnCancel=True)
         gateway = context._gateway
         parts = gateway.new_array(gateway.jvm.int, 1)
@@ -112,7 +141,7 @@ class DataSets:
     def _frame(self, data: DataSet, jars: Sequence[Path]) -> Any:
         from pyspark.sql import functions as sql  # noqa: PLC0415  (a second, and the driver has it loaded by now)
 
-        session = data_session(self._session, data, jars)
+        session = self._sessions.new(data, jars)
         reader = session.read.format(data.format).options(**data.options)
         if data.schema:
             reader = reader.schema(data.schema)
@@ -123,24 +152,6 @@ class DataSets:
         if data.key:
             columns.insert(0, sql.col(data.key).cast("string").cast("binary").alias("key"))
         return frame.select(*columns)
-
-
-def data_session(session: Any, data: DataSet | DataSink, jars: Sequence[Path]) -> Any:
-    """A session for one data set, on the same Spark: its settings are not those of slots.
-
-    Raises InvalidArgument when its Python data source cannot be loaded.
-    """
-    made = session.newSession()
-    for key, value in {**SETTINGS, **data.settings}.items():
-        made.conf.set(key, value)
-    for jar in jars:
-        made.sql(f"ADD JAR '{jar}'").collect()
-    if jars:  # what loads a driver or a format asks the thread, and sessions come from many
-        loader = made._jsparkSession.sharedState().jarClassLoader()
-        session.sparkContext._jvm.java.lang.Thread.currentThread().setContextClassLoader(loader)
-    if data.python:
-        made.dataSource.register(python_source(data.python))
-    return made
 
 
 def python_source(name: str) -> Any:

@@ -17,7 +17,7 @@ from keelman.connect.data_set import DataSet, DataSink
 from keelman.model.errors import Unavailable
 from keelman.runtime.java import find
 from keelman.runtime.supervise import deadline, first_of
-from keelman.spark.data import SCHEMA, DataSets, Split, Wanted, Work
+from keelman.spark.data import SCHEMA, DataSets, Sessions, Split, Wanted, Work
 from keelman.spark.executors import Executors
 from keelman.spark.jobs import short
 from keelman.spark.jvm import Gateway, command, jvm
@@ -107,7 +107,8 @@ class Driver:
 
     def __init__(self, session: Any, process: Process) -> None:
         self._session, self._process = session, process
-        self._data = DataSets(session)
+        self._sessions = Sessions(session)
+        self._data = DataSets(self._sessions)
 
     def run(self, job: str, work: Work) -> None:
         """Runs a job in a job group of its name."""
@@ -120,7 +121,7 @@ class Driver:
 
     def write(self, name: str, job: WriteJob, sink: DataSink, jars: Sequence[Path]) -> None:
         """Runs a write job in a job group of its name."""
-        write(self._session, name, job, sink, jars)
+        write(self._sessions, name, job, sink, jars)
 
     def split(self, task: tuple[str, str, int], data: DataSet, jars: Sequence[Path]) -> Split:
         """How Spark splits a data set now."""

@@ -11,7 +11,7 @@ from keelman.connect.data_set import DataSink
 from keelman.connect.plugin import load_connector
 from keelman.engine.ranges import SCHEMA, Range, range_work
 from keelman.model.errors import InvalidArgument
-from keelman.spark.data import data_session
+from keelman.spark.data import Sessions
 
 
 def sink_of(job: WriteJob) -> DataSink:
@@ -23,10 +23,10 @@ def sink_of(job: WriteJob) -> DataSink:
     return sink
 
 
-def write(session: Any, name: str, job: WriteJob, sink: DataSink, jars: Sequence[Path]) -> None:
+def write(sessions: Sessions, name: str, job: WriteJob, sink: DataSink, jars: Sequence[Path]) -> None:
     """Blocks until all is written. Raises what Spark raises."""
-    session.sparkContext.setJobGroup(name, name, interruptOnCancel=True)
-    frame = records(data_session(session, sink, jars), sink, job)
+    sessions.context.setJobGroup(name, name, interruptOnCancel=True)
+    frame = records(sessions.new(sink, jars), sink, job)
     writer = frame.write.format(sink.format).options(**sink.options).mode("append")
     if sink.path:
         writer.save(sink.path)
