@@ -56,6 +56,10 @@ class Split:
     digest: str
 
 
+LookAt: TypeAlias = Callable[[tuple[str, str, int], DataSet, Callable[[Split | str], None]], None]
+"""Has Spark look at a task's data set, and calls back with how it splits it or why it cannot read it."""
+
+
 def wanted(ticket: StartTicket) -> DataSet | Wanted | None:
     """What Spark has to read for a copy run: a data set that is to be split, a part of one, or nothing.
 

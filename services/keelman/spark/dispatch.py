@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import TypeAlias
 
 from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_RUNNING, CopyRun
 from keelman.api.copy.v1.run_order_pb2 import Drain, RunOrder, RunUpdate
@@ -22,7 +21,7 @@ from keelman.connect.errors import ConnectError
 from keelman.runtime.logging import get_logger
 from keelman.spark.bounds import Bounder
 from keelman.spark.busy import Busy
-from keelman.spark.data import Split, Wanted, wanted
+from keelman.spark.data import LookAt, Split, Wanted, wanted
 from keelman.spark.leases import Leases, Link
 from keelman.spark.mailbox import Mailbox
 from keelman.spark.placing import Placing
@@ -33,9 +32,6 @@ from keelman.spark.slots import Limits, Slot, SlotState
 from keelman.spark.usage import Usage
 
 log = get_logger()
-
-LookAt: TypeAlias = Callable[[tuple[str, str, int], DataSet, Callable[[Split | str], None]], None]
-"""Has Spark look at a task's data set, and calls back with how it splits it or why it cannot read it."""
 
 STALL_SECONDS = 1.5
 LOOK_SECONDS = 1.0
@@ -193,16 +189,13 @@ class Dispatcher:
         """Has Spark write what a copy run asks for, once, though it says so until it is done."""
         if job.number <= run.writes or not run.live:
             return
-        run.writes = job.number
-        number = job.number
+        run.writes = number = job.number
 
         def done(error: str) -> None:
             if run.live:
                 self._pass_on(run, RunOrder(run_uid=run.uid, written=WriteDone(number=number, error=error)))
 
-        kept = WriteJob()
-        kept.CopyFrom(job)
-        self._jobs.write(run.uid, kept, done)
+        self._jobs.write(run.uid, WriteJob.FromString(job.SerializeToString()), done)
 
     def detached(self, slot: Slot) -> None:
         """A slot's stream ended."""
