@@ -11,6 +11,7 @@ from copy_harness import create_topic, messages
 from keelman.connect.plugin import Reader
 from keelman.connect.records import SourceBatch
 from keelman.connectors.mirror_source import ASSIGNED, MirrorSource
+from keelman.engine.producer_options import CODECS
 from keelman.kafka.record_batch import decode, read_header
 
 pytestmark = pytest.mark.component
@@ -119,7 +120,9 @@ def test_batches_go_whole_unless_they_must_be_cut_or_are_of_another_codec(bootst
     cut = read_out(open_reader(bootstrap, name, 2, starts), most=30)
     assert by_partition([row for batch in cut for row in rows(batch)]) == given(bootstrap, name, starts)
     assert max(len(rows(batch)) for batch in cut) <= 30
-    mixed = read_out(open_reader(bootstrap, name, 2, starts, **{"producer.override.compression.type": "zstd"}))
+    asked = open_reader(bootstrap, name, 2, starts)
+    asked.codec = CODECS["zstd"]
+    mixed = read_out(asked)
     assert by_partition([row for batch in mixed for row in rows(batch)]) == given(bootstrap, name, starts)
     assert {bool(batch.packed) for batch in mixed} == {True, False}
     assert {read_header(packed.data).codec for batch in mixed for packed in batch.packed} == {4}
