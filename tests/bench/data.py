@@ -88,7 +88,12 @@ class Topics:
 
     def visible(self, topic: str, partitions: list[int]) -> int:
         """How far a reader of committed records could read, over all partitions, control records counted."""
-        ends = [self._looker.get_watermark_offsets(TopicPartition(topic, p), timeout=20)[1] for p in partitions]
+        try:
+            ends = [self._looker.get_watermark_offsets(TopicPartition(topic, p), timeout=20)[1] for p in partitions]
+        except KafkaException as error:
+            if not error.args[0].retriable():
+                raise
+            return 0  # a topic that was made just now has no leader yet
         return sum(max(0, end) for end in ends)
 
 

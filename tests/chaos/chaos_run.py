@@ -24,6 +24,7 @@ from keelman.testing.oracle import STUCK_SECONDS, Report, Sample, judge
 
 ARRIVE_SECONDS = 180.0
 STABLE_SECONDS = STUCK_SECONDS + 10
+SETTLE_SECONDS = 30.0
 NUMBERS = itertools.count(1)
 
 
@@ -117,8 +118,22 @@ async def _copied(scene: Scene, accident: Accident, topics: Topics) -> list[Samp
 async def _judged(
     scene: Scene, run: Run, topics: Topics, samples: list[Sample]
 ) -> tuple[Report, float, tuple[str, ...]]:
-    """The oracle's report, the longest standstill in seconds, and notes."""
+    """The oracle's report, the longest standstill in seconds, and notes.
+
+    What is stopped has recovered: a sink whose task is about to come back has not told its group yet what it wrote.
+    """
     system = scene.system
+
+    async def settled() -> bool:
+        rows = (await system.ask("GET", f"/connectors/{run.name}/offsets")).json()["offsets"]
+        try:
+            told = await asyncio.to_thread(run.says, topics, rows)
+        except (AssertionError, IndexError):  # nothing is there yet
+            return False
+        return all(says == is_ for says, is_ in told.values())
+
+    with contextlib.suppress(AssertionError):  # what is not right then, the oracle tells
+        await eventually(settled, seconds=SETTLE_SECONDS, every=0.2)
     await system.ask("PUT", f"/connectors/{run.name}/stop")
 
     async def stopped() -> bool:

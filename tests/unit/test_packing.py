@@ -109,6 +109,31 @@ def test_who_asked_is_told_the_offset_that_his_record_got() -> None:
     assert sorted(told) == [("c", 0, 101), ("d", 1, 101)]
 
 
+def test_lists_of_others_are_not_added_to() -> None:
+    one = packing(1)
+    same: list[bytes | None] = [b"a", b"b", b"c"]
+    assert added(one, same, same) == []
+    for _ in range(4):
+        assert added(one, same, same) == []
+    (batch,) = one.flush()
+    assert (batch.records, same) == (15, [b"a", b"b", b"c"])
+
+
+def test_what_has_no_value_takes_room_too() -> None:
+    one = packing(1)
+    out = [batch for _ in range(30) for batch in added(one, [None] * 10, [b"k" * 1000] * 10)]
+    assert sum(batch.records for batch in out) >= 200
+
+
+def test_not_too_much_is_held_for_all_partitions_together() -> None:
+    one = packing(500)
+    values, everywhere = [b"x" * 5000] * 500, list(range(500))
+    gone = sum(batch.records for _ in range(3) for batch in added(one, [*values], partitions=everywhere))
+    rest = sum(batch.records for batch in one.flush())
+    assert gone + rest == 1500
+    assert rest * 5000 < 5_000_000
+
+
 def test_a_record_over_the_limit_is_refused_in_javas_words() -> None:
     with pytest.raises(RunFailure, match=r"larger than 1000, which is the value of the max\.request\.size") as refused:
         added(packing(1, request_bytes=1000), [b"x" * 300_000])

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+import pytest
+
 from keelman.api.copy.v1 import copy_run_pb2 as states
 from keelman.api.copy.v1.run_order_pb2 import RunOrder, RunUpdate
 from keelman.api.copy.v1.slot_service_pb2 import SlotGreeting
 from keelman.api.copy.v1.ticket_pb2 import Bulk, StartTicket
 from keelman.api.copy.v1.write_job_pb2 import WriteJob
-from keelman.connect.data_set import PART, PARTS, PROBLEM, SPLIT, DataSet
-from keelman.spark.data import Split
+from keelman.connect.data_set import PART, PARTS, PASSING, PROBLEM, SPLIT, DataSet
+from keelman.model.errors import InvalidArgument
+from keelman.spark.data import Split, Unread, python_source, shape
 from keelman.spark.dispatch import Dispatcher
 from keelman.spark.pool import Times
 from keelman.spark.runs import Owner
@@ -27,8 +30,8 @@ class World:
     """A dispatcher, and what it has asked for."""
 
     started: list[Slot] = field(default_factory=list)
-    looks: list[Callable[[Split | str], None]] = field(default_factory=list)
-    writes: list[tuple[WriteJob, Callable[[str], None]]] = field(default_factory=list)
+    looks: list[Callable[[Split | Unread], None]] = field(default_factory=list)
+    writes: list[tuple[WriteJob, Callable[[str, bool], None]]] = field(default_factory=list)
     cancelled: list[str] = field(default_factory=list)
     told: list[RunUpdate] = field(default_factory=list)
 
@@ -42,10 +45,10 @@ class World:
     def cancel(self, slot_id: str) -> None:
         self.cancelled.append(slot_id)
 
-    def look_at(self, task: tuple[str, str, int], data: DataSet, done: Callable[[Split | str], None]) -> None:
+    def look_at(self, task: tuple[str, str, int], data: DataSet, done: Callable[[Split | Unread], None]) -> None:
         self.looks.append(done)
 
-    def write(self, run: str, job: WriteJob, done: Callable[[str], None]) -> None:
+    def write(self, run: str, job: WriteJob, done: Callable[[str, bool], None]) -> None:
         self.writes.append((job, done))
 
     def cancel_write(self, run: str) -> None:
@@ -82,9 +85,31 @@ def test_a_task_waits_for_what_spark_says_of_its_data_set() -> None:
 def test_what_spark_cannot_read_is_the_tasks_to_say() -> None:
     world = World()
     world.order("own", CONFIG)
-    world.looks[0]("no such path")
+    world.looks[0](Unread("no such path", lasting=True))
     (order,) = world.mail(world.attached(world.started[0]))
     assert order.start.task_config[PROBLEM] == "no such path"
+    assert PASSING not in order.start.task_config
+
+
+def test_what_spark_cannot_read_now_is_tried_again() -> None:
+    world = World()
+    world.order("own", CONFIG)
+    world.looks[0](Unread("connection refused", lasting=False))
+    (order,) = world.mail(world.attached(world.started[0]))
+    assert (order.start.task_config[PROBLEM], order.start.task_config[PASSING]) == ("connection refused", "true")
+
+
+def test_other_options_mean_other_rows_but_not_another_password() -> None:
+    data = DataSet("csv", "/data", {"header": "true", "password": "a"})
+    assert shape(data) == shape(DataSet("csv", "/data", {"header": "true", "password": "b"}))
+    assert shape(data) != shape(DataSet("csv", "/data", {"header": "false", "password": "a"}))
+    assert shape(data) != shape(DataSet("csv", "/data", {"header": "true", "password": "a"}, "a int"))
+
+
+@pytest.mark.parametrize("name", ["no.such.module:X", "json", "json:NoSuch", "unittest.__main__:X", ""])
+def test_a_python_source_that_cannot_be_imported_is_named(name: str) -> None:
+    with pytest.raises(InvalidArgument, match=r"spark\.python\.source"):
+        python_source(name)
 
 
 def test_a_task_that_ends_meanwhile_is_left_alone() -> None:
@@ -133,7 +158,7 @@ def test_a_write_is_asked_for_once_and_answered() -> None:
         world.d.update(slot, RunUpdate(run_uid="sink", state=states.COPY_RUN_STATE_RUNNING, write=job))
     assert [one.number for one, _ in world.writes] == [1]
     assert not any(update.HasField("write") for update in world.told)
-    world.writes[0][1]("disk full")
+    world.writes[0][1]("disk full", False)
     (order,) = world.mail(slot)
     assert (order.written.number, order.written.error) == (1, "disk full")
     world.d.update(slot, RunUpdate(run_uid="sink", state=states.COPY_RUN_STATE_ENDED))

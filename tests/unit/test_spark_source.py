@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from keelman.connect.data_set import PART, PARTS, PROBLEM, SPLIT
+from keelman.connect.data_set import PART, PARTS, PASSING, PROBLEM, SPLIT
 from keelman.connect.errors import ConnectError, RetriableConnectError
 from keelman.connect.offsets import CommittedOffsets
 from keelman.connect.plugin import Reader
@@ -93,6 +93,11 @@ def test_the_last_transaction_replaces_the_parts_by_the_whole() -> None:
 def test_what_cannot_be_read_to_its_end_is_said(config: dict[str, str], progress: Any, why: str) -> None:
     with pytest.raises(ConnectError, match=why):
         split(offsets(progress), config)
+
+
+def test_what_may_pass_is_tried_again() -> None:
+    with pytest.raises(RetriableConnectError, match="connection refused"):
+        split(offsets({}), {**CONFIG, PROBLEM: "connection refused", PASSING: "true"})
 
 
 def test_a_worker_without_exactly_once_is_refused() -> None:

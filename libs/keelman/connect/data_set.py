@@ -15,6 +15,8 @@ SPLIT = "keelman.data.split"
 """A digest of how Spark splits the data set: another one means that the data set or its splitting has changed."""
 PROBLEM = "keelman.data.problem"
 """Why Spark cannot read the data set: set in place of the two above."""
+PASSING = "keelman.data.passing"
+"""Set beside that when it may pass: a database or a Spark that is away."""
 PART = "keelman.data.part"
 """The part that a copy run reads: in the configurations of parts only."""
 

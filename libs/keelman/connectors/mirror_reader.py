@@ -200,9 +200,11 @@ class MirrorReader(Reader):
 
     def close(self) -> None:
         """Closes the clients."""
-        if self._syncs is not None:
-            self._syncs.close()
-        KAFKA_LOOP.call(self._fetcher.close())
+        try:
+            if self._syncs is not None:
+                self._syncs.close()
+        finally:
+            KAFKA_LOOP.call(self._fetcher.close())
 
     def _log_trouble(self) -> None:
         trouble, now = self._fetcher.trouble, time.monotonic()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type, at_least, non_empty
-from keelman.connect.data_set import PART, PARTS, PROBLEM, SPLIT, DataSet
+from keelman.connect.data_set import PART, PARTS, PASSING, PROBLEM, SPLIT, DataSet
 from keelman.connect.errors import ConfigValueError, ConnectError, RetriableConnectError
 from keelman.connect.plugin import Connector, Direction, Reader
 from keelman.connect.records import Column, Offset, Partition, SourceBatch
@@ -142,7 +142,7 @@ class Books:
         self.progress = {part: at for part, at in found.items() if at is not None}
         self._every = SparkSource.config_def().parse(config)["spark.every.ms"] / 1000
         self._parts, self._split = config.get(PARTS, "0"), config.get(SPLIT, "")
-        self._problem = config.get(PROBLEM, "")
+        self._problem, self._passing = config.get(PROBLEM, ""), PASSING in config
 
     def partition(self, part: int) -> Partition:
         """The extra key of a part."""
@@ -158,7 +158,8 @@ class Books:
     def todo(self) -> list[int]:
         """The parts that are not read to their end. Raises ConnectError as `split` does."""
         if self._problem:
-            raise ConnectError(f"Spark cannot read {self.name}: {self._problem}")
+            kind = RetriableConnectError if self._passing else ConnectError
+            raise kind(f"Spark cannot read {self.name}: {self._problem}")
         count = int(self._parts)
         if count > MOST_PARTS:
             raise ConnectError(

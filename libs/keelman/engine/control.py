@@ -73,6 +73,13 @@ class Control:
             self._news = True
             self._changed.notify_all()
 
+    def await_written(self, number: int, seconds: float) -> bool:
+        """Waits that long for what comes of this write job, drained or not; whether it has come. Raises CutShort."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._cut is not None or self._written.number == number, seconds)
+        self.beat()
+        return self._written.number == number
+
     @property
     def last_written(self) -> WriteDone:
         """What came of the last write job of which anything is known."""

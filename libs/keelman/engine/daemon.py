@@ -70,14 +70,37 @@ def hushed(work: Callable[[Any, bool], int]) -> Callable[[Any, bool], int]:
     return run
 
 
+class Uncut:
+    """The pipe that Spark gives rows through, which raises where it ends early.
+
+    To Arrow an end between two batches is the end of all, and a part of a data set would be taken for read. A stream
+    that Spark has ended in order has a mark of its own behind the last batch, and nobody reads beyond that.
+    """
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def read(self, size: int = -1) -> bytes:
+        """Like a file's. Raises EOFError."""
+        found: bytes = self._file.read(size)
+        if size and not found:
+            raise EOFError("Spark has hung up")
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+
 def main() -> None:
     """Preloads, then serves Spark's requests for processes until Spark closes its standard input."""
-    from pyspark import daemon  # noqa: PLC0415  (pyspark only where slots run)
+    from pyspark import daemon, worker  # noqa: PLC0415  (pyspark only where slots run)
 
     preload((*ALWAYS, *filter(None, os.environ.get("KEELMAN_SLOT_PRELOAD", "").split(","))))
     if (count := threads()) > 1:
         print(f"slot daemon: {count} threads after the preload, forks may hang", file=sys.stderr)
     tie_children()
+    work = worker.main
+    worker.main = lambda infile, outfile: work(Uncut(infile), outfile)
     daemon.worker = hushed(daemon.worker)
     daemon.manager()
 

@@ -31,7 +31,7 @@ from keelman.engine.teller import Teller
 
 EVERY_KEY, MOST_KEY = "spark.write.every.ms", "spark.write.max.records"
 EVERY_MS, MOST_RECORDS = 10_000, 1_000_000
-ANSWER_SECONDS = 8.0
+ANSWER_SECONDS = 4.0  # twice in a row, and a slot that gives no sign of life for ten seconds is given up
 TELL_SECONDS = 1.0
 
 
@@ -56,6 +56,7 @@ class DataSinkCopy:
         self._progress = Progress()
         self._lag: int | None = None
         self._number = 0
+        self._first: dict[TopicPartition, int] = {}
 
     def run(self) -> None:
         """Copies until drained. Raises CutShort when cut, anything else when it failed."""
@@ -91,7 +92,9 @@ class DataSinkCopy:
             return []
         self._teller.topics = sorted({one.topic for one in partitions})
         self._control.beat()
-        ends, begins = self._asked(partitions, OffsetSpec.latest()), self._asked(partitions, OffsetSpec.earliest())
+        ends = self._asked(partitions, OffsetSpec.latest())
+        self._control.beat()
+        begins = self._asked(partitions, OffsetSpec.earliest())
         self._control.beat()
         latest = str(self._properties.get("auto.offset.reset")) == "latest"
         found, lag, left = [], 0, self._most
@@ -99,8 +102,9 @@ class DataSinkCopy:
             if one.error is not None:
                 raise KafkaException(one.error)
             where = TopicPartition(one.topic, one.partition)
-            first = ends[where] if latest else begins[where]
-            begin = max(one.offset, begins[where]) if one.offset >= 0 else first
+            # Without an offset of its own a partition begins where it was first seen to; so does one that was cut off.
+            first = self._first.setdefault(where, ends[where] if latest else begins[where])
+            begin = max(one.offset if 0 <= one.offset <= ends[where] else first, begins[where])
             end = min(ends[where], begin + left)
             lag += max(0, ends[where] - begin)
             if end > begin:
@@ -125,14 +129,14 @@ class DataSinkCopy:
         job = WriteJob(number=self._number, config=self._config, client_properties=properties, ranges=ranges)
         self._teller.write = job
         try:
-            while self._control.last_written.number != self._number:
+            self._teller.tell(COPY_RUN_STATE_RUNNING, progress=self._message())
+            while not self._control.await_written(self._number, TELL_SECONDS):
                 self._teller.tell(COPY_RUN_STATE_RUNNING, progress=self._message())
-                self._control.wait(TELL_SECONDS)
-                self._control.beat()
         finally:
             self._teller.write = None
-        if error := self._control.last_written.error:
-            raise RunFailure("WRITE_FAILED", f"Spark did not write: {error}")
+        done = self._control.last_written
+        if done.error:
+            raise RunFailure("WRITE_FAILED", f"Spark did not write: {done.error}", retriable=not done.lasting)
         ends = [ClientPartition(one.topic, one.partition, one.end) for one in ranges]
         self._consumer.commit(offsets=ends, asynchronous=False)
         records = sum(one.end - one.begin for one in ranges)

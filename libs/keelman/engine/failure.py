@@ -51,6 +51,10 @@ _LASTING = frozenset(
         KafkaError.TOPIC_EXCEPTION,
         KafkaError.RECORD_LIST_TOO_LARGE,
         KafkaError.INVALID_RECORD,
+        KafkaError.INVALID_TIMESTAMP,
+        KafkaError.UNSUPPORTED_FOR_MESSAGE_FORMAT,
+        76,  # UNSUPPORTED_COMPRESSION_TYPE, which the client library has no name for
+        KafkaError.OFFSET_OUT_OF_RANGE,  # told only where `auto.offset.reset` is none
         KafkaError._INVALID_DIFFERENT_RECORD,  # a record of the same batch as one that the broker refused
         KafkaError.TOPIC_AUTHORIZATION_FAILED,
         KafkaError.GROUP_AUTHORIZATION_FAILED,

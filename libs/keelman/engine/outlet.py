@@ -49,7 +49,7 @@ class Outlet(ABC):
         self._counts: dict[str, tuple[int, float]] = {}
         self._news: deque[Callable[[], None]] = deque()
         self._sent_bytes = 0
-        self._done_bytes = 0  # counted in the loop's thread only
+        self._done_bytes = 0  # counted in the loop's thread, but when nothing is under way
 
     @property
     def codec(self) -> int | None:
@@ -61,7 +61,7 @@ class Outlet(ABC):
         self._wait(self._open())
 
     def partitions(self, topic: str) -> int:
-        """How many partitions a topic has, asked anew; 0 when it is not there."""
+        """How many partitions a topic has, as known for some minutes at most; 0 when it is not there, asked anew."""
         count = self._wait(self._made.partitions(topic))
         self._counts[topic] = count, time.monotonic()
         return count
@@ -92,7 +92,7 @@ class Outlet(ABC):
         producer, self._producer = self._producer, None
         self._packing.drop()
         if producer is not None:
-            with suppress(TimeoutError):
+            with suppress(Exception):  # all that matters is over
                 KAFKA_LOOP.call(_closed(producer))
 
     @property

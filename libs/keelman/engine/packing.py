@@ -20,6 +20,9 @@ Values = Sequence[bytes | None]
 
 # A smaller read waits for the next one, until the commit at most; a batch costs its request whatever is in it.
 SEND_BYTES = 1 << 18
+# So much is held for all partitions together; then all of it goes, however little each has.
+HELD_BYTES = 1 << 22
+RECORD_BYTES = 16  # a null with a null key takes room, too
 
 
 @dataclass(slots=True)
@@ -48,7 +51,12 @@ class Columns:
         """Those with these indices."""
         keys, times, headers = (None if c is None else [c[i] for i in at] for c in self._rest())
         values = [self.values[i] for i in at]
-        return Columns(values, keys, times, headers, payload_bytes(values))
+        return Columns(values, keys, times, headers, size_of(values, keys))
+
+    def copied(self) -> Columns:
+        """The same in lists of its own, to be added to: those of a reader or a converter are not ours to change."""
+        keys, times, headers = (None if c is None else list(c) for c in self._rest())
+        return Columns(list(self.values), keys, times, headers, self.size)
 
     def _rest(self) -> tuple[list[Any] | None, ...]:
         return self.keys, self.timestamps_ms, self.headers
@@ -75,6 +83,7 @@ class Packing:
     batch_bytes: Callable[[str], int]
     request_bytes: int
     _held: dict[tuple[str, int], Columns] = field(default_factory=dict)
+    _held_bytes: int = 0
     _sticky: dict[str, int] = field(default_factory=dict)
     _turn: Iterator[int] = field(default_factory=lambda: count(randrange(1 << 16)))
 
@@ -87,7 +96,7 @@ class Packing:
     ) -> Iterator[Packed]:
         """Takes records in; gives what is ready to go out. `tell` is called with each of the batch's `delivered`, the
         partition and the offset."""
-        size = payload_bytes(values)
+        size = size_of(values, keys)
         times = None if batch.timestamps_ms is None else list(batch.timestamps_ms)
         headers: list[Headers | None] | None = None if batch.headers is None else list(batch.headers)
         whole = Columns(values, keys, times, headers, size)
@@ -103,10 +112,12 @@ class Packing:
         """Gives all that is held."""
         for topic, partition in list(self._held):
             yield from self._flushed(topic, partition)
+        self._held_bytes = 0
 
     def drop(self) -> None:
         """Forgets all that is held."""
         self._held.clear()
+        self._held_bytes = 0
 
     def _put(self, topic: str, partition: int, columns: Columns) -> Iterator[Packed]:
         held = self._held.get((topic, partition))
@@ -114,17 +125,22 @@ class Packing:
             yield from self._flushed(topic, partition)
             held = None
         if held is None and columns.size < SEND_BYTES:
-            self._held[topic, partition] = columns
+            self._held[topic, partition] = columns.copied()
+            self._held_bytes += columns.size
         elif held is None:
             yield from self._packed(topic, partition, columns)
         else:
             held.add(columns)
+            self._held_bytes += columns.size
             if held.size >= SEND_BYTES:
                 yield from self._flushed(topic, partition)
+        if self._held_bytes >= HELD_BYTES:
+            yield from self.flush()
 
     def _flushed(self, topic: str, partition: int) -> Iterator[Packed]:
         held = self._held.pop((topic, partition), None)
         if held is not None:
+            self._held_bytes -= held.size
             yield from self._packed(topic, partition, held)
 
     def _packed(self, topic: str, partition: int, columns: Columns, asked: _Asked | None = None) -> Iterator[Packed]:
@@ -182,6 +198,11 @@ class Packing:
         if given is not None:
             chosen = [mine if own is None else own for own, mine in zip(given, chosen, strict=True)]
         return chosen
+
+
+def size_of(values: list[bytes | None], keys: list[bytes | None] | None) -> int:
+    """About what so many records take."""
+    return payload_bytes(values) + (0 if keys is None else payload_bytes(keys)) + RECORD_BYTES * len(values)
 
 
 def too_large(size: int, most: int) -> str:

@@ -42,7 +42,7 @@ def producer_options(
     """
     timeout = _number(given, "transaction.timeout.ms", round(transaction_seconds * 1000), 1)
     delivery = _number(given, "delivery.timeout.ms", 120_000, 1)
-    request = _number(given, "max.request.size", REQUEST_BYTES, 1)
+    largest = _number(given, "max.request.size", REQUEST_BYTES, 1)
     if transactional_id is not None:
         # No record may outlive its transaction.
         delivery = min(delivery, max(1_000, timeout - 1_000))
@@ -53,21 +53,22 @@ def producer_options(
         transactional_id=transactional_id,
         transaction_timeout_ms=timeout,
         delivery_timeout_ms=delivery,
-        request_timeout_ms=_number(given, "request.timeout.ms", 30_000, 1),
+        # So that there is time for a second try.
+        request_timeout_ms=min(_number(given, "request.timeout.ms", 30_000, 1), max(1, delivery // 2)),
         most_waiting_bytes=WAITING_BYTES,
         max_in_flight=_number(given, "max.in.flight.requests.per.connection", 5, 1),
     )
     codec = given.get("compression.type", "").strip().lower()
     if codec and codec not in CODECS:
         raise ConfigValueError("compression.type", codec, f"String must be one of: {', '.join(CODECS)}")
-    batch = min(max(_number(given, "batch.size", BATCH_BYTES, 0), SMALLEST_BATCH_BYTES), request)
+    batch = min(max(_number(given, "batch.size", BATCH_BYTES, 0), SMALLEST_BATCH_BYTES), largest)
     chosen = CODECS[codec] if codec else None
-    return ProducerOptions(given, given.get("client.id", client_id), settings, chosen, batch, request)
+    return ProducerOptions(given, given.get("client.id", client_id), settings, chosen, batch, largest)
 
 
 def _number(given: Mapping[str, str], key: str, default: int, least: int) -> int:
     text = str(given.get(key, default)).strip()
-    if not text.isdigit():
+    if not text.isdigit() or int(text) >= 1 << 31:
         raise ConfigValueError(key, text, "Not a number of type INT")
     if int(text) < least:
         raise ConfigValueError(key, text, f"Value must be at least {least}")

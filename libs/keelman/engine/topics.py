@@ -13,7 +13,7 @@ from keelman.connect.plugin import TopicPlan
 from keelman.engine.failure import RunFailure
 
 SECONDS = 20.0
-AGAIN_SECONDS = 0.02
+AGAIN_SECONDS = 0.05
 OFFSET_PARTITIONS = "25"
 _DEFAULT = "topic.creation.default."
 _STORAGE = "offset.storage."
@@ -84,7 +84,7 @@ def _create(topic: str, admin: Mapping[str, Any], plan: TopicPlan) -> None:
     )
     client = AdminClient(dict(admin))
     try:
-        client.create_topics([wanted], request_timeout=8.0)[topic].result(9.0)
+        client.create_topics([wanted], request_timeout=4.0)[topic].result(5.0)
     except KafkaException as error:
         if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
             raise

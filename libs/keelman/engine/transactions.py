@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 
 from keelman.engine.failure import RunFailure
 from keelman.engine.outlet import OffsetRecord, Outlet
 from keelman.engine.packing import Packed
-from keelman.kafka.batch_producer import ProduceFailure
+from keelman.runtime.logging import get_logger
 from keelman.runtime.side_loop import KAFKA_LOOP
+
+_log = get_logger()
 
 EPOCH_EACH = 2
 """From this transaction version on each transaction has an epoch of its own (KIP-890)."""
@@ -43,13 +44,16 @@ class Transactions(Outlet):
         self._packing.drop()
         self._wait(self._end(commit=False))
         self._news.clear()
+        self._done_bytes = self._sent_bytes  # what was dropped will not be told
 
     def abort(self) -> None:
         """Aborts an open transaction, so that readers of its partitions need not wait for its time-out."""
         self._packing.drop()
         if self._producer is not None:
-            with suppress(ProduceFailure, RunFailure, TimeoutError):
+            try:
                 KAFKA_LOOP.call(self._abort())
+            except Exception as error:  # the run has a reason of its own to end
+                _log.info("not_aborted", why=repr(error), note="the next producer of this task does it")
 
     async def _commit(self, batches: list[Packed]) -> None:
         await self._deliver(batches)

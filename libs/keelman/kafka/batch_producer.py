@@ -19,7 +19,7 @@ from keelman.kafka.clients import Client
 from keelman.kafka.coordinator import Coordinator, asked_about
 from keelman.kafka.features import AskFeatures, FeaturesAnswer
 from keelman.kafka.partition_queue import Identity, PartitionQueue
-from keelman.kafka.produce_failure import NETWORK, SHUT_OUT, ProduceFailure
+from keelman.kafka.produce_failure import NETWORK, SHUT_OUT, TOPIC_DENIED, ProduceFailure
 from keelman.kafka.producer_settings import ProducerSettings
 from keelman.kafka.wire import (
     AddPartitions,
@@ -36,8 +36,8 @@ from keelman.runtime.background import Background
 __all__ = ["BatchProducer", "ProduceFailure", "ProducerSettings"]
 
 FENCE_SECONDS = 60.0
-ATTEMPT_SHARE = 4
-"""A request to the coordinator is given up after this part of the request time-out, to leave time for others."""
+ATTEMPT_SECONDS = 2.0
+"""A request to the coordinator that may be repeated is, after so long or half of the request time-out."""
 FEATURE = "transaction.version"
 EPOCH_EACH = 2
 """From this version on each transaction has an epoch of its own."""
@@ -57,7 +57,7 @@ class BatchProducer:
         self._background = Background(self._broken)
         self._sender = BatchSender(client, settings, self._background, admit=self._admitted, failed=self._fail)
         self._coordinator = Coordinator(
-            client, settings.transactional_id, settings.request_timeout_ms / 1000 / ATTEMPT_SHARE
+            client, settings.transactional_id, min(settings.request_timeout_ms / 2000, ATTEMPT_SECONDS)
         )
         self._failure: ProduceFailure | None = None
         self._sent_before = 0
@@ -163,7 +163,7 @@ class BatchProducer:
     async def _quiet(self) -> None:
         """Drops what never went out, and returns once nothing is under way."""
         self._sender.drop_unsent()
-        while self._sender.outstanding or self._is_adding:
+        while self._sender.outstanding or self._sender.under_way or self._is_adding:
             await self._sender.moved.wait()
 
     async def partitions(self, topic: str) -> int:
@@ -173,8 +173,15 @@ class BatchProducer:
             found = cluster.partitions_for_topic(topic)
             if found is not None:
                 break
-            if not await asked_about(self._client, topic):
+            try:
+                async with asyncio.timeout(self._settings.request_timeout_ms / 1000):
+                    told = await asked_about(self._client, topic)
+            except TimeoutError:
+                told = False
+            if not told:
                 raise ProduceFailure(NETWORK, f"no broker tells about topic {topic}")
+            if topic in cluster.unauthorized_topics:
+                raise ProduceFailure(TOPIC_DENIED, topic)
         return len(cluster.partitions_for_topic(topic) or ())
 
     async def cluster_id(self) -> str:

@@ -11,12 +11,11 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from aiokafka.conn import CloseReason
 from aiokafka.errors import IncompatibleBrokerVersion, KafkaError
 from aiokafka.structs import TopicPartition
 
 from keelman.kafka.clients import Client
-from keelman.kafka.coordinator import asked_about, connection_to
+from keelman.kafka.coordinator import asked_about, connection_to, give_up
 from keelman.kafka.partition_queue import Identity, PartitionQueue, QueuedBatch
 from keelman.kafka.produce_failure import (
     AGAIN,
@@ -85,10 +84,16 @@ class BatchSender:
         self._queues: dict[tuple[str, int], PartitionQueue] = {}
         self._active: dict[tuple[str, int], PartitionQueue] = {}
         self._lanes: dict[int, Lane] = {}
+        self._refreshing: set[str] = set()
         self._numbers = count()
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.Handle | None = None
         self._timer_at = 0.0
+
+    @property
+    def under_way(self) -> int:
+        """Requests without an answer, whatever became of their batches."""
+        return sum(lane.in_flight for lane in self._lanes.values())
 
     def send(
         self, topic: str, partition: int, batch: bytearray, records: int, told: Callable[[int], None] | None
@@ -147,9 +152,16 @@ class BatchSender:
 
     def _drain(self) -> None:
         self._timer = None
-        while loads := self._loads():
-            for node, sent in loads.items():
-                self._ship(node, sent)
+        try:
+            while loads := self._loads():
+                for node, sent in loads.items():
+                    # A failure while they were looked for has dropped them all.
+                    left = {part: (queue, batch) for part, (queue, batch) in sent.items() if batch in queue.in_flight}
+                    if left:
+                        self._ship(node, left)
+        except Exception as error:
+            # Of a function that the loop calls it would only be logged, and what was taken would wait for ever.
+            self._failed(ProduceFailure(NETWORK, repr(error)))
 
     def _loads(self) -> dict[int, Sent]:
         """What may go now: one batch of each partition at most, by broker."""
@@ -197,7 +209,13 @@ class BatchSender:
         self._look_again(queue.retry_at)
 
     async def _refresh(self, topic: str) -> None:
-        await asked_about(self._client, topic)
+        if topic in self._refreshing:
+            return
+        self._refreshing.add(topic)
+        try:
+            await asked_about(self._client, topic)
+        finally:
+            self._refreshing.discard(topic)
 
     def _connect(self, node: int, lane: Lane, queue: PartitionQueue, now: float) -> None:
         if lane.retry_at > now:
@@ -227,7 +245,6 @@ class BatchSender:
         request = self.request(settings.transactional_id, settings.acks or 1, settings.request_timeout_ms, topics)
         lane = self._lanes[node]
         self.sent += len(sent)
-        lane.in_flight += 1
         try:
             answer = lane.connection.send(request) if lane.connection is not None else None
         except IncompatibleBrokerVersion as error:
@@ -236,6 +253,7 @@ class BatchSender:
         except (KafkaError, OSError) as error:
             answer = _raising(error)
         assert answer is not None
+        lane.in_flight += 1
         self._background.start(self._answered(lane, lane.connection, answer, sent))
 
     async def _answered(
@@ -248,7 +266,7 @@ class BatchSender:
                 parts = (await answer).parts
         except TimeoutError:
             text = f"no answer within {self._settings.request_timeout_ms} ms"
-            connection.close(reason=CloseReason.CONNECTION_TIMEOUT)
+            give_up(connection)
         except (KafkaError, OSError) as error:
             text = repr(error)
         finally:

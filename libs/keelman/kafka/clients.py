@@ -38,6 +38,7 @@ Admin: TypeAlias = AIOKafkaAdminClient
 ClientError: TypeAlias = KafkaError
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+JAAS = re.compile(r'(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
@@ -80,7 +81,8 @@ def _sasl(properties: Mapping[str, str]) -> dict[str, Any]:
     mechanism = properties.get("sasl.mechanism", "PLAIN").upper()
     if mechanism not in MECHANISMS:
         raise InvalidArgument.of("sasl.mechanism", mechanism, "one of " + ", ".join(MECHANISMS))
-    fields = dict(re.findall(r'(username|password)\s*=\s*"([^"]*)"', properties.get("sasl.jaas.config", "")))
+    found = JAAS.finditer(properties.get("sasl.jaas.config", ""))
+    fields = {one[1]: re.sub(r"\\(.)", r"\1", one[2]) for one in found}
     if set(fields) != {"username", "password"}:
         raise InvalidArgument('sasl.jaas.config: not legal: a login module with username="..." password="..."')
     return {

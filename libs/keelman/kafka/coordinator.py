@@ -47,6 +47,14 @@ async def asked_about(client: Client, topic: str) -> bool:
     return bool(await (client.force_metadata_update() if known else client.add_topic(topic)))
 
 
+def give_up(connection: Any) -> None:
+    """Closes a connection without waiting until the broker has taken what was sent: a frozen one never does."""
+    writer = connection._writer
+    connection.close(reason=CloseReason.CONNECTION_TIMEOUT)
+    if writer is not None:
+        writer.transport.abort()
+
+
 class Coordinator:
     """Used in one loop. Without a transactional id any broker is as good."""
 
@@ -68,9 +76,10 @@ class Coordinator:
         deadline = clock() + seconds
         tries = 0
         while True:
-            code, text = NETWORK, "the transaction coordinator cannot be reached"
+            code, text, arrived = NETWORK, "the transaction coordinator cannot be reached", False
             try:
-                found = await self._once(request, deadline - clock())
+                attempt = self._attempt_seconds if repeated else seconds
+                found = await self._once(request, deadline - clock(), attempt)
             except IncompatibleBrokerVersion as error:
                 raise ProduceFailure(UNSUPPORTED, str(error)) from None
             except Lost as error:
@@ -82,17 +91,17 @@ class Coordinator:
                 code = error.errno if isinstance(error, BrokerResponseError) else NETWORK
                 text = f"{text}: {error!r}"
             else:
-                code, text = found.error_code, type(request).__name__
+                code, text, arrived = found.error_code, type(request).__name__, True
                 if not code:
                     return cast("A", found)
             if code in COORDINATOR_MOVED or code == NETWORK:
                 self._node = None
-            if code not in AGAIN or clock() >= deadline:
+            if code not in AGAIN or (code == NETWORK and arrived and not repeated) or clock() >= deadline:
                 raise ProduceFailure(code, text)
             await asyncio.sleep(delay(tries, first_delay(code)))
             tries += 1
 
-    async def _once(self, request: Request, seconds: float) -> Answer:
+    async def _once(self, request: Request, seconds: float, attempt: float) -> Answer:
         """Raises Lost when it may have arrived, others when it cannot have."""
         async with asyncio.timeout(min(seconds, self._attempt_seconds)):
             if self._node is None:
@@ -102,21 +111,21 @@ class Coordinator:
                 raise ConnectionError(f"no connection to broker {self._node}")
         waiting = connection.send(request)
         try:
-            async with asyncio.timeout(self._attempt_seconds):
+            async with asyncio.timeout(attempt):
                 return cast("Answer", await waiting)
         except TimeoutError:
-            connection.close(reason=CloseReason.CONNECTION_TIMEOUT)
-            raise Lost(f"no answer within {self._attempt_seconds:g} s") from None
+            give_up(connection)
+            raise Lost(f"no answer within {attempt:g} s") from None
         except (KafkaError, OSError) as error:
             raise Lost(str(error)) from None
 
     async def _found(self) -> int:
-        if self._transactional_id is not None:
-            return int(await self._client.coordinator_lookup(CoordinationType.TRANSACTION, self._transactional_id))
         node = self._client.get_random_node()
         if node is None:
             raise ConnectionError("no broker is known")
-        return int(node)
+        if self._transactional_id is None:
+            return int(node)
+        return int(await self._client.coordinator_lookup(CoordinationType.TRANSACTION, self._transactional_id))
 
 
 class Lost(Exception):

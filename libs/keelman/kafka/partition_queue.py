@@ -56,9 +56,9 @@ class PartitionQueue:
     def may_send(self, now: float, identity: Identity) -> bool:
         """Whether the first of those that wait may go now.
 
-        Nothing goes beside a batch that is sent again, so that it cannot be overtaken. Nor does anything go beside the
-        first batch that this producer id ever sends to the partition: a broker that knows nothing of a producer takes
-        any sequence number for its first, so a second batch could be taken without the first.
+        A batch that is sent again goes alone, so that none that was sent before overtakes it. Nor does anything go
+        beside the first batch that this producer id ever sends to the partition: a broker that knows nothing of a
+        producer takes any sequence number for its first, so a second batch could be taken without the first.
         """
         if not self.waiting or now < self.retry_at:
             return False

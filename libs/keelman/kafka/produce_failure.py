@@ -39,7 +39,7 @@ AGAIN = (
     | {
         CODES[name]
         for name in (
-            "CORRUPT_MESSAGE",  # of a batch whose checksum we made: damaged on its way
+            "CORRUPT_MESSAGE",  # damaged on its way; a mirror's may have been before, and is given up in time
             "REQUEST_TIMED_OUT",
             "BROKER_NOT_AVAILABLE",
             "NETWORK_EXCEPTION",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import os
 import threading
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
@@ -19,20 +20,26 @@ END_SECONDS = 5.0
 
 
 class SideLoop:
-    """Thread-safe. The thread starts with the first use, so never before a fork, and lasts as long as the process."""
+    """Thread-safe. The thread starts with the first use and lasts as long as the process; a forked one begins anew."""
 
     def __init__(self, name: str) -> None:
         """`name` is the thread's."""
         self._name = name
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
+        os.register_at_fork(after_in_child=self._forget)
 
     def call(self, work: Coroutine[Any, Any, T], beat: Callable[[], None] = lambda: None) -> T:
         """Waits for a coroutine's result; not to be called in the loop itself. Raises what it raises.
 
-        `beat` is called each half second meanwhile. What it raises cancels the work and comes out of here, once the
-        work has ended or a few seconds are over.
+        `beat` is called before, and each half second meanwhile. What it raises cancels the work and comes out of here,
+        once the work has ended or a few seconds are over.
         """
+        try:
+            beat()
+        except BaseException:
+            work.close()
+            raise
         future = asyncio.run_coroutine_threadsafe(work, self._running())
         while True:
             try:
@@ -50,6 +57,10 @@ class SideLoop:
     def post(self, function: Callable[..., object], *arguments: object) -> None:
         """Calls a function in the loop, soon; nobody waits for it."""
         self._running().call_soon_threadsafe(function, *arguments)
+
+    def _forget(self) -> None:
+        self._lock = threading.Lock()
+        self._loop = None
 
     def _running(self) -> asyncio.AbstractEventLoop:
         with self._lock:

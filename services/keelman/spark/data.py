@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -13,6 +14,7 @@ from typing import Any, TypeAlias
 
 from keelman.api.copy.v1.ticket_pb2 import StartTicket
 from keelman.connect.data_set import PART, SPLIT, DataSet, DataSink
+from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import Connector, load_connector
 from keelman.model.errors import InvalidArgument, KeelmanError, NotFound
 
@@ -35,6 +37,10 @@ COLUMNS = {
     "headers": "array<struct<key:string,value:binary>>",
 }
 FILES = "FilePartition"
+LASTING = ("AnalysisException", "ParseException", "IllegalArgumentException")
+LASTING_TEXTS = ("MALFORMED_RECORD", "DATA_SOURCE_NOT_FOUND")
+# Neither may these stand in an offset topic, were it as a digest, nor does a new password change what is read.
+SECRET = re.compile("secret|password|token|credential|key|user|url", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +62,15 @@ class Split:
     digest: str
 
 
-LookAt: TypeAlias = Callable[[tuple[str, str, int], DataSet, Callable[[Split | str], None]], None]
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """Why Spark cannot read a data set, in one line; `lasting` when it would fail again."""
+
+    why: str
+    lasting: bool
+
+
+LookAt: TypeAlias = Callable[[tuple[str, str, int], DataSet, Callable[[Split | Unread], None]], None]
 """Has Spark look at a task's data set, and calls back with how it splits it or why it cannot read it."""
 
 
@@ -117,7 +131,7 @@ class DataSets:
     def split(self, task: tuple[str, str, int], data: DataSet, jars: Sequence[Path]) -> Split:
         """Looks at the data set anew; `jars` are those of its packages. Raises what Spark raises."""
         frame = self._frame(data, jars)
-        found = described(frame)
+        found = described(frame, shape(data))
         with self._lock:
             self._frames[task] = found, frame
             self._frames.move_to_end(task)
@@ -130,6 +144,8 @@ class DataSets:
         more, and what Spark raises."""
         with self._lock:
             kept = self._frames.get(wanted.task)
+            if kept is not None:
+                self._frames.move_to_end(wanted.task)
         if kept is None or kept[0].digest != wanted.split:
             raise NotFound("this Spark has not looked at the data set, or it has changed since", reason="DATA_CHANGED")
         frame = kept[1]
@@ -163,13 +179,20 @@ def python_source(name: str) -> Any:
     module, _, kind = name.partition(":")
     try:
         return getattr(importlib.import_module(module), kind)
-    except (ImportError, AttributeError, ValueError) as error:
+    except (Exception, SystemExit) as error:  # whatever the module does when it is imported
         raise InvalidArgument.of("spark.python.source", name, f"module:Class that can be imported ({error})") from None
 
 
-def described(frame: Any) -> Split:
-    """What the parts of a frame are, without reading any."""
-    digest = hashlib.sha256()
+def shape(data: DataSet) -> str:
+    """What of a data set's description decides which rows come in which order, without what may be secret."""
+    told = {**data.options, **data.settings}
+    open_ones = sorted((key, value) for key, value in told.items() if not SECRET.search(key))
+    return repr((data.format, data.schema, data.python, open_ones))
+
+
+def described(frame: Any, shape: str) -> Split:
+    """What the parts of a frame are, without reading any; `shape` is what else decides which rows they have."""
+    digest = hashlib.sha256(shape.encode())
     parts = frame._jdf.queryExecution().toRdd().partitions()
     for part in parts:
         kind = part.getClass().getSimpleName()
@@ -182,7 +205,14 @@ def described(frame: Any) -> Split:
     return Split(len(parts), digest.hexdigest()[:24])
 
 
-def problem(error: Exception) -> str:
+def lasting(error: BaseException) -> bool:
+    """Whether what Spark was asked would fail again: a configuration or a record that does not fit."""
+    if isinstance(error, (InvalidArgument, ConnectError)):
+        return True
+    return type(error).__name__ in LASTING or any(text in str(error) for text in LASTING_TEXTS)
+
+
+def problem(error: BaseException) -> str:
     """Why Spark cannot read a data set, in one line."""
     if isinstance(error, KeelmanError):
         return error.message

@@ -16,12 +16,12 @@ from keelman.api.copy.v1.slot_service_pb2 import SlotBeat, SlotGreeting
 from keelman.api.copy.v1.ticket_pb2 import StartTicket
 from keelman.api.copy.v1.worker_link_service_pb2 import Bounds, SlotUsage
 from keelman.api.copy.v1.write_job_pb2 import WriteDone, WriteJob
-from keelman.connect.data_set import PARTS, PROBLEM, SPLIT, DataSet
+from keelman.connect.data_set import PARTS, PASSING, PROBLEM, SPLIT, DataSet
 from keelman.connect.errors import ConnectError
 from keelman.runtime.logging import get_logger
 from keelman.spark.bounds import Bounder
 from keelman.spark.busy import Busy
-from keelman.spark.data import LookAt, Split, Wanted, wanted
+from keelman.spark.data import LookAt, Split, Unread, Wanted, wanted
 from keelman.spark.leases import Leases, Link
 from keelman.spark.mailbox import Mailbox
 from keelman.spark.placing import Placing
@@ -49,7 +49,7 @@ class Dispatcher:
         busy_bytes_per_second: float = 0.0,
         changed: Sequence[Callable[[CopyRun], None]] = (),
         unfit: Callable[[StartTicket], str] = lambda ticket: "",
-        look_at: LookAt = lambda task, data, done: done("this Spark reads no data sets"),
+        look_at: LookAt = lambda task, data, done: done(Unread("this Spark reads no data sets", lasting=True)),
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
@@ -129,14 +129,16 @@ class Dispatcher:
                 self._look_at(run.task, data, partial(self._looked_at, run, order.start))
             self.place()
 
-    def _looked_at(self, run: Run, ticket: StartTicket, found: Split | str) -> None:
+    def _looked_at(self, run: Run, ticket: StartTicket, found: Split | Unread) -> None:
         """Spark has said how it splits a data set, or why it cannot read it."""
         if not run.live:
             return
         if isinstance(found, Split):
             ticket.task_config[PARTS], ticket.task_config[SPLIT] = str(found.parts), found.digest
         else:
-            ticket.task_config[PROBLEM] = found
+            ticket.task_config[PROBLEM] = found.why
+            if not found.lasting:
+                ticket.task_config[PASSING] = "true"
         run.held = False
         self.place()
 
@@ -191,9 +193,10 @@ class Dispatcher:
             return
         run.writes = number = job.number
 
-        def done(error: str) -> None:
+        def done(error: str, lasting: bool) -> None:
             if run.live:
-                self._pass_on(run, RunOrder(run_uid=run.uid, written=WriteDone(number=number, error=error)))
+                written = WriteDone(number=number, error=error, lasting=lasting)
+                self._pass_on(run, RunOrder(run_uid=run.uid, written=written))
 
         self._jobs.write(run.uid, WriteJob.FromString(job.SerializeToString()), done)
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol
+from weakref import WeakValueDictionary
 
 from keelman.api.copy.v1.write_job_pb2 import WriteJob
 from keelman.connect.data_set import DataSet, DataSink
@@ -16,11 +17,13 @@ from keelman.engine.slot import SlotOrder, slot_work
 from keelman.runtime.logging import get_logger
 from keelman.runtime.packages import packages
 from keelman.runtime.supervise import Siblings
-from keelman.spark.data import Split, Wanted, Work, problem
+from keelman.spark.data import Split, Unread, Wanted, Work, lasting, problem
 from keelman.spark.slots import Slot
 from keelman.spark.writes import sink_of
 
 log = get_logger()
+
+CANCEL_SECONDS = 1.0
 
 
 class Runner(Protocol):
@@ -58,6 +61,9 @@ class SparkJobs:
         self.ended: Callable[[str, str], None] = lambda slot_id, error: None
         self.data_of: Callable[[Slot], Wanted | None] = lambda slot: None
         # Threads are used again: py4j keeps a connection, and the JVM a thread, for each.
+        self._writes: set[str] = set()
+        self._unwanted: set[str] = set()
+        self._places: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
         self._threads = ThreadPoolExecutor(most, thread_name_prefix="slot-job")
         self._calls = ThreadPoolExecutor(2, thread_name_prefix="spark-call")
         self._looks = ThreadPoolExecutor(4, thread_name_prefix="spark-look")
@@ -68,7 +74,7 @@ class SparkJobs:
         order = replace(self._order, slot=slot.id, token=slot.token, path=slot.plugin, data=data is not None)
         self._tasks.start(self._run(slot.id, slot_work(order), data))
 
-    def look_at(self, task: tuple[str, str, int], data: DataSet, done: Callable[[Split | str], None]) -> None:
+    def look_at(self, task: tuple[str, str, int], data: DataSet, done: Callable[[Split | Unread], None]) -> None:
         """Has Spark look at a data set; `done` gets what it says of it."""
         self._tasks.start(self._look_at(task, data, done))
 
@@ -85,32 +91,49 @@ class SparkJobs:
         for pool in (self._threads, self._calls, self._looks):
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def write(self, run: str, job: WriteJob, done: Callable[[str], None]) -> None:
-        """Has Spark write for a copy run; `done` is told why it failed, nothing when it did not."""
+    def write(self, run: str, job: WriteJob, done: Callable[[str, bool], None]) -> None:
+        """Has Spark write for a copy run; `done` is told why it failed, nothing when it did not, and whether it would
+        fail again."""
         self._tasks.start(self._write(run, job, done))
 
     def cancel_write(self, run: str) -> None:
-        """Cancels what Spark writes for a copy run, if it still does."""
-        self.cancel(f"write-{run}")
+        """Cancels what Spark writes for a copy run, if it still does; until it does so no more."""
+        if run in self._writes:
+            self._unwanted.add(run)
+            self._tasks.start(self._give_up(run))
 
-    async def _write(self, run: str, job: WriteJob, done: Callable[[str], None]) -> None:
+    async def _give_up(self, run: str) -> None:
+        # Spark forgets to cancel what it has not begun.
+        while run in self._writes:
+            self.cancel(f"write-{run}")
+            await asyncio.sleep(CANCEL_SECONDS)
+
+    async def _write(self, run: str, job: WriteJob, done: Callable[[str, bool], None]) -> None:
+        self._writes.add(run)
         try:
             sink = sink_of(job)
             jars = await packages(sink.packages)
             write = partial(self._spark.write, f"write-{run}", job, sink, jars)
-            await asyncio.get_running_loop().run_in_executor(self._threads, write)
-        except Exception as error:
-            done(problem(error))
+            # Two jobs on one place share their temporary files: the end of one takes the other's with it.
+            place = sink.format, sink.path or sink.options.get("dbtable", "")
+            async with self._places.setdefault(place, asyncio.Lock()):
+                if run not in self._unwanted:
+                    await asyncio.get_running_loop().run_in_executor(self._threads, write)
+        except (Exception, SystemExit) as error:  # whatever a class of the user's does
+            done(problem(error), lasting(error))
         else:
-            done("")
+            done("", False)
+        finally:
+            self._writes.discard(run)
+            self._unwanted.discard(run)
 
-    async def _look_at(self, task: tuple[str, str, int], data: DataSet, done: Callable[[Split | str], None]) -> None:
+    async def _look_at(self, task: tuple[str, str, int], data: DataSet, done: Callable[[Split | Unread], None]) -> None:
         try:
             jars = await packages(data.packages)
             look = partial(self._spark.split, task, data, jars)
-            found: Split | str = await asyncio.get_running_loop().run_in_executor(self._looks, look)
-        except Exception as error:
-            found = problem(error)
+            found: Split | Unread = await asyncio.get_running_loop().run_in_executor(self._looks, look)
+        except (Exception, SystemExit) as error:
+            found = Unread(problem(error), lasting(error))
         done(found)
 
     async def _run(self, job: str, work: Work, data: Wanted | None = None) -> None:

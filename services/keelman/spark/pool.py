@@ -29,8 +29,9 @@ class Jobs(Protocol):
     def cancel(self, slot_id: str) -> None:
         """Cancels the job, if it still runs."""
 
-    def write(self, run: str, job: WriteJob, done: Callable[[str], None]) -> None:
-        """Has Spark write for a copy run; `done` is told why it failed, nothing when it did not."""
+    def write(self, run: str, job: WriteJob, done: Callable[[str, bool], None]) -> None:
+        """Has Spark write for a copy run; `done` is told why it failed, nothing when it did not, and whether it would
+        fail again."""
 
     def cancel_write(self, run: str) -> None:
         """Cancels what Spark writes for a copy run."""

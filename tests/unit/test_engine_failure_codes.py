@@ -1,0 +1,34 @@
+"""What a refused record batch means for its task."""
+
+import pytest
+
+from keelman.engine.failure import judge
+from keelman.kafka.error_codes import CODES
+from keelman.kafka.produce_failure import NETWORK, ProduceFailure
+from keelman.model.errors import Unavailable
+
+
+@pytest.mark.parametrize(
+    ("name", "reason", "retriable"),
+    [
+        ("PRODUCER_FENCED", "FENCED", True),
+        ("INVALID_PRODUCER_EPOCH", "FENCED", True),
+        ("MESSAGE_TOO_LARGE", "TASK_FAILED", False),
+        ("INVALID_RECORD", "TASK_FAILED", False),
+        ("INVALID_TIMESTAMP", "TASK_FAILED", False),
+        ("TOPIC_AUTHORIZATION_FAILED", "TASK_FAILED", False),
+        ("UNSUPPORTED_COMPRESSION_TYPE", "TASK_FAILED", False),
+        ("NOT_ENOUGH_REPLICAS", "BROKER_LOST", True),
+        ("UNSUPPORTED_VERSION", "BROKER_LOST", True),  # brokers whose features were lowered: the next producer looks
+    ],
+)
+def test_a_code_says_whether_a_new_ticket_helps(name: str, reason: str, retriable: bool) -> None:
+    verdict = judge(ProduceFailure(CODES[name], "topic-0: why"))
+    assert (verdict.reason, verdict.retriable) == (reason, retriable)
+    assert verdict.message == f"{name}: topic-0: why"
+    assert verdict.trace.startswith("org.apache.kafka.common.KafkaException: ")
+
+
+def test_trouble_with_connections_passes() -> None:
+    assert judge(ProduceFailure(NETWORK, "gone")).retriable
+    assert judge(Unavailable("no broker answers")).reason == "BROKER_LOST"
