@@ -254,7 +254,7 @@ def die_at(point: str, count: int) -> None:
             result = None if before and left <= 0 else real(*args, **kwargs)
             if left <= 0:
                 if point == "record in an open transaction":
-                    args[0]._wait(args[0]._deliver([*args[0]._packing.flush()]))
+                    args[0]._wait(args[0]._deliver(args[0]._held()))
                 os.kill(os.getpid(), signal.SIGKILL)
             return result
 

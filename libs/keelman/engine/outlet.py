@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from keelman.connect.records import Column, SourceBatch
 from keelman.engine.control import Control
 from keelman.engine.failure import RunFailure
-from keelman.engine.packing import Packed, Packing, Told
+from keelman.engine.packing import SEND_BYTES, Packed, Packing, Told
 from keelman.engine.producer_options import ProducerOptions
 from keelman.kafka.batch_producer import BatchProducer
 from keelman.kafka.clients import Client, client_arguments, open_client
@@ -46,6 +46,7 @@ class Outlet(ABC):
         self._control = control
         self._producer: BatchProducer | None = None
         self._packing = Packing(self._known_partitions, options.codec or 0, self._batch_bytes, options.request_bytes)
+        self._kept: list[Packed] = []
         self._counts: dict[str, tuple[int, float]] = {}
         self._news: deque[Callable[[], None]] = deque()
         self._sent_bytes = 0
@@ -72,12 +73,18 @@ class Outlet(ABC):
 
     def send(self, batch: SourceBatch, values: list[bytes | None], keys: list[bytes | None] | None) -> None:
         """Takes a batch, waiting for room as needed."""
+        self._post(self._take_kept())
         self._post(self._packing.add(batch, values, keys, self._note))
 
     def send_packed(self, batch: SourceBatch) -> None:
-        """Takes a batch whose records are packed already, behind all that was taken before."""
+        """Takes a batch whose records are packed already, behind all that was taken before.
+
+        What is small waits for the commit: with the offsets it is one request, of which a transaction needs two else.
+        """
         self._post(self._packing.flush())
-        self._post(self._whole(batch))
+        self._kept += self._whole(batch)
+        if sum(len(one.data) for one in self._kept) >= SEND_BYTES:
+            self._post(self._take_kept())
 
     @abstractmethod
     def commit(self, offset_topic: str, offsets: Sequence[OffsetRecord]) -> None:
@@ -90,10 +97,22 @@ class Outlet(ABC):
     def close(self) -> None:
         """Drops the producer without waiting for anything it still holds."""
         producer, self._producer = self._producer, None
-        self._packing.drop()
+        self._drop()
         if producer is not None:
             with suppress(Exception):  # all that matters is over
                 KAFKA_LOOP.call(_closed(producer))
+
+    def _held(self) -> list[Packed]:
+        """All that has not gone out, in order."""
+        return [*self._take_kept(), *self._packing.flush()]
+
+    def _take_kept(self) -> list[Packed]:
+        kept, self._kept = self._kept, []
+        return kept
+
+    def _drop(self) -> None:
+        self._kept = []
+        self._packing.drop()
 
     @property
     def _made(self) -> BatchProducer:

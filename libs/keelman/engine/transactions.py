@@ -32,7 +32,7 @@ class Transactions(Outlet):
         success by `committed`.
         """
         self.committed = False
-        batches = [*self._packing.flush(), *self._offsets(offset_topic, offsets)]
+        batches = [*self._held(), *self._offsets(offset_topic, offsets)]
         self._wait(self._commit(batches))
         self._tell()
 
@@ -41,14 +41,14 @@ class Transactions(Outlet):
 
         Nothing of the offset topic is in it, for offsets are sent with a commit only.
         """
-        self._packing.drop()
+        self._drop()
         self._wait(self._end(commit=False))
         self._news.clear()
         self._done_bytes = self._sent_bytes  # what was dropped will not be told
 
     def abort(self) -> None:
         """Aborts an open transaction, so that readers of its partitions need not wait for its time-out."""
-        self._packing.drop()
+        self._drop()
         if self._producer is not None:
             try:
                 KAFKA_LOOP.call(self._abort())
@@ -88,7 +88,7 @@ class PlainOutlet(Outlet):
     def commit(self, offset_topic: str, offsets: Sequence[OffsetRecord]) -> None:
         """Waits for the records, then for the offsets."""
         self.committed = False
-        self._wait(self._deliver(list(self._packing.flush())))
+        self._wait(self._deliver(self._held()))
         batches = self._offsets(offset_topic, offsets)
         if batches:
             self._wait(self._deliver(batches))
