@@ -452,6 +452,7 @@ def test_with_an_epoch_each_a_lost_answer_to_a_commit_is_asked_for_again(
     assert one.offset() == b'{"n":3}'
 
 
+@pytest.mark.usefixtures("one_epoch")
 def test_an_endtxn_that_comes_during_a_later_transaction_ends_nothing(bench: Callable[..., Bench]) -> None:
     one = bench(**{"transaction.boundary": "interval", "transaction.boundary.interval.ms": "600000"})
     held = one.brokers.catch(Fate.HOLD, f"test-workers-{one.name}-0", 1)
@@ -472,3 +473,21 @@ def test_an_endtxn_that_comes_during_a_later_transaction_ends_nothing(bench: Cal
     assert again.drain().progress.records == 3
     assert one.visible() == [b"0", b"1", b"2"]
     assert one.offset() == b'{"n":3}'
+
+
+def test_with_an_epoch_each_a_repeated_endtxn_that_comes_late_ends_nothing(bench: Callable[..., Bench]) -> None:
+    one = bench(**{"transaction.boundary": "connector"})
+    held = one.brokers.catch(Fate.HOLD, f"test-workers-{one.name}-0", 1)
+    run = one.run()
+    run.until_state("RUNNING")
+    one.feed.put(b"first", boundary="commit")
+    run.until_records(1)  # the commit was repeated on another connection
+    large = b"second".ljust(1000)
+    one.feed.put(*([large] * 500))  # enough to go out before the transaction ends
+    until(lambda: large in one.visible("read_uncommitted"), "the next transaction is open")
+    one.brokers.release(held)
+    assert one.visible() == [b"first"]
+    one.feed.put(b"last", boundary="commit")
+    run.until_records(502)
+    assert run.drain().progress.records == 502
+    assert one.visible() == [b"first", *([large] * 500), b"last"]

@@ -279,6 +279,11 @@ async def test_a_cluster_of_java_workers_is_taken_over(
         worker = WorkerProcess(tmp_path, bootstrap, "taken", address)
         async with workers(worker):
             await worker.reaches("old", "RUNNING", "RUNNING")
+
+            async def fenced() -> bool:  # the first of the three tasks runs before that, too
+                return (await records(bootstrap, "taken-configs"))["tasks-fencing-old"] == '{"task-count":1}'
+
+            await eventually(fenced, what="the producers of the three tasks are fenced")
             with pytest.raises((ProducerFenced, InvalidProducerEpoch)):
                 await zombie.commit_transaction()
             await worker.reaches("alien", "FAILED", "FAILED")
