@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from keelman.connect.errors import ConfigValueError
+from keelman.kafka.clients import jaas_credentials
 
 # Names that mean the same in both clients; any other Java property is ignored, as Java ignores unknown ones.
 _COMMON = frozenset(
@@ -67,7 +67,6 @@ _ASSIGNORS = {
     "CooperativeStickyAssignor": "cooperative-sticky",
     "StickyAssignor": "range",
 }
-_JAAS = re.compile(r'(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')
 
 
 def given_to_producers(worker: Mapping[str, str], connector: Mapping[str, str]) -> dict[str, str]:
@@ -106,8 +105,7 @@ def _merged(
         names = [part.strip().rpartition(".")[2] for part in made["partition.assignment.strategy"].split(",")]
         made["partition.assignment.strategy"] = ",".join(dict.fromkeys(_ASSIGNORS.get(n, n) for n in names))
     if "sasl.jaas.config" in given:
-        found = {m[1]: re.sub(r"\\(.)", r"\1", m[2]) for m in _JAAS.finditer(given["sasl.jaas.config"])}
-        made |= {f"sasl.{name}": value for name, value in found.items()}
+        made |= {f"sasl.{name}": value for name, value in jaas_credentials(given["sasl.jaas.config"]).items()}
     if "ssl.truststore.location" in given:
         if given.get("ssl.truststore.type", "JKS").upper() != "PEM":
             whole = "Invalid value for configuration ssl.truststore.type: only PEM trust stores can be read"

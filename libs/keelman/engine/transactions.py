@@ -9,13 +9,12 @@ from collections.abc import Sequence
 from keelman.engine.failure import RunFailure
 from keelman.engine.outlet import OffsetRecord, Outlet
 from keelman.engine.packing import Packed
+from keelman.kafka.batch_producer import EPOCH_EACH
 from keelman.runtime.logging import get_logger
 from keelman.runtime.side_loop import KAFKA_LOOP
 
 _log = get_logger()
 
-EPOCH_EACH = 2
-"""From this transaction version on each transaction has an epoch of its own (KIP-890)."""
 SLOW_COMMIT_SECONDS = 1.0
 COMMIT_SECONDS = 5.0
 ABORT_SECONDS = 2.0

@@ -38,7 +38,7 @@ Admin: TypeAlias = AIOKafkaAdminClient
 ClientError: TypeAlias = KafkaError
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-JAAS = re.compile(r'(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')
+_JAAS = re.compile(r'(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 
 
@@ -77,12 +77,16 @@ def _tls(properties: Mapping[str, str]) -> Any:
         raise InvalidArgument(f"ssl.truststore.location or ssl.keystore.location: {error}") from None
 
 
+def jaas_credentials(text: str) -> dict[str, str]:
+    """`username` and `password`, those of them that a `sasl.jaas.config` names, without its escapes."""
+    return {found[1]: re.sub(r"\\(.)", r"\1", found[2]) for found in _JAAS.finditer(text)}
+
+
 def _sasl(properties: Mapping[str, str]) -> dict[str, Any]:
     mechanism = properties.get("sasl.mechanism", "PLAIN").upper()
     if mechanism not in MECHANISMS:
         raise InvalidArgument.of("sasl.mechanism", mechanism, "one of " + ", ".join(MECHANISMS))
-    found = JAAS.finditer(properties.get("sasl.jaas.config", ""))
-    fields = {one[1]: re.sub(r"\\(.)", r"\1", one[2]) for one in found}
+    fields = jaas_credentials(properties.get("sasl.jaas.config", ""))
     if set(fields) != {"username", "password"}:
         raise InvalidArgument('sasl.jaas.config: not legal: a login module with username="..." password="..."')
     return {

@@ -7,9 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from keelman.kafka.produce_failure import delay, first_delay
-from keelman.kafka.record_batch import halves, stamp
-
-SEQUENCES = 1 << 31
+from keelman.kafka.record_batch import SEQUENCES, halves, stamp
 
 
 @dataclass(slots=True, eq=False)

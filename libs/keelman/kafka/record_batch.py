@@ -37,7 +37,7 @@ _PRODUCER, _PRODUCER_AT = struct.Struct(">qhi"), 43
 _OVERHEAD = 12
 """Base offset and length: what the length does not count."""
 _CODEC_BITS, _LOG_APPEND_BIT, _TRANSACTIONAL_BIT, _CONTROL_BIT, _DELETE_HORIZON_BIT = 0x07, 0x08, 0x10, 0x20, 0x40
-_SEQUENCES = 1 << 31
+SEQUENCES = 1 << 31
 _NO_HEADERS: list[tuple[str, bytes | None]] = []
 
 
@@ -145,7 +145,7 @@ def encode(
     No `keys`: all null. No timestamp: `now_ms`. What a codec does not make smaller stays as it is. Raises ValueError
     when there is no record or a column has another length.
     """
-    packed = pack(values, keys, timestamps_ms, headers, now_ms=now_ms, codec=codec, most_bytes=_SEQUENCES - 1)
+    packed = pack(values, keys, timestamps_ms, headers, now_ms=now_ms, codec=codec, most_bytes=SEQUENCES - 1)
     if not packed:
         raise ValueError("a record batch has at least one record")
     return packed[0][0]
@@ -212,7 +212,7 @@ def stamp(batch: bytearray, producer_id: int, epoch: int, sequence: int, *, tran
     batch[:_LENGTH_AT] = bytes(_LENGTH_AT)
     _LEADER_EPOCH.pack_into(batch, _LEADER_EPOCH_AT, -1)
     _ATTRIBUTES.pack_into(batch, _ATTRIBUTES_AT, attributes)
-    _PRODUCER.pack_into(batch, _PRODUCER_AT, producer_id, epoch, sequence % _SEQUENCES)
+    _PRODUCER.pack_into(batch, _PRODUCER_AT, producer_id, epoch, sequence % SEQUENCES)
     difference = before ^ crc32c(batch[_ATTRIBUTES_AT:HEADER_BYTES])
     (crc,) = _CRC.unpack_from(batch, _CRC_AT)
     _CRC.pack_into(batch, _CRC_AT, crc ^ after(difference, len(batch) - HEADER_BYTES))

@@ -237,15 +237,8 @@ class EndedPlainly(NamedTuple):
         return ProducerId(fields.int16(), -1, -1)
 
 
-class EndedWithEpoch(NamedTuple):
-    """Answer to EndTxn 5."""
-
-    @classmethod
-    def decode(cls, data: BytesIO) -> ProducerId:
-        """From behind the header."""
-        fields = Fields(data.read())
-        fields.int32()  # throttle time
-        return ProducerId(fields.int16(), fields.int64(), fields.int16())
+class EndedWithEpoch(InitProducerIdAnswer):
+    """Answer to EndTxn 5, of the same form as that to InitProducerId 4."""
 
 
 @dataclass(frozen=True, slots=True)
