@@ -6,7 +6,7 @@ import time
 from contextlib import ExitStack
 from typing import Any
 
-from confluent_kafka import Consumer, IsolationLevel, KafkaException
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, IsolationLevel, KafkaException
 from confluent_kafka import TopicPartition as ClientPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
@@ -138,11 +138,20 @@ class DataSinkCopy:
         if done.error:
             raise RunFailure("WRITE_FAILED", f"Spark did not write: {done.error}", retriable=not done.lasting)
         ends = [ClientPartition(one.topic, one.partition, one.end) for one in ranges]
-        self._consumer.commit(offsets=ends, asynchronous=False)
+        self._commit(ends)
         records = sum(one.end - one.begin for one in ranges)
         self._lag = max(0, (self._lag or 0) - records)
         texts = {json_text({"topic": one.topic, "partition": one.partition}): str(one.end) for one in ranges}
         self._progress.commit(records, 0, texts)
+
+    def _commit(self, ends: list[ClientPartition]) -> None:
+        """The group has no members, so its offsets are set from outside; and one that waits too long fails the run."""
+        self._control.beat()
+        wanted = [ConsumerGroupTopicPartitions(str(self._properties["group.id"]), ends)]
+        for answer in self._admin.alter_consumer_group_offsets(wanted, request_timeout=ANSWER_SECONDS).values():
+            refused = [one for one in answer.result(ANSWER_SECONDS + 1).topic_partitions or [] if one.error is not None]
+            if refused:
+                raise KafkaException(refused[0].error)
 
     def _message(self) -> Any:
         return self._progress.message(self._lag, LAG_UNIT_RECORDS)

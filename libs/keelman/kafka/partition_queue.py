@@ -95,14 +95,13 @@ class PartitionQueue:
     def split(self, batch: QueuedBatch, *, transactional: bool) -> tuple[QueuedBatch, QueuedBatch]:
         """Puts one of several records that is among those that wait back as two, with the same sequence numbers."""
         (first, some), (second, rest) = halves(batch.data)
-        width, who, told = batch.width / 2, self._identity, batch.told
+        width, who = batch.width / 2, self._identity
+        # Whoever is told of a batch counts from its first record to its last. Another producer's may come between the
+        # two: then offsets of the second come out too low, and too low is safe for those who note how far a copy is.
         made = (
-            QueuedBatch(first, some, batch.number, batch.deadline, None, batch.sequence, width),
+            QueuedBatch(first, some, batch.number, batch.deadline, batch.told, batch.sequence, width),
             QueuedBatch(second, rest, batch.number + width, batch.deadline, None, batch.sequence, width),
         )
-        if told is not None:
-            # Whoever is told of a batch counts from its first record to its last.
-            made[1].told = lambda base: told(base - some if base >= 0 else base)
         if batch.sequence >= 0:
             made[1].sequence = (batch.sequence + some) % SEQUENCES
             for one in made:
