@@ -72,16 +72,43 @@ def test_topic_settings_reach_the_topic() -> None:
 def test_a_file_is_read_as_java_reads_it(tmp_path: Path) -> None:
     file = tmp_path / "worker.properties"
     file.write_text("# a comment\n" + "\n".join(f"{k} = {v}" for k, v in GOOD.items()) + "\nlisteners=http\\://a\\:1\n")
-    found = read_properties(file)
+    found = read_properties(file, {})
     assert found.listeners[0].port == 1
     assert found.group_id == "g"
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgument, match=r"properties_file: .*none.properties' cannot be read: No such file"):
-        read_properties(tmp_path / "none.properties")
+        read_properties(tmp_path / "none.properties", {})
 
 
 def test_where_plugins_are() -> None:
     assert checked(GOOD).plugin_path == ""
     assert checked({**GOOD, "plugin.path": "/a,/b"}).plugin_path == "/a,/b"
+
+
+def test_all_that_is_wrong_is_told_at_once() -> None:
+    bad = {**GOOD, "group.id": "", "session.timeout.ms": "soon", "listeners": "ftp://h:1", "keelman.cpus": "none"}
+    with pytest.raises(InvalidArgument) as caught:
+        checked(bad)
+    message = caught.value.message
+    assert message.startswith("4 things are wrong: group.id is missing")
+    assert all(key in message for key in ("session.timeout.ms: 'soon'", "listeners: 'ftp://h:1'", "keelman.cpus"))
+
+
+def test_what_is_given_goes_over_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "worker.properties"
+    file.write_text("".join(f"{k}={v}\n" for k, v in GOOD.items()))
+    assert read_properties(file, {"group.id": "other"}).group_id == "other"
+
+
+def test_a_standalone_worker_needs_a_file_for_offsets_and_no_group() -> None:
+    plain = {k: GOOD[k] for k in ("bootstrap.servers", "key.converter", "value.converter")}
+    with pytest.raises(InvalidArgument, match=r"^offset\.storage\.file\.filename is missing"):
+        checked(plain, standalone=True)
+    found = checked(
+        {**plain, "offset.storage.file.filename": "/tmp/o", "offset.flush.interval.ms": "7"}, standalone=True
+    )
+    assert (found.offset_file, found.offset_flush_ms, found.standalone) == (Path("/tmp/o"), 7, True)
+    assert not found.exactly_once_sources
+    assert found.offset_topic.name == ""

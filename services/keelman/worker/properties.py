@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,16 +12,22 @@ import javaproperties
 
 from keelman.kafka.topics import CompactedTopic
 from keelman.model.errors import InvalidArgument
+from keelman.worker.property_reader import PropertyReader
 
 REQUIRED = {
     "bootstrap.servers": "host:port of brokers, comma-separated",
-    "group.id": "the name of the worker cluster's Kafka group",
     "key.converter": "a converter class, e.g. org.apache.kafka.connect.json.JsonConverter",
     "value.converter": "a converter class, e.g. org.apache.kafka.connect.json.JsonConverter",
+}
+REQUIRED_OF_A_GROUP = {
+    "group.id": "the name of the worker cluster's Kafka group",
     "config.storage.topic": "a topic name",
     "offset.storage.topic": "a topic name",
     "status.storage.topic": "a topic name",
 }
+OFFSET_FILE = "offset.storage.file.filename"
+REQUIRED_ALONE = {OFFSET_FILE: "the file that keeps the offsets of sources"}
+STANDALONE = "standalone"
 SUPPORT = ("disabled", "preparing", "enabled")
 TOPIC_PARTITIONS = {"config": 1, "offset": 25, "status": 5}
 LEAST_MEMORY_BYTES = 64 << 20  # below that no slot could live
@@ -38,6 +43,9 @@ class Listener:
     port: int
 
 
+ANYWHERE = Listener("", 8083)
+
+
 @dataclass(frozen=True, slots=True)
 class WorkerProperties:
     """All that keelman reads of a worker's properties; `raw` holds every one as it stands in the file."""
@@ -47,6 +55,8 @@ class WorkerProperties:
     config_topic: CompactedTopic
     offset_topic: CompactedTopic
     status_topic: CompactedTopic
+    offset_file: Path | None
+    offset_flush_ms: int
     listeners: tuple[Listener, ...]
     advertised_host: str
     advertised_port: int
@@ -63,6 +73,11 @@ class WorkerProperties:
     labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
+    def standalone(self) -> bool:
+        """True for a worker without a group and without topics of its own."""
+        return self.offset_file is not None
+
+    @property
     def fenced(self) -> bool:
         """True when the leader writes the config topic with a transaction that fences its predecessor."""
         return self.exactly_once != "disabled"
@@ -73,96 +88,84 @@ class WorkerProperties:
         return self.exactly_once == "enabled"
 
 
-def read_properties(file: Path) -> WorkerProperties:
-    """Reads and checks the file. Raises InvalidArgument with one message that names key, value and what is legal."""
+def read_properties(file: Path | None, given: Mapping[str, str], *, standalone: bool = False) -> WorkerProperties:
+    """Reads and checks the file, with `given` over it. Raises InvalidArgument with one message that names all that is
+    wrong: key, value and what is legal."""
+    return checked({**(file_properties(file) if file is not None else {}), **given}, standalone=standalone)
+
+
+def file_properties(file: Path) -> dict[str, str]:
+    """The file's properties as Java reads them, values trimmed. Raises InvalidArgument."""
     try:
         with file.open("rb") as stream:
-            raw = {k: v.strip() for k, v in javaproperties.load(stream).items()}
+            return {k: v.strip() for k, v in javaproperties.load(stream).items()}
     except OSError as error:
         raise InvalidArgument(f"worker.properties_file: {str(file)!r} cannot be read: {error.strerror}") from None
     except javaproperties.InvalidUEscapeError as error:
         raise InvalidArgument(f"worker.properties_file: {str(file)!r} is not a .properties file: {error}") from None
-    return checked(raw)
 
 
-def checked(raw: Mapping[str, str]) -> WorkerProperties:
+def checked(raw: Mapping[str, str], *, standalone: bool = False) -> WorkerProperties:
     """The typed properties. Raises InvalidArgument."""
-    for key, legal in REQUIRED.items():
+    reader = PropertyReader(raw)
+    required = REQUIRED | (REQUIRED_ALONE if standalone else REQUIRED_OF_A_GROUP)
+    for key, legal in required.items():
         if not raw.get(key):
-            raise InvalidArgument(f"{key} is missing: it must be set in the worker's properties: {legal}")
-    _servers(raw["bootstrap.servers"])
-    session = _number(raw, "session.timeout.ms", 6000, 1)
-    heartbeat = _number(raw, "heartbeat.interval.ms", 1000, 1)
+            reader.missing(key, legal)
+    if raw.get("bootstrap.servers"):
+        _servers(reader, raw["bootstrap.servers"])
+    session = reader.number("session.timeout.ms", 6000, 1)
+    heartbeat = reader.number("heartbeat.interval.ms", 1000, 1)
     if heartbeat >= session:
-        raise InvalidArgument.of("heartbeat.interval.ms", heartbeat, f"less than session.timeout.ms ({session})")
-    support = raw.get("exactly.once.source.support", "enabled").lower()
-    if support not in SUPPORT:
-        raise InvalidArgument.of("exactly.once.source.support", support, "one of " + ", ".join(SUPPORT))
-    listeners = tuple(_listener(text) for text in raw.get("listeners", "http://:8083").split(",") if text.strip())
-    if not listeners:
-        raise InvalidArgument.of("listeners", raw["listeners"], "http://host:port, comma-separated")
+        reader.refuse("heartbeat.interval.ms", heartbeat, f"less than session.timeout.ms ({session})")
+    support = reader.choice("exactly.once.source.support", "enabled", SUPPORT)
+    listeners = _listeners(reader, raw.get("listeners", "http://:8083"))
     for key, default, least in COPY_DEFAULTS:
-        _number(raw, key, default, least)
-    topics = {raw[f"{kind}.storage.topic"] for kind in TOPIC_PARTITIONS}
-    if len(topics) != len(TOPIC_PARTITIONS):
-        raise InvalidArgument.of("status.storage.topic", raw["status.storage.topic"], "three different topics")
-    return WorkerProperties(
+        reader.number(key, default, least)
+    topics = [raw[key] for kind in TOPIC_PARTITIONS if raw.get(key := f"{kind}.storage.topic")]
+    if len(set(topics)) != len(topics) and not standalone:
+        reader.refuse("status.storage.topic", raw.get("status.storage.topic", ""), "three different topics")
+    properties = WorkerProperties(
         raw=dict(raw),
-        group_id=raw["group.id"],
-        config_topic=_topic(raw, "config"),
-        offset_topic=_topic(raw, "offset"),
-        status_topic=_topic(raw, "status"),
+        group_id=STANDALONE if standalone else raw.get("group.id", ""),
+        config_topic=_topic(reader, "config", standalone=standalone),
+        offset_topic=_topic(reader, "offset", standalone=standalone),
+        status_topic=_topic(reader, "status", standalone=standalone),
+        offset_file=Path(raw.get(OFFSET_FILE, "")) if standalone else None,
+        offset_flush_ms=reader.number("offset.flush.interval.ms", 1000, 1),
         listeners=listeners,
         advertised_host=raw.get("rest.advertised.host.name") or listeners[0].host or socket.gethostname(),
-        advertised_port=_number(raw, "rest.advertised.port", 0, 0),
+        advertised_port=reader.number("rest.advertised.port", 0, 0),
         session_ms=session,
         heartbeat_ms=heartbeat,
-        rebalance_ms=_number(raw, "rebalance.timeout.ms", 60_000, 1),
-        rebalance_delay_ms=_number(raw, "scheduled.rebalance.max.delay.ms", 3000, 0),
-        sync_ms=_number(raw, "worker.sync.timeout.ms", 3000, 1),
-        shutdown_ms=_number(raw, "task.shutdown.graceful.timeout.ms", 5000, 0),
-        exactly_once=support,
-        cpus=_cpus(raw),
-        memory_bytes=_number(raw, "keelman.memory.bytes", 0, LEAST_MEMORY_BYTES),
+        rebalance_ms=reader.number("rebalance.timeout.ms", 60_000, 1),
+        rebalance_delay_ms=reader.number("scheduled.rebalance.max.delay.ms", 3000, 0),
+        sync_ms=reader.number("worker.sync.timeout.ms", 3000, 1),
+        shutdown_ms=reader.number("task.shutdown.graceful.timeout.ms", 5000, 0),
+        exactly_once="disabled" if standalone else support,
+        cpus=reader.positive("keelman.cpus"),
+        memory_bytes=reader.number("keelman.memory.bytes", 0, LEAST_MEMORY_BYTES),
         plugin_path=raw.get("plugin.path", ""),
     )
+    reader.end()
+    return properties
 
 
-def _cpus(raw: Mapping[str, str]) -> float:
-    text = raw.get("keelman.cpus", "")
-    try:
-        value = float(text or 0)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value) or (text and value <= 0):
-        raise InvalidArgument.of("keelman.cpus", text, "a number of processors greater than 0, e.g. 1.5")
-    return value
-
-
-def _number(raw: Mapping[str, str], key: str, default: int, least: int) -> int:
-    text = raw.get(key, "")
-    if not text:
-        return default
-    try:
-        value = int(text)
-    except ValueError:
-        raise InvalidArgument.of(key, text, f"a whole number, at least {least}") from None
-    if value < least:
-        raise InvalidArgument.of(key, text, f"a whole number, at least {least}")
-    return value
-
-
-def _topic(raw: Mapping[str, str], kind: str) -> CompactedTopic:
+def _topic(reader: PropertyReader, kind: str, *, standalone: bool) -> CompactedTopic:
+    """One of the three topics. A standalone worker has none: then it only names a table in memory, that of offsets
+    with the empty name by which copy runs know that they write no offsets."""
+    if standalone:
+        return CompactedTopic("" if kind == "offset" else kind, 1)
     prefix = f"{kind}.storage."
-    partitions = _number(raw, f"{prefix}partitions", TOPIC_PARTITIONS[kind], 1) if kind != "config" else 1
-    factor = _number(raw, f"{prefix}replication.factor", 0, -1)
+    partitions = reader.number(f"{prefix}partitions", TOPIC_PARTITIONS[kind], 1) if kind != "config" else 1
+    factor = reader.number(f"{prefix}replication.factor", 0, -1)
     settings = {
         key.removeprefix(prefix): value
-        for key, value in raw.items()
+        for key, value in reader.raw.items()
         if key.startswith(prefix) and key.removeprefix(prefix) not in STORAGE_KEYS
     }
     return CompactedTopic(
-        name=raw[f"{prefix}topic"],
+        name=reader.raw.get(f"{prefix}topic", ""),
         partitions=partitions,
         replication_factor=factor or None,
         exact=kind == "config",
@@ -171,11 +174,18 @@ def _topic(raw: Mapping[str, str], kind: str) -> CompactedTopic:
     )
 
 
-def _servers(text: str) -> None:
+def _servers(reader: PropertyReader, text: str) -> None:
     for server in text.split(","):
         host, _, port = server.strip().rpartition(":")
         if not host or not port.isdigit():
-            raise InvalidArgument.of("bootstrap.servers", server.strip(), "host:port, comma-separated")
+            reader.refuse("bootstrap.servers", server.strip(), "host:port, comma-separated")
+
+
+def _listeners(reader: PropertyReader, text: str) -> tuple[Listener, ...]:
+    found = tuple(reader.take(lambda one=one: _listener(one), ANYWHERE) for one in text.split(",") if one.strip())  # type: ignore[misc]
+    if not found:
+        reader.refuse("listeners", text, "http://host:port, comma-separated")
+    return found or (ANYWHERE,)
 
 
 def _listener(text: str) -> Listener:

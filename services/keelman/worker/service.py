@@ -33,7 +33,7 @@ JOIN_MARGIN_MS = 10_000
 
 async def run(settings: Settings, stop: asyncio.Event) -> None:
     """The whole life of the worker process. Raises KeelmanError with one message for whatever cannot be."""
-    properties = read_properties(settings.properties_file)
+    properties = read_properties(settings.properties_file, settings.properties, standalone=settings.standalone)
     async with AsyncExitStack() as stack:
         health = await stack.enter_async_context(serve(socket=settings.health_socket))
         api = RestApi()

@@ -12,7 +12,21 @@ from keelman.runtime.settings import ProcessSettings, setting
 class Settings(ProcessSettings):
     """Settings of `keelman worker`: flags, KEELMAN_WORKER_*, TOML."""
 
-    properties_file: Path = setting(help="Connect's distributed worker properties (.properties file).")
+    properties_file: Path | None = setting(None, "Connect's worker properties (.properties file).")
+    properties: dict[str, str] = setting({}, "Worker properties over those of the file.")
+    standalone: bool = setting(False, "Run alone, as connect-standalone does: no group, no topics of its own.")
+    connector_files: tuple[str, ...] = setting(
+        (), "Connectors that a standalone worker begins with: .properties or JSON files."
+    )
+    post_config: bool = setting(
+        False, "POST /connectors/x/config does what PUT does, as for a worker that was started with short flags."
+    )
     worker_cluster: str = setting("", "Name of the worker cluster in keelman; empty means its group.id.")
-    spark_address: str = setting("127.0.0.1:7430", "host:port of the Spark service that runs this worker's tasks.")
+    spark_address: str = setting(
+        "", "host:port of the Spark service that runs this worker's tasks; empty has one started beside the worker."
+    )
     reports_bootstrap_servers: str = setting("", "Brokers that this worker's reports go to; empty means no reports.")
+    home: Path | None = setting(
+        None,
+        "Folder for what the worker and its Spark write; empty means KEELMAN_HOME, else .keelman in the user's home.",
+    )
