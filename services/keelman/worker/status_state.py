@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from operator import itemgetter
 
 import orjson
 
@@ -44,11 +45,21 @@ class Status:
 
 
 @dataclass(slots=True)
+class ConnectorStatuses:
+    """What one connector's statuses are; `changes` counts the records that were applied."""
+
+    connector: Status | None = None
+    tasks: dict[int, Status] = field(default_factory=dict)
+    changes: int = 0
+
+
+@dataclass(slots=True)
 class StatusState:
-    """Built by applying the topic's records."""
+    """Built by applying the topic's records. `by_connector` has what `statuses` has, found without looking at all."""
 
     statuses: dict[Work, Status] = field(default_factory=dict)
     topics: dict[str, set[str]] = field(default_factory=dict)
+    by_connector: dict[str, ConnectorStatuses] = field(default_factory=dict)
 
     def apply(self, key: str, value: bytes | None) -> None:
         """Applies one record; what is not a status is passed over."""
@@ -59,11 +70,11 @@ class StatusState:
         if work is None:
             return
         if value is None:
-            self.statuses.pop(work, None)
+            self._put(work, None)
             return
         try:
             data = orjson.loads(value)
-            self.statuses[work] = Status(
+            status = Status(
                 state=str(data["state"]),
                 worker_id=str(data["worker_id"]),
                 generation=int(data["generation"]),
@@ -72,11 +83,33 @@ class StatusState:
             )
         except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError):
             return
+        self._put(work, status)
+
+    def _put(self, work: Work, status: Status | None) -> None:
+        of = self.by_connector.setdefault(work.connector, ConnectorStatuses())
+        of.changes += 1
+        if status is None:
+            self.statuses.pop(work, None)
+            if work.is_task:
+                of.tasks.pop(work.task, None)
+            else:
+                of.connector = None
+            if of.connector is None and not of.tasks:
+                del self.by_connector[work.connector]
+            return
+        self.statuses[work] = status
+        if work.is_task:
+            of.tasks[work.task] = status
+        else:
+            of.connector = status
 
     def _topic(self, rest: str, value: bytes | None) -> None:
         topic, _, connector = rest.partition(":connector-")
         if value is None:
-            self.topics.get(connector, set()).discard(topic)
+            used = self.topics.get(connector, set())
+            used.discard(topic)
+            if not used:
+                self.topics.pop(connector, None)
         else:
             self.topics.setdefault(connector, set()).add(topic)
 
@@ -89,13 +122,26 @@ class StatusState:
 
     def of(self, connector: str) -> tuple[Status | None, list[tuple[int, Status]]]:
         """The connector's status and its tasks', by number."""
-        tasks = sorted((w.task, s) for w, s in self.statuses.items() if w.connector == connector and w.is_task)
-        return self.statuses.get(Work(connector)), tasks
+        found = self.by_connector.get(connector)
+        if found is None:
+            return None, []
+        return found.connector, sorted(found.tasks.items(), key=itemgetter(0))
 
     def without(self, configured: Iterable[Work]) -> list[Work]:
         """Statuses of what is configured no more."""
         wanted = set(configured)
         return sorted(work for work in self.statuses if work not in wanted)
+
+
+def topic_key(topic: str, connector: str) -> bytes:
+    """The key of the record that says that a connector uses a topic."""
+    return f"status-topic-{topic}:connector-{connector}".encode()
+
+
+def topic_value(topic: str, work: Work, found_ms: int) -> bytes:
+    """That record's value; the task is the one that used the topic first."""
+    used = {"name": topic, "connector": work.connector, "task": work.task, "discoverTimestamp": found_ms}
+    return orjson.dumps({"topic": used})
 
 
 def key_of(work: Work) -> bytes:
