@@ -56,6 +56,10 @@ class ConnectProcess:
     group: str
     properties: Mapping[str, str] = field(default_factory=dict)
     port: int = 0
+    more_jars: tuple[Path, ...] = ()
+    """Behind its own on the class path."""
+    options: tuple[str, ...] = ()
+    """Of the JVM, behind those as shipped."""
     child: asyncio.subprocess.Process | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -102,8 +106,12 @@ class ConnectProcess:
         file, logging = self.folder / "connect.properties", self.folder / "log4j2.xml"
         file.write_text("".join(f"{k}={v}\n" for k, v in self.worker_properties().items()))
         logging.write_text(LOGGING)
-        command = [str(find().program), *AS_SHIPPED, f"-Dlog4j2.configurationFile={logging}", "-cp"]
-        command += [":".join(map(str, jars)), "org.apache.kafka.connect.cli.ConnectDistributed", str(file)]
+        command = [str(find().program), *AS_SHIPPED, *self.options, f"-Dlog4j2.configurationFile={logging}", "-cp"]
+        command += [
+            ":".join(map(str, [*jars, *self.more_jars])),
+            "org.apache.kafka.connect.cli.ConnectDistributed",
+            str(file),
+        ]
         plain = {k: v for k, v in os.environ.items() if k != "JAVA_TOOL_OPTIONS"}
         with (self.folder / "connect.log").open("ab") as output:
             self.child = await asyncio.create_subprocess_exec(
