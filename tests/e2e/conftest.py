@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import signal
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 from system_kit import Keelman
+
+# A shell has what it runs in the background ignore Ctrl-C, and that is inherited; what is handled here is not.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")

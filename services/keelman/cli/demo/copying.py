@@ -88,7 +88,7 @@ async def begin_copy(
             await _begin_fresh(gateway, client, pair, decision, [*former, f"{stem}-source", f"{stem}-sink"])
         else:
             pair.write(decision.attempt)
-        await create_topic(client, stem, partitions=1)
+        await _patiently(partial(create_topic, client, stem, partitions=1))
         for name, config in connectors_of(stem, pair.input, pair.output).items():
             say(f"connector {name}")
             await _patiently(partial(_connector, gateway, name, config))
@@ -170,7 +170,7 @@ async def _begin_fresh(
             await _patiently(partial(_forget, gateway, name))
     await until(lambda: _none_copies(gateway, pair.prefix), every=POLL_SECONDS)
     stems = {c.rpartition("-")[0] for c in connectors}
-    await delete_topics(client, sorted(stems))
+    await _patiently(partial(delete_topics, client, sorted(stems)))
     journal_path(pair.output).unlink(missing_ok=True)
     pair.output.unlink(missing_ok=True)
     pair.write(decision.attempt)
@@ -205,7 +205,8 @@ async def _connectors(gateway: Gateway) -> list[str]:
 
 
 async def _patiently(call: Callable[[], Awaitable[Any]]) -> Any:
-    """Calls until it is answered: a group that has just begun, or moves, refuses for a moment."""
+    """Calls until it is answered: a group that has just begun, or moves, refuses for a moment, and what was killed with
+    everything may be said to run until somebody has looked."""
     end = asyncio.get_running_loop().time() + CALM_SECONDS
     while True:
         try:
