@@ -8,6 +8,8 @@ from typing import Any, cast
 
 import structlog
 
+from keelman.runtime.redaction import hide_in_log
+
 Logger = structlog.stdlib.BoundLogger
 
 
@@ -19,6 +21,7 @@ def configure(service: str, *, json: bool = False, level: str = "info", **fields
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.StackInfoRenderer(),
         structlog.processors.format_exc_info,
+        hide_in_log,
     ]
     renderer: Any = (
         structlog.processors.JSONRenderer()

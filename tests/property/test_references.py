@@ -1,0 +1,25 @@
+"""Whatever the values: what is stored has references back, and resolves to what the connector said."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keelman.connect.references import Reference, references, resolved, restored
+
+NAMES = st.text("abc/._-", min_size=1, max_size=5)
+REFERENCES = st.builds(Reference, NAMES, st.one_of(st.just(""), NAMES), NAMES)
+VALUES = st.dictionaries(REFERENCES, st.text("abc12 =", max_size=12), max_size=4)
+PLAIN = st.text("abc12 =$", max_size=12)
+
+
+@given(VALUES, st.data())
+def test_stored_tasks_resolve_to_what_the_connector_said(values: dict[Reference, str], data: st.DataObject) -> None:
+    one = st.sampled_from([str(r) for r in values]) if values else PLAIN
+    texts = st.lists(st.one_of(PLAIN, one), max_size=3).map("".join)
+    connector = data.draw(st.dictionaries(NAMES, texts, max_size=4))
+    whole = resolved(connector, values)
+    task = {**whole, **data.draw(st.dictionaries(NAMES, PLAIN.map(lambda t: t.replace("$", "")), max_size=3))}
+    (stored,) = restored([task], connector, values)
+    assert resolved(stored, values) == task
+    for key, text in connector.items():
+        if references(text) and task[key] == whole[key]:
+            assert stored[key] == text
