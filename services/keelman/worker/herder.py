@@ -15,6 +15,7 @@ from keelman.model.errors import Conflict, DeadlineExceeded, KeelmanError, Unava
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logging import get_logger
 from keelman.runtime.supervise import Siblings, first_of
+from keelman.worker.deadlines import TIMED_OUT
 from keelman.worker.leader import Leader
 from keelman.worker.membership import Membership, Place, allocation
 from keelman.worker.owned_work import OwnedWork
@@ -48,6 +49,7 @@ class Herder:
         self.url = url
         self._wake = wake
         self._requests: deque[_Request] = deque()
+        self._serving: _Request | None = None
         self._work: frozenset[Work] = frozenset()
         self._rejoin_at: float | None = None
         self._losses = 0
@@ -67,7 +69,8 @@ class Herder:
     async def call(self, operation: Callable[[], Awaitable[T]], *, seconds: float) -> T:
         """Has the operation done between other things, once this worker has its place; raises what it raises.
 
-        Raises DeadlineExceeded when it did not begin in time; then it never begins.
+        Raises DeadlineExceeded when it did not begin in time; then it never begins. One that has begun is waited
+        for: it calls `require_time` before it writes.
         """
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         request = _Request(operation, answer, time.monotonic() + seconds)
@@ -75,9 +78,17 @@ class Herder:
         self._wake.set()
         try:
             async with asyncio.timeout(seconds):
-                return await answer
+                return await asyncio.shield(answer)
         except TimeoutError:
-            raise DeadlineExceeded("Request timed out") from None
+            if request is not self._serving and not answer.done():
+                answer.cancel()
+                raise DeadlineExceeded(TIMED_OUT) from None
+        return await answer
+
+    def require_time(self) -> None:
+        """Raises DeadlineExceeded when the request that is being served has none left: nothing is written after it."""
+        if self._serving is not None and time.monotonic() > self._serving.until:
+            raise DeadlineExceeded(TIMED_OUT)
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until told to stop: then drains, leaves the group and returns."""
@@ -196,6 +207,7 @@ class Herder:
             request = self._requests.popleft()
             if request.answer.done() or time.monotonic() > request.until:
                 continue
+            self._serving = request
             try:
                 result = await request.operation()
             except (KeelmanError, RestError, Elsewhere) as error:
@@ -205,6 +217,8 @@ class Herder:
                 problem = error
             else:
                 problem = None
+            finally:
+                self._serving = None
             if request.answer.done():
                 continue
             if problem is None:

@@ -1,0 +1,32 @@
+"""How long a REST request may still take: what it asks for is not begun after its time, also by another worker."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextvars import ContextVar
+
+from keelman.model.errors import DeadlineExceeded
+
+SECONDS = 90.0
+HEADER = "x-keelman-seconds"
+TIMED_OUT = "Request timed out"
+_until: ContextVar[float] = ContextVar("until")
+
+
+def begin(headers: Mapping[str, str]) -> None:
+    """A request has come: it has Connect's 90 s, or what is left of them when another worker has forwarded it."""
+    try:
+        given = float(headers.get(HEADER, SECONDS))
+    except ValueError:
+        given = SECONDS
+    seconds = given if 0 <= given <= SECONDS else SECONDS
+    _until.set(time.monotonic() + seconds)
+
+
+def remaining() -> float:
+    """Seconds that this request has left, at least 0. Raises DeadlineExceeded when there are none."""
+    left = _until.get(time.monotonic() + SECONDS) - time.monotonic()
+    if left <= 0:
+        raise DeadlineExceeded(TIMED_OUT)
+    return left

@@ -1,0 +1,190 @@
+"""What REST reads of connectors: bodies as Connect's, as plain values, from the worker's tables."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from keelman.connect.errors import ConnectError
+from keelman.kafka.layout import Work
+from keelman.model.errors import DeadlineExceeded, KeelmanError, NotFound, Unavailable
+from keelman.runtime.coalesced import Coalesced
+from keelman.runtime.logging import get_logger
+from keelman.worker.rest_errors import RestError, not_found
+from keelman.worker.status_state import ConnectorStatuses, Status
+from keelman.worker.store import Store
+from keelman.worker.tickets import is_source
+
+log = get_logger()
+FRESH_SECONDS = 5.0
+STALE_SECONDS = 2.0
+STATUS_SECONDS = 3.0
+LOOK_SECONDS = 0.02
+KINDS = ("status", "info")
+
+
+@dataclass(slots=True)
+class _Rendered:
+    """A connector's bodies as bytes, and what they were made of."""
+
+    config: Mapping[str, str]
+    tasks: object
+    statuses: ConnectorStatuses | None
+    changes: int
+    bodies: dict[str, bytes] = field(default_factory=dict)
+
+
+class Views:
+    """Read by REST alone. What was written through any worker before a call of `fresh` is seen after it."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._read = Coalesced(self._read_config)
+        self._stale_until = 0.0
+        self._rendered: dict[str, _Rendered] = {}
+
+    async def fresh(self) -> None:
+        """Reads the config topic to its end: many callers share one read.
+
+        While no broker answers, what is known is told, as Connect does: never raises for that.
+        """
+        if asyncio.get_running_loop().time() >= self._stale_until:
+            await self._read()
+
+    async def _read_config(self) -> None:
+        try:
+            await self._store.read_config(seconds=FRESH_SECONDS)
+        except (Unavailable, DeadlineExceeded) as error:
+            log.warning("config_not_read", error=error.message)
+            self._stale_until = asyncio.get_running_loop().time() + STALE_SECONDS
+
+    def names(self) -> list[str]:
+        """All connectors."""
+        return sorted(self._store.config.connectors)
+
+    def config(self, name: str) -> dict[str, str]:
+        """The connector's configuration as it was given. Raises 404."""
+        config = self._store.config.connectors.get(name)
+        if config is None:
+            raise not_found(f"Connector {name} not found")
+        return config
+
+    def info(self, name: str) -> dict[str, Any]:
+        """ConnectorInfo. Raises 404."""
+        config = self.config(name)
+        tasks = range(len(self._store.config.tasks.get(name, ())))
+        return {
+            "name": name,
+            "config": config,
+            "tasks": [{"connector": name, "task": n} for n in tasks],
+            "type": connector_type(config),
+        }
+
+    def status(self, name: str) -> dict[str, Any]:
+        """ConnectorStateInfo. Raises 404."""
+        connector, tasks = self._store.statuses.of(name)
+        config = self._store.config.connectors.get(name)
+        if connector is None or config is None:
+            raise not_found(f"No status found for connector {name}")
+        return {
+            "name": name,
+            "connector": state_body(connector),
+            "tasks": [{"id": n, **state_body(status)} for n, status in tasks],
+            "type": connector_type(config),
+        }
+
+    async def awaited_status(self, name: str) -> dict[str, Any]:
+        """`status` of a connector that may have been created a moment ago: its worker is given time to tell it."""
+        await self._told(lambda: self._store.statuses.of(name)[0] is not None, name)
+        return self.status(name)
+
+    async def task_status(self, name: str, task: int) -> dict[str, Any]:
+        """One task's state. Raises 404."""
+        work = Work(name, task)
+        if self._store.config.task(work) is not None:
+            await self._told(lambda: work in self._store.statuses.statuses, name)
+        status = self._store.statuses.statuses.get(work)
+        if status is None:
+            raise not_found(f"No status found for task {name}-{task}")
+        return {"id": task, **state_body(status)}
+
+    async def _told(self, there: Callable[[], bool], name: str) -> None:
+        clock = asyncio.get_running_loop().time
+        until = clock() + STATUS_SECONDS
+        while not there() and name in self._store.config.connectors and clock() < until:
+            await asyncio.sleep(LOOK_SECONDS)
+
+    def tasks(self, name: str) -> list[dict[str, Any]]:
+        """Task ids and configurations. Raises 404."""
+        self.config(name)
+        configs = self._store.config.tasks.get(name, ())
+        return [{"id": {"connector": name, "task": n}, "config": config} for n, config in enumerate(configs)]
+
+    def topics(self, name: str) -> dict[str, Any]:
+        """Topics that the connector used since it was created or reset."""
+        return {name: {"topics": sorted(self._store.statuses.topics.get(name, ()))}}
+
+    def listed(self, wanted: Iterable[str]) -> bytes:
+        """The JSON of all connectors, each with its status and info as far as they are wanted.
+
+        Tens of thousands must be quick, so what a connector's body was last time is kept until it changes.
+        """
+        kinds = [kind for kind in KINDS if kind in set(wanted)]
+        parts: list[bytes] = []
+        for name in self.names():
+            bodies = self._bodies(name)
+            if all(kind in bodies for kind in kinds):
+                inner = b",".join(b'"%b":%b' % (kind.encode(), bodies[kind]) for kind in kinds)
+                parts.append(b"%b:{%b}" % (orjson.dumps(name), inner))
+        for gone in self._rendered.keys() - self._store.config.connectors.keys():
+            del self._rendered[gone]
+        return b"{%b}" % b",".join(parts)
+
+    def _bodies(self, name: str) -> Mapping[str, bytes]:
+        config = self._store.config.connectors[name]
+        tasks = self._store.config.tasks.get(name)
+        statuses = self._store.statuses.by_connector.get(name)
+        changes = 0 if statuses is None else statuses.changes
+        kept = self._rendered.get(name)
+        if (
+            kept is not None
+            and kept.config is config
+            and kept.tasks is tasks
+            and kept.statuses is statuses
+            and kept.changes == changes
+        ):
+            return kept.bodies
+        made = _Rendered(config, tasks, statuses, changes)
+        made.bodies["info"] = orjson.dumps(self.info(name))
+        if statuses is not None and statuses.connector is not None:
+            made.bodies["status"] = orjson.dumps(self.status(name))
+        if connector_type(config) != "unknown":  # a plugin's class may become known
+            self._rendered[name] = made
+        return made.bodies
+
+
+def connector_type(config: Mapping[str, str]) -> str:
+    """source, sink or unknown."""
+    try:
+        return "source" if is_source(config) else "sink"
+    except (NotFound, ConnectError, KeelmanError):
+        return "unknown"
+
+
+def state_body(status: Status) -> dict[str, Any]:
+    """A state as it is told, of a connector or, with an id before it, of a task."""
+    shown: dict[str, Any] = {"state": status.state, "worker_id": status.worker_id}
+    if status.trace:
+        shown["trace"] = status.trace
+    if status.version:
+        shown["version"] = status.version
+    return shown
+
+
+def not_acceptable() -> RestError:
+    """406, as Connect's servlet says it."""
+    return RestError(406, "HTTP 406 Not Acceptable")
