@@ -2,6 +2,7 @@
 
 import pytest
 
+from keelman.kafka import layout
 from keelman.kafka.layout import (
     Assignment,
     Metadata,
@@ -34,7 +35,7 @@ def test_an_assignment_is_connects_own() -> None:
 
 
 def test_our_fields_come_after_connects_and_are_read_back() -> None:
-    metadata = Metadata("http://w1:8083/", 7, TOLD, OwnFields({"zone": "a"}, 3, True))
+    metadata = Metadata("http://w1:8083/", 7, TOLD, OwnFields({"zone": "a"}, 3, True, {Work("c", 0): 8}))
     raw = encode_metadata(metadata)
     assert decode_metadata(raw) == metadata
     ours = encode_metadata(Metadata("http://w1:8083/", 7, None, OwnFields()))
@@ -64,3 +65,27 @@ def test_version_0_metadata_has_no_allocation() -> None:
 def test_what_is_cut_short_is_refused(cut: int) -> None:
     with pytest.raises(InvalidArgument, match="not of this layout"):
         decode_assignment(bytes.fromhex(ASSIGNMENT)[:cut])
+
+
+def test_ten_thousand_connectors_take_little_of_a_brokers_record() -> None:
+    """A broker keeps all that the members of a group say and get in one record, of 1,048,588 bytes unless set."""
+    works = tuple(Work(f"inventory-warehouse-{n:05}", task) for n in range(10_000) for task in (-1, 0))
+    told = Assignment("connect-127.0.0.1:8083-5c9d9a4e", "http://127.0.0.1:8083/", 7, works)
+    raw = encode_assignment(told)
+    assert decode_assignment(raw) == told
+    assert len(raw) < 100_000
+    weights = {work: 4 for work in works if work.is_task}
+    metadata = Metadata("http://127.0.0.1:8083/", 7, told, OwnFields(weights=weights))
+    raw = encode_metadata(metadata)
+    assert decode_metadata(raw) == metadata
+    assert len(raw) < 200_000
+
+
+def test_what_cannot_be_unpacked_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = encode_assignment(Assignment("m", "u", 1, tuple(Work(f"c{n}") for n in range(500))))
+    for wrong in (raw[:-4], raw[:-40] + bytes(40)):
+        with pytest.raises(InvalidArgument, match=r"cannot be unpacked|not of this layout"):
+            decode_assignment(wrong)
+    monkeypatch.setattr(layout, "MOST_BYTES", 1000)
+    with pytest.raises(InvalidArgument, match="to at most 1000"):
+        decode_assignment(raw)

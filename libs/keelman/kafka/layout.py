@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from keelman.model.errors import InvalidArgument
 
+PROTOCOL_TYPE = "connect"
+PROTOCOL = "keelman"
 VERSION = 2
 OWN_VERSION = 1
 CONNECTOR_TASK = -1
 CONFIG_MISMATCH = 1
+# Beyond that the works are packed: a broker keeps what all members say and get in one record, of 1 MB unless set.
+PLAIN_BYTES = 2048
+PACKED = b"keelman\x01"
+MOST_BYTES = 64 << 20
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -29,11 +36,12 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class OwnFields:
-    """What our workers say beyond Connect's fields."""
+    """What our workers say beyond Connect's fields. `weights` are of tasks: see keelman.worker.measured."""
 
     labels: Mapping[str, str] = field(default_factory=dict)
     load: int = 0
     leaving: bool = False
+    weights: Mapping[Work, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +81,7 @@ def encode_metadata(metadata: Metadata) -> bytes:
         parts.append(struct.pack(">hi", OWN_VERSION, len(own.labels)))
         parts += [_string(k) + _string(v) for k, v in sorted(own.labels.items())]
         parts.append(struct.pack(">i?", own.load, own.leaving))
+        parts.append(_bytes(_packed(_weights(own.weights)) if own.weights else None))
     return b"".join(parts)
 
 
@@ -86,21 +95,27 @@ def decode_metadata(data: bytes) -> Metadata:
         own = None
         if reader.left >= 2 and reader.int16() >= OWN_VERSION:
             labels = {reader.string(): reader.string() for _ in range(reader.int32())}
-            own = OwnFields(labels, reader.int32(), reader.boolean())
+            load, leaving = reader.int32(), reader.boolean()
+            own = OwnFields(labels, load, leaving, _unpacked_weights(reader.nullable_bytes()))
         return Metadata(url, offset, allocation, own)
 
 
 def encode_assignment(assignment: Assignment) -> bytes:
-    """The leader's answer to one member, or a member's allocation."""
+    """The leader's answer to one member, or a member's allocation.
+
+    With many works Connect's fields are empty, and all is packed behind them.
+    """
+    works = _works(assignment.assigned) + _works(assignment.revoked)
+    packed = len(works) > PLAIN_BYTES
     return b"".join(
         (
             struct.pack(">hh", VERSION, assignment.error),
             _string(assignment.leader),
             _string(assignment.leader_url),
             struct.pack(">q", assignment.config_offset),
-            _works(assignment.assigned),
-            _works(assignment.revoked),
+            _works(()) * 2 if packed else works,
             struct.pack(">i", assignment.delay_ms),
+            PACKED + _bytes(_packed(works)) if packed else b"",
         )
     )
 
@@ -113,7 +128,39 @@ def decode_assignment(data: bytes) -> Assignment:
         assigned = reader.works()
         revoked = reader.works() if version >= 1 else ()
         delay = reader.int32() if version >= 1 else 0
+        if reader.skips(PACKED):
+            with _Reader(_unpacked(reader.nullable_bytes() or b"")) as works:
+                assigned, revoked = works.works(), works.works()
         return Assignment(leader, url, offset, assigned, revoked, delay, error)
+
+
+def _packed(raw: bytes) -> bytes:
+    return zlib.compress(raw, 1)
+
+
+def _unpacked(raw: bytes) -> bytes:
+    """Raises InvalidArgument for what is no packed text or becomes too long."""
+    packer = zlib.decompressobj()
+    try:
+        found = packer.decompress(raw, MOST_BYTES)
+    except zlib.error:
+        found = b""
+    if not packer.eof:
+        raise InvalidArgument(f"group protocol: {len(raw)} bytes cannot be unpacked to at most {MOST_BYTES}")
+    return found
+
+
+def _weights(weights: Mapping[Work, int]) -> bytes:
+    return struct.pack(">i", len(weights)) + b"".join(
+        _string(work.connector) + struct.pack(">ii", work.task, weight) for work, weight in sorted(weights.items())
+    )
+
+
+def _unpacked_weights(raw: bytes | None) -> dict[Work, int]:
+    if raw is None:
+        return {}
+    with _Reader(_unpacked(raw)) as reader:
+        return {Work(reader.string(), reader.int32()): reader.int32() for _ in range(reader.int32())}
 
 
 def _string(text: str) -> bytes:
@@ -150,6 +197,12 @@ class _Reader:
     @property
     def left(self) -> int:
         return len(self._data) - self._at
+
+    def skips(self, mark: bytes) -> bool:
+        """Whether these bytes come next; then they are passed over."""
+        found = self._data.startswith(mark, self._at)
+        self._at += len(mark) if found else 0
+        return found
 
     def _take(self, form: str) -> int:
         (value,) = struct.unpack_from(form, self._data, self._at)

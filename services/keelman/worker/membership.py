@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from keelman.kafka import group as codes
 from keelman.kafka.group import Described, GroupClient, Joined
 from keelman.kafka.layout import (
+    PROTOCOL,
+    PROTOCOL_TYPE,
     Assignment,
     Metadata,
     Work,
@@ -23,8 +25,6 @@ from keelman.runtime.backoff import Backoff
 from keelman.runtime.logging import get_logger
 
 log = get_logger()
-PROTOCOL_TYPE = "connect"
-PROTOCOL = "keelman"
 
 # What the leader does with everybody's metadata: member id to metadata in, member id to assignment out.
 Share = Callable[[str, Mapping[str, Metadata]], Awaitable[Mapping[str, Assignment]]]
@@ -58,6 +58,7 @@ class Membership:
         self.rejoin = True
         self.lost = False
         self.losses = 0  # whoever runs work for this place compares: a join may come before the loss was seen
+        self.problem = ""  # why there is no place, when the broker has said so
         self._joining = False
         self._last_ok = 0.0
         self._failing_since: float | None = None
@@ -134,7 +135,7 @@ class Membership:
                     place = None
                 if place is not None:
                     self.place, self.generation = place, place.generation
-                    self.lost = False
+                    self.lost, self.problem = False, ""
                     self._last_ok, self._failing_since = time.monotonic(), None
                     return place
                 await asyncio.sleep(backoff.next())
@@ -157,6 +158,8 @@ class Membership:
             return Place(joined.member, joined.generation, leads, decode_assignment(raw))
         if error == codes.UNKNOWN_MEMBER:
             self._forget()
+        elif error == codes.UNKNOWN_SERVER_ERROR:
+            self._tell(self._too_large(sum(len(raw) for _, raw in (*joined.members, *answers))))
         return None
 
     async def _shared(self, joined: Joined, share: Share) -> list[tuple[str, bytes]]:
@@ -176,6 +179,28 @@ class Membership:
             raise PermissionDenied(f"group.id: the broker's access rules keep this worker out of {self._group_id!r}")
         if error == codes.UNKNOWN_MEMBER:
             self._forget()
+        elif error == codes.UNKNOWN_SERVER_ERROR:
+            self._tell(self._too_large(0))
+        elif error == codes.GROUP_MAX_SIZE_REACHED:
+            self._tell(
+                f"group {self._group_id} is full: the brokers' group.max.size says how many workers may be in it: "
+                "raise it, or stop a worker"
+            )
+
+    def _too_large(self, size: int) -> str:
+        """The broker's only unknown error for a group: it cannot write the group's record."""
+        told = f" of about {size} bytes" if size else ""
+        return (
+            f"the brokers cannot store group {self._group_id}: its record{told} is over their limit: raise "
+            "max.message.bytes of topic __consumer_offsets (the brokers' message.max.bytes, 1048588 unless set), or "
+            "run fewer connectors in one group"
+        )
+
+    def _tell(self, problem: str) -> None:
+        """Said once, and tried again: it may be mended while this worker waits, and what runs goes on."""
+        if problem != self.problem:
+            log.error("group_refuses", group=self._group_id, error=problem)
+        self.problem = problem
 
     async def _others(self) -> str:
         described = await self._group.describe()
@@ -234,6 +259,12 @@ class Membership:
         except (Unavailable, TimeoutError):
             log.info("leave_unanswered", group=self._group_id)
         self.member, self.place = "", None
+
+    async def step_aside(self) -> None:
+        """Leaves the group until the next join: the others need not wait for this member. Its work must have ended."""
+        log.warning("stepping_aside", group=self._group_id, member=self.member)
+        await self.leave()
+        self.lost, self.rejoin = True, True
 
 
 def allocation(works: frozenset[Work], place: Place | None, offset: int) -> Assignment | None:

@@ -1,0 +1,55 @@
+"""Which workers may have a connector: `keelman.placement.labels` of the connector, `keelman.labels` of the worker."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import TypeAlias
+
+from keelman.model.errors import InvalidArgument
+
+Labels: TypeAlias = Mapping[str, str]
+WORKER_KEY = "keelman.labels"
+CONNECTOR_KEY = "keelman.placement.labels"
+LEGAL = "name=value, comma-separated, of letters, digits and . _ - /, e.g. zone=a,disk=ssd"
+# What nobody has: the name is none that can be written.
+NOBODY: Labels = {"": ""}
+_WORD = re.compile(r"[A-Za-z0-9._/-]{1,63}")
+
+
+def labels_of(text: str, *, key: str) -> dict[str, str]:
+    """The labels that a text names; none for an empty one. Raises InvalidArgument naming the `key`."""
+    found: dict[str, str] = {}
+    for pair in filter(None, (part.strip() for part in text.split(","))):
+        name, separator, value = (part.strip() for part in pair.partition("="))
+        if not (separator and _WORD.fullmatch(name) and _WORD.fullmatch(value)):
+            raise InvalidArgument.of(key, pair, LEGAL)
+        if found.setdefault(name, value) != value:
+            raise InvalidArgument.of(key, text, f"each name once, not {name} twice")
+    return found
+
+
+def wants_of(placements: Mapping[str, str]) -> dict[str, Labels]:
+    """Connector to labels, for those that ask for any, from the texts. One that is not legal matches nobody."""
+    wants: dict[str, Labels] = {}
+    for connector, text in placements.items():
+        try:
+            labels: Labels = labels_of(text, key=CONNECTOR_KEY)
+        except InvalidArgument:
+            labels = NOBODY
+        if labels:
+            wants[connector] = labels
+    return wants
+
+
+def why_unplaced(text: str, members: Iterable[Labels]) -> str:
+    """For people: why no worker has a connector that asks for these labels."""
+    try:
+        labels_of(text, key=CONNECTOR_KEY)
+    except InvalidArgument as error:
+        return error.message
+    has = sorted({",".join(f"{k}={v}" for k, v in sorted(labels.items())) or "none" for labels in members})
+    return (
+        f"No worker of the group may have it: {CONNECTOR_KEY} is {text}, the workers' labels are "
+        f"{'; '.join(has) or 'unknown'}: set {WORKER_KEY} in a worker's properties, or change {CONNECTOR_KEY}"
+    )
