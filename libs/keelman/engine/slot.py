@@ -30,6 +30,7 @@ from keelman.model.errors import KeelmanError, NotFound
 from keelman.rpc.channels import channel
 from keelman.rpc.errors import translated
 from keelman.runtime.logging import configure
+from keelman.runtime.redaction import REDACTOR
 from keelman.runtime.supervise import first_of
 
 BEAT_SECONDS = 1.0
@@ -150,6 +151,7 @@ class SlotHost:
                 return
             match message.WhichOneof("message"):
                 case "order":
+                    REDACTOR.add(message.order.start.hidden)
                     self._loops.obey(message.order)
                 case "bounds":
                     self._share.bound(message.bounds.cpus)
@@ -168,6 +170,7 @@ class SlotHost:
                 due = time.monotonic() + BEAT_SECONDS
                 await call.write(AttachRequest(beat=self._beat()))
                 continue
+            update.message, update.trace = REDACTOR.hide(update.message), REDACTOR.hide(update.trace)
             await call.write(AttachRequest(update=update))
             self._loops.told(update)
             if time.monotonic() >= due:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from keelman.connect.errors import ConnectError
 from keelman.engine.bulk import part_ids, plans
 from keelman.kafka.fencing import fence_all
 from keelman.kafka.layout import Work
@@ -21,8 +22,9 @@ from keelman.worker.third_party import NOT_READY
 log = get_logger()
 FENCE_SECONDS = 5.0
 PARTS_SECONDS = 15.0
-TaskConfig = tuple[Mapping[str, str], Mapping[str, str]]
-"""What a task was started with: the connector's configuration without its limits, and its own."""
+TaskConfig = tuple[Mapping[str, str], Mapping[str, str], tuple[int, ...]]
+"""What a task was started with: the connector's configuration without its limits, its own, and which values their
+references stood for then."""
 
 
 class Grants:
@@ -38,9 +40,13 @@ class Grants:
         self._worker = worker
 
     def configured(self, work: Work) -> TaskConfig | None:
-        """What the task is to run with now; None when it is configured no more."""
+        """What the task is to run with now; None when it is configured no more, and while a value is being read."""
         task = self._store.config.task(work)
-        return None if task is None else (without_limits(self._store.config.applied[work.connector]), task)
+        if task is None:
+            return None
+        connector = without_limits(self._store.config.applied[work.connector])
+        versions = self._store.secrets.versions(connector, task)
+        return None if versions is None else (connector, task, versions)
 
     def holds(self, work: Work, wanted: TaskConfig) -> bool:
         """Whether a copy run of this task with this configuration has a right to be."""
@@ -51,10 +57,16 @@ class Grants:
         return not (unfenced and tickets.is_exactly_once_source(self._store.properties, wanted[0]))
 
     def ticket(self, work: Work, wanted: TaskConfig, uid: str) -> tickets.StartTicket | None:
-        """A start ticket; None while none may be granted. Raises NotFound, InvalidArgument, what a plugin raises."""
+        """A start ticket; None while none may be granted.
+
+        Raises NotFound, InvalidArgument, ConfigProviderError, and what a plugin raises.
+        """
         if not self.holds(work, wanted):
             return None
-        config = self._store.config
+        config, secrets = self._store.config, self._store.secrets
+        connector, task = secrets.resolved(wanted[0]), secrets.resolved(wanted[1])
+        if connector is None or task is None:
+            return None
         try:
             return tickets.grant(
                 self._store.properties,
@@ -64,8 +76,9 @@ class Grants:
                 work=work,
                 generation=self._membership.generation,
                 config_offset=config.offset,
-                connector_config=wanted[0],
-                task_config=wanted[1],
+                connector_config=connector,
+                task_config=task,
+                hidden=secrets.hidden(wanted[0], wanted[1]),
                 limits=limits_of(config.connectors[work.connector], len(config.tasks[work.connector])),
             )
         except NotFound as error:
@@ -98,7 +111,8 @@ class Grants:
         own: list[OffsetRow] = []
 
         async def read_own() -> None:
-            own.extend(await own_offsets(self._store.properties, work.connector, wanted[0]))
+            connector = await self._store.secrets.resolve(wanted[0])
+            own.extend(await own_offsets(self._store.properties, work.connector, connector))
 
         # All three begin after the fence, which is all that matters, and none waits for another.
         await supervise(self._store.read_config, self._store.read_offsets, read_own)
@@ -121,13 +135,13 @@ class Grants:
             return False
         try:
             await self._shut_out(wanted, ids, seconds=FENCE_SECONDS)
-        except KeelmanError as error:
-            log.warning("lost_run_unfenced", connector=work.connector, task=work.task, error=error.message)
+        except (KeelmanError, ConnectError) as error:
+            log.warning("lost_run_unfenced", connector=work.connector, task=work.task, error=str(error))
             return False
         return True
 
     async def _shut_out(self, wanted: TaskConfig, ids: Sequence[str], *, seconds: float) -> None:
-        client = fencing_client(self._store.properties.raw, wanted[0])
+        client = fencing_client(self._store.properties.raw, await self._store.secrets.resolve(wanted[0]))
         await fence_all(client, ids, client_id=f"fence-{ids[0]}", seconds=seconds)
 
     def _id(self, work: Work) -> str:

@@ -12,6 +12,7 @@ import javaproperties
 
 from keelman.kafka.topics import CompactedTopic
 from keelman.model.errors import InvalidArgument
+from keelman.worker.own_references import with_values
 from keelman.worker.property_reader import PropertyReader
 
 REQUIRED = {
@@ -91,6 +92,8 @@ class WorkerProperties:
 def read_properties(file: Path | None, given: Mapping[str, str], *, standalone: bool = False) -> WorkerProperties:
     """Reads and checks the file, with `given` over it. Raises InvalidArgument with one message that names all that is
     wrong: key, value and what is legal."""
+    if file is None and not given:
+        raise InvalidArgument(f"a file is missing: keelman worker {'standalone' if standalone else 'run'} worker.properties")
     return checked({**(file_properties(file) if file is not None else {}), **given}, standalone=standalone)
 
 
@@ -106,7 +109,8 @@ def file_properties(file: Path) -> dict[str, str]:
 
 
 def checked(raw: Mapping[str, str], *, standalone: bool = False) -> WorkerProperties:
-    """The typed properties. Raises InvalidArgument."""
+    """The typed properties, with values in place of references. Raises InvalidArgument."""
+    raw = with_values(raw)
     reader = PropertyReader(raw)
     required = REQUIRED | (REQUIRED_ALONE if standalone else REQUIRED_OF_A_GROUP)
     for key, legal in required.items():

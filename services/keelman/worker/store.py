@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable, Sequence
+from dataclasses import replace
 
 from keelman.kafka.clients import Admin, ClientError, admin_client
 from keelman.kafka.layout import Work
@@ -14,11 +15,13 @@ from keelman.kafka.writer import FencingWriter, Record, TopicWriter
 from keelman.model.errors import Unavailable
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logging import get_logger
+from keelman.runtime.redaction import REDACTOR
 from keelman.runtime.supervise import supervise
 from keelman.worker import config_state as records
 from keelman.worker.config_state import ConfigState
 from keelman.worker.offset_state import OffsetState
 from keelman.worker.properties import WorkerProperties
+from keelman.worker.secrets import Secrets
 from keelman.worker.status_state import Status, StatusState, key_of
 
 log = get_logger()
@@ -34,6 +37,7 @@ class Store:
         self.config = ConfigState()
         self.statuses = StatusState()
         self.offsets = OffsetState()
+        self.secrets = Secrets(properties.raw, self._value_changed)
         self.changed: Callable[[], None] = lambda: None
         self.connector_told: Callable[[], None] = lambda: None
         client = f"{properties.group_id}-leader-{worker_id}"
@@ -72,7 +76,8 @@ class Store:
 
     async def run(self) -> None:
         """Follows the topics and writes statuses, until cancelled."""
-        await supervise(self._configs.follow, self._offsets.follow, self._statuses.follow, self._write_statuses)
+        follow = (self._configs.follow, self._offsets.follow, self._statuses.follow)
+        await supervise(*follow, self._write_statuses, self.secrets.run)
 
     async def read_all(self) -> None:
         """Reads the three topics to their ends: the worker knows what is. Raises DeadlineExceeded, Unavailable."""
@@ -112,6 +117,8 @@ class Store:
 
     def tell(self, work: Work, status: Status | None) -> None:
         """Has a status (None: a tombstone) written soon; the newest of each wins."""
+        if status is not None and status.trace:
+            status = replace(status, trace=REDACTOR.hide(status.trace))
         self._pending.pop(work, None)
         self._pending[work] = status
         self._written.clear()
@@ -152,6 +159,9 @@ class Store:
             if not self._pending:
                 self._written.set()
                 await self._told.wait()
+
+    def _value_changed(self) -> None:
+        self.changed()
 
     def _config_row(self, row: Row) -> None:
         self.config.apply(row.key.decode(errors="replace"), row.value, row.offset)

@@ -74,8 +74,12 @@ def grant(
     connector_config: Mapping[str, str],
     task_config: Mapping[str, str],
     limits: wire.Limits,
+    hidden: Mapping[str, str],
 ) -> wire.StartTicket:
-    """The ticket for one copy run. Raises NotFound for an unknown class, and what the class raises."""
+    """The ticket for one copy run, of resolved configurations; `hidden` is what must not be shown of them.
+
+    Raises NotFound for an unknown class, and what the class raises.
+    """
     kind = load_connector(connector_config.get("connector.class", ""))
     source = kind.direction is Direction.SOURCE
     offset_topic, worker_offset_topic = offset_topics(properties, connector_config) if source else ("", "")
@@ -98,6 +102,7 @@ def grant(
         offset_topic=offset_topic,
         worker_offset_topic=worker_offset_topic,
         limits=limits,
+        hidden=hidden,
         bulk=_bulk(kind, connector_config) if source and exactly else None,
         plugin=None if plugin is None else wire.Plugin(name=str(plugin), folder=str(plugin.folder)),
     )
