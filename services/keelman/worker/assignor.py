@@ -103,10 +103,14 @@ def assign(
             scales.put(taker, work)
     plan: dict[Work, str] = {}
     if not held:
-        for work, giver, taker in even_out(takers, keeping, scales, need):
-            keeping[giver].discard(work)
-            stopping[giver].add(work)
-            plan[work] = members[taker].url
+        for work, giver, taker in even_out(takers, keeping, given, scales, need):
+            if work in given[giver]:
+                given[giver].discard(work)
+                given[taker].add(work)
+            else:
+                keeping[giver].discard(work)
+                stopping[giver].add(work)
+                plan[work] = members[taker].url
     owners = {work: members[name].url for name in members for work in (keeping[name] | given[name]) - stopping[name]}
     owners |= {work: memory.owners[work] for work in held}
     return Round(

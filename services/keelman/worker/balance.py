@@ -11,7 +11,8 @@ from keelman.kafka.layout import Work
 from keelman.worker.placement import Labels
 
 Move: TypeAlias = tuple[Work, str, str]
-Kind: TypeAlias = tuple[int, tuple[tuple[str, str], ...]]  # weight, and the labels that its connector asks for
+# Whether it runs there already, what it weighs, and the labels that its connector asks for.
+Kind: TypeAlias = tuple[bool, int, tuple[tuple[str, str], ...]]
 
 
 class Scales:
@@ -71,11 +72,27 @@ class _Pile:
 
 
 def even_out(
-    takers: Sequence[str], keeping: Mapping[str, set[Work]], scales: Scales, wants: Mapping[str, Labels]
+    takers: Sequence[str],
+    keeping: Mapping[str, set[Work]],
+    given: Mapping[str, set[Work]],
+    scales: Scales,
+    wants: Mapping[str, Labels],
 ) -> Iterator[Move]:
-    """Moves, each as work, giver and taker, until none pays; the scales follow. `keeping` is read before the first."""
+    """Moves, each as work, giver and taker, until none pays; the scales follow.
+
+    What is `given` in this round does not run yet and moves first: that costs nothing. Who takes the moves brings both
+    sets up to date.
+    """
     for tasks in (False, True):
-        piles = {name: _pile([w for w in keeping[name] if w.is_task == tasks], scales, wants) for name in takers}
+        piles = {
+            name: _pile(
+                [(runs, work) for runs, of in ((False, given), (True, keeping)) for work in of[name]],
+                scales,
+                wants,
+                tasks=tasks,
+            )
+            for name in takers
+        }
         while (move := _best_move(piles, scales, tasks=tasks)) is not None:
             work, giver, taker = move
             scales.put(giver, work, sign=-1)
@@ -83,17 +100,17 @@ def even_out(
             yield move
 
 
-def _pile(works: list[Work], scales: Scales, wants: Mapping[str, Labels]) -> _Pile:
+def _pile(works: list[tuple[bool, Work]], scales: Scales, wants: Mapping[str, Labels], *, tasks: bool) -> _Pile:
     """The last of each kind is one of the connector that has most tasks there: taking it spreads them."""
     seen: Counter[str] = Counter()
-    ranked: list[tuple[int, Work]] = []
-    for work in sorted(works):
-        ranked.append((seen[work.connector], work))
+    ranked: list[tuple[int, Work, bool]] = []
+    for work, runs in sorted((work, runs) for runs, work in works if work.is_task == tasks):
+        ranked.append((seen[work.connector], work, runs))
         seen[work.connector] += 1
     pile = _Pile()
-    for _, work in sorted(ranked):
+    for _, work, runs in sorted(ranked):
         asks = tuple(sorted(wants[work.connector].items())) if work.connector in wants else ()
-        pile.kinds.setdefault((scales.weight(work), asks), []).append(work)
+        pile.kinds.setdefault((runs, scales.weight(work), asks), []).append(work)
     return pile
 
 
@@ -116,6 +133,6 @@ def _best_kind(pile: _Pile, taker: str, scales: Scales, apart: int) -> Kind | No
     paying = [
         kind
         for kind, works in pile.kinds.items()
-        if works and 3 * kind[0] <= 2 * apart and scales.allows(works[-1], taker)
+        if works and 3 * kind[1] <= 2 * apart and scales.allows(works[-1], taker)
     ]
-    return min(paying, key=lambda kind: (abs(apart - 2 * kind[0]), -kind[0], kind), default=None)
+    return min(paying, key=lambda kind: (kind[0], abs(apart - 2 * kind[1]), kind), default=None)
