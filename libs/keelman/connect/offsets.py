@@ -7,13 +7,15 @@ so bytes that are in the topic are used again as they are, and new ones are writ
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
 
 from keelman.connect.errors import DataError
 from keelman.connect.java import hash_order, json_text
 from keelman.connect.records import Offset, Partition
 
+AlteredOffsets: TypeAlias = Sequence[tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]]
+"""Partitions with the offsets that a user wants them to have; an offset of None deletes."""
 _PRIMITIVES = (str, int, float, bool, type(None))
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 from keelman.connect.config_def import ConfigDef, ConfigKey, Importance, Type
 from keelman.connect.errors import ConnectError, RetriableConnectError
 from keelman.connect.java import java_text, valid_utf8
+from keelman.connect.offsets import AlteredOffsets
 from keelman.connect.plugin import Connector, Direction, KeptOffset, Writer
 from keelman.connect.records import Column, SinkBatch, TopicPartition
 from keelman.engine.journal import Entry, Journal, sync_folder
@@ -58,6 +59,11 @@ class FileStreamSink(Connector):
             return stat.S_ISREG(os.stat(path).st_mode)
         except OSError:
             return True
+
+    @classmethod
+    def alter_offsets(cls, config: Mapping[str, str], offsets: AlteredOffsets) -> bool:
+        """Any: lines are written from wherever the group stands."""
+        return True
 
     @classmethod
     def open_writer(cls, config: Mapping[str, str], connector: str, *, exactly_once: bool) -> Writer:

@@ -10,9 +10,11 @@ from typing import cast
 from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type, non_empty
 from keelman.connect.errors import ConnectError, RetriableConnectError
 from keelman.connect.java import valid_utf8
+from keelman.connect.offsets import AlteredOffsets
 from keelman.connect.plugin import Connector, Direction, FileWatch, Reader, Watch
 from keelman.connect.records import Column, Offset, Partition, SourceBatch
 from keelman.connect.schema import STRING
+from keelman.connectors.file_positions import check_positions
 from keelman.connectors.followed_file import FollowedFile, checked_position, open_regular, resume
 from keelman.runtime.logging import get_logger
 
@@ -27,11 +29,8 @@ _log = get_logger()
 
 
 class FileStreamSource(Connector):
-    """One task that follows one file.
-
-    Without `file` Connect reads its own standard input; copying here happens in processes without one, so such a task
-    finds its input empty, as Connect does when it runs as a service.
-    """
+    """One task that follows one file. Without `file` Connect reads its own standard input; copying here happens in
+    processes without one, so such a task finds its input empty, as Connect does when it runs as a service."""
 
     names = (
         "org.apache.kafka.connect.file.FileStreamSourceConnector",
@@ -66,6 +65,11 @@ class FileStreamSource(Connector):
     def supports_exactly_once(cls, config: Mapping[str, str]) -> bool:
         """With a file; standard input has no position to go back to."""
         return bool(config.get("file"))
+
+    @classmethod
+    def alter_offsets(cls, config: Mapping[str, str], offsets: AlteredOffsets) -> bool:
+        """Positions of files by name, also of files that it read with an earlier configuration."""
+        return check_positions(config, offsets)
 
     @classmethod
     def open_reader(cls, config: Mapping[str, str], offset: Callable[[Partition], Offset | None]) -> Reader:

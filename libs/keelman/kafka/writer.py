@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import TypeAlias
 
@@ -72,8 +72,13 @@ class FencingWriter:
         with contextlib.suppress(KafkaError):
             await stack.aclose()
 
-    async def write(self, topic: str, records: Sequence[Record]) -> None:
-        """All records in one transaction. Raises Conflict when another process has claimed, else Unavailable."""
+    async def write(
+        self, topic: str, records: Sequence[Record], *, confirm: Callable[[], Awaitable[None]] | None = None
+    ) -> None:
+        """All records in one transaction. Raises Conflict when another process has claimed, else Unavailable.
+
+        What `confirm` raises, awaited before the commit, aborts the transaction and is raised.
+        """
         if self._producer is None:
             await self.claim()
         assert self._producer is not None
@@ -81,6 +86,8 @@ class FencingWriter:
             async with asyncio.timeout(SECONDS), self._producer.transaction():
                 for key, value in records:
                     await self._producer.send(topic, key=key, value=value)
+                if confirm is not None:
+                    await confirm()
         except ProducerFenced:
             await self.close()
             raise Conflict(f"another worker has claimed {self._transactional_id}", reason="FENCED") from None

@@ -1,0 +1,132 @@
+"""Changes the committed offsets of a consumer group from outside: only while the group has no members."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from aiokafka.errors import KafkaError, NoError, for_code
+from aiokafka.protocol.admin import DeleteGroupsRequest
+from aiokafka.protocol.api import Request, RequestStruct, Response
+from aiokafka.protocol.commit import OffsetCommitRequest
+from aiokafka.protocol.types import Array, Int16, Int32, Schema, String
+
+from keelman.kafka.clients import admin_client, low_level_client
+from keelman.kafka.group import COORDINATOR_LOADING, LOST_COORDINATOR, GroupClient
+from keelman.kafka.group_offsets import NOBODY
+from keelman.model.errors import FailedPrecondition, Unavailable
+from keelman.runtime.backoff import Backoff
+
+ANSWER_MS = 10_000
+SECONDS = 30.0
+HAS_MEMBERS = "GROUP_HAS_MEMBERS"
+TopicPart = tuple[str, int]
+# Error codes of the protocol: who asks is no member of a group that has some; it reads the topic; it is not empty.
+_MEMBERS = (25, 68, 86)
+_NO_GROUP = 69
+_PASSING = (*LOST_COORDINATOR, COORDINATOR_LOADING)
+
+_TEXT = String("utf-8")
+
+
+class _OffsetDeleteResponse(Response):  # type: ignore[misc]  # the library is not typed
+    API_KEY = 47
+    API_VERSION = 0
+    SCHEMA = Schema(
+        ("error_code", Int16),
+        ("throttle_time_ms", Int32),
+        ("topics", Array(("name", _TEXT), ("partitions", Array(("partition", Int32), ("error_code", Int16))))),
+    )
+
+
+class _OffsetDeleteStruct(RequestStruct):  # type: ignore[misc]
+    API_KEY = 47
+    API_VERSION = 0
+    RESPONSE_TYPE = _OffsetDeleteResponse
+    SCHEMA = Schema(("group", _TEXT), ("topics", Array(("name", _TEXT), ("partitions", Array(Int32)))))
+
+
+class _OffsetDelete(Request[_OffsetDeleteStruct]):  # type: ignore[misc]
+    """Deletes committed offsets (KIP-496)."""
+
+    API_KEY = 47
+
+    def __init__(self, group: str, topics: Sequence[tuple[str, list[int]]]) -> None:
+        self._group = group
+        self._topics = list(topics)
+
+    def build(self, request_struct_class: type[_OffsetDeleteStruct]) -> _OffsetDeleteStruct:
+        return request_struct_class(self._group, self._topics)
+
+
+class GroupChanges:
+    """One group's offsets; `properties` are Java's client properties of an administrator.
+
+    All raise FailedPrecondition (HAS_MEMBERS) while the group has members, Unavailable when its coordinator does not
+    answer or refuses.
+    """
+
+    def __init__(self, properties: Mapping[str, str], group: str, *, client_id: str) -> None:
+        self._properties = properties
+        self._group = group
+        self._client_id = client_id
+
+    async def offsets(self) -> dict[TopicPart, int]:
+        """The committed offsets; none for a group that is not there."""
+        try:
+            async with admin_client(self._properties, client_id=self._client_id) as admin:
+                committed = await admin.list_consumer_group_offsets(self._group)
+        except (KafkaError, OSError) as error:
+            raise Unavailable(f"group {self._group}: its offsets are not told: {error!r}") from None
+        return {(tp.topic, tp.partition): meta.offset for tp, meta in committed.items() if meta.offset >= 0}
+
+    async def commit(self, offsets: Mapping[TopicPart, int]) -> None:
+        """Commits these offsets, whatever they were; makes the group when there is none."""
+        topics: dict[str, list[tuple[int, int, str]]] = {}
+        for (topic, partition), offset in offsets.items():
+            topics.setdefault(topic, []).append((partition, offset, ""))
+        answer = await self._ask(lambda: OffsetCommitRequest(self._group, *NOBODY, -1, list(topics.items())))
+        self._check(code for _, parts in answer.topics for _, code in parts)
+
+    async def forget(self, partitions: Sequence[TopicPart]) -> None:
+        """Deletes the offsets of these partitions; those that have none count as deleted."""
+        topics: dict[str, list[int]] = {}
+        for topic, partition in partitions:
+            topics.setdefault(topic, []).append(partition)
+        answer = await self._ask(lambda: _OffsetDelete(self._group, list(topics.items())))
+        if answer.error_code != _NO_GROUP:
+            self._check([answer.error_code, *(code for _, parts in answer.topics for _, code in parts)])
+
+    async def delete(self) -> None:
+        """Deletes the group with all its offsets; one that is not there counts as deleted."""
+        answer = await self._ask(lambda: DeleteGroupsRequest([self._group]))
+        self._check(code for _, code in answer.results if code != _NO_GROUP)
+
+    async def _ask(self, request: Any) -> Any:
+        """Asks the coordinator, again while it moves; `request` makes one."""
+        backoff = Backoff(first=0.05, most=1.0)
+        loop = asyncio.get_running_loop()
+        until = loop.time() + SECONDS
+        async with low_level_client(self._properties, client_id=self._client_id, timeout_ms=ANSWER_MS) as client:
+            asking = GroupClient(client, self._group, session_ms=0, rebalance_ms=0)
+            while True:
+                answer = await asking.ask(request())
+                if loop.time() > until or not any(code in _PASSING for code in _codes(answer)):
+                    return answer
+                asking = GroupClient(client, self._group, session_ms=0, rebalance_ms=0)
+                await asyncio.sleep(backoff.next())
+
+    def _check(self, codes: Any) -> None:
+        for code in codes:
+            if code in _MEMBERS:
+                raise FailedPrecondition(f"group {self._group} has members", reason=HAS_MEMBERS)
+            if for_code(code) is not NoError:
+                raise Unavailable(f"group {self._group}: its offsets cannot be changed: {for_code(code).__name__}")
+
+
+def _codes(answer: Any) -> list[int]:
+    found = [getattr(answer, "error_code", 0)]
+    for one in getattr(answer, "topics", ()) or ():
+        found += [code for _, code in one[1]]
+    return found + [code for _, code in getattr(answer, "results", ()) or ()]
