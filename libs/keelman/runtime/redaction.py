@@ -33,7 +33,7 @@ class Redactor:
         """
         found = {form: shown for secret, shown in secrets.items() for form in _forms(secret)}
         with self._lock:
-            if found.keys() <= self._shown.keys():
+            if found.items() <= self._shown.items():
                 return
             self._shown |= found
             while len(self._shown) > MOST:

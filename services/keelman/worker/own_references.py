@@ -29,7 +29,7 @@ def with_values(properties: Mapping[str, str]) -> dict[str, str]:
     found = resolved(properties, values)
     for key, text in properties.items():
         # Only what is under a key for secrets: addresses may come from elsewhere too, and logs are full of them.
-        if is_secret_key(key):
-            REDACTOR.add({found[key]: text, **{values[one]: str(one) for one in references(text) if one in values}})
+        if is_secret_key(key) and (held := references(text)):
+            REDACTOR.add({found[key]: text, **{values[one]: str(one) for one in held if one in values}})
     REDACTOR.add(literal_secrets(found))
     return found
