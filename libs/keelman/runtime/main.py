@@ -8,7 +8,7 @@ import asyncio
 import dataclasses
 import os
 import sys
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -19,7 +19,7 @@ from keelman.runtime.logging import configure
 from keelman.runtime.settings import SERVICES, Loaded, known, load
 from keelman.runtime.supervise import run_process
 
-__all__ = ["SERVICES", "Program", "print_config", "service_main"]
+__all__ = ["CONFIG", "RUN", "SERVICES", "Command", "Program", "add_flags", "run_service", "service_main"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,27 +43,59 @@ class Program:
         return run
 
 
-def service_main(name: str, arguments: Sequence[str]) -> int:
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A word of `keelman <service>`. `words` names what may stand behind it without a flag; `given` makes settings of
+    those words and raises InvalidArgument."""
+
+    name: str
+    text: str
+    words: str = ""
+    given: Callable[[Sequence[str]], Mapping[str, Any]] = lambda words: {}
+
+
+RUN = Command("run", "run until SIGTERM")
+CONFIG = Command("config", "print each setting and where it came from")
+
+
+def service_main(name: str, arguments: Sequence[str], commands: Sequence[Command] = (RUN, CONFIG)) -> int:
     """Runs `keelman <name> run|config ...`; returns the exit code: 0 ended as asked, 1 failed, 2 wrong usage, 3 cut."""
     program = Program.of(name)
     parser = argparse.ArgumentParser(prog=f"keelman {name}", description=import_module(f"keelman.{name}").__doc__)
-    commands = parser.add_subparsers(dest="command", required=True)
-    for command, text in (("run", "run until SIGTERM"), ("config", "print each setting and where it came from")):
-        _add_flags(commands.add_parser(command, help=text, description=text, allow_abbrev=False), program.settings)
+    subparsers = parser.add_subparsers(dest="command", required=True)
+    for command in commands:
+        one = subparsers.add_parser(command.name, help=command.text, description=command.text, allow_abbrev=False)
+        add_flags(one, program.settings)
+        if command.words:
+            one.add_argument("words", nargs="*", metavar=command.words)
     parsed, rest = parser.parse_known_args(arguments)
     options = vars(parsed)
-    command, file = options.pop("command"), options.pop("file")
+    name_of_command = options.pop("command")
+    chosen = next(command for command in commands if command.name == name_of_command)
+    words = [*options.pop("words", ()), *(word for word in rest if chosen.words and not word.startswith("-"))]
     try:
         for word in rest:
-            if not word.startswith("--"):
+            if word.startswith("--"):
+                fields = {f.name: f for f in dataclasses.fields(program.settings)}
+                known(word.removeprefix("--").partition("=")[0], fields, "on the command line")
+            elif word not in words:
                 parser.error(f"unexpected argument {word!r}")
-            fields = {f.name: f for f in dataclasses.fields(program.settings)}
-            known(word.removeprefix("--").partition("=")[0], fields, "on the command line")
-        loaded = load(program.settings, name, flags=options, environment=os.environ, file=file)
+        flags = {**options, **chosen.given(words)}
     except KeelmanError as error:
         print(f"keelman {name}: {error.message}", file=sys.stderr)
         return 2
-    if command == "config":
+    return run_service(program, flags, only_print=chosen.name == CONFIG.name)
+
+
+def run_service(program: Program, flags: Mapping[str, Any], *, only_print: bool = False) -> int:
+    """Loads the settings, with `flags` first (`file` among them names a TOML file), and runs the service; exit code."""
+    name, flags = program.name, dict(flags)
+    try:
+        loaded = load(program.settings, name, file=flags.pop("file", None), flags=flags, environment=os.environ)
+    except KeelmanError as error:
+        print(f"keelman {name}: {error.message}", file=sys.stderr)
+        return 2
+    if only_print:
         print_config(loaded)
         return 0
     settings = loaded.settings
@@ -89,7 +121,8 @@ def print_config(loaded: Loaded[Any]) -> None:
         print(f"{origin.key} = {origin.shown}{unit}  # {origin.source}")
 
 
-def _add_flags(parser: argparse.ArgumentParser, settings: type[Any]) -> None:
+def add_flags(parser: argparse.ArgumentParser, settings: type[Any]) -> None:
+    """A flag for each setting, and `--file`; what is not given is None."""
     parser.add_argument("--file", type=Path, default=None, metavar="TOML", help="settings file")
     for field in dataclasses.fields(settings):
         meta = field.metadata

@@ -42,6 +42,10 @@ def _service(words: list[str]) -> int:
         from keelman.spark.pack import main as pack  # noqa: PLC0415
 
         return pack(words[2:])
+    if words[0] == "worker":
+        from keelman.worker.main import main as worker  # noqa: PLC0415
+
+        return worker(words[1:])
     from keelman.runtime.main import service_main  # noqa: PLC0415
 
     return service_main(words[0], words[1:])

@@ -1,10 +1,10 @@
-"""`python -m keelman.worker run|config ...`: the worker without the command line's libraries."""
+"""`python -m keelman.worker run|standalone|config ...`: the worker without the command line's libraries."""
 
 from __future__ import annotations
 
 import sys
 
-from keelman.runtime.main import service_main
+from keelman.worker.main import main
 
 if __name__ == "__main__":
-    sys.exit(service_main("worker", sys.argv[1:]))
+    sys.exit(main(sys.argv[1:]))

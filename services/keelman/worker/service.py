@@ -7,9 +7,8 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 
 from keelman.api.copy.v1.worker_link_service_pb2 import Bounds
-from keelman.kafka.clients import admin_client, low_level_client, wait_for_brokers
+from keelman.kafka.clients import admin_client, wait_for_brokers
 from keelman.kafka.feed import ReportPublisher
-from keelman.kafka.group import GroupClient
 from keelman.model.errors import Unavailable
 from keelman.rpc.server import serve
 from keelman.runtime.http import serve_http
@@ -24,11 +23,10 @@ from keelman.worker.properties import WorkerProperties, read_properties
 from keelman.worker.reports import report
 from keelman.worker.rest import RestApi
 from keelman.worker.settings import Settings
-from keelman.worker.store import Store
+from keelman.worker.starting import open_group, open_spark, open_store, run_link
 from keelman.worker.third_party import ThirdParty
 
 log = get_logger()
-JOIN_MARGIN_MS = 10_000
 
 
 async def run(settings: Settings, stop: asyncio.Event) -> None:
@@ -40,22 +38,16 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         stack.push_async_callback(api.close)
         port = await _listen(stack, api, properties)
         worker = f"{properties.advertised_host}:{properties.advertised_port or port}"
+        spark = await stack.enter_async_context(open_spark(settings, properties, worker, stop))
         log.info("worker_listens", url=f"http://{worker}/", group=properties.group_id)
         wake = asyncio.Event()
         third_party = await stack.enter_async_context(ThirdParty.opened(properties.plugin_path, wake.set))
         cluster_id = await _cluster_id(properties, worker, stop)
         if cluster_id is None:
             return
-        store = await stack.enter_async_context(Store.opened(properties, worker_id=worker))
+        store = await stack.enter_async_context(open_store(properties, worker))
         admin = await stack.enter_async_context(admin_client(properties.raw, client_id=f"{worker}-admin"))
-        client = await stack.enter_async_context(
-            low_level_client(
-                properties.raw, client_id=f"connect-{worker}", timeout_ms=properties.rebalance_ms + JOIN_MARGIN_MS
-            )
-        )
-        group = GroupClient(
-            client, properties.group_id, session_ms=properties.session_ms, rebalance_ms=properties.rebalance_ms
-        )
+        group = await stack.enter_async_context(open_group(properties, worker))
         membership = Membership(
             group,
             group_id=properties.group_id,
@@ -66,7 +58,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         url = f"http://{worker}/"
         cluster = settings.worker_cluster or properties.group_id
         link = SparkLink(
-            settings.spark_address,
+            spark,
             worker_cluster=cluster,
             worker=worker,
             bounds=Bounds(cpus=properties.cpus, memory_bytes=properties.memory_bytes),
@@ -80,7 +72,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         async with Siblings() as siblings:
             siblings.start(store.run(), name="topics")
             siblings.start(membership.heartbeats(), name="heartbeats")
-            siblings.start(link.run(), name="spark link")
+            siblings.start(run_link(link, spark), name="spark link")
             siblings.start(_wake_on(stop, wake), name="stop")
             api.begin(herder, admin, cluster_id)
             siblings.start(report(herder, link, publisher, worker_cluster=cluster, worker=worker), name="reports")

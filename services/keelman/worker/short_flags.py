@@ -1,0 +1,109 @@
+"""The flags of Connect's first distributed agents: a worker without a file.
+
+`-brokers h:9092 -group g -cluster c -registry http://r:8081 -offsets o -configs c -port 8083`, each with one dash or
+two, its value behind it or behind `=`. Settings of `keelman worker` may stand beside them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Mapping, Sequence
+from urllib.parse import urlsplit
+
+from keelman.runtime.main import Program, add_flags, run_service
+
+FLAGS = (
+    ("brokers", "HOST:PORT,...", "list of Kafka brokers, comma-separated (required)"),
+    ("group", "GROUP", "group id of the workers (required)"),
+    ("cluster", "NAME", "name of the worker cluster, for logs and metrics [the group]"),
+    ("registry", "URL", "the schema registry; kept for its converters, which are not there yet: records are JSON"),
+    ("offsets", "TOPIC", "topic that keeps the offsets of sources (required)"),
+    ("configs", "TOPIC", "topic that keeps the configuration of connectors (required)"),
+    ("port", "PORT", "port of the REST API [8083]"),
+)
+REQUIRED = ("brokers", "group", "offsets", "configs")
+TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+JSON = "org.apache.kafka.connect.json.JsonConverter"
+
+
+def main(words: Sequence[str]) -> int:
+    """Runs a worker; returns the exit code. Exits with 2 and the usage for flags that are missing or not legal."""
+    program = Program.of("worker")
+    parser = argparse.ArgumentParser(
+        prog="keelman worker",
+        usage="keelman worker -brokers HOST:PORT,... -group GROUP -offsets TOPIC -configs TOPIC "
+        "[-cluster NAME] [-registry URL] [-port PORT] [--SETTING VALUE ...]\n"
+        "       keelman worker run worker.properties\n"
+        "       keelman worker standalone worker.properties connector.properties ...",
+        allow_abbrev=False,
+    )
+    for name, metavar, text in FLAGS:
+        parser.add_argument(f"-{name}", f"--{name}", dest=f"short_{name}", metavar=metavar, help=text)
+    add_flags(parser, program.settings)
+    options = vars(parser.parse_args(words))
+    given = {name: options.pop(f"short_{name}") for name, _, _ in FLAGS}
+    problems = wrong(given)
+    if problems:
+        parser.error("; ".join(problems))
+    return run_service(
+        program,
+        {
+            **options,
+            "properties": properties(given),
+            "post_config": True,
+            "worker_cluster": given["cluster"] or options["worker_cluster"],
+        },
+    )
+
+
+def wrong(given: Mapping[str, str | None]) -> list[str]:
+    """All that is missing or not legal, a sentence each."""
+    missing = [f"-{name}" for name in REQUIRED if not given[name]]
+    found = [f"{', '.join(missing)} must be given"] if missing else []
+    for server in (given["brokers"] or "").split(","):
+        host, _, port = server.strip().rpartition(":")
+        if given["brokers"] and not (host and _port(port)):
+            found.append(f"-brokers: {server!r} is not legal: host:port, comma-separated")
+    found += [
+        f"-{name}: {given[name]!r} is not legal: a topic name (letters, digits, '.', '_', '-')"
+        for name in ("offsets", "configs")
+        if given[name] and (not TOPIC.fullmatch(given[name] or "") or given[name] in (".", ".."))
+    ]
+    topics = [given["offsets"], given["configs"], f"{given['group']}-status"]
+    if not missing and len(set(topics)) < len(topics):
+        found.append(f"-offsets and -configs have to be two topics, and neither {topics[-1]}, which keeps the status")
+    if given["registry"] is not None and not _is_url(given["registry"]):
+        found.append(f"-registry: {given['registry']!r} is not legal: a URL, http://host:port")
+    if given["port"] is not None and not _port(given["port"]):
+        found.append(f"-port: {given['port']!r} is not legal: a number from 1 to 65535")
+    return found
+
+
+def properties(given: Mapping[str, str | None]) -> dict[str, str]:
+    """The worker properties that the flags stand for."""
+    made = {
+        "bootstrap.servers": given["brokers"] or "",
+        "group.id": given["group"] or "",
+        "offset.storage.topic": given["offsets"] or "",
+        "config.storage.topic": given["configs"] or "",
+        "status.storage.topic": f"{given['group']}-status",
+        "key.converter": JSON,
+        "value.converter": JSON,
+        "listeners": f"http://:{given['port'] or 8083}",
+    }
+    if given["registry"]:
+        made |= {f"{role}.converter.schema.registry.url": given["registry"] for role in ("key", "value")}
+    return made
+
+
+def _port(text: str) -> bool:
+    return text.isdecimal() and 0 < int(text) < 65536
+
+
+def _is_url(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        return False

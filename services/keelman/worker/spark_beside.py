@@ -1,0 +1,172 @@
+"""A Spark service of the worker's own: started beside it, started again when it dies, ended with it.
+
+Each worker that is given no Spark service has one for itself, so that none loses its copy runs with another worker's
+end, and nothing has to be agreed on between workers of different groups and users. Workers that are to share one name
+it with `spark_address`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import time
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from keelman.model.errors import FailedPrecondition, InvalidArgument
+from keelman.runtime import exit_record
+from keelman.runtime.backoff import Backoff
+from keelman.runtime.home import Home
+from keelman.runtime.logging import get_logger
+from keelman.runtime.ports import free_ports
+from keelman.runtime.supervise import Siblings
+from keelman.runtime.tether import tethered
+
+log = get_logger()
+STOP_SECONDS = 10.0
+HEALTHY_SECONDS = 60.0
+MOST_LOG_BYTES = 16 << 20
+LAST_BYTES = 4096
+# Ends of a Spark service that no further start can help.
+FATAL = ("JAVA_MISSING", "INVALID_ARGUMENT")
+
+
+@dataclass(slots=True)
+class SparkBeside:
+    """One Spark service in `folder`. The worker reaches it at `address`, slots at a port that is free at each start."""
+
+    folder: Path
+    socket: Path
+    flags: Sequence[str] = ()
+    failure: FailedPrecondition | None = None
+    _child: asyncio.subprocess.Process | None = field(default=None, repr=False)
+    _stopping: bool = False
+
+    @classmethod
+    def of(cls, home: Home, worker: str, flags: Sequence[str] = ()) -> SparkBeside:
+        """That of a worker, by its worker_id. `flags` are further flags of the Spark service."""
+        name = worker.replace(":", "-")
+        return cls(home.root / "workers" / name, home.socket(f"{name}-spark"), flags)
+
+    @property
+    def address(self) -> str:
+        """For the worker's link."""
+        return f"unix:{self.socket}"
+
+    @property
+    def log_file(self) -> Path:
+        """All that it writes."""
+        return self.folder / "spark.log"
+
+    @contextlib.asynccontextmanager
+    async def running(self, stop: asyncio.Event) -> AsyncIterator[SparkBeside]:
+        """Keeps it running for the block. Sets `stop` when it cannot run at all, and raises why after the block."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            if self.log_file.exists() and self.log_file.stat().st_size > MOST_LOG_BYTES:
+                self.log_file.replace(self.log_file.with_suffix(".log.1"))
+        except OSError as error:
+            raise InvalidArgument.of("worker.home", str(self.folder), f"a writable folder ({error.strerror})") from None
+        async with Siblings() as siblings:
+            siblings.start(self._keep(stop), name="spark beside")
+            try:
+                yield self
+            except BaseException:
+                self._signal(signal.SIGKILL)
+                raise
+            await self._end()
+        if self.failure is not None:
+            raise self.failure
+
+    async def _keep(self, stop: asyncio.Event) -> None:
+        backoff = Backoff(first=0.5, most=30.0)
+        while True:
+            begun = time.monotonic()
+            child = await self._started()
+            code = await child.wait()
+            if self._stopping:
+                return
+            reason, why = self._why(child.pid, code)
+            if reason in FATAL:
+                self.failure = FailedPrecondition(
+                    f"the Spark service beside this worker cannot run: {why}\n"
+                    "or name one that runs elsewhere on this host with --spark-address",
+                    reason=reason,
+                )
+                stop.set()
+                return
+            if time.monotonic() - begun > HEALTHY_SECONDS:
+                backoff.reset()
+            pause = backoff.next()
+            log.warning(
+                "spark_ended", exit_code=code, error=why, again_in_seconds=round(pause, 1), log=str(self.log_file)
+            )
+            await asyncio.sleep(pause)
+
+    async def _started(self) -> asyncio.subprocess.Process:
+        # Another port each time: the one before may have been taken between its choice and its use.
+        flags = [
+            f"--port={free_ports(1)[0]}",
+            f"--health-socket={self.socket}",
+            f"--work-folder={self.folder / 'work'}",
+            *self.flags,
+        ]
+        command = tethered([sys.executable, "-m", "keelman.spark", "run", *flags])
+        self._record.unlink(missing_ok=True)
+        with self.log_file.open("ab") as output:
+            # A session of its own: Ctrl-C on the terminal is for the worker, which ends it once all is drained.
+            child = self._child = await asyncio.create_subprocess_exec(
+                *command,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+                env={**os.environ, exit_record.VARIABLE: str(self._record)},
+            )
+        log.info("spark_started", pid=child.pid, log=str(self.log_file))
+        return child
+
+    @property
+    def _record(self) -> Path:
+        return self.folder / "spark-exit.json"
+
+    def _why(self, pid: int, code: int) -> tuple[str, str]:
+        """Reason and message of an end. What ends before its life began, for wrong usage, leaves no record."""
+        left = exit_record.read(self._record, pid)
+        if left is not None and left.message:
+            return left.reason, left.message
+        return "INVALID_ARGUMENT" if left is None and code in (1, 2) else "", last_line(self.log_file)
+
+    async def _end(self) -> None:
+        self._stopping = True
+        child = self._child
+        if child is None or child.returncode is not None:
+            return
+        self._signal(signal.SIGTERM)
+        try:
+            async with asyncio.timeout(STOP_SECONDS):
+                await child.wait()
+        except TimeoutError:
+            self._signal(signal.SIGKILL)
+            await child.wait()
+
+    def _signal(self, number: signal.Signals) -> None:
+        self._stopping = True
+        if self._child is not None and self._child.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                self._child.send_signal(number)
+
+
+def last_line(file: Path) -> str:
+    """The last line of a log that says something."""
+    try:
+        with file.open("rb") as stream:
+            stream.seek(max(0, file.stat().st_size - LAST_BYTES))
+            lines = stream.read().decode("utf-8", "replace").splitlines()
+    except OSError:
+        lines = []
+    return next((line.strip() for line in reversed(lines) if line.strip()), "it wrote nothing")

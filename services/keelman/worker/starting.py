@@ -1,0 +1,105 @@
+"""What differs between the ways to start a worker, and what it says on its terminal before its logs."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import sys
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+
+from keelman.kafka.clients import low_level_client
+from keelman.kafka.group import GroupClient
+from keelman.runtime.home import Home
+from keelman.runtime.logging import get_logger
+from keelman.runtime.version import version
+from keelman.worker.link import SparkLink
+from keelman.worker.properties import WorkerProperties
+from keelman.worker.settings import Settings
+from keelman.worker.spark_beside import SparkBeside
+from keelman.worker.store import Store
+
+log = get_logger()
+JOIN_MARGIN_MS = 10_000
+LOOKS = 1200
+LOOK_SECONDS = 0.05
+REGISTRY = "value.converter.schema.registry.url"
+
+
+def open_store(properties: WorkerProperties, worker: str) -> AbstractAsyncContextManager[Store]:
+    """What the worker knows: from three topics, or a file and memory."""
+    if properties.standalone:
+        from keelman.worker.standalone import StandaloneStore  # noqa: PLC0415
+
+        return StandaloneStore.opened(properties, worker_id=worker)
+    return Store.opened(properties, worker_id=worker)
+
+
+@contextlib.asynccontextmanager
+async def open_group(properties: WorkerProperties, worker: str) -> AsyncIterator[GroupClient]:
+    """The group whose member the worker is."""
+    if properties.standalone:
+        from keelman.worker.standalone import GroupOfOne  # noqa: PLC0415
+
+        yield GroupOfOne()
+        return
+    timeout = properties.rebalance_ms + JOIN_MARGIN_MS
+    async with low_level_client(properties.raw, client_id=f"connect-{worker}", timeout_ms=timeout) as client:
+        yield GroupClient(
+            client, properties.group_id, session_ms=properties.session_ms, rebalance_ms=properties.rebalance_ms
+        )
+
+
+@contextlib.asynccontextmanager
+async def open_spark(
+    settings: Settings, properties: WorkerProperties, worker: str, stop: asyncio.Event
+) -> AsyncIterator[str]:
+    """The address of the worker's Spark service: the one that is named, else one that runs beside it for the block."""
+    beside: SparkBeside | None = None
+    if not settings.spark_address:
+        flags = [
+            f"--node={worker}",
+            f"--log-level={settings.log_level}",
+            f"--log-json={str(settings.log_json).lower()}",
+        ]
+        if settings.reports_bootstrap_servers:
+            flags.append(f"--reports-bootstrap-servers={settings.reports_bootstrap_servers}")
+        beside = SparkBeside.of(Home.of(settings.home), worker, flags)
+    if not settings.log_json:
+        tell(settings, properties, worker, beside.log_file if beside is not None else None)
+    if beside is None:
+        yield settings.spark_address
+        return
+    async with beside.running(stop):
+        yield beside.address
+
+
+async def run_link(link: SparkLink, address: str) -> None:
+    """The link's whole life. A Spark service that starts beside the worker is given its time first, in silence."""
+    socket = Path(address.removeprefix("unix:"))
+    for _ in range(LOOKS if address.startswith("unix:") else 0):
+        if socket.exists():
+            break
+        await asyncio.sleep(LOOK_SECONDS)
+    await link.run()
+
+
+def tell(settings: Settings, properties: WorkerProperties, worker: str, spark_log: Path | None) -> None:
+    """A few lines for whoever has just started it, where its logs go too."""
+    lines = {"REST": f"http://{worker}/"}
+    if properties.standalone:
+        lines |= {"standalone": f"no group; offsets in {properties.offset_file}"}
+        lines |= {"connectors": ", ".join(settings.connector_files) or "none yet: POST /connectors"}
+    else:
+        lines |= {"group": properties.group_id}
+        if settings.worker_cluster:
+            lines |= {"cluster": settings.worker_cluster}
+        topics = (properties.config_topic, properties.offset_topic, properties.status_topic)
+        lines |= {"topics": ", ".join(topic.name for topic in topics)}
+    lines |= {"Kafka": properties.raw["bootstrap.servers"]}
+    if registry := properties.raw.get(REGISTRY, ""):
+        lines |= {"registry": f"{registry} (kept; no converter here uses it yet: see value.converter)"}
+    lines |= {"Spark": settings.spark_address or f"a service of its own; its log is {spark_log}"}
+    shown = "".join(f"  {name:<11}{text}\n" for name, text in lines.items())
+    print(f"keelman {version()}: a worker for Kafka Connect's clients\n{shown}", file=sys.stderr, end="", flush=True)
