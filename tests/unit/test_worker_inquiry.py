@@ -1,6 +1,7 @@
 """Connectors are asked in threads: a slow one holds up nobody, a failing one is asked again, a mirror now and then."""
 
 import asyncio
+import math
 import threading
 from collections.abc import Mapping
 from typing import ClassVar
@@ -16,6 +17,7 @@ from keelman.testing.eventually import eventually
 from keelman.worker import inquiry
 from keelman.worker.inquiry import Inquiry
 from keelman.worker.limits import limits_of, without_limits
+from keelman.worker.restart_policy import RestartPolicy
 
 
 class Asked(Connector):
@@ -63,7 +65,7 @@ async def test_connectors_are_asked_beside_each_other(monkeypatch: pytest.Monkey
 
     def about(name: str) -> tuple[object, str] | None:
         answer = asking.about(name, {"name": name, "connector.class": "Asked"})
-        return (answer.tasks, answer.trace) if answer else None
+        return (answer.tasks, answer.trace.partition("Restart: ")[0]) if answer else None
 
     def tasks(topics: int) -> tuple[object, str]:
         return [{"task.class": "acme.AskedTask", "topics": str(topics)}], ""
@@ -93,6 +95,34 @@ async def test_connectors_are_asked_beside_each_other(monkeypatch: pytest.Monkey
         Asked.broken = ""
         asking.again("mirror")
         await eventually(lambda: about("mirror") == tasks(2))
+
+
+async def test_a_connector_is_asked_again_within_its_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inquiry, "load_connector", lambda name: Asked)
+    monkeypatch.setattr(Asked, "broken", "no such table")
+    monkeypatch.setattr(Asked, "calls", [])
+    asking = Inquiry(lambda: None)
+    config = {"name": "once", "connector.class": "Asked"}
+    error = "org.apache.kafka.connect.errors.ConnectException: no such table\n"
+
+    def trace(policy: RestartPolicy, **more: int) -> str:
+        answer = asking.about("once", config, policy, **more)
+        return "" if answer is None else answer.trace
+
+    async with Siblings() as siblings:
+        asking.begin(siblings)
+        never = RestartPolicy(attempts=0)
+        await eventually(lambda: trace(never) == error)
+        assert asking.due_seconds() == math.inf, "as in Connect: it stays failed"
+        asking.forget()
+        twice = RestartPolicy(attempts=2, first_seconds=0.01)
+        last = f"{error}Restart: TASK_FAILED, no more: 2 of 2 attempts failed\n"
+        await eventually(lambda: trace(twice) == last, what="its budget is used up")
+        assert Asked.calls.count("tend once") == 1 + 3
+        asking.again("once")
+        await eventually(lambda: trace(twice) == last and Asked.calls.count("tend once") == 4 + 3, what="a new budget")
+        asking.forget()
+        await eventually(lambda: trace(twice, attempts=1) == last and Asked.calls.count("tend once") == 7 + 2)
 
 
 def test_limits_are_shared_by_the_tasks() -> None:

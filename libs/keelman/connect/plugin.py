@@ -16,6 +16,7 @@ from typing import ClassVar, Literal, TypeAlias, cast
 from keelman.connect.config_def import ConfigDef
 from keelman.connect.data_set import DataSet, DataSink
 from keelman.connect.errors import ConnectError
+from keelman.connect.offsets import AlteredOffsets
 from keelman.connect.records import Offset, Partition, SinkBatch, SourceBatch, TopicPartition
 
 
@@ -193,6 +194,10 @@ class Connector(ABC):
     """"node" when it needs its node's files or devices."""
     reads_data_sets: ClassVar[bool] = False
     """True for a source that has a `data_set`."""
+    planning_keys: ClassVar[frozenset[str]] = frozenset()
+    """Keys that `task_configs` and `tend` alone look at: a change of one restarts no task that stays as it was."""
+    asked_apart: ClassVar[bool] = False
+    """True for a connector that we ship which is asked in a process of its own, as if it were a third party's."""
 
     @classmethod
     @abstractmethod
@@ -225,6 +230,15 @@ class Connector(ABC):
 
         The group's leader calls it in a thread, before `task_configs`. May block for seconds. Raises ConnectError.
         """
+
+    @classmethod
+    def alter_offsets(cls, config: Mapping[str, str], offsets: AlteredOffsets) -> bool:
+        """Checks offsets that a user sets, or deletes (None), while the connector is stopped; asked in a thread before
+        anything is written. False when users are to be told that the connector may keep offsets elsewhere too.
+
+        A sink is given `{"kafka_topic", "kafka_partition"}` and `{"kafka_offset"}`. Raises ConnectError to refuse them.
+        """
+        return False
 
     @classmethod
     def open_reader(cls, config: Mapping[str, str], offset: Callable[[Partition], Offset | None]) -> Reader:

@@ -25,6 +25,7 @@ from keelman.connectors.mirror_syncs import OffsetSyncs
 from keelman.connectors.mirror_topics import MirrorTopics
 
 ASSIGNED = "task.assigned.partitions"
+_TENDED = ("refresh.topics", "sync.topic.configs", "sync.topic.acls")
 _OLD_NAMES = {"topics.blacklist": "topics.exclude", "config.properties.blacklist": "config.properties.exclude"}
 
 
@@ -39,6 +40,11 @@ class MirrorSource(Connector):
     version = "4.3.0"
     direction = Direction.SOURCE
     runs_on = "anywhere"
+    planning_keys = frozenset(
+        {"topics", "topics.exclude", "topics.blacklist"}
+        | {f"{kind}.enabled" for kind in _TENDED}
+        | {f"{kind}.interval.seconds" for kind in _TENDED}
+    )
 
     @classmethod
     def config_def(cls) -> ConfigDef:
@@ -68,8 +74,7 @@ class MirrorSource(Connector):
     def refresh_seconds(cls, config: Mapping[str, str]) -> float | None:
         """The shortest of the intervals that are on."""
         parsed = _parsed(config)
-        kinds = ("refresh.topics", "sync.topic.configs", "sync.topic.acls")
-        found = [float(parsed[f"{kind}.interval.seconds"]) for kind in kinds if parsed[f"{kind}.enabled"]]
+        found = [float(parsed[f"{kind}.interval.seconds"]) for kind in _TENDED if parsed[f"{kind}.enabled"]]
         return max(1.0, min(found)) if parsed["enabled"] and found else None
 
     @classmethod

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 
 from confluent_kafka import KafkaError, KafkaException
 
-from keelman.connect.errors import ConnectError, RetriableConnectError
+from keelman.connect.errors import ConfigValueError, ConnectError, RetriableConnectError
 from keelman.kafka.batch_producer import ProduceFailure
-from keelman.model.errors import KeelmanError, Unavailable
+from keelman.model.errors import KeelmanError, NotFound, Unavailable
+
+CONFIG_INVALID = "CONFIG_INVALID"
 
 
 class RunFailure(Exception):
@@ -43,6 +45,15 @@ _FENCED = frozenset(
     }
 )
 
+# Errors of the configuration itself: the same one meets them again, whatever becomes of the world.
+_CONFIG = frozenset(
+    {
+        KafkaError.INVALID_CONFIG,
+        KafkaError.INVALID_TRANSACTION_TIMEOUT,
+        KafkaError._INVALID_ARG,
+    }
+)
+
 # Errors that the same configuration will meet again. All others may pass: a broker that starts, a leader that moves.
 _LASTING = frozenset(
     {
@@ -63,9 +74,6 @@ _LASTING = frozenset(
         KafkaError.SASL_AUTHENTICATION_FAILED,
         KafkaError.UNSUPPORTED_SASL_MECHANISM,
         KafkaError.POLICY_VIOLATION,
-        KafkaError.INVALID_CONFIG,
-        KafkaError.INVALID_TRANSACTION_TIMEOUT,
-        KafkaError._INVALID_ARG,
         KafkaError._AUTHENTICATION,
         KafkaError._UNSUPPORTED_FEATURE,
         KafkaError._SSL,
@@ -82,6 +90,8 @@ def judge_code(code: int) -> tuple[str, bool]:
     """Reason and retriable of an error, by Kafka's number or the client library's negative one."""
     if code in _FENCED:
         return "FENCED", True
+    if code in _CONFIG:
+        return CONFIG_INVALID, False
     if code in _LASTING:
         return "TASK_FAILED", False
     return "BROKER_LOST", True
@@ -102,6 +112,10 @@ def judge(error: BaseException) -> Verdict:
         reason, retriable = judge_code(error.code)
     elif isinstance(error, Unavailable):
         reason, retriable = "BROKER_LOST", True
+    elif isinstance(error, ConfigValueError):
+        reason, retriable = CONFIG_INVALID, False
+    elif isinstance(error, NotFound):
+        reason, retriable = error.reason, False
     else:
         reason, retriable = "TASK_FAILED", isinstance(error, RetriableConnectError)
     return Verdict(reason, message, trace(error, message), retriable)

@@ -10,6 +10,8 @@ import orjson
 from keelman.kafka.layout import Work
 
 STARTED, PAUSED, STOPPED = "STARTED", "PAUSED", "STOPPED"
+InForce = tuple[Mapping[str, str], tuple[Mapping[str, str], ...]]
+"""A connector's configuration and its tasks', as they were in force together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,8 @@ class ConfigState:
 
     `unfenced` names connectors whose tasks were put into force since the producers of their former tasks were last
     fenced, each with the offset of the record that did so. A single task that follows a single task is not among them:
-    it fences its predecessor by itself. `applied` holds each connector's configuration as it was when its tasks were
+    it fences its predecessor by itself. `former` has the sets that those took the place of; None for one that is not
+    known, since the topic was compacted. `applied` holds each connector's configuration as it was when its tasks were
     put into force: that is what they run with until the leader has put new ones into force. `session_key`, base64,
     signs what workers ask of each other.
     """
@@ -39,6 +42,7 @@ class ConfigState:
     applied: dict[str, dict[str, str]] = field(default_factory=dict)
     fencing: dict[str, int] = field(default_factory=dict)
     unfenced: dict[str, int] = field(default_factory=dict)
+    former: dict[str, list[InForce | None]] = field(default_factory=dict)
     inconsistent: set[str] = field(default_factory=set)
     restarts: list[RestartRequest] = field(default_factory=list)
     session_key: str = ""
@@ -90,7 +94,7 @@ class ConfigState:
             self.applied.pop(name, None)
             self._buffered.pop(name, None)
             self.inconsistent.discard(name)
-            self.unfenced.pop(name, None)
+            self._fenced(name)
             return
         self.connectors[name] = _strings(data.get("properties"))
         self.targets.setdefault(name, STARTED)
@@ -123,6 +127,7 @@ class ConfigState:
             return
         buffered = self._buffered.pop(name, {})
         known = dict(enumerate(self.tasks.get(name, ())))
+        before = (self.applied[name], self.tasks[name]) if name in self.tasks and name in self.applied else None
         merged = {**known, **buffered}
         if any(n not in merged for n in range(count)):
             self.inconsistent.add(name)
@@ -132,15 +137,20 @@ class ConfigState:
         self.tasks[name] = tuple(merged[n] for n in range(count))
         self.applied[name] = self.connectors[name]
         if (self.fencing.get(name), count) == (1, 1):
-            self.unfenced.pop(name, None)
+            self._fenced(name)
         else:
             self.unfenced[name] = self.offset - 1
+            self.former.setdefault(name, []).append(before)
+
+    def _fenced(self, name: str) -> None:
+        self.unfenced.pop(name, None)
+        self.former.pop(name, None)
 
     def _fencing(self, name: str, data: Mapping[str, object] | None) -> None:
         count = data.get("task-count") if data is not None else None
         if isinstance(count, int):
             self.fencing[name] = count
-            self.unfenced.pop(name, None)
+            self._fenced(name)
         else:
             self.fencing.pop(name, None)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from keelman.api.copy.v1 import ticket_pb2 as tickets
@@ -15,15 +15,15 @@ class TaskDuties:
 
     `ticket` makes a start ticket for a run uid, None while the worker may not grant one. `confirm` answers a fence,
     that of a part of the task when it is given True, with the connector's committed offsets; None withdraws the ticket.
-    `tell` has a status written soon. `fence` aborts what the task's producer has left open, if this worker may;
-    `fence_parts` shuts out the producers of so many parts and says whether it could. `idle` says that the copy run has
-    nothing to copy, `left` that the task is not parked any more, `ended` that nothing is to be heard of this copy run
-    any more.
+    `tell` has a status written soon: state, trace and what is ours in it. `fence` aborts what the task's producer has
+    left open, if this worker may; `fence_parts` shuts out the producers of so many parts and says whether it could.
+    `idle` says that the copy run has nothing to copy, `left` that the task is not parked any more, `ended` that nothing
+    is to be heard of this copy run any more.
     """
 
     ticket: Callable[[str], tickets.StartTicket | None]
     confirm: Callable[[bool], Awaitable[Sequence[tuple[bytes, bytes]] | None]]
-    tell: Callable[[str, str | None], None]
+    tell: Callable[[str, str | None, Mapping[str, object]], None]
     fence: Callable[[], Awaitable[None]]
     fence_parts: Callable[[int], Awaitable[bool]]
     idle: Callable[[], None]

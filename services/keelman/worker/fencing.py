@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
+from keelman.connect.errors import ConnectError
 from keelman.engine.bulk import part_ids, plans
 from keelman.kafka.fencing import fence_all
 from keelman.kafka.layout import Work
@@ -41,8 +42,8 @@ class Fencing:
         self._wanted.clear()
         self._done.clear()
 
-    def done(self, name: str, since: int, config: Mapping[str, str], former: int) -> bool:
-        """Whether the producers of the connector's former tasks are fenced since its tasks changed at this offset of
+    def done(self, name: str, since: int, config: Mapping[str, str], former: Sequence[int]) -> bool:
+        """Whether the producers of these former tasks are fenced since the connector's tasks changed at this offset of
         the config topic; begins to fence them when that was not asked before."""
         if self._done.get(name) == since:
             return True
@@ -52,19 +53,20 @@ class Fencing:
             self._siblings.start(self._fence(name, since, config, former), name=f"fences {name}")
         return False
 
-    async def _fence(self, name: str, since: int, config: Mapping[str, str], former: int) -> None:
+    async def _fence(self, name: str, since: int, config: Mapping[str, str], former: Sequence[int]) -> None:
         properties = self._store.properties
-        ids = [tickets.transactional_id(properties.group_id, Work(name, task)) for task in range(former)]
-        client = fencing_client(properties.raw, config)
+        ids = [tickets.transactional_id(properties.group_id, Work(name, task)) for task in former]
         backoff = Backoff(first=0.1, most=AGAIN_SECONDS)
         while self._wanted.get(name) == since:
             try:
+                config = await self._store.secrets.resolve(config)
+                client = fencing_client(properties.raw, config)
                 await fence_all(client, ids, client_id=f"fence-{name}", seconds=FENCE_SECONDS)
                 # Only now nobody can split a task any more.
                 if parts := await self._parts(name, config):
                     await fence_all(client, parts, client_id=f"fence-{name}", seconds=FENCE_SECONDS)
-            except KeelmanError as error:
-                log.warning("former_tasks_unfenced", connector=name, tasks=former, error=error.message)
+            except (KeelmanError, ConnectError) as error:
+                log.warning("former_tasks_unfenced", connector=name, tasks=former, error=str(error))
                 await asyncio.sleep(backoff.next())
                 continue
             if self._wanted.get(name) == since:

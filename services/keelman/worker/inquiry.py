@@ -8,28 +8,34 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TypeVar
 
 from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import Connector, load_connector
 from keelman.model.errors import DeadlineExceeded, KeelmanError
-from keelman.runtime.backoff import Backoff
 from keelman.runtime.logging import get_logger
 from keelman.runtime.supervise import Siblings, deadline
+from keelman.worker.restart_policy import Attempt, RestartPolicy, Restarts, reason_of
 
 log = get_logger()
 T = TypeVar("T")
 ANSWER_SECONDS = 30.0
 AT_A_TIME = 16
 SOON_SECONDS = 0.2
+PASSING_SECONDS = (1.0, 60.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer:
-    """What a connector said: the task configurations that it wants, or why there are none, as a trace."""
+    """What a connector said: the task configurations that it wants, or why there are none, as a trace.
+
+    `more` is what a status says of the next attempt beside the trace.
+    """
 
     tasks: list[dict[str, str]] | None
     trace: str = ""
+    more: Mapping[str, object] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -42,7 +48,13 @@ class _Asked:
     answer: Answer | None = None
     due: float | None = None
     thread: threading.Thread | None = None
-    backoff: Backoff = field(default_factory=lambda: Backoff(first=1.0, most=60.0))
+    told: str = ""  # the last trace
+    restarts: Restarts = field(default_factory=lambda: Restarts(RestartPolicy(), passing_seconds=PASSING_SECONDS))
+
+    @property
+    def hung(self) -> bool:
+        """Whether the code that was asked has not come back yet, though nobody waits for it any more."""
+        return self.thread is not None and self.thread.is_alive()
 
 
 class Inquiry:
@@ -72,19 +84,27 @@ class Inquiry:
         return set(self._asked)
 
     def again(self, name: str) -> None:
-        """Asks a connector anew though nothing about it has changed."""
+        """Asks a connector anew though nothing about it has changed, with the whole restart budget."""
         asked = self._asked.get(name)
         if asked is not None:
             asked.due = 0.0
+            asked.restarts.healthy()
 
-    def about(self, name: str, config: Mapping[str, str]) -> Answer | None:
-        """The newest answer for this configuration; asks when there is none, or when it is due to ask again."""
+    def about(
+        self, name: str, config: Mapping[str, str], policy: RestartPolicy | None = None, *, attempts: int = 0
+    ) -> Answer | None:
+        """The newest answer for this configuration; asks when there is none, or when it is due to ask again.
+
+        `attempts` are those of its restart budget that it used with another leader.
+        """
         asked = self._asked.get(name)
         if asked is None or asked.config != config:
+            known = asked is not None
             asked = self._asked[name] = _Asked(config)
+            asked.restarts.attempts = 0 if known else attempts
+        asked.restarts.policy = policy or asked.restarts.policy
         due = asked.answer is None or (asked.due is not None and time.monotonic() >= asked.due)
-        hung = asked.thread is not None and asked.thread.is_alive()
-        if due and not asked.asking and not hung:
+        if due and not asked.asking and not asked.hung:
             assert self._siblings is not None
             asked.asking = True
             self._siblings.start(self._ask(name, asked), name=f"asks {name}")
@@ -97,31 +117,38 @@ class Inquiry:
 
     def due_seconds(self) -> float:
         """Seconds until a connector is to be asked again."""
-        dues = [a.due for a in self._asked.values() if a.due is not None and not a.asking]
+        dues = [a.due for a in self._asked.values() if a.due is not None and not a.asking and not a.hung]
         return max(0.0, min(dues) - time.monotonic()) if dues else float("inf")
 
     async def _ask(self, name: str, asked: _Asked) -> None:
         async with self._places:
             try:
                 asked.thread, said = in_thread(lambda: _said(asked.config))
-                late = DeadlineExceeded(f"The connector did not answer within {self._seconds:g} s")
+                late = DeadlineExceeded(
+                    f"The connector did not answer within {self._seconds:g} s", reason="PLUGIN_HUNG"
+                )
                 async with deadline(self._seconds, late):
                     tasks, refresh = await said
                 asked.answer, asked.due = Answer(tasks), None if refresh is None else time.monotonic() + refresh
-                asked.backoff.reset()
+                asked.told = ""
+                asked.restarts.healthy()
             except (KeelmanError, ConnectError, ValueError) as error:
-                self._failed(name, asked, trace_of(error))
+                self._failed(name, asked, error, trace_of(error))
             except Exception as error:  # a fault of one connector's code must not end the worker
                 log.exception("connector_crashed", connector=name)
-                self._failed(name, asked, f"{type(error).__name__}: {error}\n")
+                self._failed(name, asked, error, f"{type(error).__name__}: {error}\n")
         asked.asking = False
         self._answered()
 
-    def _failed(self, name: str, asked: _Asked, trace: str) -> None:
-        if asked.answer is None or asked.answer.trace != trace:
-            log.warning("connector_not_asked", connector=name, error=trace.strip())
-            asked.answer = Answer(None, trace)
-        asked.due = time.monotonic() + asked.backoff.next()
+    def _failed(self, name: str, asked: _Asked, error: Exception, trace: str) -> None:
+        reason, passes = reason_of(error)
+        _, delay = asked.restarts.failed(reason, retriable=passes, alone=True, healthy_seconds=0.0)
+        attempt = Attempt.made(reason, asked.restarts, delay, datetime.now(UTC))
+        if asked.told != trace:
+            log.warning("connector_not_asked", connector=name, error=trace.strip(), next=attempt.next)
+        more = {"restart": attempt.value()} if delay is not None or asked.restarts.troubled else {}
+        asked.told, asked.answer = trace, Answer(None, attempt.explained(trace), more)
+        asked.due = None if delay is None else time.monotonic() + delay
 
 
 def _said(config: Mapping[str, str]) -> tuple[list[dict[str, str]], float | None]:

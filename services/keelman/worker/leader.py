@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from urllib.parse import urlsplit
 
+from keelman.connect.errors import ConnectError
 from keelman.kafka.layout import CONFIG_MISMATCH, Assignment, Metadata, Work
 from keelman.model.errors import KeelmanError
 from keelman.runtime.logging import get_logger
@@ -16,9 +17,11 @@ from keelman.worker import config_state as records
 from keelman.worker import tickets
 from keelman.worker.assignor import MemberView, Memory, assign
 from keelman.worker.config_state import STOPPED, RestartRequest
+from keelman.worker.felt import changed_tasks
 from keelman.worker.fencing import Fencing
-from keelman.worker.inquiry import Answer, Inquiry
+from keelman.worker.inquiry import Answer, Inquiry, trace_of
 from keelman.worker.limits import without_limits
+from keelman.worker.restart_policy import RestartPolicy, policy_of
 from keelman.worker.status_state import FAILED, PAUSED, RUNNING, Status
 from keelman.worker.store import Store
 
@@ -113,7 +116,7 @@ class Leader:
             if config.target(name) == STOPPED:
                 self._forget(name)
                 continue
-            answer = self._inquiry.about(name, without_limits(properties))
+            answer = self._answer(name, without_limits(properties))
             if answer is None:
                 continue
             fresh = self._used.get(name) is not answer
@@ -128,6 +131,18 @@ class Leader:
             self._tell_problem(name, answer)
         for name, since in list(config.unfenced.items()):
             await self._fence_former_tasks(name, since)
+
+    def _answer(self, name: str, properties: Mapping[str, str]) -> Answer | None:
+        """What the connector says; None while it, or a value of its configuration, is still to come."""
+        secrets = self._store.secrets
+        try:
+            resolved = secrets.resolved(properties)
+        except ConnectError as error:
+            return Answer(None, trace_of(error))
+        answer = None if resolved is None else self._asked(name, resolved)
+        if answer is None or answer.tasks is None or resolved == properties:
+            return answer
+        return Answer(secrets.restored(answer.tasks, properties), answer.trace)
 
     def new_tasks_soon(self) -> bool:
         """Whether new connectors are about to say which tasks they want: one round of the group is enough for both."""
@@ -152,12 +167,22 @@ class Leader:
         await self._store.write_config(written)
 
     def _copy_on(self, name: str, wanted: list[dict[str, str]]) -> bool:
-        """Whether the tasks in force are the wanted ones, and are not restarted: nothing but limits has changed."""
+        """Whether the tasks in force all go on as they are: there may be more of them now, but no other ones."""
         config = self._store.config
-        before, now = config.applied.get(name), config.connectors.get(name)
-        if before is None or now is None or wanted != list(config.tasks.get(name, ())):
+        before, now, tasks = config.applied.get(name), config.connectors.get(name), config.tasks.get(name)
+        if before is None or now is None or tasks is None:
             return False
-        return without_limits(before) == without_limits(now)
+        return not changed_tasks([(before, tasks)], (now, tuple(wanted)), len(tasks))
+
+    def _asked(self, name: str, properties: Mapping[str, str]) -> Answer | None:
+        policy = self._policy(self._store.config.connectors[name])
+        return self._inquiry.about(name, properties, policy, attempts=self._store.statuses.attempts(Work(name)))
+
+    def _policy(self, config: Mapping[str, str]) -> RestartPolicy | None:
+        try:
+            return policy_of(config, self._store.properties.raw)
+        except KeelmanError:
+            return None  # stored by somebody who did not check it
 
     def _forget(self, name: str) -> None:
         self._inquiry.forget(name)
@@ -180,16 +205,21 @@ class Leader:
         else:
             return
         worker = urlsplit(owner).netloc
-        self._store.tell(work, Status(state, worker, now.generation, answer.trace or None, now.version))
+        told = Status(state, worker, now.generation, answer.trace or None, now.version, answer.more)
+        self._store.tell(work, told)
 
     async def _fence_former_tasks(self, name: str, since: int) -> None:
-        """No producer of an earlier set of tasks can commit any more. A single task's successor fences it by itself."""
+        """No producer of a former task can commit any more, but for those that are the same task still.
+
+        A single task's successor fences it by itself.
+        """
         if not self._fences(name):
             return
         config = self._store.config
         former, count = config.fencing.get(name, 0), len(config.tasks.get(name, ()))
-        others = former > 1 or (former == 1 and count != 1)
-        if others and not self._fencing.done(name, since, config.connectors[name], former):
+        now = config.applied.get(name, {}), config.tasks.get(name, ())
+        changed = changed_tasks(config.former.get(name, [None]), now, former) if (former, count) != (1, 1) else []
+        if changed and not self._fencing.done(name, since, config.connectors[name], changed):
             return
         await self._store.write_config([records.fencing_record(name, count)])
 

@@ -1,4 +1,4 @@
-"""How fast a connector may copy: two keys of its configuration that change without a restart."""
+"""How fast a connector may copy: two keys of its configuration that change, like some others, without a restart."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from collections.abc import Mapping
 
 from keelman.api.copy.v1.ticket_pb2 import Limits
 from keelman.model.errors import InvalidArgument
+from keelman.worker import restart_policy, watermark
 
 RECORDS = "keelman.limit.records.per.second"
 BYTES = "keelman.limit.bytes.per.second"
 KEYS = (RECORDS, BYTES)
+UNFELT = frozenset((*KEYS, *restart_policy.KEYS, *watermark.KEYS))
 
 
 def without_limits(config: Mapping[str, str]) -> Mapping[str, str]:
-    """The configuration less the limits: what decides whether tasks have to be configured or restarted anew."""
-    if any(key in config for key in KEYS):
-        return {k: v for k, v in config.items() if k not in KEYS}
+    """The configuration less what no task feels: the rest decides whether tasks have to be configured anew."""
+    if not UNFELT.isdisjoint(config):
+        return {k: v for k, v in config.items() if k not in UNFELT}
     return config
 
 

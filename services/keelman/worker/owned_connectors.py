@@ -43,6 +43,11 @@ class OwnedConnectors:
         log.info("connector", connector=work.connector, state=state)
         self._tell(work, state, trace)
 
+    def restart(self, work: Work, config: ConfigState) -> None:
+        """Begins anew: its status is told even if it is the same."""
+        self.forget(work)
+        self.follow(work, config)
+
     def forget(self, work: Work) -> None:
         """It is this worker's no more, or begins anew."""
         self._known.pop(work, None)

@@ -21,7 +21,8 @@ LOST = orders.RunUpdate(
 class RunHandle:
     """One copy run, from its start order to its last update.
 
-    `changed` is set with every update, `topics` grows by those that it reads or writes.
+    `changed` is set with every update, `topics` grows by those that it reads or writes. `cut_late` says that it had to
+    be cut, since it did not drain in its time.
     """
 
     def __init__(self, ticket: tickets.StartTicket, link: SparkLink, changed: asyncio.Event, topics: set[str]) -> None:
@@ -32,6 +33,7 @@ class RunHandle:
         self._updates: deque[orders.RunUpdate] = deque()
         self._last_order: orders.RunOrder | None = None
         self._limits: tickets.Limits | None = None
+        self.cut_late = False
         link.send(orders.RunOrder(run_uid=self.uid, start=ticket))
 
     @property
@@ -78,6 +80,7 @@ class RunHandle:
             last = await self._last(seconds, hurried)
             if last is not None:
                 return last
+            self.cut_late = not hurried()
         self.cut(why)
         return await self._last(CUT_SECONDS, lambda: False)
 

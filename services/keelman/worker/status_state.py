@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from operator import itemgetter
 
@@ -19,20 +19,22 @@ UNASSIGNED, RUNNING, PAUSED, FAILED, RESTARTING, STOPPED = (
     "STOPPED",
 )
 SAFE = (UNASSIGNED, FAILED)
+MORE = "keelman"
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """One status record."""
+    """One status record. `more` is what Connect has no words for: a stalled task, the next attempt after a failure."""
 
     state: str
     worker_id: str
     generation: int
     trace: str | None = None
     version: str | None = None
+    more: Mapping[str, object] = field(default_factory=dict)
 
     def value(self) -> bytes:
-        """The record's value as Connect writes it."""
+        """The record's value as Connect writes it; ours goes into one more field, which Connect passes over."""
         return orjson.dumps(
             {
                 "state": self.state,
@@ -40,6 +42,7 @@ class Status:
                 "worker_id": self.worker_id,
                 "generation": self.generation,
                 "version": self.version,
+                **({MORE: self.more} if self.more else {}),
             }
         )
 
@@ -80,6 +83,7 @@ class StatusState:
                 generation=int(data["generation"]),
                 trace=data.get("trace"),
                 version=data.get("version"),
+                more=more if isinstance(more := data.get(MORE), dict) else {},
             )
         except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError):
             return
@@ -126,6 +130,13 @@ class StatusState:
         if found is None:
             return None, []
         return found.connector, sorted(found.tasks.items(), key=itemgetter(0))
+
+    def attempts(self, work: Work) -> int:
+        """What a connector or task has used of its restart budget, by its last status."""
+        now = self.statuses.get(work)
+        restart = now.more.get("restart") if now is not None else None
+        used = restart.get("attempt") if isinstance(restart, dict) else None
+        return used if isinstance(used, int) else 0
 
     def without(self, configured: Iterable[Work]) -> list[Work]:
         """Statuses of what is configured no more."""

@@ -1,0 +1,112 @@
+"""Restarts: whatever fails in whatever order, the budget holds, delays stay in bounds, and health makes it whole."""
+
+import random
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from keelman.connect.errors import ConfigValueError, ConnectError, RetriableConnectError
+from keelman.model.errors import DeadlineExceeded, InvalidArgument, NotFound, Unavailable
+from keelman.worker.restart_policy import Attempt, Cause, RestartPolicy, Restarts, policy_of, reason_of
+
+REASONS = ("TASK_FAILED", "BROKER_LOST", "SLOT_LOST", "CONFIG_INVALID", "LINK_LOST", "PLUGIN_HUNG")
+POLICIES = st.builds(
+    RestartPolicy,
+    attempts=st.integers(-1, 5),
+    first_seconds=st.floats(0.001, 10),
+    most_seconds=st.floats(10, 1000),
+    reset_seconds=st.floats(20, 1000),
+)
+FAILURES = st.lists(
+    st.tuples(st.sampled_from(REASONS), st.booleans(), st.booleans(), st.floats(0, 15)), min_size=1, max_size=30
+)
+
+
+@given(POLICIES, FAILURES, st.randoms(use_true_random=False))
+def test_the_budget_holds_and_delays_stay_within_bounds(
+    policy: RestartPolicy, failures: list[tuple[str, bool, bool, float]], source: random.Random
+) -> None:
+    restarts, own = Restarts(policy, source=source), 0
+    for reason, retriable, alone, healthy in failures:
+        cause, delay = restarts.failed(reason, retriable=retriable, alone=alone, healthy_seconds=healthy)
+        assert (cause is Cause.CONFIG) == (reason == "CONFIG_INVALID")
+        if cause is Cause.CONFIG:
+            assert delay is None
+        elif cause is Cause.PASSING:
+            assert delay is not None, "what passes is tried without end"
+            assert 0.05 <= delay <= 10
+        elif delay is None:
+            assert 0 <= policy.attempts <= own
+        else:
+            own += 1
+            assert policy.first_seconds / 2 <= delay <= policy.most_seconds
+    assert restarts.attempts == own
+    assert policy.attempts < 0 or own <= policy.attempts
+    _, delay = restarts.failed("TASK_FAILED", retriable=False, alone=False, healthy_seconds=policy.reset_seconds)
+    assert (delay is None) == (policy.attempts == 0), "healthy for so long: the budget is whole"
+    assert restarts.attempts == (0 if delay is None else 1)
+
+
+def test_delays_grow() -> None:
+    restarts = Restarts(RestartPolicy(first_seconds=1, most_seconds=60))
+    delays = [restarts.failed("TASK_FAILED", retriable=False, alone=False, healthy_seconds=0)[1] for _ in range(9)]
+    for n, delay in enumerate(delays):
+        assert delay is not None
+        whole = min(60, 2**n)
+        assert whole / 2 <= delay <= whole
+
+
+def test_one_crash_may_be_an_accident() -> None:
+    def causes(alone: bool) -> list[Cause]:
+        restarts = Restarts(RestartPolicy(attempts=0))
+        return [restarts.failed("SLOT_LOST", retriable=True, alone=alone, healthy_seconds=0)[0] for _ in range(3)]
+
+    assert causes(alone=True) == [Cause.PASSING, Cause.OWN, Cause.OWN]
+    assert causes(alone=False) == [Cause.PASSING] * 3, "it may be another one's code"
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (ConfigValueError("a", "b"), ("CONFIG_INVALID", False)),
+        (ConnectError("no"), ("TASK_FAILED", False)),
+        (RetriableConnectError("later"), ("TASK_FAILED", True)),
+        (Unavailable("gone"), ("UNAVAILABLE", True)),
+        (DeadlineExceeded("hangs", reason="PLUGIN_HUNG"), ("PLUGIN_HUNG", False)),
+        (NotFound("what?", reason="CONNECTOR_CLASS_UNKNOWN"), ("CONNECTOR_CLASS_UNKNOWN", False)),
+        (KeyError("whim"), ("TASK_FAILED", False)),
+    ],
+)
+def test_errors_before_there_is_a_copy_run(error: Exception, expected: tuple[str, bool]) -> None:
+    assert reason_of(error) == expected
+
+
+def test_what_a_status_says() -> None:
+    now = datetime(2025, 1, 1, tzinfo=UTC)
+    trace = "java.lang.Sorry: why\n\tat somewhere\n"
+    restarts = Restarts(RestartPolicy(attempts=2))
+    restarts.failed("TASK_FAILED", retriable=False, alone=False, healthy_seconds=0)
+    told = Attempt.made("TASK_FAILED", restarts, 7.0, now)
+    assert told.explained(trace) == f"{trace}Restart: TASK_FAILED, attempt 1 of 2 at 2025-01-01T00:00:07Z\n"
+    assert told.value() == {
+        "reason": "TASK_FAILED",
+        "attempt": 1,
+        "max_attempts": 2,
+        "next": "2025-01-01T00:00:07Z",
+    }
+    never = Attempt.made("TASK_FAILED", Restarts(RestartPolicy(attempts=0)), None, now)
+    assert never.explained(trace) == trace, "as in Connect"
+    assert Attempt.made("CONFIG_INVALID", Restarts(RestartPolicy()), None, now).explained(trace) == trace
+
+
+def test_a_policy_is_the_connectors_before_the_workers() -> None:
+    worker = {"keelman.restart.max.attempts": "3", "keelman.restart.backoff.ms": "2000"}
+    assert policy_of({}, {}) == RestartPolicy()
+    assert policy_of({"keelman.restart.max.attempts": "0"}, worker) == RestartPolicy(0, 2.0)
+    assert policy_of({"keelman.restart.backoff.max.ms": "1000"}, worker).most_seconds == 2.0
+    with pytest.raises(
+        InvalidArgument, match=r"keelman\.restart\.max\.attempts: '-2' is not legal: a whole number, at"
+    ):
+        policy_of({"keelman.restart.max.attempts": "-2"}, worker)
