@@ -5,11 +5,14 @@ from __future__ import annotations
 import contextlib
 import math
 import socket
+import ssl
 from collections.abc import AsyncIterator
 from typing import Any
 
 import uvicorn
 
+from keelman.runtime.http_bodies import unambiguous
+from keelman.runtime.http_protocol import MAX_HEAD_BYTES, PatientProtocol
 from keelman.runtime.ports import check_port
 
 BACKLOG = 1024
@@ -17,17 +20,26 @@ BACKLOG = 1024
 
 @contextlib.asynccontextmanager
 async def serve_http(
-    app: Any, *, host: str, port: int, label: str, grace_seconds: float = 5.0, keep_alive_seconds: int = 75
+    app: Any,
+    *,
+    host: str,
+    port: int,
+    label: str,
+    tls: ssl.SSLContext | None = None,
+    grace_seconds: float = 5.0,
+    keep_alive_seconds: int = 75,
 ) -> AsyncIterator[int]:
     """Serves `app` until the block is left, then lets requests end for the grace; yields the port.
 
-    `label` names the setting of host and port in messages. Raises Unavailable (PORT_TAKEN) when the port is taken and
-    InvalidArgument for an address that is not this host's. Adds no headers of its own: a proxy's answers stay as is.
+    With `tls` it speaks https. `label` names the setting of host and port in messages. Raises Unavailable (PORT_TAKEN)
+    when the port is taken and InvalidArgument for an address that is not this host's. Adds no headers of its own: a
+    proxy's answers stay as is.
     """
     check_port(label, host, port)
     config = uvicorn.Config(
-        app,
-        http="h11",
+        unambiguous(app),
+        http=PatientProtocol,
+        h11_max_incomplete_event_size=MAX_HEAD_BYTES,
         ws="none",
         lifespan="off",
         log_config=None,
@@ -40,6 +52,7 @@ async def serve_http(
         timeout_graceful_shutdown=math.ceil(grace_seconds),
     )
     config.load()
+    config.ssl = tls
     server = uvicorn.Server(config)
     server.lifespan = config.lifespan_class(config)
     listener = socket.create_server(

@@ -1,0 +1,101 @@
+"""Records what Apache Kafka Connect answers to `access_steps`: writes access.json beside this file.
+
+Run it by hand when the steps change: `python tests/recorded/record_access.py`. It starts a broker and, one after the
+other, real Connect workers. Left out of the record: Date, which moves, and Server.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+from access_steps import SECTIONS, USERS, Step  # noqa: E402
+
+from keelman.runtime.maven import Lock, jars  # noqa: E402
+from keelman.runtime.ports import free_ports  # noqa: E402
+from keelman.testing.broker import running_broker  # noqa: E402
+from keelman.testing.connect_worker import ConnectProcess  # noqa: E402
+
+LEFT_OUT = ("date", "server")
+SECONDS = 30.0
+
+
+class ClosedWorker(ConnectProcess):
+    """One that asks for a password."""
+
+    async def ask(self, method: str, path: str, body: Any = None) -> httpx.Response:
+        """One REST request, with the password of one user."""
+        async with httpx.AsyncClient(timeout=95, trust_env=False, auth=next(iter(USERS.items()))) as client:
+            return await client.request(method, f"{self.url}{path}", json=body)
+
+
+async def exchange(port: int, request: bytes) -> dict[str, Any]:
+    """Status, headers and body of the answer to these bytes. The connection is to end by itself."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    async with asyncio.timeout(SECONDS):
+        writer.write(request)
+        answer = await reader.read()
+        writer.close()
+    head, _, body = answer.partition(b"\r\n\r\n")
+    first, *lines = head.decode("latin-1").split("\r\n")
+    headers = [line.split(": ", 1) if ": " in line else [line.rstrip(":"), ""] for line in lines]
+    kept = sorted([name.lower(), value] for name, value in headers if name.lower() not in LEFT_OUT)
+    return {"status": int(first.split()[1]), "headers": kept, "body": body.decode("utf-8", "replace")}
+
+
+async def played(steps: Sequence[Step], ports: Mapping[str, int]) -> list[dict[str, Any]]:
+    """Every step with its answer."""
+    found = []
+    for name, listener, request in steps:
+        answer = await exchange(ports[listener], request.encode())
+        found.append({"name": name, "listener": listener, "request": request, "answer": answer})
+    return found
+
+
+def jaas_file(folder: Path) -> Path:
+    """A JAAS file whose users are `USERS`."""
+    passwords = folder / "passwords"
+    passwords.write_text("".join(f"{name}={secret}\n" for name, secret in USERS.items()))
+    file = folder / "jaas.conf"
+    module = "org.apache.kafka.connect.rest.basic.auth.extension.PropertyFileLoginModule"
+    file.write_text(f'KafkaConnect {{\n  {module} required\n  file="{passwords}";\n}};\n')
+    return file
+
+
+async def main() -> None:
+    """Records all sections."""
+    recorded: dict[str, Any] = {}
+    more = await jars(Lock.read(HERE / "basic_auth.lock"))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        jaas = jaas_file(folder)
+        async with running_broker(folder / "broker") as servers:
+            for section, (properties, steps) in SECTIONS.items():
+                group = section.replace(" ", "-")
+                ports = dict(zip(("main", "admin"), free_ports(2), strict=True))
+                filled = {k: v.replace("{admin}", f"127.0.0.1:{ports['admin']}") for k, v in properties.items()}
+                worker = ClosedWorker(folder / group, servers, group, filled, port=ports["main"])
+                worker.more_jars, worker.options = more, (f"-Djava.security.auth.login.config={jaas}",)
+                await worker.start()
+                try:
+                    recorded[section] = {"properties": properties, "steps": await played(steps, ports)}
+                finally:
+                    await worker.end()
+                print(section, flush=True)
+    text = json.dumps(recorded, indent=1, ensure_ascii=False)
+    (HERE / "access.json").write_text(text + "\n", encoding="utf-8")
+    print(sum(len(section["steps"]) for section in recorded.values()), "steps recorded")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,185 @@
+"""Hostile and broken clients on raw sockets: each gets a 4xx or is closed, others are answered meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Any
+
+import psutil
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from keelman.runtime import http_bodies, http_protocol
+from keelman.runtime.http import serve_http
+from keelman.runtime.http_bodies import BoundedBodies
+from keelman.testing.eventually import eventually
+
+LIMIT = 100_000
+
+
+@pytest.fixture
+async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Any]:
+    """Port and app of a server with small bounds; it answers with the number of bytes that it was given."""
+    monkeypatch.setattr(http_protocol, "HEAD_SECONDS", 1.0)
+    monkeypatch.setattr(http_protocol, "READ_SECONDS", 1.0)
+    monkeypatch.setattr(http_protocol, "MOST_CONNECTIONS", 16)
+    monkeypatch.setattr(http_bodies, "DRAIN_SECONDS", 1.0)
+
+    async def count(request: Request) -> Response:
+        return Response(str(len(await request.body())))
+
+    async def large(request: Request) -> Response:
+        return Response(bytes(64 * 1024 * 1024))
+
+    routed = Starlette(routes=[Route("/", count, methods=["GET", "POST"]), Route("/large", large)])
+    app = BoundedBodies(routed, max_body_bytes=LIMIT, together_bytes=3 * LIMIT, body_seconds=1.0)
+    async with serve_http(app, host="127.0.0.1", port=0, label="test", grace_seconds=0.1) as port:
+        yield port, app
+
+
+async def exchange(port: int, *pieces: bytes) -> bytes:
+    """All that comes back until the server closes."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        async with asyncio.timeout(60):
+            with contextlib.suppress(ConnectionError):
+                for piece in pieces:
+                    writer.write(piece)
+                    await writer.drain()
+            with contextlib.suppress(ConnectionError):
+                return await reader.read()
+            return b""
+    finally:
+        writer.close()
+
+
+async def answered(port: int) -> bool:
+    """Whether somebody else gets an answer."""
+    said = await exchange(port, b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 3\r\n\r\nabc")
+    return said.startswith(b"HTTP/1.1 200") and said.endswith(b"\r\n\r\n3")
+
+
+POST = b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "request_bytes", "statuses"),
+    [
+        ("no HTTP at all", b"\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03 hello\r\n\r\n", (400,)),
+        ("HTTP/2 at once", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", (400, 404)),
+        ("no host", b"GET / HTTP/1.1\r\n\r\n", (400,)),
+        ("bytes in the path", b"GET /\xff\x00 HTTP/1.1\r\nHost: x\r\n\r\n", (400,)),
+        ("a long path", b"GET /" + b"a" * 200_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n", (400,)),
+        ("many headers", b"GET / HTTP/1.1\r\nHost: x\r\n" + b"A: b\r\n" * 50_000 + b"\r\n", (400,)),
+        ("a header that folds", b"GET / HTTP/1.1\r\nHost: x\r\nA\x00: b\r\n\r\n", (400,)),
+        ("a negative length", POST + b"Content-Length: -1\r\n\r\n", (400,)),
+        ("no length", POST + b"Content-Length: many\r\n\r\n", (400,)),
+        ("two lengths", POST + b"Content-Length: 3\r\nContent-Length: 4\r\n\r\nabcd", (400,)),
+        ("a length and chunks", POST + b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", (400,)),
+        ("an unknown encoding", POST + b"Transfer-Encoding: gzip\r\n\r\n", (400, 501)),
+        ("a bad chunk", POST + b"Transfer-Encoding: chunked\r\n\r\nzz\r\nabc\r\n", (400,)),
+        ("a chunk of a length beyond all", POST + b"Transfer-Encoding: chunked\r\n\r\n" + b"f" * 30 + b"\r\n", (400,)),
+        ("an enormous length", POST + b"Content-Length: 99999999999999999999\r\n\r\n", (413,)),
+        ("a large body", POST + b"Content-Length: 5000000\r\n\r\n" + bytes(5_000_000), (413,)),
+        ("large chunks", POST + b"Transfer-Encoding: chunked\r\n\r\n" + b"ffff\r\n" + bytes(0xFFFF) + b"\r\nffff\r\n"
+         + bytes(0xFFFF) + b"\r\n0\r\n\r\n", (413,)),
+        ("an unknown method", b"BREW / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", (405,)),
+    ],
+)  # fmt: skip
+async def test_what_is_malformed_is_refused(server: Any, name: str, request_bytes: bytes, statuses: Any) -> None:
+    port, _ = server
+    said = await exchange(port, request_bytes)
+    # A head that is far too large may be cut off while the client still sends it, and with it the answer.
+    assert not said or int(said.split()[1]) in statuses
+    assert said or len(request_bytes) > http_protocol.MAX_HEAD_BYTES
+    if said and int(said.split()[1]) not in (404, 405):
+        assert b"application/json" in said
+        assert b'"error_code":' + said.split()[1] in said
+    assert await answered(port)
+
+
+@pytest.mark.parametrize(
+    ("begun", "status"),
+    [
+        (b"", b""),
+        (b"GET / HTTP/1.1\r\nHost: x\r\nA: ", b"408"),
+        (b"GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HTTP/1.1\r\nHo", b"408"),
+        (POST + b"Content-Length: 10\r\n\r\nabc", b"408"),
+        (POST + b"Transfer-Encoding: chunked\r\n\r\n1\r\na\r\n", b"408"),
+    ],
+)
+async def test_what_never_ends_is_ended(server: Any, begun: bytes, status: bytes) -> None:
+    """One byte at a time does not help either: the time counts from the begin."""
+    port, _ = server
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(begun)
+
+    async def trickle() -> None:
+        with contextlib.suppress(ConnectionError):
+            while begun:
+                writer.write(b"x" if not begun.endswith(b"a\r\n") else b"1\r\na\r\n")
+                await writer.drain()
+                await asyncio.sleep(0.2)
+
+    trickling = asyncio.ensure_future(trickle())
+    try:
+        async with asyncio.timeout(60):
+            said = await reader.read()
+    except ConnectionError:
+        said = b""
+    finally:
+        trickling.cancel()
+        writer.close()
+    assert status in said
+    if not status:
+        assert said == b""
+    assert await answered(port)
+
+
+async def test_idle_connections_give_way(server: Any) -> None:
+    port, _ = server
+    opened = [await asyncio.open_connection("127.0.0.1", port) for _ in range(40)]
+    try:
+        assert await answered(port)
+    finally:
+        for _, writer in opened:
+            writer.close()
+
+
+async def test_large_bodies_are_bounded_together(server: Any) -> None:
+    port, app = server
+    held = [await asyncio.open_connection("127.0.0.1", port) for _ in range(4)]
+    head = POST + b"Content-Length: %d\r\n\r\n" % LIMIT
+    for _, writer in held:
+        writer.write(head + bytes(LIMIT - 1))
+        await writer.drain()
+    said = [await reader.read() for reader, _ in held]
+    assert sum(b" 429 " in one for one in said) >= 1
+    assert sum(b" 408 " in one for one in said) >= 1
+    for _, writer in held:
+        writer.close()
+    assert app._held == 0
+    assert await answered(port)
+
+
+async def test_who_does_not_read_is_left(server: Any) -> None:
+    port, _ = server
+    _, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
+    writer.write(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
+    await writer.drain()
+    transport = writer.transport
+    transport.pause_reading()  # type: ignore[attr-defined]
+    await eventually(lambda: not _connected(port), seconds=60)
+    writer.close()
+    assert await answered(port)
+
+
+def _connected(port: int) -> bool:
+    """Whether the server still has a client."""
+    mine = psutil.Process().net_connections("tcp")
+    return any(c.laddr.port == port and c.status == "ESTABLISHED" for c in mine)
