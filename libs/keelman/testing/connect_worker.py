@@ -60,6 +60,8 @@ class ConnectProcess:
     """Behind its own on the class path."""
     options: tuple[str, ...] = ()
     """Of the JVM, behind those as shipped."""
+    standalone: tuple[Path, ...] | None = None
+    """Files of connectors: it then runs alone, with its offsets in `offset_file`."""
     child: asyncio.subprocess.Process | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -82,6 +84,11 @@ class ConnectProcess:
         file = self.folder / "connect.log"
         return file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
 
+    @property
+    def offset_file(self) -> Path:
+        """Where it keeps offsets when it is standalone."""
+        return self.folder / "offsets"
+
     def worker_properties(self) -> dict[str, str]:
         """What its properties file holds."""
         return {
@@ -96,6 +103,7 @@ class ConnectProcess:
             "offset.storage.replication.factor": "1",
             "status.storage.replication.factor": "1",
             "listeners": self.url,
+            **({} if self.standalone is None else {"offset.storage.file.filename": str(self.offset_file)}),
             **self.properties,
         }
 
@@ -109,8 +117,9 @@ class ConnectProcess:
         command = [str(find().program), *AS_SHIPPED, *self.options, f"-Dlog4j2.configurationFile={logging}", "-cp"]
         command += [
             ":".join(map(str, [*jars, *self.more_jars])),
-            "org.apache.kafka.connect.cli.ConnectDistributed",
+            f"org.apache.kafka.connect.cli.Connect{'Distributed' if self.standalone is None else 'Standalone'}",
             str(file),
+            *map(str, self.standalone or ()),
         ]
         plain = {k: v for k, v in os.environ.items() if k != "JAVA_TOOL_OPTIONS"}
         with (self.folder / "connect.log").open("ab") as output:
