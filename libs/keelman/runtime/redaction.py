@@ -33,6 +33,8 @@ class Redactor:
         """
         found = {form: shown for secret, shown in secrets.items() for form in _forms(secret)}
         with self._lock:
+            # A reference says more than that something is hidden.
+            found = {form: shown for form, shown in found.items() if form not in self._shown or shown != HIDDEN}
             if found.items() <= self._shown.items():
                 return
             self._shown |= found

@@ -11,6 +11,8 @@ from keelman.connect.secret_keys import is_secret_key, literal_secrets
 from keelman.model.errors import InvalidArgument
 from keelman.runtime.redaction import REDACTOR
 
+SECRETS_POLICY, ALLOW, REFERENCES = "keelman.secrets.policy", "allow", "references"
+
 
 def with_values(properties: Mapping[str, str]) -> dict[str, str]:
     """The properties with values in place of references, and what is secret of them never shown by this process.
@@ -31,5 +33,5 @@ def with_values(properties: Mapping[str, str]) -> dict[str, str]:
         # Only what is under a key for secrets: addresses may come from elsewhere too, and logs are full of them.
         if is_secret_key(key) and (held := references(text)):
             REDACTOR.add({found[key]: text, **{values[one]: str(one) for one in held if one in values}})
-    REDACTOR.add(literal_secrets(found))
+    REDACTOR.add(literal_secrets(properties))
     return found
