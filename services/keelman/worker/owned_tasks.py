@@ -215,6 +215,8 @@ class OwnedTasks:
     def _updated(self, update: orders.RunUpdate) -> None:
         task = self._runs.get(update.run_uid)
         if task is not None:
+            if update.HasField("progress"):
+                self._store.committed(task.work.connector, update.progress.offsets)
             task.update(update)
 
     def _standing(self, uids: frozenset[str]) -> None:

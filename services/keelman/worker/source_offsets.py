@@ -17,8 +17,10 @@ def offset_topics(properties: WorkerProperties, connector: Mapping[str, str]) ->
     """The topic that the connector's tasks commit to and, when that is not the worker's own, the worker's; else empty.
 
     A topic of the worker's name in another cluster is the connector's own too: offsets can be committed together with
-    records only where the records are.
+    records only where the records are. A standalone worker has a file instead of all these.
     """
+    if properties.standalone:
+        return "", ""
     own = connector.get("offsets.storage.topic", "").strip() or properties.offset_topic.name
     if own == properties.offset_topic.name and not writes_elsewhere(properties.raw, connector):
         return own, ""

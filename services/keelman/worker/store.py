@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 
 from keelman.kafka.clients import Admin, ClientError, admin_client
@@ -114,6 +114,9 @@ class Store:
     async def read_offsets(self) -> None:
         """Reads the offset topic to its end: everything that is there at the call is either committed or aborted."""
         await self._offsets.read_to_end(seconds=30.0)
+
+    def committed(self, connector: str, offsets: Mapping[str, str]) -> None:
+        """What a copy run says that it has committed; here the offset topic has it."""
 
     def tell(self, work: Work, status: Status | None) -> None:
         """Has a status (None: a tombstone) written soon; the newest of each wins."""
