@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 import orjson
 
 from keelman.kafka.layout import Work
+from keelman.worker.placement import CONNECTOR_KEY
 
+LOGGER = "logger-cluster-"
 STARTED, PAUSED, STOPPED = "STARTED", "PAUSED", "STOPPED"
 InForce = tuple[Mapping[str, str], tuple[Mapping[str, str], ...]]
 """A connector's configuration and its tasks', as they were in force together."""
@@ -32,7 +34,7 @@ class ConfigState:
     it fences its predecessor by itself. `former` has the sets that those took the place of; None for one that is not
     known, since the topic was compacted. `applied` holds each connector's configuration as it was when its tasks were
     put into force: that is what they run with until the leader has put new ones into force. `session_key`, base64,
-    signs what workers ask of each other.
+    signs what workers ask of each other. `placements` has what connectors say of where they may be.
     """
 
     offset: int = 0
@@ -48,6 +50,7 @@ class ConfigState:
     session_key: str = ""
     session_key_ms: int = 0
     changes: int = 0
+    placements: dict[str, str] = field(default_factory=dict)
     _buffered: dict[str, dict[int, dict[str, str]]] = field(default_factory=dict)
 
     def target(self, connector: str) -> str:
@@ -90,13 +93,17 @@ class ConfigState:
     def _connector(self, name: str, data: Mapping[str, object] | None) -> None:
         if data is None:
             self.connectors.pop(name, None)
+            self.placements.pop(name, None)
             self.tasks.pop(name, None)
             self.applied.pop(name, None)
             self._buffered.pop(name, None)
             self.inconsistent.discard(name)
             self._fenced(name)
             return
-        self.connectors[name] = _strings(data.get("properties"))
+        config = self.connectors[name] = _strings(data.get("properties"))
+        self.placements.pop(name, None)
+        if config.get(CONNECTOR_KEY):
+            self.placements[name] = config[CONNECTOR_KEY]
         self.targets.setdefault(name, STARTED)
 
     def _target(self, name: str, data: Mapping[str, object] | None) -> None:
@@ -201,6 +208,18 @@ def restart_record(request: RestartRequest) -> tuple[bytes, bytes]:
     return f"restart-connector-{request.connector}".encode(), _dump(
         {"include-tasks": request.include_tasks, "only-failed": request.only_failed}
     )
+
+
+def logger_record(logger: str, level: str) -> tuple[bytes, bytes]:
+    """Key and value that have every worker log this logger at a level."""
+    return f"{LOGGER}{logger}".encode(), _dump({"level": level})
+
+
+def logger_level(key: str, value: bytes | None) -> tuple[str, str] | None:
+    """Logger and level of such a record; None for any other."""
+    data = _object(value) if key.startswith(LOGGER) else None
+    level = None if data is None else data.get("level")
+    return (key.removeprefix(LOGGER), level) if isinstance(level, str) else None
 
 
 def _dump(value: object) -> bytes:

@@ -50,7 +50,7 @@ class Herder:
         self._wake = wake
         self._requests: deque[_Request] = deque()
         self._serving: _Request | None = None
-        self._work: frozenset[Work] = frozenset()
+        self._known: tuple[frozenset[Work], dict[str, str]] = (frozenset(), {})
         self._rejoin_at: float | None = None
         self._losses = 0
         self.joined = asyncio.Event()
@@ -128,23 +128,25 @@ class Herder:
             await self._join(stop)
         await self._serve()
         place = self.membership.place
-        if place is not None and place.leader and not self.membership.lost:
+        if place is not None and place.leader and self.membership.healthy:
             self.leader.ask_again(self.store.config.restarts)
             await self.leader.reconfigure()
             self.leader.clear_statuses()
+            self.leader.tell_unplaced(place.generation)
         soon = self.leader.new_tasks_soon()
-        if not soon and self.store.config.work() != self._work:
-            self._work = self.store.config.work()
+        if not soon and self._shared() != self._known:
+            self._known = self._shared()
             self.membership.request_rejoin()
         self.owned.follow()
+        self._measure()
         if self.membership.rejoin or self._requests:
-            return 0.0
+            return 0.0 if self.membership.healthy else SOON_SECONDS
         rejoin = IDLE_SECONDS if self._rejoin_at is None else max(0.0, self._rejoin_at - time.monotonic())
         return min(SOON_SECONDS if soon else IDLE_SECONDS, rejoin, self.leader.again_seconds())
 
     async def _join(self, stop: asyncio.Event) -> None:
-        await self.store.read_config(seconds=self.store.properties.sync_ms / 1000)
-        self._work = self.store.config.work()
+        await self._catch_up()
+        self._known = self._shared()
         self.owned.prune()
         before = self.membership.place
         place = await self._joined_or_stopped(stop)
@@ -185,7 +187,32 @@ class Herder:
             return False
         self._losses = self.membership.losses
         await self.owned.drop_all()
+        self.store.forget_told()
         return True
+
+    async def _catch_up(self) -> None:
+        """Reads the config topic to its end before a join. A worker that cannot leaves: the others would wait for it.
+
+        It comes back as soon as it can.
+        """
+        try:
+            await self.store.read_config(seconds=self.store.properties.sync_ms / 1000)
+        except (DeadlineExceeded, Unavailable):
+            if self.membership.healthy:
+                await self.owned.drop_all()
+                self.store.forget_told()
+                await self.membership.step_aside()
+            raise
+
+    def _shared(self) -> tuple[frozenset[Work], dict[str, str]]:
+        """What is shared out, and where it may be."""
+        return self.store.config.work(), dict(self.store.config.placements)
+
+    def _measure(self) -> None:
+        now, measured = time.monotonic(), self.owned.measured
+        measured.sample(now, self.owned.works)
+        if measured.has_news(now) and self.membership.healthy:
+            self.membership.request_rejoin()
 
     async def _joined_or_stopped(self, stop: asyncio.Event) -> Place | None:
         places: list[Place] = []
@@ -199,11 +226,12 @@ class Herder:
     def _metadata(self, *, leaving: bool) -> Metadata:
         works = self.owned.works if self.membership.losses == self._losses else frozenset()
         offset = self.store.config.offset
-        own = OwnFields(load=len(works), leaving=leaving)
+        weights = self.owned.measured.weights(time.monotonic(), works)
+        own = OwnFields(self.store.properties.labels, len(works), leaving, weights)
         return Metadata(self.url, offset, allocation(works, self.membership.place, offset), own)
 
     async def _serve(self) -> None:
-        while self._requests and not self.membership.rejoin:
+        while self._requests and self.membership.healthy and not self.membership.rejoin:
             request = self._requests.popleft()
             if request.answer.done() or time.monotonic() > request.until:
                 continue
@@ -231,6 +259,7 @@ class Herder:
         place = self.membership.place
         alone = place is not None and place.leader and len(self.leader.member_urls) <= 1
         await self.owned.end_all(last=alone and not self.membership.lost)
+        await self.store.flush(seconds=LEAVE_SECONDS)
         if place is not None and not alone and not self.membership.lost:
             try:
                 async with asyncio.timeout(LEAVE_SECONDS):
@@ -238,4 +267,3 @@ class Herder:
             except (TimeoutError, KeelmanError) as error:
                 log.info("leaving_unsaid", error=str(error))
         await self.membership.leave()
-        await self.store.flush(seconds=LEAVE_SECONDS)

@@ -16,17 +16,17 @@ from keelman.runtime.supervise import Siblings
 from keelman.worker import config_state as records
 from keelman.worker import tickets
 from keelman.worker.assignor import MemberView, Memory, assign
-from keelman.worker.config_state import STOPPED, RestartRequest
+from keelman.worker.config_state import STARTED, RestartRequest
 from keelman.worker.felt import changed_tasks
 from keelman.worker.fencing import Fencing
 from keelman.worker.inquiry import Answer, Inquiry, trace_of
 from keelman.worker.limits import without_limits
+from keelman.worker.placement import wants_of, why_unplaced
 from keelman.worker.restart_policy import RestartPolicy, policy_of
-from keelman.worker.status_state import FAILED, PAUSED, RUNNING, Status
+from keelman.worker.status_state import FAILED, PAUSED, RUNNING, UNASSIGNED, Status
 from keelman.worker.store import Store
 
 log = get_logger()
-SESSION_KEY_MS = 3_600_000  # Connect's default of inter.worker.key.ttl.ms
 SESSION_KEY_BYTES = 64
 
 
@@ -42,6 +42,7 @@ class Leader:
         self._inquiry = Inquiry(wake)
         self._fencing = Fencing(store, wake)
         self._used: dict[str, Answer] = {}
+        self._unplaced: dict[Work, str] = {}
         self.member_urls: tuple[str, ...] = ()
 
     def begin(self, siblings: Siblings) -> None:
@@ -51,7 +52,7 @@ class Leader:
 
     def resign(self) -> None:
         """Another worker leads now."""
-        self._memory, self.member_urls = Memory(), ()
+        self._memory, self.member_urls, self._unplaced = Memory(), (), {}
         self.start_anew()
 
     def start_anew(self) -> None:
@@ -81,12 +82,20 @@ class Leader:
                 m.url,
                 frozenset(m.allocation.assigned) if m.allocation else frozenset(),
                 m.own is not None and m.own.leaving,
+                m.own.labels if m.own else {},
+                m.own.weights if m.own else {},
             )
             for name, m in members.items()
         }
-        now = int(time.monotonic() * 1000)
-        outcome = assign(views, config.work(), self._memory, now_ms=now, max_delay_ms=self._delay_ms)
+        now, wants = int(time.monotonic() * 1000), wants_of(config.placements)
+        outcome = assign(views, config.work(), self._memory, now_ms=now, max_delay_ms=self._delay_ms, wants=wants)
         self._memory = outcome.memory
+        labels = [view.labels for view in views.values() if not view.leaving]
+        self._unplaced = {
+            work: why_unplaced(config.placements[work.connector], labels)
+            for work in outcome.unplaced
+            if work.connector in wants
+        }
         self.member_urls = tuple(sorted(m.url for m in members.values()))
         log.info("work_shared", members=len(members), work=len(config.work()), delay_ms=outcome.delay_ms)
         return {
@@ -113,7 +122,7 @@ class Leader:
         for gone in self._inquiry.names - set(config.connectors):
             self._forget(gone)
         for name, properties in list(config.connectors.items()):
-            if config.target(name) == STOPPED:
+            if config.target(name) != STARTED:  # as Connect: only a connector that runs is asked for its tasks
                 self._forget(name)
                 continue
             answer = self._answer(name, without_limits(properties))
@@ -226,9 +235,16 @@ class Leader:
     async def _keep_session_key(self) -> None:
         """A new key to sign with, when there is none or it has been in use for long."""
         now_ms = int(time.time() * 1000)
-        if now_ms - self._store.config.session_key_ms > SESSION_KEY_MS:
+        if now_ms - self._store.config.session_key_ms > self._store.properties.key_ttl_ms:
             key = base64.b64encode(secrets.token_bytes(SESSION_KEY_BYTES)).decode()
             await self._store.write_config([records.session_key_record(key, now_ms)])
+
+    def tell_unplaced(self, generation: int) -> None:
+        """Says of work that no member may have why that is so."""
+        for work, why in self._unplaced.items():
+            now = self._store.statuses.statuses.get(work)
+            if now is None or (now.state, now.trace) != (UNASSIGNED, why):
+                self._store.tell(work, Status(UNASSIGNED, urlsplit(self._url).netloc, generation, why))
 
     def clear_statuses(self) -> None:
         """Tombstones for the statuses of what is configured no more."""

@@ -7,7 +7,7 @@ so on. So coarse, weights stay what they are while a task's work goes up and dow
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from keelman.api.copy.v1 import copy_run_pb2 as copy
@@ -42,7 +42,9 @@ class _Task:
 class Measured:
     """One worker's. Given updates as they come, sampled now and then, asked at each round of the group."""
 
-    def __init__(self) -> None:
+    def __init__(self, cpu_seconds: Callable[[], float]) -> None:
+        """`cpu_seconds` gives what the worker's slots have used in all, 0 while that is not known."""
+        self._cpu_seconds = cpu_seconds
         self._runs: dict[str, _Run] = {}
         self._tasks: dict[Work, _Task] = {}
         self._sampled: float | None = None
@@ -58,11 +60,8 @@ class Measured:
             run = self._runs.setdefault(update.run_uid, _Run(work))
             run.units = update.progress.records / RECORDS + update.progress.bytes / BYTES
 
-    def sample(self, now: float, cpu_seconds: float, works: Iterable[Work]) -> None:
-        """Looks at what was done since the last sample; `cpu_seconds` is what the slots have used in all, 0 if unknown.
-
-        Called as often as one likes; `now` is of a monotonic clock, in seconds.
-        """
+    def sample(self, now: float, works: Iterable[Work]) -> None:
+        """Looks at what was done since the last sample. Called as often as one likes; `now` is of a monotonic clock."""
         if self._sampled is not None and now - self._sampled < SAMPLE_SECONDS:
             return
         mine = {work for work in works if work.is_task}
@@ -75,6 +74,7 @@ class Measured:
             done[run.work] = done.get(run.work, 0.0) + max(0.0, run.units - run.sampled)
             run.sampled = run.units
         before, self._sampled = self._sampled, now
+        cpu_seconds = self._cpu_seconds()
         used, self._cpu = max(0.0, cpu_seconds - self._cpu), cpu_seconds
         if before is None:
             return

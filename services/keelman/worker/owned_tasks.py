@@ -21,6 +21,7 @@ from keelman.worker.felt import felt
 from keelman.worker.grants import Grants, TaskConfig
 from keelman.worker.limits import limits_of
 from keelman.worker.link import SparkLink
+from keelman.worker.measured import Measured
 from keelman.worker.parking import Parkable, Parking
 from keelman.worker.restart_policy import RestartPolicy, policy_of
 from keelman.worker.sink_groups import SinkGroups
@@ -59,6 +60,7 @@ class OwnedTasks:
         self._tell = tell
         self._watcher = Watcher(client_id=f"{worker}-watch")
         self.parking = Parking(self._watcher, self._together)
+        self.measured = Measured(lambda: link.usage.cpu_seconds)
         self._groups = SinkGroups(store, self.parking)
         self._runs: dict[str, CopyTask] = {}
         self._grace = store.properties.shutdown_ms / 1000
@@ -215,6 +217,7 @@ class OwnedTasks:
     def _updated(self, update: orders.RunUpdate) -> None:
         task = self._runs.get(update.run_uid)
         if task is not None:
+            self.measured.note(task.work, update)
             if update.HasField("progress"):
                 self._store.committed(task.work.connector, update.progress.offsets)
             task.update(update)

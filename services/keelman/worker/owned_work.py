@@ -15,6 +15,7 @@ from keelman.worker.config_state import RestartRequest
 from keelman.worker.copy_task import CopyTask
 from keelman.worker.grants import Grants
 from keelman.worker.link import SparkLink
+from keelman.worker.measured import Measured
 from keelman.worker.membership import Membership
 from keelman.worker.owned_connectors import OwnedConnectors
 from keelman.worker.owned_tasks import OwnedTasks, is_failed
@@ -54,6 +55,11 @@ class OwnedWork:
     def parking(self) -> Parking:
         """Those that have nothing to copy."""
         return self._tasks.parking
+
+    @property
+    def measured(self) -> Measured:
+        """How much each task works."""
+        return self._tasks.measured
 
     async def take(self, assigned: Iterable[Work], revoked: Iterable[Work]) -> None:
         """Takes an assignment: what is revoked has stopped when this returns; `follow()` starts what is new."""

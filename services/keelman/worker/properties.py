@@ -13,6 +13,7 @@ import javaproperties
 from keelman.kafka.topics import CompactedTopic
 from keelman.model.errors import InvalidArgument
 from keelman.worker.own_references import with_values
+from keelman.worker.placement import WORKER_KEY, labels_of
 from keelman.worker.property_reader import PropertyReader
 
 REQUIRED = {
@@ -66,6 +67,7 @@ class WorkerProperties:
     rebalance_ms: int
     rebalance_delay_ms: int
     sync_ms: int
+    key_ttl_ms: int
     shutdown_ms: int
     exactly_once: str
     cpus: float
@@ -145,11 +147,13 @@ def checked(raw: Mapping[str, str], *, standalone: bool = False) -> WorkerProper
         rebalance_ms=reader.number("rebalance.timeout.ms", 60_000, 1),
         rebalance_delay_ms=reader.number("scheduled.rebalance.max.delay.ms", 3000, 0),
         sync_ms=reader.number("worker.sync.timeout.ms", 3000, 1),
+        key_ttl_ms=reader.number("inter.worker.key.ttl.ms", 3_600_000, 0),
         shutdown_ms=reader.number("task.shutdown.graceful.timeout.ms", 5000, 0),
         exactly_once="disabled" if standalone else support,
         cpus=reader.positive("keelman.cpus"),
         memory_bytes=reader.number("keelman.memory.bytes", 0, LEAST_MEMORY_BYTES),
         plugin_path=raw.get("plugin.path", ""),
+        labels=reader.take(lambda: labels_of(raw.get(WORKER_KEY, ""), key=WORKER_KEY), {}),
     )
     reader.end()
     return properties

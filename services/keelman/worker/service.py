@@ -56,6 +56,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
             wake=wake.set,
         )
         url = f"http://{worker}/"
+        store.right = lambda: membership.healthy
         cluster = settings.worker_cluster or properties.group_id
         link = SparkLink(
             spark,

@@ -22,15 +22,20 @@ from keelman.worker.config_state import ConfigState
 from keelman.worker.offset_state import OffsetState
 from keelman.worker.properties import WorkerProperties
 from keelman.worker.secrets import Secrets
-from keelman.worker.status_state import Status, StatusState, key_of
+from keelman.worker.status_state import Status, StatusState, key_of, work_of
 
 log = get_logger()
 READ_SECONDS = 60.0
 TRIES = 60
+RIGHT_SECONDS = 0.1
 
 
 class Store:
-    """Open it with `opened`; `run()` must run inside the block."""
+    """Open it with `opened`; `run()` must run inside the block.
+
+    `right` says whether this worker still has its place in the group: without it nothing is written that a successor
+    could have written otherwise since.
+    """
 
     def __init__(self, properties: WorkerProperties, *, partitions: tuple[int, int, int], worker_id: str) -> None:
         self.properties = properties
@@ -40,6 +45,8 @@ class Store:
         self.secrets = Secrets(properties.raw, self._value_changed)
         self.changed: Callable[[], None] = lambda: None
         self.connector_told: Callable[[], None] = lambda: None
+        self.level_told: Callable[[str, str], None] = lambda logger, level: None
+        self._live = False  # orders of the past are not obeyed
         client = f"{properties.group_id}-leader-{worker_id}"
         self._configs = TopicTable(properties.config_topic.name, partitions[0], self._config_row)
         self._offsets = TopicTable(properties.offset_topic.name, partitions[1], self._offset_row)
@@ -50,6 +57,7 @@ class Store:
         )
         self._next_config = asyncio.Event()
         self._pending: dict[Work, Status | None] = {}
+        self._said: dict[Work, Status] = {}
         self._told = asyncio.Event()
         self._written = asyncio.Event()
 
@@ -83,6 +91,7 @@ class Store:
         """Reads the three topics to their ends: the worker knows what is. Raises DeadlineExceeded, Unavailable."""
         for table in (self._configs, self._offsets, self._statuses):
             await table.read_to_end(seconds=READ_SECONDS)
+        self._live = True
 
     async def read_config(self, *, seconds: float = READ_SECONDS) -> None:
         """Reads the config topic to its end."""
@@ -98,7 +107,10 @@ class Store:
             await self._fencing.claim()
 
     async def write_config(self, written: Sequence[Record]) -> None:
-        """The leader's write; returns when this worker's table has it. Raises Conflict when there is another leader."""
+        """The leader's write; returns when this worker's table has it. Raises Conflict when there is another leader,
+        Unavailable also while this worker cannot know whether there is."""
+        if not self.right():
+            raise Unavailable("the group has not said lately that this worker still has its place in it")
         topic = self.properties.config_topic.name
         if self.properties.fenced:
             await self._fencing.write(topic, written)
@@ -110,6 +122,20 @@ class Store:
         """Any worker's write of a target state; returns when this worker's table has it."""
         await self._plain.write(self.properties.config_topic.name, [records.target_record(connector, target)])
         await self.read_config()
+
+    async def write_level(self, logger: str, level: str) -> None:
+        """Any worker's order to all of them: they hear of it by `level_told`."""
+        await self._plain.write(self.properties.config_topic.name, [records.logger_record(logger, level)])
+        await self.read_config()
+
+    async def write_offsets(self, written: Sequence[Record]) -> None:
+        """Writes rows of the offset topic, outside of any transaction."""
+        await self._plain.write(self.properties.offset_topic.name, written)
+
+    async def write_topics_used(self, written: Sequence[Record]) -> None:
+        """Writes which connector uses which topic; returns when this worker's table has it."""
+        await self._plain.write(self.properties.status_topic.name, written)
+        await self._statuses.read_to_end(seconds=READ_SECONDS)
 
     async def read_offsets(self) -> None:
         """Reads the offset topic to its end: everything that is there at the call is either committed or aborted."""
@@ -124,8 +150,17 @@ class Store:
             status = replace(status, trace=REDACTOR.hide(status.trace))
         self._pending.pop(work, None)
         self._pending[work] = status
+        self._said.pop(work, None)
+        if status is not None:
+            self._said[work] = status
         self._written.clear()
         self._told.set()
+
+    def forget_told(self) -> None:
+        """The group has lost this worker: what it was about to say of its work is another's to say now."""
+        self._pending.clear()
+        self._said.clear()
+        self._written.set()
 
     async def flush(self, *, seconds: float) -> None:
         """Waits until told statuses are written, at most so long."""
@@ -144,6 +179,9 @@ class Store:
         backoff = Backoff(first=0.1, most=2.0)
         while True:
             self._told.clear()
+            if self._pending and not self.right():
+                await asyncio.sleep(RIGHT_SECONDS)
+                continue
             batch = dict(self._pending)
             allowed = [(w, s) for w, s in batch.items() if s is None or self.statuses.allows(w, s)]
             try:
@@ -167,7 +205,10 @@ class Store:
         self.changed()
 
     def _config_row(self, row: Row) -> None:
-        self.config.apply(row.key.decode(errors="replace"), row.value, row.offset)
+        key = row.key.decode(errors="replace")
+        self.config.apply(key, row.value, row.offset)
+        if self._live and (level := records.logger_level(key, row.value)) is not None:
+            self.level_told(*level)
         self._next_config.set()
         self._next_config = asyncio.Event()
         self.changed()
@@ -178,8 +219,19 @@ class Store:
     def _status_row(self, row: Row) -> None:
         key = row.key.decode(errors="replace")
         self.statuses.apply(key, row.value)
+        self._say_again(key)
         if key.startswith("status-connector-"):
             self.connector_told()
+
+    def _say_again(self, key: str) -> None:
+        """A worker that was frozen had a status on its way when it lost its place: this worker's word is the later."""
+        work = work_of(key)
+        said = self._said.get(work) if work is not None else None
+        found = self.statuses.statuses.get(work) if work is not None else None
+        if work is None or said is None or found is None or work in self._pending:
+            return
+        if found.worker_id != said.worker_id and found.generation < said.generation:
+            self.tell(work, said)
 
 
 async def _made(admin: Admin, topics: Sequence[CompactedTopic]) -> list[int]:
