@@ -32,7 +32,7 @@ def test_what_is_not_set_has_its_default() -> None:
         (1, None),
         (25, None),
     ]
-    assert found.listeners[0].port == 8083
+    assert found.listeners.main[0].port == 8083
 
 
 @pytest.mark.parametrize("key", sorted(GOOD))
@@ -73,7 +73,7 @@ def test_a_file_is_read_as_java_reads_it(tmp_path: Path) -> None:
     file = tmp_path / "worker.properties"
     file.write_text("# a comment\n" + "\n".join(f"{k} = {v}" for k, v in GOOD.items()) + "\nlisteners=http\\://a\\:1\n")
     found = read_properties(file, {})
-    assert found.listeners[0].port == 1
+    assert found.listeners.main[0].port == 1
     assert found.group_id == "g"
 
 

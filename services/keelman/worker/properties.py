@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from urllib.parse import urlsplit
 
 import javaproperties
 
 from keelman.kafka.topics import CompactedTopic
 from keelman.model.errors import InvalidArgument
+from keelman.worker.access import Access, read_access
+from keelman.worker.basic_auth import BasicAuth, read_basic_auth
+from keelman.worker.listeners import Listeners, read_listeners
 from keelman.worker.own_references import with_values
 from keelman.worker.placement import WORKER_KEY, labels_of
 from keelman.worker.property_reader import PropertyReader
@@ -38,17 +39,6 @@ STORAGE_KEYS = ("topic", "partitions", "replication.factor", "cleanup.policy")
 
 
 @dataclass(frozen=True, slots=True)
-class Listener:
-    """Where the REST API listens."""
-
-    host: str
-    port: int
-
-
-ANYWHERE = Listener("", 8083)
-
-
-@dataclass(frozen=True, slots=True)
 class WorkerProperties:
     """All that keelman reads of a worker's properties; `raw` holds every one as it stands in the file."""
 
@@ -59,9 +49,9 @@ class WorkerProperties:
     status_topic: CompactedTopic
     offset_file: Path | None
     offset_flush_ms: int
-    listeners: tuple[Listener, ...]
-    advertised_host: str
-    advertised_port: int
+    listeners: Listeners
+    access: Access
+    basic_auth: BasicAuth | None
     session_ms: int
     heartbeat_ms: int
     rebalance_ms: int
@@ -125,7 +115,6 @@ def checked(raw: Mapping[str, str], *, standalone: bool = False) -> WorkerProper
     if heartbeat >= session:
         reader.refuse("heartbeat.interval.ms", heartbeat, f"less than session.timeout.ms ({session})")
     support = reader.choice("exactly.once.source.support", "enabled", SUPPORT)
-    listeners = _listeners(reader, raw.get("listeners", "http://:8083"))
     for key, default, least in COPY_DEFAULTS:
         reader.number(key, default, least)
     topics = [raw[key] for kind in TOPIC_PARTITIONS if raw.get(key := f"{kind}.storage.topic")]
@@ -139,9 +128,9 @@ def checked(raw: Mapping[str, str], *, standalone: bool = False) -> WorkerProper
         status_topic=_topic(reader, "status", standalone=standalone),
         offset_file=Path(raw.get(OFFSET_FILE, "")) if standalone else None,
         offset_flush_ms=reader.number("offset.flush.interval.ms", 1000, 1),
-        listeners=listeners,
-        advertised_host=raw.get("rest.advertised.host.name") or listeners[0].host or socket.gethostname(),
-        advertised_port=reader.number("rest.advertised.port", 0, 0),
+        listeners=read_listeners(reader),
+        access=read_access(reader),
+        basic_auth=reader.take(lambda: read_basic_auth(raw), None),
         session_ms=session,
         heartbeat_ms=heartbeat,
         rebalance_ms=reader.number("rebalance.timeout.ms", 60_000, 1),
@@ -187,22 +176,3 @@ def _servers(reader: PropertyReader, text: str) -> None:
         host, _, port = server.strip().rpartition(":")
         if not host or not port.isdigit():
             reader.refuse("bootstrap.servers", server.strip(), "host:port, comma-separated")
-
-
-def _listeners(reader: PropertyReader, text: str) -> tuple[Listener, ...]:
-    found = tuple(reader.take(lambda one=one: _listener(one), ANYWHERE) for one in text.split(",") if one.strip())  # type: ignore[misc]
-    if not found:
-        reader.refuse("listeners", text, "http://host:port, comma-separated")
-    return found or (ANYWHERE,)
-
-
-def _listener(text: str) -> Listener:
-    url = text.strip()
-    try:
-        parts = urlsplit(url.lower())
-        port = parts.port
-    except ValueError:
-        port = None
-    if port is None or parts.scheme != "http" or parts.path not in ("", "/"):
-        raise InvalidArgument.of("listeners", url, "http://host:port, comma-separated")
-    return Listener(parts.hostname or "", port)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import quote, unquote
@@ -43,12 +44,13 @@ PASSED_ON = ("authorization", "content-type", signatures.AUTHORIZATION, signatur
 class RestApi:
     """One worker's REST API. `begin` gives it the worker's parts; before that every call that needs them says 503."""
 
-    def __init__(self) -> None:
+    def __init__(self, tls: ssl.SSLContext) -> None:
+        """`tls` is what it asks other workers with."""
         self._operations: Operations | None = None
         self._herder: Herder | None = None
         self._admin: Admin | None = None
         self._cluster_id = ""
-        self._http = httpx.AsyncClient(timeout=FORWARD_SECONDS, trust_env=False)
+        self._http = httpx.AsyncClient(timeout=FORWARD_SECONDS, trust_env=False, verify=tls)
 
     def begin(self, herder: Herder, admin: Admin, cluster_id: str) -> None:
         """Gives it what it answers from."""
@@ -65,9 +67,10 @@ class RestApi:
             raise RestError(503, "Worker is starting: its brokers have not answered yet")
         return self._operations
 
-    def app(self) -> ASGIApp:
-        """The ASGI application. Paths are matched as they were sent: a connector's name may hold an escaped slash."""
-        routed = self._routed()
+    def app(self, guard: Callable[[Starlette], ASGIApp]) -> ASGIApp:
+        """The ASGI application, with the guard around its routes. Paths are matched as they were sent: a connector's
+        name may hold an escaped slash."""
+        routed = guard(self._routed())
 
         async def app(scope: Scope, receive: Receive, send: Send) -> None:
             if scope["type"] == "http":

@@ -9,11 +9,10 @@ from contextlib import AsyncExitStack
 from keelman.api.copy.v1.worker_link_service_pb2 import Bounds
 from keelman.kafka.clients import admin_client, wait_for_brokers
 from keelman.kafka.feed import ReportPublisher
-from keelman.model.errors import Unavailable
 from keelman.rpc.server import serve
-from keelman.runtime.http import serve_http
 from keelman.runtime.logging import get_logger
 from keelman.runtime.supervise import Siblings, first_of
+from keelman.worker.front import open_front, peer_tls
 from keelman.worker.herder import Herder
 from keelman.worker.leader import Leader
 from keelman.worker.link import SparkLink
@@ -34,12 +33,11 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
     properties = read_properties(settings.properties_file, settings.properties, standalone=settings.standalone)
     async with AsyncExitStack() as stack:
         health = await stack.enter_async_context(serve(socket=settings.health_socket))
-        api = RestApi()
+        api = RestApi(peer_tls(properties))
         stack.push_async_callback(api.close)
-        port = await _listen(stack, api, properties)
-        worker = f"{properties.advertised_host}:{properties.advertised_port or port}"
+        front = await stack.enter_async_context(open_front(api.app, properties))
+        worker, url = front.worker, front.url
         spark = await stack.enter_async_context(open_spark(settings, properties, worker, stop))
-        log.info("worker_listens", url=f"http://{worker}/", group=properties.group_id)
         wake = asyncio.Event()
         third_party = await stack.enter_async_context(ThirdParty.opened(properties.plugin_path, wake.set))
         cluster_id = await _cluster_id(properties, worker, stop)
@@ -55,7 +53,6 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
             heartbeat_ms=properties.heartbeat_ms,
             wake=wake.set,
         )
-        url = f"http://{worker}/"
         store.right = lambda: membership.healthy
         cluster = settings.worker_cluster or properties.group_id
         link = SparkLink(
@@ -80,23 +77,6 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
             siblings.start(_ready(herder, health.ready), name="ready")
             await herder.run(stop)
         log.info("worker_ended", worker=worker)
-
-
-async def _listen(stack: AsyncExitStack, api: RestApi, properties: WorkerProperties) -> int:
-    """Opens every listener; the port of the first. Raises Unavailable naming the listener whose port is taken."""
-    app, ports = api.app(), []
-    for listener in properties.listeners:
-        host = listener.host or "0.0.0.0"
-        try:
-            ports.append(await stack.enter_async_context(serve_http(app, host=host, port=listener.port, label="rest")))
-        except Unavailable as error:
-            raise Unavailable(
-                f"listeners: port {listener.port} on {host} is taken by another process: stop it, or set another "
-                "free port",
-                reason=error.reason,
-                metadata=error.metadata,
-            ) from None
-    return ports[0]
 
 
 async def _cluster_id(properties: WorkerProperties, worker: str, stop: asyncio.Event) -> str | None:
