@@ -37,7 +37,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         stack.push_async_callback(api.close)
         front = await stack.enter_async_context(open_front(api.app, properties))
         worker, url = front.worker, front.url
-        spark = await stack.enter_async_context(open_spark(settings, properties, worker, stop))
+        spark = await stack.enter_async_context(open_spark(settings, properties, front, stop))
         wake = asyncio.Event()
         third_party = await stack.enter_async_context(ThirdParty.opened(properties.plugin_path, wake.set))
         cluster_id = await _cluster_id(properties, worker, stop)

@@ -14,6 +14,7 @@ from keelman.kafka.group import GroupClient
 from keelman.runtime.home import Home
 from keelman.runtime.logging import get_logger
 from keelman.runtime.version import version
+from keelman.worker.front import Front
 from keelman.worker.link import SparkLink
 from keelman.worker.properties import WorkerProperties
 from keelman.worker.settings import Settings
@@ -53,21 +54,21 @@ async def open_group(properties: WorkerProperties, worker: str) -> AsyncIterator
 
 @contextlib.asynccontextmanager
 async def open_spark(
-    settings: Settings, properties: WorkerProperties, worker: str, stop: asyncio.Event
+    settings: Settings, properties: WorkerProperties, front: Front, stop: asyncio.Event
 ) -> AsyncIterator[str]:
     """The address of the worker's Spark service: the one that is named, else one that runs beside it for the block."""
     beside: SparkBeside | None = None
     if not settings.spark_address:
         flags = [
-            f"--node={worker}",
+            f"--node={front.worker}",
             f"--log-level={settings.log_level}",
             f"--log-json={str(settings.log_json).lower()}",
         ]
         if settings.reports_bootstrap_servers:
             flags.append(f"--reports-bootstrap-servers={settings.reports_bootstrap_servers}")
-        beside = SparkBeside.of(Home.of(settings.home), worker, flags)
+        beside = SparkBeside.of(Home.of(settings.home), front.worker, flags)
     if not settings.log_json:
-        tell(settings, properties, worker, beside.log_file if beside is not None else None)
+        tell(settings, properties, front.url, beside.log_file if beside is not None else None)
     if beside is None:
         yield settings.spark_address
         return
@@ -85,9 +86,9 @@ async def run_link(link: SparkLink, address: str) -> None:
     await link.run()
 
 
-def tell(settings: Settings, properties: WorkerProperties, worker: str, spark_log: Path | None) -> None:
+def tell(settings: Settings, properties: WorkerProperties, url: str, spark_log: Path | None) -> None:
     """A few lines for whoever has just started it, where its logs go too."""
-    lines = {"REST": f"http://{worker}/"}
+    lines = {"REST": url}
     if properties.standalone:
         lines |= {"standalone": f"no group; offsets in {properties.offset_file}"}
         lines |= {"connectors": ", ".join(settings.connector_files) or "none yet: POST /connectors"}
