@@ -55,7 +55,9 @@ async def running(side: LinkSide, connector: str, password: str) -> Run:
     def there() -> Run | None:
         return next((r for r in side.of(connector) if r.ticket.task_config["database.password"] == password), None)
 
-    return await eventually(there, seconds=60, what=f"{connector} runs with its password")  # type: ignore[return-value]
+    found = await eventually(there, seconds=60, what=f"{connector} runs with its password")
+    assert found is not None
+    return found
 
 
 async def shown(worker: WorkerProcess, *names: str) -> str:
@@ -68,8 +70,8 @@ async def shown(worker: WorkerProcess, *names: str) -> str:
     texts = [(await worker.ask("GET", path)).text for path in paths]
     for topic in ("configs", "offsets", "status"):
         client = {"bootstrap.servers": worker.bootstrap}
-        for row in await read_topic(client, f"{worker.group}-{topic}", client_id="test", seconds=60):
-            texts.append(f"{row.key!r} {row.value!r}")
+        rows = await read_topic(client, f"{worker.group}-{topic}", client_id="test", seconds=60)
+        texts += [f"{row.key!r} {row.value!r}" for row in rows]
     return "\n".join([*texts, worker.output])
 
 

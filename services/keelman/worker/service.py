@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 
 from keelman.api.copy.v1.worker_link_service_pb2 import Bounds
+from keelman.connect.secret_keys import shown
 from keelman.kafka.clients import admin_client, wait_for_brokers
 from keelman.kafka.feed import ReportPublisher
 from keelman.rpc.server import serve
@@ -31,6 +32,7 @@ log = get_logger()
 async def run(settings: Settings, stop: asyncio.Event) -> None:
     """The whole life of the worker process. Raises KeelmanError with one message for whatever cannot be."""
     properties = read_properties(settings.properties_file, settings.properties, standalone=settings.standalone)
+    log.info("worker_properties", properties=shown(properties.raw))
     async with AsyncExitStack() as stack:
         health = await stack.enter_async_context(serve(socket=settings.health_socket))
         api = RestApi(peer_tls(properties))
