@@ -47,7 +47,7 @@ def test_a_missing_key_is_named(key: str) -> None:
         ("session.timeout.ms", "soon", "a whole number"),
         ("heartbeat.interval.ms", "6000", "less than session.timeout.ms"),
         ("exactly.once.source.support", "maybe", "one of disabled, preparing, enabled"),
-        ("listeners", "https://h:1", "http://host:port"),
+        ("listeners", "ftp://h:1", "http://host:port"),
         ("listeners", "http://h:port", "http://host:port"),
         ("bootstrap.servers", "nohost", "host:port"),
         ("offset.storage.partitions", "0", "at least 1"),
