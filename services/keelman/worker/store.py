@@ -43,6 +43,7 @@ class Store:
         self.statuses = StatusState()
         self.offsets = OffsetState()
         self.secrets = Secrets(properties.raw, self._value_changed)
+        self.right: Callable[[], bool] = lambda: True
         self.changed: Callable[[], None] = lambda: None
         self.connector_told: Callable[[], None] = lambda: None
         self.level_told: Callable[[str, str], None] = lambda logger, level: None
