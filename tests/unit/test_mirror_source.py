@@ -17,6 +17,7 @@ from keelman.connectors.mirror_config import (
 from keelman.connectors.mirror_source import ASSIGNED, MirrorSource, decoded
 from keelman.connectors.mirror_syncs import PartitionState, sync_key, sync_value
 from keelman.connectors.mirror_topics import MirrorTopics
+from keelman.kafka.jaas import PLAIN
 from keelman.model.errors import InvalidArgument
 
 CONFIG = {
@@ -62,7 +63,8 @@ def test_client_properties_come_from_the_cluster_then_the_kind_then_both() -> No
     config = {
         **CONFIG,
         "source.cluster.security.protocol": "SASL_SSL",
-        "source.cluster.sasl.jaas.config": 'x required username="u" password="p";',
+        "source.cluster.sasl.mechanism": "PLAIN",
+        "source.cluster.sasl.jaas.config": f'{PLAIN} required username="u" password="p";',
         "consumer.fetch.min.bytes": "1",
         "source.consumer.fetch.min.bytes": "7",
         "source.admin.client.id": "looks",

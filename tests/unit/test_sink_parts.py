@@ -15,14 +15,15 @@ from keelman.engine.sink_consumer import sink_consumer_properties, watch_propert
 from keelman.engine.sink_kept_topic import decode, encode
 from keelman.engine.sink_positions import Positions
 from keelman.engine.sink_target import Target, target_name
+from keelman.testing.certificates import Authority
 
 WORKER = {
     "bootstrap.servers": "a:1",
     "security.protocol": "SSL",
-    "ssl.truststore.location": "/ca.pem",
+    "ssl.truststore.certificates": Authority().pem,
     "ssl.truststore.type": "PEM",
     "consumer.max.poll.records": "5",
-    "consumer.security.protocol": "SASL_SSL",
+    "consumer.security.protocol": "PLAINTEXT",
     "group.id": "workers",
 }
 
@@ -77,8 +78,8 @@ def test_a_watch_knows_how_to_reach_the_cluster_and_nothing_else() -> None:
     config = {"consumer.override.bootstrap.servers": "b:2", "consumer.override.fetch.min.bytes": "7", "topics": "t"}
     assert watch_properties(WORKER, config) == {
         "bootstrap.servers": "b:2",
-        "security.protocol": "SASL_SSL",
-        "ssl.truststore.location": "/ca.pem",
+        "security.protocol": "PLAINTEXT",
+        "ssl.truststore.certificates": WORKER["ssl.truststore.certificates"],
         "ssl.truststore.type": "PEM",
     }
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type, one_of
 from keelman.connect.errors import ConfigValueError
 from keelman.connectors.mirror_policy import DEFAULT_POLICY, IDENTITY_POLICY, matcher
-from keelman.engine.clients import admin_properties, consumer_properties, producer_properties
+from keelman.engine.clients import client_settings
 
 Side = Literal["source", "target"]
 
@@ -140,18 +140,17 @@ def reader_properties(config: Mapping[str, str]) -> dict[str, str]:
 
 def consumer_settings(config: Mapping[str, str]) -> dict[str, Any]:
     """librdkafka's settings for the same."""
-    return consumer_properties({f"consumer.{k}": v for k, v in reader_properties(config).items()}, {})
+    return client_settings(reader_properties(config), "consumer")
 
 
 def admin_settings(config: Mapping[str, str], side: Side) -> dict[str, Any]:
     """librdkafka's settings for an admin client of either cluster."""
-    return admin_properties({f"admin.{k}": v for k, v in _reachable(config, side, "admin").items()}, {})
+    return client_settings(_reachable(config, side, "admin"), "admin")
 
 
 def producer_settings(config: Mapping[str, str], side: Side) -> dict[str, Any]:
     """librdkafka's settings for a producer of offset syncs."""
-    java = _reachable(config, side, "producer")
-    return producer_properties({f"producer.{k}": v for k, v in java.items()}, {})
+    return client_settings(_reachable(config, side, "producer"), "producer")
 
 
 def _reachable(config: Mapping[str, str], side: Side, kind: str) -> dict[str, str]:

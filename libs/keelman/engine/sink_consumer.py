@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from keelman.engine.clients import consumer_properties
+from keelman.kafka.client_properties import merged
 
 SESSION_SECONDS = 10.0
 # How much longer than a writer can be a zombie the group waits before it gives the writer's partitions to another.
@@ -51,7 +52,5 @@ def sink_consumer_properties(
 
 def watch_properties(worker: Mapping[str, str], config: Mapping[str, str]) -> dict[str, str]:
     """How to reach the cluster that the sink reads, in the names of Java's clients: what a topic watch needs."""
-    given = dict(worker)
-    for prefix, source in (("consumer.", worker), ("consumer.override.", config)):
-        given |= {k.removeprefix(prefix): v for k, v in source.items() if k.startswith(prefix)}
+    given = merged(worker, config, "consumer")
     return {k: v for k, v in given.items() if k.startswith(_CONNECTION)}

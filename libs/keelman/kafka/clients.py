@@ -1,11 +1,10 @@
-"""Kafka clients made from Java's client properties: one place that knows how these map to aiokafka's arguments."""
+"""Kafka clients made from Java's client properties, and why the brokers would not have one."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import logging
-import re
 from collections.abc import AsyncIterator, Mapping
 from functools import partial
 from typing import Any, TypeAlias
@@ -14,9 +13,11 @@ import aiokafka.client
 from aiokafka import AIOKafkaClient, AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import KafkaError
-from aiokafka.helpers import create_ssl_context
 from aiokafka.protocol.metadata import MetadataRequest
 
+from keelman.kafka import security
+from keelman.kafka.client_settings import aiokafka_settings
+from keelman.kafka.contact import TokenProvider, contact, text_of
 from keelman.model.errors import InvalidArgument, Unavailable
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logging import get_logger
@@ -37,10 +38,6 @@ Producer: TypeAlias = AIOKafkaProducer
 Admin: TypeAlias = AIOKafkaAdminClient
 ClientError: TypeAlias = KafkaError
 
-PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-_JAAS = re.compile(r'(username|password)\s*=\s*"((?:[^"\\]|\\.)*)"')
-MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-
 
 def client_arguments(properties: Mapping[str, str]) -> dict[str, Any]:
     """aiokafka's connection arguments. Raises InvalidArgument naming the property at fault."""
@@ -51,54 +48,15 @@ def client_arguments(properties: Mapping[str, str]) -> dict[str, Any]:
         host, _, port = server.rpartition(":")
         if not host or not port.isdigit():
             raise InvalidArgument.of("bootstrap.servers", server, "host:port, comma-separated")
-    protocol = properties.get("security.protocol", "PLAINTEXT").upper()
-    if protocol not in PROTOCOLS:
-        raise InvalidArgument.of("security.protocol", protocol, "one of " + ", ".join(PROTOCOLS))
-    arguments: dict[str, Any] = {"bootstrap_servers": servers, "security_protocol": protocol}
-    if protocol in ("SSL", "SASL_SSL"):
-        arguments["ssl_context"] = _tls(properties)
-    if protocol.startswith("SASL"):
-        arguments |= _sasl(properties)
+    arguments = {"bootstrap_servers": servers, **aiokafka_settings(properties), **security.for_aiokafka(properties)}
+    if arguments.get("sasl_mechanism") == "OAUTHBEARER":
+        arguments["sasl_oauth_token_provider"] = TokenProvider(security.tokens(properties))
     return arguments
-
-
-def _tls(properties: Mapping[str, str]) -> Any:
-    for key in ("ssl.truststore.type", "ssl.keystore.type"):
-        if properties.get(key, "PEM").upper() != "PEM":
-            raise InvalidArgument.of(key, properties[key], "PEM")
-    try:
-        return create_ssl_context(
-            cafile=properties.get("ssl.truststore.location"),
-            certfile=properties.get("ssl.keystore.location"),
-            keyfile=properties.get("ssl.keystore.location"),
-            password=properties.get("ssl.key.password"),
-        )
-    except OSError as error:
-        raise InvalidArgument(f"ssl.truststore.location or ssl.keystore.location: {error}") from None
-
-
-def jaas_credentials(text: str) -> dict[str, str]:
-    """`username` and `password`, those of them that a `sasl.jaas.config` names, without its escapes."""
-    return {found[1]: re.sub(r"\\(.)", r"\1", found[2]) for found in _JAAS.finditer(text)}
-
-
-def _sasl(properties: Mapping[str, str]) -> dict[str, Any]:
-    mechanism = properties.get("sasl.mechanism", "PLAIN").upper()
-    if mechanism not in MECHANISMS:
-        raise InvalidArgument.of("sasl.mechanism", mechanism, "one of " + ", ".join(MECHANISMS))
-    fields = jaas_credentials(properties.get("sasl.jaas.config", ""))
-    if set(fields) != {"username", "password"}:
-        raise InvalidArgument('sasl.jaas.config: not legal: a login module with username="..." password="..."')
-    return {
-        "sasl_mechanism": mechanism,
-        "sasl_plain_username": fields["username"],
-        "sasl_plain_password": fields["password"],
-    }
 
 
 @contextlib.asynccontextmanager
 async def admin_client(properties: Mapping[str, str], *, client_id: str) -> AsyncIterator[Admin]:
-    """A started admin client. Raises Unavailable when no broker answers."""
+    """A started admin client. Raises Unavailable when no broker answers, Unauthenticated when none will have it."""
     made = AIOKafkaAdminClient(**client_arguments(properties), client_id=client_id, request_timeout_ms=30_000)
     try:
         await _started(made.start(), properties)
@@ -109,7 +67,7 @@ async def admin_client(properties: Mapping[str, str], *, client_id: str) -> Asyn
 
 @contextlib.asynccontextmanager
 async def low_level_client(properties: Mapping[str, str], *, client_id: str, timeout_ms: int) -> AsyncIterator[Client]:
-    """A bootstrapped client that sends single requests. Raises Unavailable when no broker answers."""
+    """A bootstrapped client that sends single requests. Raises Unavailable and Unauthenticated."""
     made = await open_client(properties, client_id=client_id, timeout_ms=timeout_ms)
     try:
         yield made
@@ -118,7 +76,7 @@ async def low_level_client(properties: Mapping[str, str], *, client_id: str, tim
 
 
 async def open_client(properties: Mapping[str, str], *, client_id: str, timeout_ms: int) -> Client:
-    """The same for one who closes it himself. Raises Unavailable when no broker answers."""
+    """The same for one who closes it himself."""
     made = AIOKafkaClient(**client_arguments(properties), client_id=client_id, request_timeout_ms=timeout_ms)
     try:
         await _started(made.bootstrap(), properties)
@@ -162,7 +120,10 @@ def consumer(properties: Mapping[str, str], *, client_id: str, read_committed: b
 
 
 async def wait_for_brokers(properties: Mapping[str, str], *, client_id: str) -> str:
-    """Waits until a broker answers, however long, telling so now and then; returns the Kafka cluster's id."""
+    """Waits until a broker answers, however long, telling so now and then; returns the Kafka cluster's id.
+
+    Raises Unauthenticated when one answers and will not have us, or is not who it should be: that does not pass.
+    """
     backoff = Backoff(first=0.1, most=2.0)
     tries = 0
     while True:
@@ -178,7 +139,8 @@ async def wait_for_brokers(properties: Mapping[str, str], *, client_id: str) -> 
 
 async def _started(starting: Any, properties: Mapping[str, str]) -> None:
     try:
-        await starting
+        async with contact(properties):
+            await starting
     except (KafkaError, OSError) as error:
         servers = properties.get("bootstrap.servers")
-        raise Unavailable(f"no broker answers at {servers}: {error}", reason="NO_BROKER") from None
+        raise Unavailable(f"no broker answers at {servers}: {text_of(error)}", reason="NO_BROKER") from None

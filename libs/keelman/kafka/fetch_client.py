@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from aiokafka.conn import collect_hosts, create_conn
-from aiokafka.errors import KafkaConnectionError, KafkaError
+from aiokafka.errors import KafkaError
 from aiokafka.protocol.metadata import MetadataRequest
 
 from keelman.kafka.clients import Client, client_arguments
+from keelman.kafka.contact import contact
 from keelman.model.errors import InvalidArgument
 
 
@@ -60,23 +60,14 @@ class FetchClient(Client):  # type: ignore[misc]
 
     def __init__(self, properties: Mapping[str, str], *, client_id: str, request_timeout_ms: int = 30_000) -> None:
         """`properties` are Java's. Raises InvalidArgument."""
-        arguments = client_arguments(properties)
-        super().__init__(**arguments, client_id=client_id, request_timeout_ms=request_timeout_ms)
-        self._servers: list[str] = arguments.pop("bootstrap_servers")
-        self._connects = {**arguments, "client_id": client_id, "request_timeout_ms": request_timeout_ms}
+        super().__init__(**client_arguments(properties), client_id=client_id, request_timeout_ms=request_timeout_ms)
+        self._properties = properties
 
     async def bootstrap(self) -> None:
-        """Learns the brokers from the first that answers. Raises KafkaConnectionError that says what one said."""
-        try:
+        """Learns the brokers from the first that answers. Raises KafkaConnectionError that says what one said, and
+        Unauthenticated when one would not have us."""
+        async with contact(self._properties):
             await super().bootstrap()
-        except KafkaConnectionError:
-            host, port, _ = collect_hosts(self._servers)[0]
-            why = "it answers now"
-            try:
-                (await create_conn(host, port, **self._connects)).close()
-            except (KafkaError, OSError, TimeoutError) as error:
-                why = " ".join(str(error).split()) or type(error).__name__
-            raise KafkaConnectionError(f"{host}:{port}: {why}") from None
 
     async def _metadata_update(self, cluster_metadata: Any, topics: Iterable[str]) -> bool:
         """The library's own asks the brokers to make the topics that are not there, where they may; and for all topics

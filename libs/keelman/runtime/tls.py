@@ -63,16 +63,22 @@ def _limit(context: ssl.SSLContext, properties: Mapping[str, str], prefix: str) 
     if unknown or not versions:
         raise InvalidArgument.of(key, ",".join(names), "one or more of " + ", ".join(VERSIONS))
     context.minimum_version, context.maximum_version = min(versions), max(versions)
-    suites = [n.strip() for n in properties.get(f"{prefix}cipher.suites", "").split(",") if n.strip()]
-    # TLS 1.3's suites have the same names in OpenSSL, where they cannot be chosen one by one.
-    older = [_openssl_name(n) for n in suites if not n.startswith(("TLS_AES_", "TLS_CHACHA20_"))]
+    suites = properties.get(f"{prefix}cipher.suites", "")
+    older = openssl_suites(suites)
     if older:
         try:
-            context.set_ciphers(":".join(older))
+            context.set_ciphers(older)
         except ssl.SSLError:
-            raise InvalidArgument.of(
-                f"{prefix}cipher.suites", ",".join(suites), "cipher suites as Java names them"
-            ) from None
+            raise InvalidArgument.of(f"{prefix}cipher.suites", suites, "cipher suites as Java names them") from None
+
+
+def openssl_suites(java: str) -> str:
+    """OpenSSL's list of the TLS 1.2 suites in a list of Java's names; empty when there is none.
+
+    TLS 1.3's have the same names in OpenSSL, where they cannot be chosen one by one.
+    """
+    names = [n.strip() for n in java.split(",") if n.strip()]
+    return ":".join(_openssl_name(n) for n in names if not n.startswith(("TLS_AES_", "TLS_CHACHA20_")))
 
 
 def _openssl_name(java: str) -> str:

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from keelman.kafka.client_properties import merged, under
+
 
 def producer_client(worker: Mapping[str, str], connector: Mapping[str, str]) -> dict[str, str]:
     """Of the cluster that the connector's producers write to."""
-    return {**worker, **_under(worker, "producer."), **_under(connector, "producer.override.")}
+    return merged(worker, connector, "producer")
 
 
 def fencing_client(worker: Mapping[str, str], connector: Mapping[str, str]) -> dict[str, str]:
     """Of an administrator in that cluster."""
-    return {**producer_client(worker, connector), **_under(worker, "admin."), **_under(connector, "admin.override.")}
+    return {**producer_client(worker, connector), **_admin(worker, connector)}
 
 
 def sink_group_client(worker: Mapping[str, str], connector: Mapping[str, str]) -> dict[str, str]:
     """Of an administrator in the cluster that a sink's consumers read from."""
-    consumer = {**worker, **_under(worker, "consumer."), **_under(connector, "consumer.override.")}
-    return {**consumer, **_under(worker, "admin."), **_under(connector, "admin.override.")}
+    return {**merged(worker, connector, "consumer"), **_admin(worker, connector)}
 
 
 def writes_elsewhere(worker: Mapping[str, str], connector: Mapping[str, str]) -> bool:
@@ -26,5 +27,5 @@ def writes_elsewhere(worker: Mapping[str, str], connector: Mapping[str, str]) ->
     return producer_client(worker, connector).get("bootstrap.servers") != worker.get("bootstrap.servers")
 
 
-def _under(properties: Mapping[str, str], prefix: str) -> dict[str, str]:
-    return {k.removeprefix(prefix): v for k, v in properties.items() if k.startswith(prefix)}
+def _admin(worker: Mapping[str, str], connector: Mapping[str, str]) -> dict[str, str]:
+    return {**under("admin.", worker), **under("admin.override.", connector)}

@@ -1,0 +1,32 @@
+"""Java's properties of a connector's own clients: the worker's, and over them what the connector overrides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from keelman.kafka.client_keys import Client
+
+_SERVERS = "bootstrap.servers"
+_SHARED = (_SERVERS, "client.dns.lookup")
+_TRUST = ("ssl.",)
+_IDENTITY = ("security.", "sasl.")
+
+
+def merged(worker: Mapping[str, str], connector: Mapping[str, str], client: Client) -> dict[str, str]:
+    """How the worker reaches its brokers, its `<client>.` keys, then the connector's `<client>.override.` keys.
+
+    Connect has the worker's own security keys repeated under each client's prefix; here they hold for all clients of
+    the same brokers. To other brokers nobody's SASL credentials are sent but a client's own.
+    """
+    given = {**under(f"{client}.", worker), **under(f"{client}.override.", connector)}
+    given = {k: v for k, v in given.items() if not k.startswith("override.")}
+    same = given.get(_SERVERS, worker.get(_SERVERS)) == worker.get(_SERVERS)
+    own = {
+        k: v for k, v in worker.items() if k in _SHARED or k.startswith("ssl.") or (same and k.startswith(_IDENTITY))
+    }
+    return {**own, **given}
+
+
+def under(prefix: str, properties: Mapping[str, str]) -> dict[str, str]:
+    """The properties of a prefix, without it."""
+    return {k.removeprefix(prefix): v for k, v in properties.items() if k.startswith(prefix)}

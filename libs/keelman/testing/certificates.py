@@ -1,0 +1,112 @@
+"""An authority for tests: certificates of its own, as PEM texts, PKCS12 and JKS stores."""
+
+from __future__ import annotations
+
+import datetime
+import ipaddress
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    pkcs12,
+)
+from cryptography.x509.oid import NameOID
+
+from keelman.runtime.java import find
+
+PASSWORD = "store-secret"
+_DAY = datetime.timedelta(days=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Issued:
+    """A certificate and its private key, with the certificate of the authority."""
+
+    certificate: x509.Certificate
+    key: ec.EllipticCurvePrivateKey
+    authority: x509.Certificate
+
+    @property
+    def chain_pem(self) -> str:
+        """Its certificate, then the authority's."""
+        return "".join(one.public_bytes(Encoding.PEM).decode() for one in (self.certificate, self.authority))
+
+    @property
+    def key_pem(self) -> str:
+        """The private key, PKCS#8, not encrypted."""
+        return self.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+
+    def write_pkcs12(self, file: Path) -> Path:
+        """Key and chain as a PKCS12 store under PASSWORD."""
+        encryption = BestAvailableEncryption(PASSWORD.encode())
+        chain = [self.authority]
+        file.write_bytes(pkcs12.serialize_key_and_certificates(b"me", self.key, self.certificate, chain, encryption))
+        return file
+
+
+class Authority:
+    """Issues certificates that whoever trusts it accepts."""
+
+    def __init__(self, name: str = "tests") -> None:
+        self._key = ec.generate_private_key(ec.SECP256R1())
+        self.certificate = self._signed(name, self._key, authority=True)
+
+    @property
+    def pem(self) -> str:
+        """Its own certificate."""
+        return self.certificate.public_bytes(Encoding.PEM).decode()
+
+    def issue(self, name: str, *hosts: str) -> Issued:
+        """A certificate for these names and addresses, none for a client's."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        return Issued(self._signed(name, key, hosts=hosts), key, self.certificate)
+
+    def write_trust(self, file: Path) -> Path:
+        """A PKCS12 trust store under PASSWORD, with Java's mark on what is trusted."""
+        encryption = BestAvailableEncryption(PASSWORD.encode())
+        trusted = [pkcs12.PKCS12Certificate(self.certificate, b"authority")]
+        file.write_bytes(pkcs12.serialize_java_truststore(trusted, encryption))
+        return file
+
+    def _signed(
+        self, name: str, key: ec.EllipticCurvePrivateKey, *, hosts: tuple[str, ...] = (), authority: bool = False
+    ) -> x509.Certificate:
+        subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+        now = datetime.datetime.now(datetime.UTC)
+        made = (
+            x509.CertificateBuilder()
+            .subject_name(subject)
+            .issuer_name(subject if authority else self.certificate.subject)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(now - _DAY)
+            .not_valid_after(now + 30 * _DAY)
+            .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
+        )
+        if hosts:
+            made = made.add_extension(x509.SubjectAlternativeName([_general(one) for one in hosts]), critical=False)
+        return made.sign(self._key, hashes.SHA256())
+
+
+def as_jks(store: Path, file: Path) -> Path:
+    """A PKCS12 store as a JKS file, by Java's own keytool."""
+    command = [str(find().home / "bin" / "keytool"), "-importkeystore", "-noprompt", "-srckeystore", str(store)]
+    command += ["-srcstorepass", PASSWORD, "-destkeystore", str(file), "-deststoretype", "JKS"]
+    command += ["-deststorepass", PASSWORD]
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    return file
+
+
+def _general(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ipaddress.ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)

@@ -1,0 +1,131 @@
+"""A real broker with a listener of every kind: TLS with and without client certificates, each SASL mechanism."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from keelman.broker.jvm import class_path
+from keelman.broker.prepare import prepare
+from keelman.broker.properties import written
+from keelman.kafka.probe import ask_broker
+from keelman.runtime.ports import free_ports
+from keelman.runtime.tether import tethered
+from keelman.testing.certificates import PASSWORD, Authority
+
+USER, SECRET = "alice", "it's; a secret"
+START_SECONDS = 180.0
+_PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
+_SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
+_OAUTH = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+_LISTENERS = {
+    "PLAINTEXT": "PLAINTEXT",
+    "TLS": "SSL",
+    "MUTUAL": "SSL",
+    "SASL": "SASL_PLAINTEXT",
+    "SASLTLS": "SASL_SSL",
+    "OAUTH": "SASL_PLAINTEXT",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SecureBroker:
+    """Where its listeners are; its certificate is for 127.0.0.1, that of MUTUAL for another host, from `authority`."""
+
+    ports: dict[str, int]
+    authority: Authority
+
+    def at(self, listener: str) -> str:
+        """Bootstrap servers: PLAINTEXT, TLS, MUTUAL, SASL (PLAIN, SCRAM), SASLTLS (the same), OAUTH."""
+        return f"127.0.0.1:{self.ports[listener]}"
+
+
+@contextlib.asynccontextmanager
+async def secure_broker(home: Path) -> AsyncIterator[SecureBroker]:
+    """Runs one in `home`. USER with SECRET may log in with PLAIN and SCRAM; OAUTHBEARER takes unsecured tokens."""
+    made = await prepare()
+    home.mkdir(parents=True, exist_ok=True)
+    *ports, controller = free_ports(len(_LISTENERS) + 1)
+    broker = SecureBroker(dict(zip(_LISTENERS, ports, strict=True)), Authority())
+    file = home / "server.properties"
+    file.write_text(written(_properties(broker, home, controller)))
+    java = [str(made.java.program), "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx512m"]
+    java += [*made.archive_options, "-cp", class_path(made.jars)]
+    format_ = ["kafka.tools.StorageTool", "format", "--cluster-id", "4L6g3nShT-eMCtK--X86sw", "--config", str(file)]
+    for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
+        format_ += ["--add-scram", f'{mechanism}=[name="{USER}",password="{SECRET}"]']
+    log = home / "output.log"
+    assert await (await _run([*java, *format_], log)).wait() == 0, log.read_text()[-4000:]
+    child = await _run([*java, "kafka.Kafka", str(file)], log)
+    try:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(START_SECONDS):
+                while child.returncode is None:
+                    answer = await ask_broker("127.0.0.1", broker.ports["PLAINTEXT"])
+                    if answer is not None and answer.brokers:
+                        break
+                    await asyncio.sleep(0.05)
+        assert child.returncode is None, log.read_text()[-4000:]
+        yield broker
+    finally:
+        if child.returncode is None:
+            child.send_signal(signal.SIGKILL)
+            await child.wait()
+
+
+async def _run(command: list[str], log: Path) -> asyncio.subprocess.Process:
+    with log.open("ab") as output:
+        return await asyncio.create_subprocess_exec(
+            *tethered(command), stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=output
+        )
+
+
+def _properties(broker: SecureBroker, home: Path, controller: int) -> dict[str, str]:
+    issued = broker.authority.issue("broker", "127.0.0.1")
+    key = issued.write_pkcs12(home / "broker.p12")
+    elsewhere = broker.authority.issue("broker", "elsewhere.example").write_pkcs12(home / "elsewhere.p12")
+    trust = broker.authority.write_trust(home / "broker-trust.p12")
+    listeners = ",".join(f"{name}://127.0.0.1:{port}" for name, port in broker.ports.items())
+    protocols = ",".join(f"{name}:{protocol}" for name, protocol in _LISTENERS.items())
+    user = f'user_{USER}="{SECRET}"'
+    made = {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+        "listeners": f"{listeners},CONTROLLER://127.0.0.1:{controller}",
+        "listener.security.protocol.map": f"{protocols},CONTROLLER:PLAINTEXT",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "controller.listener.names": "CONTROLLER",
+        "log.dirs": str(home / "data"),
+        "offsets.topic.replication.factor": "1",
+        "offsets.topic.num.partitions": "1",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        "transaction.state.log.num.partitions": "1",
+        "group.initial.rebalance.delay.ms": "0",
+        "log.cleaner.dedupe.buffer.size": "16777216",
+        "ssl.keystore.type": "PKCS12",
+        "ssl.keystore.location": str(key),
+        "ssl.keystore.password": PASSWORD,
+        "ssl.key.password": PASSWORD,
+        "ssl.truststore.type": "PKCS12",
+        "ssl.truststore.location": str(trust),
+        "ssl.truststore.password": PASSWORD,
+        "listener.name.mutual.ssl.client.auth": "required",
+        "listener.name.mutual.ssl.keystore.type": "PKCS12",
+        "listener.name.mutual.ssl.keystore.location": str(elsewhere),
+        "listener.name.mutual.ssl.keystore.password": PASSWORD,
+        "listener.name.oauth.sasl.enabled.mechanisms": "OAUTHBEARER",
+        "listener.name.oauth.oauthbearer.sasl.jaas.config": f'{_OAUTH} required unsecuredLoginStringClaim_sub="b";',
+    }
+    for name in ("sasl", "sasltls"):
+        prefix = f"listener.name.{name}"
+        made[f"{prefix}.sasl.enabled.mechanisms"] = "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512"
+        made[f"{prefix}.plain.sasl.jaas.config"] = f"{_PLAIN} required {user};"
+        for mechanism in ("scram-sha-256", "scram-sha-512"):
+            made[f"{prefix}.{mechanism}.sasl.jaas.config"] = f"{_SCRAM} required;"
+    return made
