@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from keelman.model.errors import InvalidArgument
+from keelman.worker.known_properties import ignored, unknown
 from keelman.worker.properties import checked, read_properties
 
 GOOD = {
@@ -112,3 +113,18 @@ def test_a_standalone_worker_needs_a_file_for_offsets_and_no_group() -> None:
     assert (found.offset_file, found.offset_flush_ms, found.standalone) == (Path("/tmp/o"), 7, True)
     assert not found.exactly_once_sources
     assert found.offset_topic.name == ""
+
+
+def test_what_nothing_reads_is_told_and_what_is_ignored_has_a_reason() -> None:
+    given = {
+        **GOOD,
+        "group.di": "x",
+        "connect.protocol": "eager",
+        "plugin.discovery": "only_scan",
+        "metric.reporters": "",
+    }
+    given |= {"offset.storage.segment.bytes": "1", "consumer.max.poll.records": "5", "retries": "3", "ssl.own": "x"}
+    assert unknown(given) == ["group.di"]
+    assert sorted(ignored(given, standalone=False)) == ["connect.protocol", "metric.reporters", "plugin.discovery"]
+    flush = {"offset.flush.interval.ms": "10000"}
+    assert (list(ignored(flush, standalone=False)), ignored(flush, standalone=True)) == (list(flush), {})

@@ -14,6 +14,7 @@ from keelman.kafka.group import GroupClient
 from keelman.runtime.home import Home
 from keelman.runtime.logging import get_logger
 from keelman.runtime.version import version
+from keelman.worker import known_properties
 from keelman.worker.front import Front
 from keelman.worker.link import SparkLink
 from keelman.worker.properties import WorkerProperties
@@ -57,6 +58,7 @@ async def open_spark(
     settings: Settings, properties: WorkerProperties, front: Front, stop: asyncio.Event
 ) -> AsyncIterator[str]:
     """The address of the worker's Spark service: the one that is named, else one that runs beside it for the block."""
+    known_properties.tell(properties.raw, standalone=properties.standalone)
     beside: SparkBeside | None = None
     if not settings.spark_address:
         flags = [

@@ -1,0 +1,90 @@
+"""Which worker properties mean something here, which are ignored and why, and which nobody knows.
+
+Connect accepts every key: its clients and plugins may know those that the worker does not. The keys are those of
+DistributedConfig and StandaloneConfig of Kafka 4.3, as their start-up logs list them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from keelman.kafka.client_table import TABLE
+from keelman.runtime.logging import get_logger
+
+log = get_logger()
+
+USED = frozenset(
+    {
+        "admin.listeners",
+        "bootstrap.servers",
+        "config.providers",
+        "connector.client.config.override.policy",
+        "exactly.once.source.support",
+        "group.id",
+        "header.converter",
+        "heartbeat.interval.ms",
+        "key.converter",
+        "listeners",
+        "plugin.path",
+        "rebalance.timeout.ms",
+        "rest.advertised.host.name",
+        "rest.advertised.listener",
+        "rest.advertised.port",
+        "rest.extension.classes",
+        "scheduled.rebalance.max.delay.ms",
+        "session.timeout.ms",
+        "task.shutdown.graceful.timeout.ms",
+        "topic.creation.enable",
+        "topic.tracking.allow.reset",
+        "topic.tracking.enable",
+        "value.converter",
+        "worker.sync.timeout.ms",
+        "offset.flush.interval.ms",
+    }
+)
+PREFIXES = (
+    *("access.control.", "response.http.", "inter.worker."),
+    *("config.providers.", "config.storage.", "offset.storage.", "status.storage."),
+    *("key.converter.", "value.converter.", "header.converter."),
+    *("producer.", "consumer.", "admin.", "listeners.https.", "ssl.", "sasl.", "keelman."),
+)
+IGNORED = {
+    "connect.protocol": "all workers of a group speak keelman's own protocol",
+    "metadata.recovery.strategy": "clients look for their brokers anew by themselves",
+    "offset.flush.timeout.ms": "offsets are committed together with their records, so no flush can be late",
+    "plugin.discovery": "plugins are found by their packages, without a scan",
+    "plugin.version": "it stands with a connector",
+    "worker.unsync.backoff.ms": "a worker that cannot catch up tries on, and has no work meanwhile",
+}
+IGNORED_PREFIXES = {
+    "metric.": "metrics are served on /metrics",
+    "metrics.": "metrics are served on /metrics",
+}
+ONLY_WITH_A_GROUP = "offset.flush.interval.ms"
+
+
+def unknown(properties: Mapping[str, str]) -> list[str]:
+    """Keys that nothing here reads, sorted; Java's clients would not know them either."""
+    clients = {row.name for row in TABLE}
+    known = USED | IGNORED.keys() | clients
+    return sorted(k for k in properties if k not in known and not k.startswith((*PREFIXES, *IGNORED_PREFIXES)))
+
+
+def ignored(properties: Mapping[str, str], *, standalone: bool) -> dict[str, str]:
+    """Keys that Connect's workers read and ours do not, each with the reason."""
+    found = {}
+    for key in sorted(properties):
+        why = IGNORED.get(key) or next((w for p, w in IGNORED_PREFIXES.items() if key.startswith(p)), "")
+        if key == ONLY_WITH_A_GROUP and not standalone:
+            why = "sources commit offsets with their records, every keelman.commit.interval.ms"
+        if why:
+            found[key] = why
+    return found
+
+
+def tell(properties: Mapping[str, str], *, standalone: bool) -> None:
+    """One line for the ignored ones, and one for those that nobody knows."""
+    if reasons := ignored(properties, standalone=standalone):
+        log.info("worker_properties_ignored", **reasons)
+    if keys := unknown(properties):
+        log.warning("worker_properties_unknown", keys=", ".join(keys), note="they are accepted, and nothing reads them")

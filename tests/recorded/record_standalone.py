@@ -1,0 +1,125 @@
+"""Records what Connect's standalone worker answers and keeps: writes standalone.json and java_map.json beside this.
+
+Run it by hand: `python tests/recorded/record_standalone.py`. It starts a broker and real standalone workers: one that
+answers `standalone_steps`, one whose file of offsets is recorded, and one that reads a file of ours, which must agree.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import sys
+import tempfile
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from aiokafka.admin import NewTopic
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+from standalone_steps import SOURCE, STEPS, filled  # noqa: E402
+
+from keelman.connect.java_map import dump_map, load_map  # noqa: E402
+from keelman.connect.offsets import key_bytes, value_bytes  # noqa: E402
+from keelman.kafka.clients import admin_client  # noqa: E402
+from keelman.testing.broker import running_broker  # noqa: E402
+from keelman.testing.connect_worker import ConnectProcess  # noqa: E402
+from keelman.testing.eventually import eventually  # noqa: E402
+
+QUICK = {"offset.flush.interval.ms": "300"}
+MANY = 40
+
+
+async def main() -> None:
+    """Records everything."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        async with running_broker(folder / "broker") as servers:
+            async with admin_client({"bootstrap.servers": servers}, client_id="recorder") as admin:
+                await admin.create_topics([NewTopic("alone", 1, 1)])
+            await record_answers(folder, servers)
+            await record_files(folder, servers)
+
+
+def connector(folder: Path) -> tuple[Path, Path]:
+    """A source of a small file: the connector's file, and the one that it reads."""
+    source = folder / "input"
+    source.write_text("first\nsecond\n")
+    file = folder / "src.properties"
+    file.write_text(f"name=src\nconnector.class={SOURCE}\nfile={source}\ntopic=alone\n")
+    return file, source
+
+
+async def record_answers(folder: Path, servers: str) -> None:
+    """All steps."""
+    file, source = connector(folder)
+    worker = ConnectProcess(folder / "answers", servers, "alone", QUICK, standalone=(file,))
+    await worker.start()
+    hidden = {str(source): "{input}", f"127.0.0.1:{worker.port}": "{worker}"}
+    played: list[dict[str, Any]] = []
+    try:
+        await eventually(lambda: offsets(worker), seconds=90, what="src has told its offset")
+        for method, path, body in STEPS:
+            if path.startswith("until "):
+                await eventually(partial(state_is, worker, path.removeprefix("until "), body))
+                continue
+            answer = await worker.ask(method, path, filled(body, {"{input}": str(source)}))
+            told = json.loads(answer.text) if answer.content else None
+            played.append({"method": method, "path": path, "status": answer.status_code, "body": filled(told, hidden)})
+    finally:
+        await worker.end()
+    write("standalone.json", played)
+
+
+async def offsets(worker: ConnectProcess) -> list[Any]:
+    """The offsets of the source."""
+    return list((await worker.ask("GET", "/connectors/src/offsets")).json().get("offsets", ()))
+
+
+async def state_is(worker: ConnectProcess, path: str, state: str) -> bool:
+    """Whether the connector has this state."""
+    return bool((await worker.ask("GET", path)).json()["connector"]["state"] == state)
+
+
+async def record_files(folder: Path, servers: str) -> None:
+    """Files that Java writes, small and large, and what Java reads in one of ours."""
+    file, _ = connector(folder)
+    worker = ConnectProcess(folder / "files", servers, "alone", QUICK, standalone=(file,))
+    await worker.start()
+    files = {}
+    try:
+        await eventually(lambda: offsets(worker), seconds=90)
+        await eventually(lambda: worker.offset_file.exists() and len(load_map(worker.offset_file.read_bytes())) == 1)
+        files["one"] = worker.offset_file.read_bytes()
+        await worker.ask("PUT", "/connectors/src/stop")
+        await eventually(lambda: state_is(worker, "/connectors/src/status", "STOPPED"))
+        many = [{"partition": {"filename": f"/é/{n}"}, "offset": {"position": n}} for n in range(MANY)]
+        answer = await worker.ask("PATCH", "/connectors/src/offsets", {"offsets": many})
+        assert answer.status_code == 200, answer.text
+        await worker.ask("PATCH", "/connectors/src/offsets", {"offsets": [{**many[0], "offset": None}]})
+    finally:
+        await worker.end()
+    files["many"] = worker.offset_file.read_bytes()
+
+    ours = {key_bytes("src", {"filename": f"/é/{n}"}): value_bytes({"position": n}) for n in range(MANY)}
+    worker.offset_file.write_bytes(dump_map({**ours, b"no key of Connect's": None}))
+    await worker.start()
+    try:
+        told = {(o["partition"]["filename"], o["offset"]["position"]) for o in await offsets(worker)}
+    finally:
+        await worker.end()
+    assert told >= {(f"/é/{n}", n) for n in range(MANY)}, told
+    write("java_map.json", {name: base64.b64encode(data).decode() for name, data in files.items()})
+
+
+def write(name: str, value: Any) -> None:
+    """Writes a record."""
+    (HERE / name).write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    print(name)
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
