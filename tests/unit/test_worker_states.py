@@ -24,7 +24,9 @@ def test_records_have_connects_bytes() -> None:
         b"restart-connector-x",
         b'{"include-tasks":true,"only-failed":false}',
     )
-    assert records.task_records("x", [{"a": "ü"}]) == [(b"task-x-0", '{"properties":{"a":"ü"}}'.encode())]
+    assert records.task_records("x", [{"a": "ü\x1f\U0001f600"}]) == [
+        (b"task-x-0", '{"properties":{"a":"ü\\u001F\\uD83D\\uDE00"}}'.encode())
+    ]
 
 
 def test_tasks_apply_with_their_commit_only() -> None:
@@ -92,9 +94,32 @@ def test_names_with_dashes_and_digits_are_kept_apart() -> None:
 
 
 def test_what_is_unknown_or_broken_is_passed_over() -> None:
-    state = applied((b"nobody-knows", b"{}"), (b"connector-x", b"no json"), (b"task-y", b"[]"), (b"session-key", b"{}"))
-    assert state.connectors == {"x": {}}
-    assert state.offset == 7
+    state = applied(
+        records.connector_record("x", {"a": "b"}),
+        (b"nobody-knows", b"{}"),
+        *((key, value) for key in (b"connector-x", b"connector-y") for value in (b"no json", b"[1]", b"{}", b"\xff")),
+        (b"task-x-0", b"[]"),
+        (b"task-x-\xc2\xb2", b"{}"),
+        (b"task-x-99999999999", b"{}"),
+        (b"commit-x", b'{"tasks":"1"}'),
+        (b"session-key", b"{}"),
+    )
+    assert state.connectors == {"x": {"a": "b"}}
+    assert state.work() == {Work("x")}
+    assert state.offset == 29
+
+
+def test_what_deleted_connectors_left_is_found() -> None:
+    """Connect's own deletion leaves task and commit records, which come back once a connector has the name again."""
+    made = [*records.task_records("x", [{}, {}]), records.commit_record("x", 2)]
+    state = applied(*made, (b"connector-x", None), (b"target-state-x", None), records.fencing_record("x", 2))
+    assert state.leftovers() == [(b"task-x-1", None), (b"task-x-0", None), (b"commit-x", None)]
+    for key, value in state.leftovers():
+        state.apply(key.decode(), value, 100)
+    assert state.leftovers() == []
+    assert applied(records.connector_record("x", {}), *made).leftovers() == []
+    shrunk = [records.connector_record("x", {}), *made, *records.task_records("x", [{}]), records.commit_record("x", 1)]
+    assert applied(*shrunk, *records.deletion_records("x", 1)).leftovers() == [(b"task-x-1", None)]
 
 
 def test_older_target_states_have_no_second_field() -> None:

@@ -13,8 +13,8 @@ from typing import Any
 from keelman.connect.errors import DataError
 from keelman.connect.schema import Struct
 
-_PLAIN = re.compile(r'[^"\\\x00-\x1f]*')
-_TO_ESCAPE = re.compile(r'["\\\x00-\x1f]')
+_PLAIN = re.compile(r'[^"\\\x00-\x1f\U00010000-\U0010ffff]*')
+_TO_ESCAPE = re.compile(r'["\\\x00-\x1f\U00010000-\U0010ffff]')
 _SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\t": "\\t", "\n": "\\n", "\f": "\\f", "\r": "\\r"}
 _UTC = datetime.UTC
 _SURROGATE = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
@@ -82,10 +82,16 @@ def hash_order(keys: Iterable[str]) -> list[str]:
 
 
 def json_string(text: str) -> str:
-    """A JSON string as Jackson writes it: non-ASCII raw, control characters as upper-case hex."""
+    """A JSON string as Jackson writes it: non-ASCII raw, control characters as upper-case hex, and so the two halves of
+    what has no place among the first 65,536 characters."""
     if _PLAIN.fullmatch(text):
         return f'"{text}"'
-    return '"' + _TO_ESCAPE.sub(lambda m: _SHORT.get(m[0]) or f"\\u{ord(m[0]):04X}", text) + '"'
+    return '"' + _TO_ESCAPE.sub(_escaped, text) + '"'
+
+
+def _escaped(found: re.Match[str]) -> str:
+    units = found[0].encode("utf-16-be")
+    return _SHORT.get(found[0]) or "".join(f"\\u{units[n]:02X}{units[n + 1]:02X}" for n in range(0, len(units), 2))
 
 
 def json_text(value: Any) -> str:  # noqa: PLR0911  one line a type

@@ -29,6 +29,7 @@ class Prepared:
     ports: tuple[tuple[str, int], ...]
 
 
+MEMBER = "member.json"  # where a worker notes its place in its group, and whose it has left none when it left in order
 Command: TypeAlias = Callable[[Workload, Home], Prepared]
 
 
@@ -82,6 +83,7 @@ def worker(workload: Workload, home: Home) -> Prepared:
     spec, folder, socket = workload.spec.worker, home.workload(workload.name), home.socket(workload.name)
     settings = {
         "properties_file": folder / "worker.properties",
+        "member_file": folder / MEMBER,
         "worker_cluster": spec.worker_cluster,
         "spark_address": spec.spark_address,
         "reports_bootstrap_servers": spec.reports_bootstrap_servers,
@@ -92,6 +94,21 @@ def worker(workload: Workload, home: Home) -> Prepared:
         "worker.properties": javaproperties.dumps(sorted(spec.properties.items()), timestamp=None),
     }
     return Prepared(_run("worker", folder), files, ((spec.host, spec.port),))
+
+
+def farewell(folder: Path) -> tuple[str, ...]:
+    """The command that says farewell for a worker that died in this folder; empty when there is nothing to say.
+
+    What the worker noted is put aside: the next one of this folder notes its own place there.
+    """
+    aside = folder / f"gone-{MEMBER}"
+    try:
+        (folder / MEMBER).replace(aside)
+    except FileNotFoundError:
+        if not aside.exists():  # else an earlier agent ended before it was said
+            return ()
+    files = ("--properties-file", str(folder / "worker.properties"), "--member-file", str(aside))
+    return (sys.executable, "-m", "keelman.worker.farewell", *files)
 
 
 COMMANDS: Mapping[str, Command] = {"broker": broker, "spark": spark, "worker": worker}

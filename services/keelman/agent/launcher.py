@@ -6,10 +6,11 @@ import asyncio
 import contextlib
 import shutil
 import time
+from asyncio.subprocess import DEVNULL
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 
-from keelman.agent.commands import Command
+from keelman.agent.commands import Command, farewell
 from keelman.agent.local import Local
 from keelman.agent.logs import cut_if_long, last_line, log_file
 from keelman.agent.step import Action
@@ -76,6 +77,22 @@ class Launcher:
         local.ended(child.exit, line, time.monotonic(), seen=True)
         self._keep_end(local)
         log.info("ended", workload=local.name, pid=child.pid, exit_code=child.exit.code, message=local.message)
+
+    async def say_farewell(self, local: Local) -> None:
+        """Has said for a worker that died what it could not say itself. Whatever comes of it, the agent goes on."""
+        command = farewell(local.folder) if local.kind == "worker" else ()
+        if not command:
+            return
+        try:
+            with log_file(local.folder).open("ab") as output:
+                child = await asyncio.create_subprocess_exec(
+                    *command, stdin=DEVNULL, stdout=output, stderr=output, env=children.own_environment(SERVICES)
+                )
+            code = await child.wait()
+        except OSError as error:
+            log.warning("farewell_failed", workload=local.name, error=str(error))
+            return
+        log.info("farewell_said", workload=local.name, exit_code=code)
 
     def _keep_end(self, local: Local) -> None:
         if local.record is None:

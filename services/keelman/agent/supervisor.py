@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -67,6 +68,7 @@ class Keeper:
 
     def _process_ended(self) -> None:
         self._supervisor.launcher.note_end(self.local)
+        self._supervisor.say_farewell(self.local)
         self._changed()
 
     async def _steps(self) -> None:
@@ -146,6 +148,8 @@ class Supervisor:
             self._siblings = siblings
             for keeper in self._keepers.values():
                 keeper.begin(siblings)
+                if keeper.local.child is None:
+                    self.say_farewell(keeper.local)  # it may have died while no agent was there
             while True:
                 await self._sample()
                 await asyncio.sleep(SAMPLE_SECONDS)
@@ -210,6 +214,12 @@ class Supervisor:
         change.set()
         if self._is_over(local):
             self._forget(local.name)
+
+    def say_farewell(self, local: Local) -> None:
+        """Has said what a worker that died could not say itself, beside whatever is done about its end."""
+        if self._siblings is not None:
+            with contextlib.suppress(RuntimeError):  # the agent ends: its next one says it
+                self._siblings.start(self.launcher.say_farewell(local), name=f"farewell of {local.name}")
 
     def _local(self, name: str) -> Local:
         return Local(name, self.home.workload(name), unwell_seconds=self._unwell_seconds)

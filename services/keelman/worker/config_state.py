@@ -7,10 +7,12 @@ from dataclasses import dataclass, field
 
 import orjson
 
+from keelman.connect.java import json_text
 from keelman.kafka.layout import Work
 from keelman.worker.placement import CONNECTOR_KEY
 
 LOGGER = "logger-cluster-"
+MOST_DIGITS = 5  # of a task's number
 STARTED, PAUSED, STOPPED = "STARTED", "PAUSED", "STOPPED"
 InForce = tuple[Mapping[str, str], tuple[Mapping[str, str], ...]]
 """A connector's configuration and its tasks', as they were in force together."""
@@ -34,7 +36,8 @@ class ConfigState:
     it fences its predecessor by itself. `former` has the sets that those took the place of; None for one that is not
     known, since the topic was compacted. `applied` holds each connector's configuration as it was when its tasks were
     put into force: that is what they run with until the leader has put new ones into force. `session_key`, base64,
-    signs what workers ask of each other. `placements` has what connectors say of where they may be.
+    signs what workers ask of each other. `placements` has what connectors say of where they may be. `stored` has, for
+    each name, bits for the records of its tasks that the topic holds: bit 0 for the commit, bit n + 1 for task n.
     """
 
     offset: int = 0
@@ -51,6 +54,7 @@ class ConfigState:
     session_key_ms: int = 0
     changes: int = 0
     placements: dict[str, str] = field(default_factory=dict)
+    stored: dict[str, int] = field(default_factory=dict)
     _buffered: dict[str, dict[int, dict[str, str]]] = field(default_factory=dict)
 
     def target(self, connector: str) -> str:
@@ -75,6 +79,8 @@ class ConfigState:
         self.offset = offset + 1
         self.changes += 1
         data = _object(value)
+        if data is None and value is not None:
+            return
         for prefix, handle in (
             ("connector-", self._connector),
             ("target-state-", self._target),
@@ -100,7 +106,9 @@ class ConfigState:
             self.inconsistent.discard(name)
             self._fenced(name)
             return
-        config = self.connectors[name] = _strings(data.get("properties"))
+        if not isinstance(properties := data.get("properties"), dict):
+            return
+        config = self.connectors[name] = _strings(properties)
         self.placements.pop(name, None)
         if config.get(CONNECTOR_KEY):
             self.placements[name] = config[CONNECTOR_KEY]
@@ -116,16 +124,35 @@ class ConfigState:
 
     def _task(self, rest: str, data: Mapping[str, object] | None) -> None:
         name, _, number = rest.rpartition("-")
-        if not number.isdigit():
+        if not (number.isascii() and number.isdigit() and len(number) <= MOST_DIGITS):
             return
-        buffered = self._buffered.setdefault(name, {})
+        self._note(name, int(number) + 1, there=data is not None)
         if data is None:
-            buffered.pop(int(number), None)
+            self._buffered.get(name, {}).pop(int(number), None)
+        elif isinstance(properties := data.get("properties"), dict):
+            self._buffered.setdefault(name, {})[int(number)] = _strings(properties)
+
+    def _note(self, name: str, bit: int, *, there: bool) -> None:
+        bits = self.stored.get(name, 0)
+        bits = bits | 1 << bit if there else bits & ~(1 << bit)
+        if bits:
+            self.stored[name] = bits
         else:
-            buffered[int(number)] = _strings(data.get("properties"))
+            self.stored.pop(name, None)
+
+    def leftovers(self) -> list[tuple[bytes, None]]:
+        """Tombstones for what deleted connectors have left in the topic: it would come back with their names."""
+        gone = self.stored.keys() - self.connectors.keys()
+        return [
+            (f"task-{name}-{bit - 1}".encode() if bit else f"commit-{name}".encode(), None)
+            for name in sorted(gone)
+            for bit in range(self.stored[name].bit_length() - 1, -1, -1)
+            if self.stored[name] >> bit & 1
+        ]
 
     def _commit(self, name: str, data: Mapping[str, object] | None) -> None:
         count = data.get("tasks") if data is not None else None
+        self._note(name, 0, there=data is not None)
         if data is None or not isinstance(count, int):
             if data is None:
                 self.tasks.pop(name, None)
@@ -223,7 +250,7 @@ def logger_level(key: str, value: bytes | None) -> tuple[str, str] | None:
 
 
 def _dump(value: object) -> bytes:
-    return orjson.dumps(value)
+    return json_text(value).encode()
 
 
 def _object(value: bytes | None) -> Mapping[str, object] | None:
@@ -232,8 +259,8 @@ def _object(value: bytes | None) -> Mapping[str, object] | None:
     try:
         data = orjson.loads(value)
     except orjson.JSONDecodeError:
-        return {}
-    return data if isinstance(data, dict) else {}
+        return None
+    return data if isinstance(data, dict) else None
 
 
 def _strings(value: object) -> dict[str, str]:

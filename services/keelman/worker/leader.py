@@ -119,6 +119,8 @@ class Leader:
         """
         await self._keep_session_key()
         config = self._store.config
+        if leftovers := config.leftovers():
+            await self._store.write_config(leftovers)
         for gone in self._inquiry.names - set(config.connectors):
             self._forget(gone)
         for name, properties in list(config.connectors.items()):

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 
 from keelman.api.copy.v1.ticket_pb2 import Limits
 from keelman.model.errors import InvalidArgument
-from keelman.worker import restart_policy, watermark
+from keelman.worker import placement, restart_policy, watermark
 
 RECORDS = "keelman.limit.records.per.second"
 BYTES = "keelman.limit.bytes.per.second"
 KEYS = (RECORDS, BYTES)
-UNFELT = frozenset((*KEYS, *restart_policy.KEYS, *watermark.KEYS))
+UNFELT = frozenset((*KEYS, placement.CONNECTOR_KEY, *restart_policy.KEYS, *watermark.KEYS))
 
 
 def without_limits(config: Mapping[str, str]) -> Mapping[str, str]:

@@ -59,6 +59,7 @@ class Membership:
         self.lost = False
         self.losses = 0  # whoever runs work for this place compares: a join may come before the loss was seen
         self.problem = ""  # why there is no place, when the broker has said so
+        self.note: Callable[[str, bool], None] = lambda member, leader: None  # member id, "" for none; whether it leads
         self._joining = False
         self._last_ok = 0.0
         self._failing_since: float | None = None
@@ -152,6 +153,7 @@ class Membership:
             return None
         self.member, self.generation = joined.member, joined.generation
         leads = joined.leader == joined.member
+        self.note(self.member, leads)
         answers = await self._shared(joined, share) if leads else []
         error, raw = await self._group.sync(joined.generation, joined.member, answers)
         if error == codes.NONE:
@@ -258,6 +260,8 @@ class Membership:
                 await self._group.leave(self.member)
         except (Unavailable, TimeoutError):
             log.info("leave_unanswered", group=self._group_id)
+        else:
+            self.note("", False)
         self.member, self.place = "", None
 
     async def step_aside(self) -> None:

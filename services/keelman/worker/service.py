@@ -13,6 +13,7 @@ from keelman.kafka.feed import ReportPublisher
 from keelman.rpc.server import serve
 from keelman.runtime.logging import get_logger
 from keelman.runtime.supervise import Siblings, first_of
+from keelman.worker.farewell import NoteKeeper
 from keelman.worker.front import open_front, peer_tls
 from keelman.worker.herder import Herder
 from keelman.worker.leader import Leader
@@ -56,6 +57,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
             wake=wake.set,
         )
         store.right = lambda: membership.healthy
+        membership.note = NoteKeeper(settings.member_file, url)
         cluster = settings.worker_cluster or properties.group_id
         link = SparkLink(
             spark,

@@ -21,6 +21,9 @@ class Settings(ProcessSettings):
     post_config: bool = setting(
         False, "POST /connectors/x/config does what PUT does, as for a worker that was started with short flags."
     )
+    member_file: Path | None = setting(
+        None, "File in which the worker notes its place in the group, for the farewell when it dies; empty for none."
+    )
     worker_cluster: str = setting("", "Name of the worker cluster in keelman; empty means its group.id.")
     spark_address: str = setting(
         "", "host:port of the Spark service that runs this worker's tasks; empty has one started beside the worker."

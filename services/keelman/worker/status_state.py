@@ -8,6 +8,7 @@ from operator import itemgetter
 
 import orjson
 
+from keelman.connect.java import json_text
 from keelman.kafka.layout import CONNECTOR_TASK, Work
 
 UNASSIGNED, RUNNING, PAUSED, FAILED, RESTARTING, STOPPED = (
@@ -35,7 +36,7 @@ class Status:
 
     def value(self) -> bytes:
         """The record's value as Connect writes it; ours goes into one more field, which Connect passes over."""
-        return orjson.dumps(
+        return json_text(
             {
                 "state": self.state,
                 "trace": self.trace,
@@ -44,7 +45,7 @@ class Status:
                 "version": self.version,
                 **({MORE: self.more} if self.more else {}),
             }
-        )
+        ).encode()
 
 
 @dataclass(slots=True)

@@ -1,0 +1,49 @@
+"""Records what Apache Kafka Connect writes to its three topics in `topics_steps`: writes topics.json beside this file.
+
+Run it by hand when the steps change: `python tests/recorded/record_topics.py`. It starts a broker and a real Connect
+worker. The record has the folder's name and the worker's port as they were; whoever compares leaves them out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+from topics_steps import CONFIGS, GROUP, OFFSETS, PROPERTIES, STATUS, play, prepare, written  # noqa: E402
+
+from keelman.testing.broker import running_broker  # noqa: E402
+from keelman.testing.connect_worker import ConnectProcess  # noqa: E402
+
+FOLDER = Path("/tmp/keelman-topics")  # in keys, so in partitions too
+
+
+async def main() -> None:
+    """Plays the steps and writes what is in the topics then."""
+    FOLDER.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as name:
+        async with running_broker(Path(name) / "broker") as bootstrap:
+            await prepare(bootstrap, FOLDER)
+            worker = ConnectProcess(Path(name) / "connect", bootstrap, GROUP, PROPERTIES)
+            await worker.start()
+            try:
+                await play(worker.ask, FOLDER)
+            except AssertionError:
+                print(worker.output[-5000:])
+                raise
+            finally:
+                await worker.end()
+            found = {
+                "worker": f"127.0.0.1:{worker.port}",
+                **{topic: await written(bootstrap, topic) for topic in (CONFIGS, OFFSETS, STATUS)},
+            }
+    (HERE / "topics.json").write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
