@@ -125,10 +125,13 @@ class StandaloneStore(Store):
         await supervise(partial(super().run), self.file.keep)
 
     def committed(self, connector: str, offsets: Mapping[str, str]) -> None:
-        """Takes what a copy run says that it has committed: partition to offset, both as the JSON that it tells."""
+        """Takes what a source's copy run says that it has committed: partition to offset, as the JSON that it tells.
+
+        Those of a sink are numbers: its group has them.
+        """
         known = CommittedOffsets(connector, self.offsets.of(connector))
         for partition, offset in ((json.loads(one), json.loads(text)) for one, text in offsets.items()):
-            if known.offset(partition) != offset:
+            if isinstance(offset, dict | None) and known.offset(partition) != offset:
                 self._offset_table.append(known.record(partition, offset))
 
     def _offset_row(self, row: Row) -> None:
