@@ -184,7 +184,7 @@ async def test_a_silent_loop_gets_its_slot_recycled(one: Worker, tmp_path: Path)
     uid = await one.running(tmp_path, mode="silent")
     lost = await one.reached(uid, FAILED)
     assert (lost.reason, lost.retriable) == ("SLOT_LOST", True)
-    assert "no sign of life" in lost.message
+    assert "Sleeper.read (sea.py:7) has not come back for 99 s" in lost.message
 
 
 async def test_a_lapsed_lease_cuts_the_runs_though_the_link_is_open(one: Worker, tmp_path: Path) -> None:

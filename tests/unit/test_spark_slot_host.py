@@ -167,6 +167,9 @@ class Opening:
     def silent_seconds(self) -> float:
         return 0.0
 
+    def standing(self) -> str:
+        return ""
+
     def join(self, timeout: float) -> None: ...
 
 

@@ -95,6 +95,7 @@ def mock_config_def() -> ConfigDef:
 class _Mock(Connector):
     version = "4.3.0"
     runs_on = "anywhere"
+    asked_apart = True  # what it does when it is configured must not be done to a worker
 
     @classmethod
     def config_def(cls) -> ConfigDef:

@@ -53,6 +53,9 @@ class Loop(Protocol):
     def silent_seconds(self) -> float:
         """How long the thread has given no sign of life though it should have."""
 
+    def standing(self) -> str:
+        """Which method of the connector the thread is in; empty when it is in none."""
+
     def join(self, timeout: float) -> bool | None:
         """Waits for the thread."""
 
@@ -106,9 +109,13 @@ class Loops:
             uid = next(iter(self._waiting))
             self._open(uid, self._waiting.pop(uid), now)
 
-    def silent(self) -> list[str]:
-        """Copy runs whose loop has given no sign of life for too long."""
-        return [uid for uid, loop in self._loops.items() if loop.silent_seconds() > SILENT_SECONDS]
+    def silent(self) -> dict[str, str]:
+        """Copy runs whose loop has given no sign of life for too long, and what each is at."""
+        return {
+            uid: f"{loop.standing() or 'its loop'} has not come back for {loop.silent_seconds():.0f} s"
+            for uid, loop in self._loops.items()
+            if loop.silent_seconds() > SILENT_SECONDS
+        }
 
     def cut_all(self, reason: str) -> None:
         """Ends every loop at once, and waits for them a little."""

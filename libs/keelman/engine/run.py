@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
 
@@ -17,8 +18,10 @@ from keelman.connect.plugin import Connector, Direction, load_connector
 from keelman.engine.control import Control, CutShort
 from keelman.engine.data_sink import DataSinkCopy
 from keelman.engine.failure import judge, release
+from keelman.engine.plugin_memory import bound_slot
 from keelman.engine.sink import SinkCopy
 from keelman.engine.source import SourceCopy
+from keelman.engine.standing import method_in
 from keelman.engine.teller import Teller
 
 
@@ -78,6 +81,11 @@ class CopyRunLoop:
         """Seconds since the thread last showed that it is alive; 0 once it has ended."""
         return self._control.silent_seconds() if self._thread.is_alive() else 0.0
 
+    def standing(self) -> str:
+        """Which method of the connector the thread is in, and where; empty when it is in none."""
+        frame = sys._current_frames().get(self._thread.ident or 0)
+        return "" if frame is None else method_in(frame)
+
     def join(self, timeout: float | None = None) -> bool:
         """Waits for the end; True when the thread has ended."""
         self._thread.join(timeout)
@@ -105,6 +113,8 @@ class CopyRunLoop:
             teller.tell(COPY_RUN_STATE_ENDED, reason=teller.end_reason, progress=teller.final_progress)
 
     def _copy(self) -> None:
+        if self._ticket.HasField("plugin"):
+            bound_slot(self._ticket.worker_config)
         connector = self._find(self._ticket.connector_config["connector.class"])
         copy: type[SourceCopy | SinkCopy | DataSinkCopy] = SinkCopy
         if connector.direction is Direction.SOURCE:

@@ -30,6 +30,7 @@ from keelman.model.errors import KeelmanError, NotFound
 from keelman.rpc.channels import channel
 from keelman.rpc.errors import translated
 from keelman.runtime.logging import configure
+from keelman.runtime.output_brake import brake_output
 from keelman.runtime.redaction import REDACTOR
 from keelman.runtime.supervise import first_of
 
@@ -83,6 +84,7 @@ def host_slot(order: SlotOrder, batches: Iterable[Any]) -> None:
     setproctitle.setproctitle(f"keelman {order.slot}")
     configure("slot", json=order.log_json, level=order.log_level, slot=order.slot)
     if order.path:
+        brake_output()
         use_plugin(order.path)
     if order.data:
         give(batches)
@@ -185,7 +187,12 @@ class SlotHost:
 
     def _beat(self) -> SlotBeat:
         silent = self._loops.silent()
-        return SlotBeat(cpu_seconds=time.process_time(), memory_bytes=resident_bytes(), silent_runs=silent)
+        return SlotBeat(
+            cpu_seconds=time.process_time(),
+            memory_bytes=resident_bytes(),
+            silent_runs=silent.keys(),
+            silent_at=silent.values(),
+        )
 
 
 def resident_bytes() -> int:

@@ -105,9 +105,10 @@ class SlotPool:
         """A slot is alive; one with a silent loop of a copy run that it still has is given up."""
         slot.heard = self._clock()
         slot.measured(beat.cpu_seconds, beat.memory_bytes, slot.heard)
+        at = dict(zip(beat.silent_runs, beat.silent_at, strict=False))
         silent = [uid for uid in beat.silent_runs if uid in slot.runs]
         if silent:
-            self.lost(slot, f"the loop of copy run {silent[0]} gave no sign of life")
+            self.lost(slot, at.get(silent[0]) or f"the loop of copy run {silent[0]} gave no sign of life")
 
     def detached(self, slot: Slot) -> None:
         """A slot's stream ended."""
@@ -169,7 +170,8 @@ class SlotPool:
             if now - slot.started > self._times.slot_start:
                 self._unstarted(slot, f"it did not call home within {self._times.slot_start:g} s")
         elif now - slot.heard > self._times.beat:
-            self.lost(slot, f"no beat for {now - slot.heard:.1f} s")
+            held = ": its plugin may hold the interpreter" if slot.plugin else ""
+            self.lost(slot, f"no beat for {now - slot.heard:.1f} s{held}")
         elif not slot.runs and not kept and now - slot.empty_since > self._times.slot_idle:
             self.end(slot, "IDLE")
 

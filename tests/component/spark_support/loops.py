@@ -54,6 +54,9 @@ class CountingLoop:
     def silent_seconds(self) -> float:
         return 99.0 if self._mode == "silent" and self._confirmed.is_set() else 0.0
 
+    def standing(self) -> str:
+        return "Sleeper.read (sea.py:7)"
+
     def join(self, timeout: float | None = None) -> bool:
         self._thread.join(timeout)
         return not self._thread.is_alive()

@@ -1,0 +1,71 @@
+"""One plugin host process, as its worker has it: a question in, an answer out."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from keelman.runtime.children import own_environment
+from keelman.runtime.tether import tethered
+
+LONGEST_ANSWER_BYTES = 64 << 20
+SERVICES = ("worker", "agent", "state", "gateway", "spark", "broker")
+
+
+class PluginProcess:
+    """Started at the first question. What a question raises leaves it unusable: it is to be closed."""
+
+    def __init__(self, folder: Path | None, *, memory_bytes: int) -> None:
+        """Without a folder it answers for connectors that we ship. `memory_bytes` is what it may have; 0: no bound."""
+        self._words = [str(folder or ""), str(memory_bytes)]
+        self._process: asyncio.subprocess.Process | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """The process, None before the first question."""
+        return None if self._process is None else self._process.pid
+
+    @property
+    def usable(self) -> bool:
+        """Whether it can be asked."""
+        return self._process is None or self._process.returncode is None
+
+    async def ask(self, request: dict[str, Any]) -> dict[str, Any]:
+        """The answer. Raises EOFError, OSError, ValueError when there is none; waits for ever when it hangs."""
+        process = self._process
+        if process is None:
+            process = self._process = await self._started()
+        if process.stdin is None or process.stdout is None:
+            raise RuntimeError("a plugin host is always started with pipes")
+        process.stdin.write(json.dumps(request).encode() + b"\n")
+        await process.stdin.drain()
+        line = await process.stdout.readline()
+        if not line.endswith(b"\n"):
+            raise EOFError
+        answer: dict[str, Any] = json.loads(line)
+        return answer
+
+    async def close(self) -> None:
+        """Ends it, if there is one, with all that it has started."""
+        process, self._process = self._process, None
+        if process is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            await process.wait()
+
+    async def _started(self) -> asyncio.subprocess.Process:
+        command = [sys.executable, "-P", "-m", "keelman.connectors.plugin_host", *self._words]
+        return await asyncio.create_subprocess_exec(
+            *tethered(command),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            env=own_environment(SERVICES),
+            limit=LONGEST_ANSWER_BYTES,
+            process_group=0,
+        )

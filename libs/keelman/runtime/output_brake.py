@@ -1,0 +1,48 @@
+"""Slows down a process that writes too much: third-party code that floods its output fills no disk and stops nobody."""
+
+from __future__ import annotations
+
+import faulthandler
+import os
+import resource
+import threading
+import time
+
+BYTES_PER_SECOND = 256 << 10
+CHUNK_BYTES = 64 << 10
+
+
+def brake_output(bytes_per_second: int = BYTES_PER_SECOND) -> None:
+    """From now on standard output and error of this process go to its standard error at this rate at most.
+
+    Whoever writes faster waits. Called once, early, in a process that third-party code runs in.
+    """
+    real = os.dup(2)
+    source, sink = os.pipe()
+    for number in (1, 2):
+        os.dup2(sink, number)
+    os.close(sink)
+    faulthandler.enable(real)  # what a crash leaves must not stay in the pipe
+    threading.Thread(target=_pump, args=(source, real, bytes_per_second), name="output", daemon=True).start()
+
+
+def bound_memory(size: int) -> None:
+    """No more memory than this for data in this process: MemoryError beyond it. 0 and less change nothing."""
+    if size <= 0:
+        return
+    _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    most = size if hard == resource.RLIM_INFINITY else min(size, hard)
+    resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
+
+
+def _pump(source: int, real: int, rate: int) -> None:
+    free_at = time.monotonic()
+    while chunk := os.read(source, CHUNK_BYTES):
+        # A second's worth goes at once: only a flood is slowed down.
+        free_at = max(free_at, time.monotonic() - 1.0) + len(chunk) / rate
+        try:
+            while chunk:
+                chunk = chunk[os.write(real, chunk) :]
+        except OSError:  # nobody takes it any more
+            chunk = b""
+        time.sleep(max(0.0, free_at - time.monotonic()))
