@@ -11,7 +11,7 @@ from keelman.kafka.client_table import TABLE
 from keelman.model.errors import InvalidArgument
 
 _SASL = ("sasl.mechanism", "sasl.jaas.config")
-_SESSION_MS = 45_000  # of both libraries
+_SESSION_MS, _POLL_MS = 45_000, 300_000  # of both libraries
 _ROWS: dict[Client, dict[str, ClientKey]] = {
     client: {row.name: row for row in TABLE if row.of(client)} for client in ("producer", "consumer", "admin")
 }
@@ -90,6 +90,6 @@ def _reconcile(made: dict[str, Any]) -> None:
         wait = int(first or 50)
         made["reconnect.backoff.ms"] = str(wait)
         made["reconnect.backoff.max.ms"] = str(max(wait, int(most or 1_000)))
-    if "max.poll.interval.ms" in made:
+    if "max.poll.interval.ms" in made or "session.timeout.ms" in made:
         least = int(made.get("session.timeout.ms", _SESSION_MS))
-        made["max.poll.interval.ms"] = str(max(least, int(made["max.poll.interval.ms"])))
+        made["max.poll.interval.ms"] = str(max(least, int(made.get("max.poll.interval.ms", _POLL_MS))))
