@@ -8,13 +8,16 @@ from typing import Any, cast
 
 import structlog
 
+from keelman.runtime.log_levels import LOG_LEVELS, ROOT
 from keelman.runtime.redaction import hide_in_log
 
 Logger = structlog.stdlib.BoundLogger
+_SEVERITIES = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "warn": logging.WARNING}
 
 
 def configure(service: str, *, json: bool = False, level: str = "info", **fields: Any) -> None:
     """Sets up logging for this process; called first thing in a service's main."""
+    LOG_LEVELS.begin(level)
     shared: list[Any] = [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
@@ -29,9 +32,9 @@ def configure(service: str, *, json: bool = False, level: str = "info", **fields
         else structlog.dev.ConsoleRenderer(colors=False, pad_event_to=24, sort_keys=False)
     )
     structlog.configure(
-        processors=[*shared, renderer],
-        wrapper_class=structlog.make_filtering_bound_logger(getattr(logging, level.upper())),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        processors=[_drop_what_is_not_wanted, *shared, renderer],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.NOTSET),  # levels change while the process runs
+        logger_factory=lambda *names: _Named(names[0] if names else ROOT),
         cache_logger_on_first_use=True,
     )
     structlog.contextvars.bind_contextvars(service=service, **fields)
@@ -46,5 +49,20 @@ def configure(service: str, *, json: bool = False, level: str = "info", **fields
 
 
 def get_logger(**fields: Any) -> Logger:
-    """A logger with fields bound; safe to call at import time."""
-    return cast(Logger, structlog.get_logger(**fields))
+    """A logger with fields bound, named after the module that calls; safe to call at import time."""
+    return cast(Logger, structlog.get_logger(sys._getframe(1).f_globals.get("__name__", ROOT), **fields))
+
+
+class _Named(structlog.PrintLogger):
+    """Prints on stderr, and knows its name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(sys.stderr)
+        self.name = name
+
+
+def _drop_what_is_not_wanted(logger: _Named, method: str, event: Any) -> Any:
+    """A structlog processor. Raises DropEvent for what the logger's level leaves out."""
+    if _SEVERITIES.get(method, logging.ERROR) < LOG_LEVELS.level_of(logger.name):
+        raise structlog.DropEvent
+    return event

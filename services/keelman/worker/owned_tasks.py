@@ -22,6 +22,7 @@ from keelman.worker.grants import Grants, TaskConfig
 from keelman.worker.limits import limits_of
 from keelman.worker.link import SparkLink
 from keelman.worker.measured import Measured
+from keelman.worker.meters import Meters
 from keelman.worker.parking import Parkable, Parking
 from keelman.worker.restart_policy import RestartPolicy, policy_of
 from keelman.worker.sink_groups import SinkGroups
@@ -60,7 +61,9 @@ class OwnedTasks:
         self._tell = tell
         self._watcher = Watcher(client_id=f"{worker}-watch")
         self.parking = Parking(self._watcher, self._together)
+        self.topics_used: Callable[[Work, orders.RunUpdate], None] = lambda work, update: None
         self.measured = Measured(lambda: link.usage.cpu_seconds)
+        self.meters = Meters()
         self._groups = SinkGroups(store, self.parking)
         self._runs: dict[str, CopyTask] = {}
         self._grace = store.properties.shutdown_ms / 1000
@@ -218,6 +221,8 @@ class OwnedTasks:
         task = self._runs.get(update.run_uid)
         if task is not None:
             self.measured.note(task.work, update)
+            self.meters.note(task.work, update)
+            self.topics_used(task.work, update)
             if update.HasField("progress"):
                 self._store.committed(task.work.connector, update.progress.offsets)
             task.update(update)

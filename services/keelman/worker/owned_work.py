@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 
+from keelman.api.copy.v1.run_order_pb2 import RunUpdate
 from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import load_connector
 from keelman.kafka.layout import Work
@@ -17,6 +18,7 @@ from keelman.worker.grants import Grants
 from keelman.worker.link import SparkLink
 from keelman.worker.measured import Measured
 from keelman.worker.membership import Membership
+from keelman.worker.meters import Meters
 from keelman.worker.owned_connectors import OwnedConnectors
 from keelman.worker.owned_tasks import OwnedTasks, is_failed
 from keelman.worker.parking import Parking
@@ -60,6 +62,15 @@ class OwnedWork:
     def measured(self) -> Measured:
         """How much each task works."""
         return self._tasks.measured
+
+    @property
+    def meters(self) -> Meters:
+        """What has been done, counted."""
+        return self._tasks.meters
+
+    def topics_used(self, told: Callable[[Work, RunUpdate], None]) -> None:
+        """Has `told` hear what copy runs say of the topics that they use."""
+        self._tasks.topics_used = told
 
     async def take(self, assigned: Iterable[Work], revoked: Iterable[Work]) -> None:
         """Takes an assignment: what is revoked has stopped when this returns; `follow()` starts what is new."""
@@ -127,6 +138,7 @@ class OwnedWork:
 
     def tell(self, work: Work, state: str, trace: str | None, more: Mapping[str, object] | None = None) -> None:
         """Has a status of this worker written soon."""
+        self.meters.told(work, state)
         status = Status(state, self._worker, self._membership.generation, trace, self._version(work), more or {})
         self._store.tell(work, status)
 

@@ -15,7 +15,12 @@ log = get_logger()
 
 NO_LEADER = "Cannot complete request momentarily due to no known leader URL, likely because a rebalance was underway."
 CONFLICT = "Cannot complete request because of a conflicting operation (e.g. worker rebalance)"
-STATUS_TEXTS = {404: "HTTP 404 Not Found", 405: "HTTP 405 Method Not Allowed", 415: "HTTP 415 Unsupported Media Type"}
+STATUS_TEXTS = {
+    404: "HTTP 404 Not Found",
+    405: "HTTP 405 Method Not Allowed",
+    406: "HTTP 406 Not Acceptable",
+    415: "HTTP 415 Unsupported Media Type",
+}
 
 
 class RestError(Exception):
@@ -73,9 +78,7 @@ async def on_rest_error(request: Request, error: Exception) -> Response:
 async def on_status(request: Request, error: Exception) -> Response:
     """Handles the router's own 404 and 405."""
     status = int(getattr(error, "status_code", 500))
-    answer = error_response(status, STATUS_TEXTS.get(status, f"HTTP {status}"))
-    answer.headers.update(getattr(error, "headers", None) or {})
-    return answer
+    return error_response(status, STATUS_TEXTS.get(status, f"HTTP {status}"))
 
 
 async def on_keelman_error(request: Request, error: Exception) -> Response:

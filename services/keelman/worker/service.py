@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 
 from keelman.api.copy.v1.worker_link_service_pb2 import Bounds
 from keelman.connect.secret_keys import shown
-from keelman.kafka.clients import admin_client, wait_for_brokers
+from keelman.kafka.clients import wait_for_brokers
 from keelman.kafka.feed import ReportPublisher
 from keelman.rpc.server import serve
 from keelman.runtime.logging import get_logger
@@ -26,6 +26,7 @@ from keelman.worker.rest import RestApi
 from keelman.worker.settings import Settings
 from keelman.worker.starting import open_group, open_spark, open_store, run_link
 from keelman.worker.third_party import ThirdParty
+from keelman.worker.topic_tracking import TopicTracking
 
 log = get_logger()
 
@@ -47,7 +48,6 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         if cluster_id is None:
             return
         store = await stack.enter_async_context(open_store(properties, worker))
-        admin = await stack.enter_async_context(admin_client(properties.raw, client_id=f"{worker}-admin"))
         group = await stack.enter_async_context(open_group(properties, worker))
         membership = Membership(
             group,
@@ -76,7 +76,10 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
             siblings.start(membership.heartbeats(), name="heartbeats")
             siblings.start(run_link(link, spark), name="spark link")
             siblings.start(_wake_on(stop, wake), name="stop")
-            api.begin(herder, admin, cluster_id)
+            tracking = TopicTracking(store)
+            owned.topics_used(tracking.used)
+            siblings.start(tracking.run(), name="topics in use")
+            api.begin(herder, tracking, cluster_id)
             siblings.start(report(herder, link, publisher, worker_cluster=cluster, worker=worker), name="reports")
             siblings.start(_ready(herder, health.ready), name="ready")
             await herder.run(stop)

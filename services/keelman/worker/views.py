@@ -14,8 +14,8 @@ from keelman.kafka.layout import Work
 from keelman.model.errors import DeadlineExceeded, KeelmanError, NotFound, Unavailable
 from keelman.runtime.coalesced import Coalesced
 from keelman.runtime.logging import get_logger
-from keelman.worker.rest_errors import RestError, not_found
-from keelman.worker.status_state import ConnectorStatuses, Status
+from keelman.worker.rest_errors import not_found
+from keelman.worker.status_state import MORE, ConnectorStatuses, Status
 from keelman.worker.store import Store
 from keelman.worker.tickets import is_source
 
@@ -115,7 +115,8 @@ class Views:
     async def _told(self, there: Callable[[], bool], name: str) -> None:
         clock = asyncio.get_running_loop().time
         until = clock() + STATUS_SECONDS
-        while not there() and name in self._store.config.connectors and clock() < until:
+        # Nothing tells of this one change alone, and it is three seconds at most.
+        while not there() and name in self._store.config.connectors and clock() < until:  # noqa: ASYNC110
             await asyncio.sleep(LOOK_SECONDS)
 
     def tasks(self, name: str) -> list[dict[str, Any]]:
@@ -182,9 +183,6 @@ def state_body(status: Status) -> dict[str, Any]:
         shown["trace"] = status.trace
     if status.version:
         shown["version"] = status.version
+    if status.more:
+        shown[MORE] = status.more
     return shown
-
-
-def not_acceptable() -> RestError:
-    """406, as Connect's servlet says it."""
-    return RestError(406, "HTTP 406 Not Acceptable")

@@ -1,0 +1,117 @@
+"""Levels of logging that can be changed while a process runs: by logger name, as Connect's users know them.
+
+Every logger of ours has the name of its module, libraries have their own; what runs in place of one of Connect's Java
+packages answers to that package's name too.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass
+
+ROOT = "root"
+LEVELS = {
+    "OFF": logging.CRITICAL + 20,
+    "FATAL": logging.CRITICAL,
+    "ERROR": logging.ERROR,
+    "WARN": logging.WARNING,
+    "INFO": logging.INFO,
+    "DEBUG": logging.DEBUG,
+    "TRACE": 5,
+    "ALL": 1,
+}
+# Ours first, then the Java packages that users set to hear of the same.
+_JAVA = (
+    ("keelman.worker", "org.apache.kafka.connect.runtime"),
+    ("keelman.connectors", "org.apache.kafka.connect"),
+    ("keelman.connect", "org.apache.kafka.connect"),
+    ("keelman.kafka", "org.apache.kafka.clients"),
+    ("aiokafka", "org.apache.kafka.clients"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class LoggerLevel:
+    """A logger's level by Java's name, and when it was set in milliseconds; None when it is as it was configured."""
+
+    level: str
+    modified_ms: int | None
+
+
+class LogLevels:
+    """The levels of one process. `level_of` is asked for every event, so what it finds is kept."""
+
+    def __init__(self) -> None:
+        self._set: dict[str, LoggerLevel] = {ROOT: LoggerLevel("INFO", None)}
+        self._found: dict[str, int] = {}
+
+    def begin(self, level: str) -> None:
+        """The configured level of everything."""
+        name = {"WARNING": "WARN", "CRITICAL": "FATAL"}.get(level.upper(), level.upper())
+        self._set = {ROOT: LoggerLevel(name if name in LEVELS else "INFO", None)}
+        self._found.clear()
+
+    @property
+    def known(self) -> dict[str, LoggerLevel]:
+        """Every logger whose level was set, and the root, by name."""
+        return dict(sorted(self._set.items()))
+
+    def set(self, logger: str, level: str) -> list[str]:
+        """Sets the level of a logger and of those below it; the names of those whose level has changed by that.
+
+        `level` is one of LEVELS.
+        """
+        now = LoggerLevel(level, int(time.time() * 1000))
+        below = [name for name in self._set if logger == ROOT or name.startswith(f"{logger}.")]
+        changed = [name for name in (*below, logger) if self._level(name) != level]
+        for name in changed:
+            self._set[name] = now
+        self._found.clear()
+        self._tell_library(logger, level)
+        return sorted(set(changed))
+
+    def level_of(self, logger: str) -> int:
+        """The least severity, as in `logging`, that this logger tells."""
+        found = self._found.get(logger)
+        if found is None:
+            found = self._found[logger] = LEVELS[self._level(logger)]
+        return found
+
+    def _level(self, logger: str) -> str:
+        for name in _names(logger):
+            if name in self._set:
+                return self._set[name].level
+        return self._set[ROOT].level
+
+    def _tell_library(self, logger: str, level: str) -> None:
+        """What libraries log goes the way of `logging`."""
+        for ours, java in _JAVA:
+            if not ours.startswith("keelman") and (java == logger or java.startswith(f"{logger}.")):
+                logging.getLogger(ours).setLevel(LEVELS[level])
+        if not logger.startswith(("keelman", "org.apache")):
+            logging.getLogger(None if logger == ROOT else logger).setLevel(max(LEVELS[level], _least(logger)))
+
+
+def _least(logger: str) -> int:
+    """Libraries say far more than ours: what is wanted of all is their warnings."""
+    return logging.WARNING if logger == ROOT else 0
+
+
+def _names(logger: str) -> list[str]:
+    """The logger, those above it, then the Java packages that it stands for."""
+    found = _above(logger)
+    for ours, java in _JAVA:
+        if logger == ours or logger.startswith(f"{ours}."):
+            found += _above(java)
+            break
+    return found
+
+
+def _above(name: str) -> list[str]:
+    parts = name.split(".")
+    return [".".join(parts[:n]) for n in range(len(parts), 0, -1)]
+
+
+LOG_LEVELS = LogLevels()
+"""This process's."""

@@ -1,0 +1,211 @@
+"""The JSON bodies of REST requests, read as leniently as Connect reads them, and refused in its words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from starlette.requests import Request
+
+from keelman.worker.rest_errors import RestError
+
+JSON_TYPE = "application/json"
+ENTITIES = "org.apache.kafka.connect.runtime.rest.entities"
+TEXT_MAP = "java.util.LinkedHashMap<java.lang.String,java.lang.String>"
+ANY_MAP = "java.util.LinkedHashMap<java.lang.String,java.lang.Object>"
+TEXT = "java.lang.String"
+MOST_DEPTH = 500
+STATES = ("RUNNING", "PAUSED", "STOPPED")
+
+
+class Number(str):
+    """A number as it was written: as text it stays what it was."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NewConnector:
+    """The body of POST /connectors."""
+
+    name: str
+    config: dict[str, str | None] | None
+    initial_state: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetEntry:
+    """One entry of PATCH /connectors/x/offsets; None for what is null or missing."""
+
+    partition: dict[str, Any] | None
+    offset: dict[str, Any] | None
+
+
+async def json_body(request: Request) -> Any:
+    """The JSON value of a request, numbers as `Number`; None for no body. Raises 500 for no JSON."""
+    return parsed(await request.body())
+
+
+def parsed(raw: bytes) -> Any:
+    """The value that a body begins with, in any UTF; what follows it is not looked at, as with Connect. Raises 500."""
+    try:
+        text = raw.decode(json.detect_encoding(raw)).strip(" \t\r\n")
+    except UnicodeDecodeError as error:
+        raise RestError(500, f"The request's body is not JSON: it is not UTF-8 at byte {error.start}") from None
+    if not text:
+        return None
+    try:
+        value, _ = _DECODER.raw_decode(text)
+    except json.JSONDecodeError as error:
+        raise RestError(
+            500, f"The request's body is not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
+        ) from None
+    except RecursionError:
+        raise RestError(500, "The request's body is not legal JSON: it is nested too deeply") from None
+    return value
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise RestError(500, f"The request's body is not JSON: {name} is no JSON number")
+
+
+_DECODER = json.JSONDecoder(parse_int=Number, parse_float=Number, parse_constant=_no_constant)
+
+
+def new_connector(value: Any) -> NewConnector:
+    """What a connector is to be made of. Raises 500."""
+    fields = _entity(value, "CreateConnectorRequest", {"config", "name", "initial_state"})
+    state = fields.get("initial_state")
+    if state is not None:
+        kind = f"{ENTITIES}.CreateConnectorRequest$InitialState"
+        state = _scalar(state, kind)
+        if state.upper() not in STATES:
+            raise RestError(
+                500,
+                f"Cannot construct instance of `{kind}`, problem: No enum constant "
+                f"{kind.replace('$', '.')}.{state.upper()}",
+            )
+    name = fields.get("name")
+    config = fields.get("config")
+    return NewConnector(
+        "" if name is None else _scalar(name, TEXT).strip(),
+        None if config is None else text_map(config),
+        None if state is None else state.upper(),
+    )
+
+
+def text_map(value: Any) -> dict[str, str | None]:
+    """A flat map: numbers and booleans become their text. Raises 500 for what is no map, or is deeper."""
+    if not isinstance(value, dict):
+        _mismatch(value, TEXT_MAP)
+    return {key: None if one is None else _scalar(one, TEXT) for key, one in value.items()}
+
+
+def text_maps(raw: bytes) -> list[dict[str, str]]:
+    """A list of flat maps, of a body of any type. Raises 500."""
+    value = parsed(raw)
+    if value is None:
+        raise RestError(500, "No content to map due to end-of-input")
+    if not isinstance(value, list):
+        _mismatch(value, "java.util.ArrayList<java.util.Map<java.lang.String,java.lang.String>>")
+    return [{key: text or "" for key, text in text_map(one).items()} for one in value]
+
+
+def wanted_map(value: Any, what: str) -> dict[str, str | None]:
+    """The same where there must be one. Raises 500 for null and for an empty body."""
+    if value is None:
+        raise RestError(500, f"The request has no body: {what} is missing")
+    return text_map(value)
+
+
+def offset_entries(value: Any) -> list[OffsetEntry]:
+    """The entries of an offsets request; none for an empty one. Raises 500, 400."""
+    missing = RestError(400, "Partitions / offsets need to be provided for an alter offsets request")
+    fields = _entity(value, "ConnectorOffsets", {"offsets"}, nothing=missing)
+    offsets = fields.get("offsets")
+    if offsets is not None and not isinstance(offsets, list):
+        _mismatch(offsets, f"java.util.ArrayList<{ENTITIES}.ConnectorOffset>")
+    if not offsets:
+        raise missing
+    found = []
+    for one in offsets:
+        if one is None:
+            raise RestError(500, "offsets: an entry is null: a partition and an offset are wanted")
+        entry = _entity(one, "ConnectorOffset", {"partition", "offset"})
+        found.append(OffsetEntry(_any_map(entry.get("partition")), _any_map(entry.get("offset"))))
+    return found
+
+
+def _any_map(value: Any) -> dict[str, Any] | None:
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        _mismatch(value, ANY_MAP)
+    return {key: plain(one) for key, one in value.items()}
+
+
+def plain(value: Any) -> Any:
+    """A value with its numbers as numbers."""
+    if isinstance(value, Number):
+        return float(value) if any(mark in value for mark in ".eE") else int(value)
+    if isinstance(value, dict):
+        return {key: plain(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [plain(one) for one in value]
+    return value
+
+
+def _entity(value: Any, name: str, known: set[str], *, nothing: RestError | None = None) -> Mapping[str, Any]:
+    kind = f"{ENTITIES}.{name}"
+    if value is None:
+        raise nothing or RestError(500, "The request has no body")
+    if not isinstance(value, dict):
+        _mismatch(value, kind)
+    for field in value:
+        if field not in known:
+            shown = ", ".join(f'"{one}"' for one in sorted(known))
+            counted = f"{len(known)} known properties" if len(known) > 1 else "one known property"
+            raise RestError(
+                500, f'Unrecognized field "{field}" (class {kind}), not marked as ignorable ({counted}: {shown})'
+            )
+    return value
+
+
+def _scalar(value: Any, kind: str) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if not isinstance(value, str):
+        _mismatch(value, kind)
+    return str(value)
+
+
+def _mismatch(value: Any, kind: str) -> NoReturn:
+    """Raises 500 in the words of Connect's JSON library, without the place in the text."""
+    plain_kind = kind.partition("<")[0]
+    constructs = (
+        f"Cannot construct instance of `{plain_kind}` (although at least one Creator exists): "
+        "no {}-argument constructor/factory method to deserialize from {} value ({})"
+    )
+    shapes: tuple[tuple[Callable[[], bool], str], ...] = (
+        (lambda: isinstance(value, dict), "Object value (token `JsonToken.START_OBJECT`)"),
+        (lambda: isinstance(value, list), "Array value (token `JsonToken.START_ARRAY`)"),
+        (lambda: value is True, "Boolean value (token `JsonToken.VALUE_TRUE`)"),
+        (lambda: value is False, "Boolean value (token `JsonToken.VALUE_FALSE`)"),
+        (
+            lambda: isinstance(value, Number) and "." in value,
+            "Floating-point value (token `JsonToken.VALUE_NUMBER_FLOAT`)",
+        ),
+        (lambda: isinstance(value, Number), "Integer value (token `JsonToken.VALUE_NUMBER_INT`)"),
+    )
+    if isinstance(value, str) and not isinstance(value, Number):
+        if kind.startswith("java.util.ArrayList"):
+            raise RestError(
+                500, f"Cannot deserialize value of type `{kind}` from String value (token `JsonToken.VALUE_STRING`)"
+            )
+        raise RestError(500, constructs.format("String", "String", f"'{value}'"))
+    if isinstance(value, Number) and kind.startswith(ENTITIES):
+        raise RestError(500, constructs.format("int/Int", "Number", value))
+    token = next(token for is_it, token in shapes if is_it())
+    raise RestError(500, f"Cannot deserialize value of type `{kind}` from {token}")

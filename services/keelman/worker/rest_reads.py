@@ -1,0 +1,79 @@
+"""The part of REST that reads connectors: answered by any worker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from keelman.worker.operations import etag_of
+from keelman.worker.rest_errors import RestError, json_response
+from keelman.worker.rest_parts import Parts, name_in, task_in
+from keelman.worker.topic_tracking import RESET, TRACKED, flag
+
+TRACKING_OFF = "Topic tracking is disabled."
+RESET_OFF = "Topic tracking reset is disabled."
+
+
+class Reads:
+    """Handlers; `parts` raises 503 while the worker starts."""
+
+    def __init__(self, parts: Callable[[], Parts]) -> None:
+        self._parts = parts
+
+    async def _fresh(self) -> Parts:
+        """The parts, once what was written through any worker before this request is known here."""
+        parts = self._parts()
+        await parts.views.fresh()
+        return parts
+
+    async def connectors(self, request: Request) -> Response:
+        """GET /connectors: names; with `expand`, status and info of each."""
+        views = (await self._fresh()).views
+        wanted = request.query_params.getlist("expand")
+        if not wanted:
+            return json_response(views.names())
+        return Response(views.listed(wanted), media_type="application/json")
+
+    async def connector(self, request: Request) -> Response:
+        """GET /connectors/x."""
+        return json_response((await self._fresh()).views.info(name_in(request)))
+
+    async def config(self, request: Request) -> Response:
+        """GET /connectors/x/config, with the tag that a change may name in If-Match."""
+        config = (await self._fresh()).views.config(name_in(request))
+        return json_response(config, headers={"etag": etag_of(config)})
+
+    async def status(self, request: Request) -> Response:
+        """GET /connectors/x/status."""
+        return json_response(await (await self._fresh()).views.awaited_status(name_in(request)))
+
+    async def tasks(self, request: Request) -> Response:
+        """GET /connectors/x/tasks."""
+        return json_response((await self._fresh()).views.tasks(name_in(request)))
+
+    async def task_status(self, request: Request) -> Response:
+        """GET /connectors/x/tasks/n/status."""
+        task = task_in(request)
+        return json_response(await (await self._fresh()).views.task_status(name_in(request), task))
+
+    async def offsets(self, request: Request) -> Response:
+        """GET /connectors/x/offsets."""
+        return json_response(await (await self._fresh()).offsets.read(name_in(request)))
+
+    async def topics(self, request: Request) -> Response:
+        """GET /connectors/x/topics."""
+        parts = self._parts()
+        if not flag(parts.store, TRACKED):
+            raise RestError(403, TRACKING_OFF)
+        return json_response(parts.views.topics(name_in(request)))
+
+    async def reset_topics(self, request: Request) -> Response:
+        """PUT /connectors/x/topics/reset."""
+        parts = self._parts()
+        for key, message in ((TRACKED, TRACKING_OFF), (RESET, RESET_OFF)):
+            if not flag(parts.store, key):
+                raise RestError(403, message)
+        await parts.tracking.reset(name_in(request))
+        return Response(status_code=202)

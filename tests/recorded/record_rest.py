@@ -1,0 +1,68 @@
+"""Records what Apache Kafka Connect answers to `rest_steps`: writes rest.json beside this file.
+
+Run it by hand when the list changes: `python tests/recorded/record_rest.py`. It starts a broker and, one after the
+other, real Connect workers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from aiokafka.admin import NewTopic
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE.parent / "component"))
+
+from rest_kit import Player, fresh_client  # noqa: E402
+from rest_steps import GROUP, SECTIONS  # noqa: E402
+
+from keelman.kafka.clients import admin_client  # noqa: E402
+from keelman.testing.broker import running_broker  # noqa: E402
+from keelman.testing.connect_worker import ConnectProcess  # noqa: E402
+
+
+async def main() -> None:
+    """Records all sections."""
+    recorded: dict[str, Any] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        async with running_broker(Path(folder) / "broker") as servers:
+            async with admin_client({"bootstrap.servers": servers}, client_id="recorder") as admin:
+                await admin.create_topics([NewTopic("lines", 2, 1)])
+            for number, (name, (properties, steps)) in enumerate(SECTIONS.items()):
+                group = GROUP if number == 0 else f"{GROUP}-{number}"
+                worker = ConnectProcess(Path(folder) / group, servers, group, properties)
+                await worker.start()
+                try:
+                    recorded[name] = {"properties": dict(properties), "steps": await _played(worker, servers, steps)}
+                finally:
+                    await worker.end()
+    text = json.dumps(recorded, indent=1, ensure_ascii=False)
+    (HERE / "rest.json").write_text(text + "\n", encoding="utf-8")
+    print(sum(len(section["steps"]) for section in recorded.values()), "steps recorded")
+
+
+async def _played(worker: ConnectProcess, servers: str, steps: Any) -> list[dict[str, Any]]:
+    hidden = {f"127.0.0.1:{worker.port}": "{worker}", servers: "{broker}"}
+    player = Player(worker.url, servers, hidden, patient=True)
+    played = []
+    async with fresh_client() as client:
+        root = (await client.get(worker.url)).json()
+        hidden |= {root["commit"]: "{commit}", root["kafka_cluster_id"]: "{cluster}"}
+        try:
+            for step in steps:
+                print(step.name, flush=True)  # which one hangs, if one does
+                answer = await player.play(client, step)
+                played.append({**step.plain(), **({} if answer is None else {"answer": answer})})
+        finally:
+            await player.close()
+            (Path(tempfile.gettempdir()) / "rest-partly.json").write_text(json.dumps(played))
+    return played
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
