@@ -58,6 +58,8 @@ class Membership:
         self.rejoin = True
         self.lost = False
         self.losses = 0  # whoever runs work for this place compares: a join may come before the loss was seen
+        self.rebalances = 0  # places that it was given
+        self.rebalanced_at = 0.0  # when it got the last of them, by the monotonic clock
         self.problem = ""  # why there is no place, when the broker has said so
         self.note: Callable[[str, bool], None] = lambda member, leader: None  # member id, "" for none; whether it leads
         self._joining = False
@@ -137,6 +139,7 @@ class Membership:
                 if place is not None:
                     self.place, self.generation = place, place.generation
                     self.lost, self.problem = False, ""
+                    self.rebalances, self.rebalanced_at = self.rebalances + 1, time.monotonic()
                     self._last_ok, self._failing_since = time.monotonic(), None
                     return place
                 await asyncio.sleep(backoff.next())
