@@ -92,4 +92,4 @@ class ClientKey:
 
     def refuses(self, text: str) -> bool:
         """Whether a configuration with this value cannot be used."""
-        return self.use == "refused" and text.strip().lower() not in self.accepted
+        return self.use == "refused" and text.strip().lower() not in {one.lower() for one in self.accepted}

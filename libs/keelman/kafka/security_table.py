@@ -10,13 +10,13 @@ _SERVER = "of brokers, which check tokens"
 _ASSERTION = "tokens are asked for with client id and secret: assertions (JWT bearer) are not supported"
 _JSSE = "OpenSSL's is used"
 _HANDLERS = (
-    "org.apache.kafka.common.security.oauthbearer.oauthbearerlogincallbackhandler",
-    "org.apache.kafka.common.security.oauthbearer.secured.oauthbearerlogincallbackhandler",
-    "org.apache.kafka.common.security.oauthbearer.internals.unsecured.oauthbearerunsecuredlogincallbackhandler",
+    "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginCallbackHandler",
+    "org.apache.kafka.common.security.oauthbearer.secured.OAuthBearerLoginCallbackHandler",
+    "org.apache.kafka.common.security.oauthbearer.internals.unsecured.OAuthBearerUnsecuredLoginCallbackHandler",
 )
 _RETRIEVERS = tuple(
     f"org.apache.kafka.common.security.oauthbearer.{name}"
-    for name in ("defaultjwtretriever", "clientcredentialsjwtretriever", "filejwtretriever")
+    for name in ("DefaultJwtRetriever", "ClientCredentialsJwtRetriever", "FileJwtRetriever")
 )
 
 

@@ -1,0 +1,84 @@
+"""Writes docs/client-properties.md from the table of client properties, so the page cannot differ from the code.
+
+`python tools/document_clients.py` writes it; a unit test fails while it is out of date.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from keelman.kafka.client_keys import ClientKey
+from keelman.kafka.client_table import TABLE
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "client-properties.md"
+KINDS = (("pca", "all clients"), ("p", "producers"), ("c", "consumers"), ("ca", "consumers and admin clients"))
+HEAD = """# Client properties
+
+Generated from the table in `libs/keelman/kafka/client_table.py` by `tools/document_clients.py`; do not edit.
+
+Files for Kafka Connect carry properties of Java's clients: those of the worker itself, `producer.`, `consumer.` and
+`admin.` for its connectors' clients, and in connectors `producer.override.`, `consumer.override.`, `admin.override.`,
+a mirror's `source.consumer.` and the like. This page says what becomes of each key that Java's clients of Kafka 4.3
+know. A key that they do not know is ignored, as there.
+
+| word | meaning |
+|---|---|
+| used | as Java means it, or as the page says |
+| ignored | accepted, without effect, for the reason given |
+| refused | the worker does not start or the connector is not valid; the reason is in the message |
+
+Two libraries and some code of ours stand behind a connector: sinks read with librdkafka, all else is aiokafka with
+producers and fetchers of our own. `librdkafka` names its setting; numbers outside of what it takes become the nearest
+that it takes.
+
+- **Inherited**: how to reach the worker's brokers (`bootstrap.servers`, `security.protocol`, `ssl.*`, `sasl.*`) holds
+  for its connectors' clients too, unless they say otherwise. SASL credentials are never sent to other brokers than the
+  worker's own: a connector with brokers of its own brings its own.
+- **Stores**: JKS, PKCS12 and PEM, from files or, for PEM, in place. What a file is its first bytes say. A JKS file is
+  read with the keytool of the Java that keelman runs on.
+- **SASL**: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER. In `sasl.jaas.config` the login modules
+  `PlainLoginModule`, `ScramLoginModule` and `OAuthBearerLoginModule` are known; no other is ever looked at, among them
+  `JndiLoginModule` and `LdapLoginModule`, by which configurations have run foreign code in Java.
+- **OAUTHBEARER**: unsecured tokens from the module's `unsecuredLogin…` options (for tests), or tokens from
+  `sasl.oauthbearer.token.endpoint.url` with client id and secret, or from a `file:` URL. Each URL must be in the
+  worker's `keelman.oauthbearer.allowed.urls` (comma-separated; Java's system property
+  `org.apache.kafka.sasl.oauthbearer.allowed.urls`). Tokens are renewed before they end. The token endpoint is trusted
+  by the system's authorities, or by `ssl.truststore.*` options of the login module.
+- **A broker that refuses** a client, or is not who it should be, is a lasting error that says so: a wrong password, a
+  certificate that is not trusted or for another host. The worker ends, the task fails. Brokers that do not answer are
+  waited for.
+- **`connector.client.config.override.policy`**: All (when unset), Allowlist with
+  `connector.client.config.override.allowlist`, Principal, None; short or Java class names.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    return HEAD + "".join(_section(clients, title) for clients, title in KINDS) + _section("a", "admin clients")
+
+
+def _section(clients: str, title: str) -> str:
+    rows = sorted((row for row in TABLE if row.clients == clients), key=lambda row: row.name)
+    lines = [f"\n## Of {title}\n\n| key | | librdkafka | what it does here |\n|---|---|---|---|\n"]
+    return "".join([*lines, *(_line(row) for row in rows)])
+
+
+def _line(row: ClientKey) -> str:
+    named = f"`{row.librdkafka}`" if row.librdkafka else ""
+    return f"| `{row.name}` | {row.use} | {named} | {'; '.join(_says(row)) or 'the same, where librdkafka is'} |\n"
+
+
+def _says(row: ClientKey) -> Iterator[str]:
+    if row.says:
+        yield row.says.replace("|", "\\|")
+    if row.aiokafka:
+        yield f"aiokafka `{row.aiokafka}`"
+    harmless = dict.fromkeys(one.rpartition(".")[2] for one in row.accepted if one)
+    if harmless:
+        yield "accepted: " + ", ".join(f"`{one}`" for one in harmless)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
+    print(PAGE)
