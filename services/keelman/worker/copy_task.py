@@ -191,7 +191,7 @@ class CopyTask:
             if told.wanted == states.PAUSED:
                 slow, self._copying.slow = self._copying.slow, ""
                 self._tell(states.PAUSED, f"{CONNECT_ERROR}: {slow}\n" if slow else None)
-                await told.until(lambda: told.wanted != states.PAUSED)
+                await told.until(lambda: told.again or told.wanted != states.PAUSED)
                 continue
             last = await self._copied()
             if last is None or last.reason == MOVED:
