@@ -12,7 +12,13 @@ from keelman.kafka.client_keys import ClientKey
 from keelman.kafka.client_table import TABLE
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "client-properties.md"
-KINDS = (("pca", "all clients"), ("p", "producers"), ("c", "consumers"), ("ca", "consumers and admin clients"))
+KINDS = (
+    ("pca", "all clients"),
+    ("pc", "producers and consumers"),
+    ("p", "producers"),
+    ("c", "consumers"),
+    ("ca", "consumers and admin clients"),
+)
 HEAD = """# Client properties
 
 Generated from the table in `libs/keelman/kafka/client_table.py` by `tools/document_clients.py`; do not edit.
