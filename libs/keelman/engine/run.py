@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
+from contextvars import copy_context
 
 from keelman.api.copy.v1.copy_run_pb2 import (
     COPY_RUN_STATE_ENDED,
@@ -23,6 +24,7 @@ from keelman.engine.sink import SinkCopy
 from keelman.engine.source import SourceCopy
 from keelman.engine.standing import method_in
 from keelman.engine.teller import Teller
+from keelman.runtime.logging import bind
 
 
 class CopyRunLoop:
@@ -51,7 +53,7 @@ class CopyRunLoop:
         self._control.limit(ticket.limits)
         self._teller = Teller(ticket.run_uid, tell)
         name = f"{ticket.connector}-{ticket.task}"
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread = threading.Thread(target=copy_context().run, args=(self._run,), name=name, daemon=True)
 
     def start(self) -> None:
         """Begins: opens clients, fences the predecessor, then waits for the confirmation."""
@@ -92,6 +94,7 @@ class CopyRunLoop:
         return not self._thread.is_alive()
 
     def _run(self) -> None:
+        bind(connector=self._ticket.connector, task=self._ticket.task)
         teller = self._teller
         try:
             teller.tell(COPY_RUN_STATE_STARTING)

@@ -9,6 +9,7 @@ from typing import Any, cast
 import structlog
 
 from keelman.runtime.log_levels import LOG_LEVELS, ROOT
+from keelman.runtime.recent_lines import RECENT
 from keelman.runtime.redaction import hide_in_log
 
 Logger = structlog.stdlib.BoundLogger
@@ -25,6 +26,7 @@ def configure(service: str, *, json: bool = False, level: str = "info", **fields
         structlog.processors.StackInfoRenderer(),
         structlog.processors.format_exc_info,
         hide_in_log,
+        RECENT.note,
     ]
     renderer: Any = (
         structlog.processors.JSONRenderer()
@@ -46,6 +48,11 @@ def configure(service: str, *, json: bool = False, level: str = "info", **fields
         )
     )
     logging.basicConfig(handlers=[foreign], level=logging.WARNING)
+
+
+def bind(**fields: Any) -> None:
+    """Binds fields to all lines that this task or thread, and those that it begins, log from now on."""
+    structlog.contextvars.bind_contextvars(**fields)
 
 
 def get_logger(**fields: Any) -> Logger:

@@ -11,7 +11,7 @@ from keelman.api.copy.v1 import run_order_pb2 as orders
 from keelman.api.copy.v1 import ticket_pb2 as wire
 from keelman.kafka.layout import Work
 from keelman.model.errors import KeelmanError
-from keelman.runtime.logging import get_logger
+from keelman.runtime.logging import bind, get_logger
 from keelman.runtime.supervise import Siblings
 from keelman.worker import config_state
 from keelman.worker import status_state as states
@@ -201,6 +201,7 @@ class OwnedTasks:
         return found
 
     async def _live(self, task: CopyTask) -> None:
+        bind(connector=task.work.connector, task=task.work.task)
         try:
             await task.run()
             running = self._tasks.get(task.work)
