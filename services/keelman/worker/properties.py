@@ -12,6 +12,7 @@ from keelman.kafka.topics import CompactedTopic
 from keelman.model.errors import InvalidArgument
 from keelman.worker.access import Access, read_access
 from keelman.worker.basic_auth import BasicAuth, read_basic_auth
+from keelman.worker.life_properties import check_life
 from keelman.worker.listeners import Listeners, read_listeners
 from keelman.worker.own_references import with_values
 from keelman.worker.placement import WORKER_KEY, labels_of
@@ -117,6 +118,7 @@ def checked(raw: Mapping[str, str], *, standalone: bool = False) -> WorkerProper
     support = reader.choice("exactly.once.source.support", "enabled", SUPPORT)
     for key, default, least in COPY_DEFAULTS:
         reader.number(key, default, least)
+    check_life(reader)
     topics = [raw[key] for kind in TOPIC_PARTITIONS if raw.get(key := f"{kind}.storage.topic")]
     if len(set(topics)) != len(topics) and not standalone:
         reader.refuse("status.storage.topic", raw.get("status.storage.topic", ""), "three different topics")

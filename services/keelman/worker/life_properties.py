@@ -1,0 +1,15 @@
+"""The worker's defaults for the life of connectors: restarts, stalled tasks, and what third-party code may take."""
+
+from __future__ import annotations
+
+from keelman.worker.plugin_keys import plugin_bounds
+from keelman.worker.property_reader import PropertyReader
+from keelman.worker.restart_policy import policy_of
+from keelman.worker.watermark import stall_seconds
+
+
+def check_life(reader: PropertyReader) -> None:
+    """Notes what is not legal; whoever needs a value reads it where it is needed, the connector's before this one."""
+    reader.take(lambda: policy_of({}, reader.raw), None)
+    reader.take(lambda: stall_seconds({}, reader.raw), 0.0)
+    reader.take(lambda: plugin_bounds(reader.raw), None)
