@@ -6,7 +6,9 @@ import sys
 import pytest
 
 from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type
-from keelman.connectors.registry import ConfigError, all_connectors, find_connector, validate_connector
+from keelman.connect.config_info import ConfigError
+from keelman.connectors.registry import all_connectors, find_connector
+from keelman.connectors.validation import validate_connector
 from keelman.model.errors import NotFound
 
 WORKER = {
@@ -57,7 +59,7 @@ def test_good_ones(config: dict[str, str]) -> None:
         (
             {"value.converter": "JsonConverter", "value.converter.schemas.enable": "maybe"},
             "value.converter.schemas.enable",
-            "Invalid value maybe for configuration value.converter.schemas.enable: "
+            "Invalid value maybe for configuration schemas.enable: "
             "Expected value to be either true or false",
         ),
     ],
@@ -73,12 +75,9 @@ def test_a_sink_reads_topics_or_a_pattern() -> None:
     both = {**SINK, "topics.regex": "t.*"}
     assert set(messages(both).values()) == {"topics and topics.regex are mutually exclusive options, but both are set."}
     assert messages({**none, "topics.regex": "("}) == {
-        "topics.regex": "Invalid value ( for configuration topics.regex: Invalid regex"
+        "topics.regex": "Invalid value ( for configuration topics.regex: Invalid regex: missing ), unterminated "
+        "subpattern at position 0"
     }
-
-
-def test_a_missing_worker_converter_is_named() -> None:
-    assert "key.converter" in messages(SOURCE, {"value.converter": "StringConverter"})
 
 
 def test_exactly_once_that_is_required_and_cannot_be() -> None:
@@ -110,7 +109,7 @@ def test_tasks() -> None:
 
 def test_validation_loads_no_client() -> None:
     code = (
-        "import sys; from keelman.connectors.registry import validate_connector; "
+        "import sys; from keelman.connectors.validation import validate_connector; "
         f"assert not validate_connector({SOURCE!r}, {WORKER!r}); assert not validate_connector({SINK!r}, {WORKER!r}); "
         "sys.exit('confluent_kafka' in sys.modules)"
     )

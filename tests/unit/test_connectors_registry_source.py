@@ -2,7 +2,7 @@
 
 import pytest
 
-from keelman.connectors.registry import validate_connector
+from keelman.connectors.validation import validate_connector
 
 BASE = {"name": "a", "connector.class": "FileStreamSource", "file": "/in", "topic": "t"}
 CONVERTERS = {f"{k}.converter": "org.apache.kafka.connect.storage.StringConverter" for k in ("key", "value")}
@@ -39,8 +39,8 @@ def test_legal(legal: dict[str, str]):
         ({"transaction.boundary.interval.ms": "soon"}, "Not a number of type LONG"),
         ({"offsets.storage.topic": ""}, "String must be non-empty"),
         ({"keelman.limit.records.per.second": "-1.0"}, "Value must be at least 0"),
-        ({"keelman.limit.bytes.per.second": "nan"}, "Value must be a finite number, at least 0"),
-        ({"keelman.limit.bytes.per.second": "inf"}, "Value must be a finite number, at least 0"),
+        ({"keelman.limit.bytes.per.second": "NaN"}, "Value must be a finite number, at least 0"),
+        ({"keelman.limit.bytes.per.second": "Infinity"}, "Value must be a finite number, at least 0"),
         ({"keelman.limit.bytes.per.second": "fast"}, "Not a number of type DOUBLE"),
         ({"keelman.park.after.ms": "-2"}, "Value must be at least -1"),
         ({"keelman.bulk.slots": "65"}, "Value must be a whole number, at least 1 and at most 64"),

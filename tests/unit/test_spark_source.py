@@ -11,7 +11,7 @@ from keelman.connect.errors import ConnectError, RetriableConnectError
 from keelman.connect.offsets import CommittedOffsets
 from keelman.connect.plugin import Reader
 from keelman.connect.records import SourceBatch
-from keelman.connectors.registry import validate_connector
+from keelman.connectors.validation import validate_connector
 from keelman.connectors.spark_source import BEGUN, MOST_PARTS, SparkSource
 from keelman.engine import given
 

@@ -42,7 +42,7 @@ async def test_a_third_partys_class_is_as_ours_are(tmp_path: Path) -> None:
         with pytest.raises(NotFound, match=r"is no keelman\.connect\.plugin\.Connector") as broken:
             find_connector(BROKEN)
         assert broken.value.reason == "PLUGIN_BROKEN"
-        with pytest.raises(NotFound, match=rf"available connectors are: PluginDesc\{{klass=class {FULL}"):
+        with pytest.raises(NotFound, match=rf"available connectors are: .*PluginDesc\{{klass=class {FULL}"):
             find_connector("com.acme.Unknown")
 
         with pytest.raises(RuntimeError, match="never in the event loop"):

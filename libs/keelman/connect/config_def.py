@@ -1,72 +1,126 @@
-"""Definitions of configuration keys, and Connect's own texts for what is wrong. Unknown keys are accepted."""
+"""Definitions of configuration keys, and what a configuration looks like beside them. Unknown keys are accepted."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from enum import Enum
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
 
+from keelman.connect.config_rules import (
+    Validator,
+    all_of,
+    at_least,
+    between,
+    clean_name,
+    non_empty,
+    non_null,
+    one_of,
+    one_of_any_case,
+    unique,
+)
+from keelman.connect.config_types import (
+    REQUIRED,
+    ClassFinder,
+    Importance,
+    Password,
+    Type,
+    Width,
+    parse_type,
+    text_of,
+)
 from keelman.connect.errors import ConfigValueError
 
-Validator = Callable[[str, Any], None]
+__all__ = [
+    "REQUIRED",
+    "ClassFinder",
+    "ConfigDef",
+    "ConfigKey",
+    "ConfigValue",
+    "Importance",
+    "Password",
+    "Recommender",
+    "Type",
+    "Validator",
+    "Width",
+    "all_of",
+    "at_least",
+    "between",
+    "clean_name",
+    "non_empty",
+    "non_null",
+    "one_of",
+    "one_of_any_case",
+    "parse_type",
+    "text_of",
+    "unique",
+]
 
 
-class _Required:
-    """The default of a key that has none."""
+class Recommender(Protocol):
+    """What a form may offer for a key. `parsed` has the typed values of all keys, None for those that are wrong."""
 
+    def valid_values(self, name: str, parsed: Mapping[str, Any]) -> Sequence[Any]:
+        """Values to choose from. May raise ConfigValueError."""
 
-REQUIRED = _Required()
-
-
-class Type(Enum):
-    """Types of values, under Connect's names."""
-
-    BOOLEAN = "BOOLEAN"
-    STRING = "STRING"
-    INT = "INT"
-    SHORT = "SHORT"
-    LONG = "LONG"
-    DOUBLE = "DOUBLE"
-    LIST = "LIST"
-    CLASS = "CLASS"
-    PASSWORD = "PASSWORD"
-
-
-class Importance(Enum):
-    """How likely a user is to set a key."""
-
-    HIGH = "HIGH"
-    MEDIUM = "MEDIUM"
-    LOW = "LOW"
-
-
-_BITS = {Type.INT: 32, Type.SHORT: 16, Type.LONG: 64}
+    def visible(self, name: str, parsed: Mapping[str, Any]) -> bool:
+        """Whether the key means anything beside the other values."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigKey:
-    """One key. `default` is already typed; REQUIRED means there is none. The validator raises ConfigValueError."""
+    """One key. `default` is already typed; REQUIRED means there is none. The validator raises ConfigValueError.
+
+    `group`, `order` (within the group), `width` and `display_name` are for forms. `dependents` are keys whose
+    recommended values or visibility depend on this one. `default_text` describes a default that differs from machine to
+    machine. An `internal` key is not shown in documentation.
+    """
 
     name: str
     type: Type
-    default: Any
-    importance: Importance
-    doc: str
+    default: Any = REQUIRED
+    importance: Importance = Importance.HIGH
+    doc: str = ""
     validator: Validator | None = None
+    group: str | None = None
+    order: int = -1
+    width: Width = Width.NONE
+    display_name: str = ""
+    dependents: Sequence[str] = ()
+    recommender: Recommender | None = None
+    internal: bool = False
+    default_text: str | None = None
 
-    def parse(self, config: Mapping[str, str]) -> Any:
+    @property
+    def required(self) -> bool:
+        """Whether there is no default."""
+        return self.default is REQUIRED
+
+    def parse(self, config: Mapping[str, str | None], find: ClassFinder | None = None) -> Any:
         """The typed value. Raises ConfigValueError with Connect's text."""
-        if self.name in config:
-            value = parse_type(self.name, config[self.name], self.type)
-        elif self.default is REQUIRED:
-            text = f'Missing required configuration "{self.name}" which has no default value.'
-            raise ConfigValueError(self.name, None, whole=text)
-        else:
-            value = self.default
+        value = self.read(config, find)
         if self.validator is not None:
             self.validator(self.name, value)
         return value
+
+    def read(self, config: Mapping[str, str | None], find: ClassFinder | None = None) -> Any:
+        """The typed value, not validated. Raises ConfigValueError."""
+        if self.name in config:
+            return parse_type(self.name, config[self.name], self.type, find)
+        if self.default is REQUIRED:
+            text = f'Missing required configuration "{self.name}" which has no default value.'
+            raise ConfigValueError(self.name, None, whole=text)
+        return self.default
+
+
+@dataclass(slots=True)
+class ConfigValue:
+    """What is found about one key: its typed value, what could be chosen, what is wrong, whether it means anything."""
+
+    name: str
+    value: Any = None
+    recommended: Sequence[Any] = ()
+    errors: list[str] = field(default_factory=list)
+    visible: bool = True
 
 
 class ConfigDef:
@@ -75,13 +129,18 @@ class ConfigDef:
     def __init__(self, *keys: ConfigKey) -> None:
         self.keys = {key.name: key for key in keys}
 
+    @property
+    def groups(self) -> list[str]:
+        """The groups in the order of their first keys."""
+        return list(dict.fromkeys(key.group for key in self.keys.values() if key.group is not None))
+
     def __add__(self, other: ConfigDef) -> ConfigDef:
-        """Both sets of keys; the right one wins where a name is in both."""
+        """Both sets of keys; where a name is in both, the right one in the place of the left one."""
         return ConfigDef(*{**self.keys, **other.keys}.values())
 
-    def parse(self, config: Mapping[str, str]) -> dict[str, Any]:
+    def parse(self, config: Mapping[str, str], find: ClassFinder | None = None) -> dict[str, Any]:
         """Typed values of all known keys. Raises the first ConfigValueError."""
-        return {name: key.parse(config) for name, key in self.keys.items()}
+        return {name: key.parse(config, find) for name, key in self.keys.items()}
 
     def errors(self, config: Mapping[str, str]) -> list[ConfigValueError]:
         """What is wrong, in the order of the keys; at most one error a key."""
@@ -93,96 +152,98 @@ class ConfigDef:
                 found.append(error)
         return found
 
+    def validate(self, config: Mapping[str, str | None], find: ClassFinder | None = None) -> dict[str, ConfigValue]:
+        """What is found about each key, in their order. Raises only what recommenders and validators raise against
+        their contract."""
+        found = {name: ConfigValue(name) for name in self.keys}
+        for name in self._undefined():
+            error = f"{name} is referred in the dependents, but not defined."
+            found[name] = ConfigValue(name, errors=[error], visible=False)
+        for name, key in self.keys.items():
+            _read_and_check(key, config, find, found[name])
+        parsed = {name: found[name].value for name in self.keys}
+        for name, key in self.keys.items():
+            _recommend(key, parsed, found[name])
+        return found
 
-def parse_type(name: str, text: str | None, kind: Type) -> Any:
-    """A text as a value of a type, trimmed as Connect trims. Raises ConfigValueError."""
-    if text is None or kind is Type.PASSWORD:
-        return text
-    trimmed = text.strip()
-    value: Any = trimmed
-    if kind is Type.BOOLEAN:
-        if trimmed.lower() not in ("true", "false"):
-            raise ConfigValueError(name, trimmed, "Expected value to be either true or false")
-        value = trimmed.lower() == "true"
-    elif kind in _BITS:
-        value = _integer(name, trimmed, kind)
-    elif kind is Type.DOUBLE:
+    def embedded(self, prefix: str, group: str, start: int) -> list[ConfigKey]:
+        """The keys as they are within a larger definition: under a prefix, in a group, numbered from `start`.
+
+        Messages of validators name the key without its prefix, as Connect's do.
+        """
+        return [
+            replace(
+                key,
+                name=prefix + key.name,
+                validator=_unprefixed(prefix, key.validator),
+                group=group if key.group is None else f"{group}: {key.group}",
+                order=start + place,
+                display_name=key.display_name or key.name,
+                dependents=[prefix + dependent for dependent in key.dependents],
+                recommender=None if key.recommender is None else _Unprefixed(prefix, key.recommender),
+            )
+            for place, key in enumerate(self._sorted())
+        ]
+
+    def _sorted(self) -> list[ConfigKey]:
+        groups = {group: place for place, group in enumerate(self.groups)}
+        ranks = list(Importance)
+
+        def rank(key: ConfigKey) -> tuple[int, int, bool, int, str]:
+            place = -1 if key.group is None else groups[key.group]
+            return place, key.order, not key.required, 0 if key.required else ranks.index(key.importance), key.name
+
+        return sorted(self.keys.values(), key=rank)
+
+    def _undefined(self) -> list[str]:
+        named = (dependent for key in self.keys.values() for dependent in key.dependents)
+        return [name for name in dict.fromkeys(named) if name not in self.keys]
+
+
+def _read_and_check(
+    key: ConfigKey, config: Mapping[str, str | None], find: ClassFinder | None, found: ConfigValue
+) -> None:
+    try:
+        found.value = key.read(config, find)
+    except ConfigValueError as error:
+        found.errors.append(str(error))
+    if key.validator is not None:  # also for a value that could not be read: Connect tells of both
         try:
-            value = float(trimmed)
-        except ValueError:
-            raise ConfigValueError(name, trimmed, "Not a number of type DOUBLE") from None
-    elif kind is Type.LIST:
-        value = [part.strip() for part in trimmed.split(",")] if trimmed else []
-    return value
+            key.validator(key.name, found.value)
+        except ConfigValueError as error:
+            found.errors.append(str(error))
 
 
-def _integer(name: str, text: str, kind: Type) -> int:
-    digits = text[1:] if text[:1] in ("-", "+") else text
-    if digits.isascii() and digits.isdigit():
-        value = int(text)
-        if -(1 << _BITS[kind] - 1) <= value < 1 << _BITS[kind] - 1:
-            return value
-    raise ConfigValueError(name, text, f"Not a number of type {kind.value}")
-
-
-def at_least(least: int) -> Validator:
-    """The number is no less than this."""
-
-    def check(name: str, value: Any) -> None:
-        if value is None:
-            raise ConfigValueError(name, value, "Value must be non-null")
-        if value < least:
-            raise ConfigValueError(name, value, f"Value must be at least {least}")
-
-    return check
-
-
-def one_of(*legal: str) -> Validator:
-    """The string is one of these."""
-
-    def check(name: str, value: Any) -> None:
-        if value not in legal:
-            raise ConfigValueError(name, value, f"String must be one of: {', '.join(legal)}")
-
-    return check
-
-
-def one_of_any_case(*legal: str) -> Validator:
-    """The string is one of these, in upper or lower case."""
-
-    def check(name: str, value: Any) -> None:
-        if value is None or value.upper() not in {word.upper() for word in legal}:
-            raise ConfigValueError(name, value, f"String must be one of (case insensitive): {', '.join(legal)}")
-
-    return check
-
-
-def non_empty(name: str, value: Any) -> None:
-    """The string has at least one character."""
-    if value is not None and not value:
-        raise ConfigValueError(name, value, "String must be non-empty")
-
-
-def clean_name(name: str, value: Any) -> None:
-    """The string is not empty and has no control characters."""
-    if value is None:
+def _recommend(key: ConfigKey, parsed: Mapping[str, Any], found: ConfigValue) -> None:
+    if key.recommender is None:
         return
-    if not value:
-        raise ConfigValueError(name, value, "String may not be empty")
-    bad = [ord(c) for c in value if ord(c) < 0x20 or 0x7F <= ord(c) < 0xA0]
-    if bad:
-        codes = ", ".join(map(str, bad))
-        why = f"String may not contain control sequences but had the following ASCII chars: {codes}"
-        raise ConfigValueError(name, value, why)
+    try:
+        found.recommended = list(key.recommender.valid_values(key.name, parsed))
+        found.visible = key.recommender.visible(key.name, parsed)
+    except ConfigValueError as error:
+        found.errors.append(str(error))
 
 
-def unique(kind: str) -> Validator:
-    """The list names nothing twice."""
+def _unprefixed(prefix: str, validator: Validator | None) -> Validator | None:
+    if validator is None:
+        return None
+    return lambda name, value: validator(name.removeprefix(prefix), value)
 
-    def check(name: str, value: Sequence[str] | None) -> None:
-        if value is None:
-            raise ConfigValueError(name, value, "entry must be non null")
-        if len(set(value)) < len(value):
-            raise ConfigValueError(name, f"[{', '.join(value)}]", f"Duplicate {kind} provided.")
 
-    return check
+@dataclass(frozen=True, slots=True)
+class _Unprefixed:
+    """A recommender that does not know of its keys' prefix."""
+
+    prefix: str
+    inner: Recommender
+
+    def valid_values(self, name: str, parsed: Mapping[str, Any]) -> Sequence[Any]:
+        """As the inner one."""
+        return self.inner.valid_values(name.removeprefix(self.prefix), self._own(parsed))
+
+    def visible(self, name: str, parsed: Mapping[str, Any]) -> bool:
+        """As the inner one."""
+        return self.inner.visible(name.removeprefix(self.prefix), self._own(parsed))
+
+    def _own(self, parsed: Mapping[str, Any]) -> dict[str, Any]:
+        return {name.removeprefix(self.prefix): value for name, value in parsed.items() if name.startswith(self.prefix)}

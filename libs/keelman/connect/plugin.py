@@ -15,7 +15,7 @@ from typing import ClassVar, Literal, TypeAlias, cast
 
 from keelman.connect.config_def import ConfigDef
 from keelman.connect.data_set import DataSet, DataSink
-from keelman.connect.errors import ConnectError
+from keelman.connect.errors import ConfigValueError, ConnectError
 from keelman.connect.offsets import AlteredOffsets
 from keelman.connect.records import Offset, Partition, SinkBatch, SourceBatch, TopicPartition
 
@@ -203,6 +203,11 @@ class Connector(ABC):
     @abstractmethod
     def config_def(cls) -> ConfigDef:
         """The connector's own keys."""
+
+    @classmethod
+    def validate(cls, config: Mapping[str, str]) -> Sequence[ConfigValueError]:
+        """What is wrong with a configuration beyond single keys; nothing where keys are wrong. Called in a thread."""
+        return ()
 
     @classmethod
     @abstractmethod

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from keelman.connect.config_def import ConfigDef
+from keelman.connect.config_info import keys_from_json
 from keelman.connect.plugin import Direction
-from keelman.connectors.plugin_host import error_from_json, keys_from_json
+from keelman.connectors.plugin_host import error_from_json
 from keelman.connectors.plugins import Plugin
-from keelman.connectors.registry import ConfigError
 from keelman.model.errors import DeadlineExceeded, KeelmanError, Unavailable
 from keelman.runtime.children import own_environment
 from keelman.runtime.logging import get_logger
@@ -75,11 +75,13 @@ class PluginHost:
         return keys_from_json(await self._ask("config_def", class_name))
 
     async def validate(
-        self, class_name: str, config: Mapping[str, str], worker_config: Mapping[str, str]
-    ) -> list[ConfigError]:
-        """All that is wrong with a whole connector configuration, as `registry.validate_connector` says it."""
-        found = await self._ask("validate", class_name, config=dict(config), worker_config=dict(worker_config))
-        return [ConfigError(*error) for error in found]
+        self, class_name: str, config: Mapping[str, str | None], worker_config: Mapping[str, str]
+    ) -> dict[str, Any]:
+        """ConfigInfos of a whole connector configuration, as `validation.validate` makes them."""
+        found: dict[str, Any] = await self._ask(
+            "validate", class_name, config=dict(config), worker_config=dict(worker_config)
+        )
+        return found
 
     async def task_configs(self, class_name: str, config: Mapping[str, str], max_tasks: int) -> list[dict[str, str]]:
         """One configuration a task."""

@@ -14,10 +14,11 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO
 
-from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type
+from keelman.connect.config_info import keys_to_json
 from keelman.connect.errors import ConfigValueError, ConnectError, RetriableConnectError
 from keelman.connect.plugin import Connector, Direction
-from keelman.connectors import plugins, registry
+from keelman.connectors import plugins, registry, validation
+from keelman.model.errors import InvalidArgument
 
 Request = Mapping[str, Any]
 
@@ -42,10 +43,9 @@ def config_def(kind: type[Connector], _request: Request) -> list[dict[str, Any]]
     return keys_to_json(kind.config_def())
 
 
-def validate(_kind: type[Connector], request: Request) -> list[list[str | None]]:
-    """All that is wrong with a configuration: key, value, message."""
-    found = registry.validate_connector(request["config"], request["worker_config"])
-    return [[e.key, e.value, e.message] for e in found]
+def validate(_kind: type[Connector], request: Request) -> dict[str, Any]:
+    """ConfigInfos of a configuration."""
+    return validation.validate(request["config"], request["worker_config"])
 
 
 def task_configs(kind: type[Connector], request: Request) -> list[dict[str, str]]:
@@ -84,38 +84,23 @@ def answered(line: bytes) -> bytes:
     return answer.encode() + b"\n"
 
 
-def keys_to_json(definition: ConfigDef) -> list[dict[str, Any]]:
-    """A definition as JSON. Raises TypeError for a default that JSON does not know."""
-    return [
-        {"name": k.name, "type": k.type.value, "importance": k.importance.value, "doc": k.doc}
-        | ({} if k.default is REQUIRED else {"default": k.default})
-        for k in definition.keys.values()
-    ]
-
-
-def keys_from_json(keys: list[dict[str, Any]]) -> ConfigDef:
-    """What `keys_to_json` was given, without validators."""
-    return ConfigDef(
-        *(
-            ConfigKey(k["name"], Type(k["type"]), k.get("default", REQUIRED), Importance(k["importance"]), k["doc"])
-            for k in keys
-        )
-    )
-
-
 def error_to_json(error: BaseException) -> dict[str, Any]:
     """An error as JSON."""
     found: dict[str, Any] = {"message": str(error), "name": type(error).__name__}
     if isinstance(error, ConfigValueError):
         value = None if error.value is None else str(error.value)
         return {**found, "type": "value", "key": error.key, "value": value}
+    if isinstance(error, InvalidArgument):
+        return {**found, "type": "argument"}
     if isinstance(error, ConnectError):
         return {**found, "type": "retriable" if isinstance(error, RetriableConnectError) else "connect"}
     return {**found, "type": "other"}
 
 
-def error_from_json(error: Mapping[str, Any], where: str) -> ConnectError:
+def error_from_json(error: Mapping[str, Any], where: str) -> ConnectError | InvalidArgument:
     """The error to raise in the worker. A message of Connect's own for a value stays as it is."""
+    if error["type"] == "argument":
+        return InvalidArgument(error["message"])
     if error["type"] == "value":
         return ConfigValueError(error["key"], error["value"], whole=error["message"])
     message = error["message"] if error["type"] != "other" else f"{error['name']}: {error['message']}"

@@ -104,8 +104,8 @@ def use(folder: str | Path) -> None:
     if path not in sys.path:
         sys.path.insert(0, path)
     for plugin in found:
-        for name, full in plugin.names().items():
-            registry.add(name, lambda p=plugin, f=full: load(p, f))  # type: ignore[misc]
+        for full in plugin.classes:
+            registry.add(full, lambda p=plugin, f=full: load(p, f))  # type: ignore[misc]
 
 
 def load(plugin: Plugin, name: str) -> type[Connector]:

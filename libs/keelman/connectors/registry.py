@@ -1,79 +1,64 @@
-"""Finds connectors by name and validates their configurations as Connect does. Opens no client and reads no data."""
+"""Finds connectors and other plugins by the names that Connect knows them by. Opens no client and reads no data."""
 
 from __future__ import annotations
 
 import importlib
-import math
-import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import cast
+from typing import Any, cast
 
-from keelman.connect.config_def import (
-    REQUIRED,
-    ConfigDef,
-    ConfigKey,
-    Importance,
-    Type,
-    at_least,
-    clean_name,
-    non_empty,
-    one_of,
-    one_of_any_case,
-    unique,
-)
-from keelman.connect.converters import converter_for
-from keelman.connect.errors import ConfigValueError, ConnectError
+from keelman.connect.config_def import ConfigDef
+from keelman.connect.config_types import trim
+from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import Connector, Direction
-from keelman.engine.bulk import DEFAULT_LEAST, LEAST_KEY, MOST_SLOTS, SLOTS_KEY
+from keelman.connect.plugin_kinds import Kind
+from keelman.connectors import shipped
+from keelman.connectors.shipped import CONVERTER_VERSION, Shipped
 from keelman.model.errors import KeelmanError, NotFound
-
-# Module and class of each; a module is loaded when first asked for.
-_SHIPPED = (
-    ("keelman.connectors.file_sink", "FileStreamSink"),
-    ("keelman.connectors.file_source", "FileStreamSource"),
-    ("keelman.connectors.kafka_sink", "KafkaSink"),
-    ("keelman.connectors.mirror_source", "MirrorSource"),
-    ("keelman.connectors.mock", "MockSink"),
-    ("keelman.connectors.mock", "MockSource"),
-    ("keelman.connectors.spark_sink", "SparkSink"),
-    ("keelman.connectors.spark_source", "SparkSource"),
-    ("keelman.connectors.verifiable", "VerifiableSink"),
-    ("keelman.connectors.verifiable", "VerifiableSource"),
-)
-EXACTLY_ONCE = "exactly.once.source.support"
-_HEADER_CONVERTERS = tuple(
-    f"{package}.{name}"
-    for package, names in {
-        "org.apache.kafka.connect.storage": ("SimpleHeaderConverter", "StringConverter"),
-        "org.apache.kafka.connect.converters": ("ByteArrayConverter",),
-        "org.apache.kafka.connect.json": ("JsonConverter",),
-    }.items()
-    for name in names
-)
-
-
-@dataclass(frozen=True, slots=True)
-class ConfigError:
-    """What is wrong with one key: the value as given, None when missing, and Connect's text."""
-
-    key: str
-    value: str | None
-    message: str
-
 
 _added: dict[str, Callable[[], type[Connector]]] = {}
 
 
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A plugin as Connect's REST API lists it."""
+
+    class_name: str
+    kind: Kind
+    version: str
+
+
 def add(name: str, load: Callable[[], type[Connector]]) -> None:
-    """Has `find_connector` find one more connector: `load` imports it and may raise ConnectError. For plugins."""
+    """Has `find_connector` find one more connector under its full name and its aliases: `load` imports it and may raise
+    ConnectError. For plugins."""
     _added[name] = load
+
+
+def aliases(class_name: str, kind: Kind) -> set[str]:
+    """The simple name, and that without what its interface is called: `FileStreamSource`; of `Cast$Key` it is `Key`."""
+    simple = class_name.rpartition(".")[2].rpartition("$")[2]
+    place = simple.rfind(kind.interface)
+    return {simple, simple[:place] if place > 0 else simple}
+
+
+def full_name(name: str) -> str | None:
+    """The full name of a plugin's class by any of its names; None when unknown, or when several have the alias."""
+    wanted = trim(name)
+    kinds: dict[str, set[Kind]] = {}
+    for one in shipped.ALL:
+        kinds.setdefault(one.class_name, set()).add(one.kind)
+    for added in _added:
+        kinds.setdefault(added, {Kind.SOURCE})  # source or sink: their aliases are made alike
+    if wanted in kinds:
+        return wanted
+    found = [full for full, ones in kinds.items() if any(wanted in aliases(full, kind) for kind in ones)]
+    return found[0] if len(found) == 1 else None
 
 
 def all_connectors() -> tuple[type[Connector], ...]:
     """Every connector there is, by full Java name; of plugins those that can be loaded."""
-    found = [_load(*where) for where in _SHIPPED]
+    found = [_load(one) for one in shipped.ALL if one.is_connector]
     for load in _added.values():
         with suppress(ConnectError, KeelmanError):
             found.append(load())
@@ -81,24 +66,15 @@ def all_connectors() -> tuple[type[Connector], ...]:
 
 
 def find_connector(class_name: str) -> type[Connector]:
-    """The connector by full, simple or short name, ours before a plugin's. Raises NotFound with Connect's message, and
-    what a plugin's loading raises.
-
-    Modules are loaded one after the other until the name is found: those that need a client come last.
-    """
-    wanted = class_name.strip()
-    for where in _SHIPPED:
-        connector = _load(*where)
-        if wanted in connector.names:
-            return connector
-    if wanted in _added:
-        return _added[wanted]()
-    known = all_connectors()
-    described = ", ".join(
-        f"PluginDesc{{klass=class {c.names[0]}, name='{c.names[0]}', version='{c.version}', "
-        f"type={c.direction.value}, typeName='{c.direction.value}'}}"
-        for c in known
-    )
+    """The connector by full, simple or short name. Raises NotFound with Connect's message, and what a plugin's loading
+    raises. Loads no other module than the connector's."""
+    full = full_name(class_name)
+    if full in _added:
+        return _added[full]()
+    for one in shipped.ALL:
+        if one.class_name == full and one.is_connector:
+            return cast("type[Connector]", _load(one))
+    described = ", ".join(_described(one) for one in listed(Kind.SINK, Kind.SOURCE))
     raise NotFound(
         f"Failed to find any class that implements Connector and which name matches {class_name}, "
         f"available connectors are: {described}",
@@ -107,185 +83,71 @@ def find_connector(class_name: str) -> type[Connector]:
     )
 
 
-def _load(module: str, name: str) -> type[Connector]:
-    return cast("type[Connector]", getattr(importlib.import_module(module), name))
+def listed(*kinds: Kind) -> list[Listed]:
+    """All plugins of these kinds, kind by kind, sorted by class name; but for those that are for tests."""
+    found: list[Listed] = []
+    if Kind.SINK in kinds or Kind.SOURCE in kinds:
+        found += [Listed(one.names[0], Kind(one.direction.value), one.version) for one in all_connectors()]
+    found += [Listed(one.class_name, one.kind, CONVERTER_VERSION) for one in shipped.ALL if not one.is_connector]
+    shown = [one for one in found if one.kind in kinds and one.class_name not in shipped.FOR_TESTS]
+    return sorted(shown, key=lambda one: (list(Kind).index(one.kind), one.class_name))
 
 
-def common_config_def() -> ConfigDef:
-    """The keys of every connector."""
-    high, medium, low = Importance.HIGH, Importance.MEDIUM, Importance.LOW
-    tolerance = one_of("none", "all")
-    text, number, flag = Type.STRING, Type.LONG, Type.BOOLEAN
-    return ConfigDef(
-        ConfigKey("name", text, REQUIRED, high, "Name of the connector, unique in its cluster.", clean_name),
-        ConfigKey("connector.class", text, REQUIRED, high, "Full, simple or short name of the connector's class."),
-        ConfigKey("tasks.max", Type.INT, 1, high, "Most tasks that the connector may have.", at_least(1)),
-        ConfigKey("tasks.max.enforce", flag, True, low, "Whether more tasks than tasks.max are an error."),
-        ConfigKey("key.converter", Type.CLASS, None, low, "Converter of keys; the worker's when absent."),
-        ConfigKey("value.converter", Type.CLASS, None, low, "Converter of values; the worker's when absent."),
-        ConfigKey("header.converter", Type.CLASS, None, low, "Converter of headers; the worker's when absent."),
-        ConfigKey("transforms", Type.LIST, [], low, "Aliases of the transforms.", unique("alias")),
-        ConfigKey("predicates", Type.LIST, [], low, "Aliases of the predicates.", unique("alias")),
-        ConfigKey("config.action.reload", text, "restart", low, "When a secret changes.", one_of("none", "restart")),
-        ConfigKey("errors.retry.timeout", number, 0, medium, "Milliseconds to try again; -1 without end."),
-        ConfigKey("errors.retry.delay.max.ms", number, 60000, medium, "Longest pause between two tries."),
-        ConfigKey("errors.tolerance", text, "none", medium, "Whether a bad record fails the task.", tolerance),
-        ConfigKey("errors.log.enable", flag, False, medium, "Log every error."),
-        ConfigKey("errors.log.include.messages", flag, False, medium, "Log the record with its error."),
-        ConfigKey("keelman.limit.records.per.second", Type.DOUBLE, 0, low, "Most records a second; 0 for all.", _limit),
-        ConfigKey("keelman.limit.bytes.per.second", Type.DOUBLE, 0, low, "Most bytes a second; 0 for all.", _limit),
-        ConfigKey(
-            "keelman.commit.interval.ms", number, 500, low, "Longest time between two commits.", _commit_interval
-        ),
-        ConfigKey(
-            "keelman.park.after.ms",
-            number,
-            10_000,
-            low,
-            "Idle time after which a task is parked; -1 never.",
-            at_least(-1),
-        ),
+class Registry:
+    """What validation must know of plugins (`keelman.connect.plugin_kinds.Plugins`)."""
+
+    def find(self, name: str) -> str | None:
+        """The full name of a class by any of its names; also of a class that only holds plugins, and of a helper."""
+        known = full_name(name)
+        if known is None and (name in shipped.HELPERS or self.nested(name)):
+            return name
+        return known
+
+    def classes(self, kind: Kind) -> list[str]:
+        """The classes of a kind, sorted."""
+        return [one.class_name for one in listed(kind)]
+
+    def is_a(self, class_name: str, kind: Kind) -> bool:
+        """Whether the class is of this kind."""
+        return any(one.class_name == class_name and one.kind is kind for one in shipped.ALL)
+
+    def nested(self, class_name: str) -> list[str]:
+        """Plugins within a class that is none itself."""
+        return [one.class_name for one in shipped.ALL if one.class_name.startswith(f"{class_name}$")]
+
+    def versions(self, class_name: str) -> list[str]:
+        """One for each kind that the class is of; none for a connector that cannot be loaded now."""
+        found = [CONVERTER_VERSION for one in shipped.ALL if one.class_name == class_name and not one.is_connector]
+        with suppress(ConnectError, KeelmanError):
+            found += [] if found else [find_connector(class_name).version]
+        return found
+
+    def definition(self, class_name: str, kind: Kind) -> ConfigDef:
+        """The keys of a class that is no connector."""
+        for one in shipped.ALL:
+            if one.class_name == class_name and one.kind is kind and one.module:
+                return cast("ConfigDef", _load(one).config_def())
+        return ConfigDef()
+
+
+def kind_of(class_name: str) -> Kind | None:
+    """The kind of a class by its full name, the first in Connect's order of those that it is of; None when unknown."""
+    if class_name in _added:
+        return _kind(find_connector(class_name).direction)
+    kinds: Iterable[Kind] = (one.kind for one in shipped.ALL if one.class_name == class_name)
+    return min(kinds, key=list(Kind).index, default=None)
+
+
+def _kind(direction: Direction) -> Kind:
+    return Kind(direction.value)
+
+
+def _described(one: Listed) -> str:
+    return (
+        f"PluginDesc{{klass=class {one.class_name}, name='{one.class_name}', version='{one.version}', "
+        f"encodedVersion={one.version}, type={one.kind.value}, typeName='{one.kind.value}', location='classpath'}}"
     )
 
 
-def sink_config_def() -> ConfigDef:
-    """The keys of every sink."""
-    return ConfigDef(
-        ConfigKey("topics", Type.LIST, [], Importance.HIGH, "Topics to read, separated by commas."),
-        ConfigKey("topics.regex", Type.STRING, "", Importance.HIGH, "Java pattern of the topics to read.", _pattern),
-        ConfigKey("errors.deadletterqueue.topic.name", Type.STRING, "", Importance.MEDIUM, "Topic for bad records."),
-    )
-
-
-def source_config_def() -> ConfigDef:
-    """The keys of every source."""
-    low, medium, text = Importance.LOW, Importance.MEDIUM, Type.STRING
-    # In the order in which a Java set of them is printed.
-    support, boundary = one_of_any_case("REQUIRED", "REQUESTED"), one_of_any_case("INTERVAL", "POLL", "CONNECTOR")
-    return ConfigDef(
-        ConfigKey("exactly.once.support", text, "requested", medium, "required fails without it.", support),
-        ConfigKey("transaction.boundary", text, "poll", medium, "When a transaction ends.", boundary),
-        ConfigKey(
-            "transaction.boundary.interval.ms",
-            Type.LONG,
-            None,
-            low,
-            "Milliseconds between commits with the boundary interval; the worker's offset.flush.interval.ms if unset.",
-            _interval,
-        ),
-        ConfigKey("topic.creation.groups", Type.LIST, [], low, "Groups of new topics.", unique("alias")),
-        ConfigKey("offsets.storage.topic", text, None, low, "The connector's own offset topic.", non_empty),
-        ConfigKey(SLOTS_KEY, Type.INT, 1, low, "Most slots that a task's backlog is split over; 1: none.", _slots),
-        ConfigKey(LEAST_KEY, Type.LONG, DEFAULT_LEAST, low, "Least records of a backlog worth splitting.", at_least(1)),
-    )
-
-
-def validate_connector(config: Mapping[str, str], worker_config: Mapping[str, str]) -> list[ConfigError]:
-    """All that is wrong with a configuration; empty when a task could start with it.
-
-    An unknown class is an error of `connector.class` with the message of `find_connector`, and ends the validation, for
-    nothing more can be known. Unknown keys are accepted.
-    """
-    definition = common_config_def()
-    class_name = config.get("connector.class", "").strip()
-    try:
-        connector = find_connector(class_name) if class_name else None
-    except NotFound as error:
-        return [ConfigError("connector.class", class_name, error.message)]
-    if connector is not None:
-        sink = connector.direction is Direction.SINK
-        definition = definition + (sink_config_def() if sink else source_config_def()) + connector.config_def()
-    found = definition.errors(config)
-    found += _converter_errors(config, worker_config)
-    if connector is not None and connector.direction is Direction.SINK:
-        found += _topic_errors(config)
-    if connector is not None and connector.direction is Direction.SOURCE:
-        found += _exactly_once_errors(connector, config, worker_config)
-    if config.get("transforms", "").strip():
-        whole = f"Invalid value {config['transforms']} for configuration transforms: no transforms are known yet"
-        found.append(ConfigValueError("transforms", config["transforms"], whole=whole))
-    return [ConfigError(e.key, config.get(e.key), str(e)) for e in found]
-
-
-def _converter_errors(config: Mapping[str, str], worker: Mapping[str, str]) -> list[ConfigValueError]:
-    found = []
-    for role in ("key", "value"):
-        try:
-            converter_for("key" if role == "key" else "value", config, worker)
-        except ConfigValueError as error:
-            found.append(error)
-    header = config.get("header.converter", "").strip()
-    if header and header not in _HEADER_CONVERTERS and header not in {n.rpartition(".")[2] for n in _HEADER_CONVERTERS}:
-        found.append(ConfigValueError("header.converter", header, f"Class {header} could not be found."))
-    return found
-
-
-def _topic_errors(config: Mapping[str, str]) -> list[ConfigValueError]:
-    topics, pattern = config.get("topics", "").strip(), config.get("topics.regex", "").strip()
-    if topics and pattern:
-        whole = "topics and topics.regex are mutually exclusive options, but both are set."
-        return [ConfigValueError(key, config[key], whole=whole) for key in ("topics", "topics.regex")]
-    if not topics and not pattern:
-        whole = "Must configure one of topics or topics.regex"
-        return [ConfigValueError(key, None, whole=whole) for key in ("topics", "topics.regex")]
-    dead = config.get("errors.deadletterqueue.topic.name", "").strip()
-    names = {name.strip() for name in topics.split(",")}
-    if dead and dead in names:
-        whole = (
-            f"The DLQ topic '{dead}' may not be included in the list of topics ('{topics}') consumed by the connector"
-        )
-        return [ConfigValueError("topics", topics, whole=whole)]
-    return []
-
-
-def _exactly_once_errors(
-    connector: type[Connector], config: Mapping[str, str], worker: Mapping[str, str]
-) -> list[ConfigValueError]:
-    found = []
-    support, boundary = (config.get(k, "").strip() for k in ("exactly.once.support", "transaction.boundary"))
-    if support.lower() == "required":
-        wholes = []
-        if worker.get(EXACTLY_ONCE, "enabled").strip().lower() != "enabled":
-            wholes.append("This worker does not have exactly-once source support enabled.")
-        if not connector.supports_exactly_once(config):
-            wholes.append("The connector does not support exactly-once semantics with the provided configuration.")
-        found += [ConfigValueError("exactly.once.support", support, whole=whole) for whole in wholes]
-    if boundary.lower() == "connector" and not connector.transaction_boundary_connector(config):
-        whole = (
-            "The connector does not support connector-defined transaction boundaries with the given configuration. "
-            "Please reconfigure it to use a different transaction boundary definition."
-        )
-        found.append(ConfigValueError("transaction.boundary", boundary, whole=whole))
-    if connector.reads_data_sets and worker.get(EXACTLY_ONCE, "enabled").strip().lower() == "disabled":
-        name = config.get("connector.class", "")
-        whole = f"{name} delivers exactly once only, and this worker has {EXACTLY_ONCE}=disabled."
-        found.append(ConfigValueError("connector.class", name, whole=whole))
-    return found
-
-
-def _interval(name: str, value: int | None) -> None:
-    if value is not None:
-        at_least(0)(name, value)
-
-
-def _limit(name: str, value: float) -> None:
-    if not math.isfinite(value):
-        raise ConfigValueError(name, value, "Value must be a finite number, at least 0")
-    at_least(0)(name, value)
-
-
-def _commit_interval(name: str, value: int) -> None:
-    if not 1 <= value <= 600_000:
-        raise ConfigValueError(name, value, "Value must be a number of milliseconds between 1 and 600000")
-
-
-def _slots(name: str, value: int) -> None:
-    if not 1 <= value <= MOST_SLOTS:
-        raise ConfigValueError(name, value, f"Value must be a whole number, at least 1 and at most {MOST_SLOTS}")
-
-
-def _pattern(name: str, value: str | None) -> None:
-    try:
-        re.compile(value or "")
-    except re.error:
-        raise ConfigValueError(name, value, "Invalid regex") from None
+def _load(one: Shipped) -> Any:
+    return getattr(importlib.import_module(one.module), one.attribute)

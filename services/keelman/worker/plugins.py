@@ -1,90 +1,77 @@
-"""What the plugin part of Connect's REST API tells: connectors, their keys, and what is wrong with a configuration."""
+"""What the plugin part of Connect's REST API tells: plugins, their keys, and what is wrong with a configuration."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from keelman.connect.config_def import REQUIRED, ConfigKey
-from keelman.connectors.registry import all_connectors, find_connector
-from keelman.model.errors import NotFound
+from keelman.connect.config_info import key_info
+from keelman.connect.errors import ConfigValueError
+from keelman.connect.plugin_keys import version_problem
+from keelman.connect.plugin_kinds import Kind
+from keelman.connect.versions import VersionRangeError
+from keelman.connectors import registry, validation
+from keelman.connectors.registry import Registry, find_connector
+from keelman.model.errors import InvalidArgument, NotFound
 from keelman.worker.inquiry import in_thread
 from keelman.worker.rest_errors import RestError, not_found
-from keelman.worker.third_party import problems_of
+from keelman.worker.third_party import infos_of
+
+CONNECTORS = (Kind.SINK, Kind.SOURCE)
+# Connect's `validate` wraps what it raises, so that its clients see a 500 that begins so.
+BAD_REQUEST = "org.apache.kafka.connect.runtime.rest.errors.BadRequestException"
+_SUFFIX = "Connector"
 
 
 def listed(*, connectors_only: bool) -> list[dict[str, Any]]:
-    """Class, type and version of every connector."""
+    """Class, type and version of every plugin, kind by kind."""
+    kinds = CONNECTORS if connectors_only else tuple(Kind)
     return [
-        {"class": kind.names[0], "type": kind.direction.value, "version": kind.version} for kind in all_connectors()
+        {"class": one.class_name, "type": one.kind.value, "version": one.version} for one in registry.listed(*kinds)
     ]
 
 
-async def keys_of(plugin: str) -> list[dict[str, Any]]:
-    """The plugin's own keys. Raises 404, and what a third party's plugin raises."""
+async def keys_of(plugin: str, version: str | None = None) -> list[dict[str, Any]]:
+    """The keys of a plugin; of a connector its own first, then those of every such connector.
+
+    Raises 404 for a plugin that is not known, 400 for a version that there is not, and what a third party's raises.
+    """
+    full = registry.full_name(plugin)
+    if full is None:
+        raise not_found(f"Unknown plugin {plugin}.")
     try:
-        kind = find_connector(plugin)
-    except NotFound:
-        raise not_found(f"Unknown plugin {plugin}.") from None
-    _, definition = in_thread(kind.config_def)
-    return [_definition(key) for key in (await definition).keys.values()]
+        _, found = in_thread(lambda: _keys_of(full, version))
+        return await found
+    except VersionRangeError:
+        raise RestError(400, f"Invalid version specification: {version}") from None
 
 
-async def validated(plugin: str, config: Mapping[str, str], worker_config: Mapping[str, str]) -> dict[str, Any]:
-    """ConfigInfos for a configuration. Raises 400 for another class than the plugin's, and as `keys_of`."""
+def _keys_of(full: str, version: str | None) -> list[dict[str, Any]]:
+    problem = version_problem(Registry(), full, version)
+    if problem:
+        raise RestError(400, problem)
+    kind = registry.kind_of(full)
+    if kind is None or kind in CONNECTORS:
+        definition = validation.keys_of(find_connector(full))
+    else:
+        definition = Registry().definition(full, kind)
+    return [key_info(key) for key in definition.keys.values()]
+
+
+async def validated(plugin: str, config: Mapping[str, str | None], worker_config: Mapping[str, str]) -> dict[str, Any]:
+    """ConfigInfos for a configuration. Raises 400 for another class than the plugin's, 500 with Connect's text for an
+    unknown class, for none, and for a version that cannot be read, and what a third party's plugin raises."""
     class_name = config.get("connector.class")
-    if class_name is None:
-        raise RestError(400, f"Connector config {{{', '.join(config)}}} contains no connector type")
-    try:
-        kind = find_connector(class_name)
-        same = kind is find_connector(plugin)
-    except NotFound as error:
-        raise RestError(400, error.message) from None
-    if not same:
+    if class_name is not None and not _short(class_name).endswith(_short(plugin)):
         raise RestError(400, f"Included connector type {class_name} does not match request type {plugin}")
-    problems: dict[str, list[str]] = {}
-    _, found = in_thread(lambda: (problems_of(config, worker_config), kind.config_def()))
-    errors, definition = await found
-    for problem in errors:
-        problems.setdefault(problem.key, []).append(problem.message)
-    keys = dict(definition.keys)
-    infos: list[dict[str, Any]] = [
-        {"definition": _definition(key), "value": _value(name, config.get(name), problems.pop(name, []))}
-        for name, key in keys.items()
-    ]
-    infos += [{"definition": None, "value": _value(name, config.get(name), texts)} for name, texts in problems.items()]
-    return {
-        "name": kind.names[0],
-        "error_count": sum(len(i["value"]["errors"]) for i in infos if i["value"]),
-        "groups": [],
-        "configs": infos,
-    }
+    _, found = in_thread(lambda: infos_of(config, worker_config))
+    try:
+        return await found
+    except (NotFound, InvalidArgument) as error:
+        raise RestError(500, f"{BAD_REQUEST}: {error.message}") from None
+    except ConfigValueError as error:
+        raise RestError(500, f"{error.java_name}: {error}") from None
 
 
-def _definition(key: ConfigKey) -> dict[str, Any]:
-    required = key.default is REQUIRED
-    return {
-        "name": key.name,
-        "type": key.type.value,
-        "required": required,
-        "default_value": None if required or key.default is None else _text(key.default),
-        "importance": key.importance.value,
-        "documentation": key.doc,
-        "group": None,
-        "width": "NONE",
-        "display_name": key.name,
-        "dependents": [],
-        "order": -1,
-    }
-
-
-def _value(name: str, value: str | None, errors: list[str]) -> dict[str, Any]:
-    return {"name": name, "value": value, "recommended_values": [], "errors": errors, "visible": True}
-
-
-def _text(value: object) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, (list, tuple)):
-        return ",".join(map(str, value))
-    return str(value)
+def _short(plugin: str) -> str:
+    return plugin.removesuffix(_SUFFIX) or plugin

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
 from keelman.connect.config_def import ConfigDef
+from keelman.connect.config_info import ConfigError, problems
 from keelman.connect.plugin import Connector
-from keelman.connectors import registry
+from keelman.connectors import registry, validation
 from keelman.connectors.plugin_client import Description, PluginHost
 from keelman.connectors.plugins import Catalog, Plugin, scan
-from keelman.connectors.registry import ConfigError
 from keelman.model.errors import KeelmanError, NotFound
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logging import get_logger
@@ -66,8 +66,8 @@ class StandIn(Connector):
         cls._plugins.wait(cls._host.tend(cls.names[0], config))
 
     @classmethod
-    def problems(cls, config: Mapping[str, str], worker_config: Mapping[str, str]) -> list[ConfigError]:
-        """All that is wrong with a whole connector configuration."""
+    def infos(cls, config: Mapping[str, str | None], worker_config: Mapping[str, str]) -> dict[str, Any]:
+        """ConfigInfos of a whole connector configuration."""
         return cls._plugins.wait(cls._host.validate(cls.names[0], config, worker_config))
 
 
@@ -85,9 +85,9 @@ class ThirdParty:
         self._tried = asyncio.Event()
         self._exactly: dict[str, tuple[Mapping[str, str], bool | Exception | None]] = {}
         for plugin in catalog.plugins:
-            for name, full in plugin.names().items():
-                if catalog.find(name) == (plugin, full):
-                    registry.add(name, partial(self._stand_in, plugin, full))
+            for full in plugin.classes:
+                if catalog.find(full) == (plugin, full):
+                    registry.add(full, partial(self._stand_in, plugin, full))
 
     @staticmethod
     @contextlib.asynccontextmanager
@@ -186,13 +186,19 @@ class ThirdParty:
         self._changed()
 
 
-def problems_of(config: Mapping[str, str], worker_config: Mapping[str, str]) -> list[ConfigError]:
-    """All that is wrong with a connector's configuration, whoever made its class. In a thread; raises as `StandIn`."""
-    with contextlib.suppress(NotFound):
-        kind = registry.find_connector(config.get("connector.class", ""))
-        if issubclass(kind, StandIn):
-            return kind.problems(config, worker_config)
-    return registry.validate_connector(config, worker_config)
+def infos_of(config: Mapping[str, str | None], worker_config: Mapping[str, str]) -> dict[str, Any]:
+    """ConfigInfos of a connector's configuration, whoever made its class. In a thread; raises as `StandIn` and as
+    `validation.validate`."""
+    named = config.get("connector.class")
+    kind = None if named is None else registry.find_connector(named)
+    if kind is not None and issubclass(kind, StandIn):
+        return kind.infos(config, worker_config)
+    return validation.validate(config, worker_config)
+
+
+def problems_of(config: Mapping[str, str | None], worker_config: Mapping[str, str]) -> list[ConfigError]:
+    """All that is wrong with a connector's configuration. In a thread; raises as `infos_of`."""
+    return problems(infos_of(config, worker_config), config)
 
 
 def plugin_of(kind: type[Connector]) -> Plugin | None:

@@ -7,10 +7,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from keelman.connect.config_def import Type
+from keelman.connect.config_info import ConfigError
 from keelman.connect.config_providers import ConfigProviderError
 from keelman.connect.references import references
 from keelman.connect.secret_keys import is_secret_key
-from keelman.connectors.registry import ConfigError, find_connector
+from keelman.connectors.registry import find_connector
 from keelman.runtime.redaction import HIDDEN, REDACTOR
 from keelman.worker import plugins
 from keelman.worker.inquiry import in_thread

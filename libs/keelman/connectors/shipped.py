@@ -1,0 +1,64 @@
+"""The plugins that come with keelman: their Java names, and where they are. A module is loaded when first asked for."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from keelman.connect.plugin_kinds import Kind
+
+CONVERTER_VERSION = "4.3.0"
+"""Converters, transforms and predicates are those of this version of Connect."""
+
+
+class Shipped(NamedTuple):
+    """One plugin: kind, full Java name, and the module and attribute of our class; none for a class without keys."""
+
+    kind: Kind
+    class_name: str
+    module: str = ""
+    attribute: str = ""
+
+    @property
+    def is_connector(self) -> bool:
+        """Whether it is a source or a sink."""
+        return self.kind in (Kind.SINK, Kind.SOURCE)
+
+
+_APACHE, _OURS = "org.apache.kafka.connect", "keelman.connectors"
+_TOOLS = f"{_APACHE}.tools"
+_CONVERTERS = {
+    f"{_APACHE}.converters.ByteArrayConverter": ("keelman.connect.converters", "ByteArrayConverter"),
+    f"{_APACHE}.json.JsonConverter": ("keelman.connect.json_converter", "JsonConverter"),
+    f"{_APACHE}.storage.StringConverter": ("keelman.connect.converters", "StringConverter"),
+}
+ALL = (
+    Shipped(Kind.SINK, f"{_APACHE}.file.FileStreamSinkConnector", f"{_OURS}.file_sink", "FileStreamSink"),
+    Shipped(Kind.SOURCE, f"{_APACHE}.file.FileStreamSourceConnector", f"{_OURS}.file_source", "FileStreamSource"),
+    Shipped(Kind.SINK, f"{_OURS}.KafkaSinkConnector", f"{_OURS}.kafka_sink", "KafkaSink"),
+    Shipped(Kind.SOURCE, f"{_APACHE}.mirror.MirrorSourceConnector", f"{_OURS}.mirror_source", "MirrorSource"),
+    Shipped(Kind.SINK, f"{_TOOLS}.MockSinkConnector", f"{_OURS}.mock", "MockSink"),
+    Shipped(Kind.SOURCE, f"{_TOOLS}.MockSourceConnector", f"{_OURS}.mock", "MockSource"),
+    Shipped(Kind.SINK, f"{_OURS}.SparkSinkConnector", f"{_OURS}.spark_sink", "SparkSink"),
+    Shipped(Kind.SOURCE, f"{_OURS}.SparkSourceConnector", f"{_OURS}.spark_source", "SparkSource"),
+    Shipped(Kind.SINK, f"{_TOOLS}.VerifiableSinkConnector", f"{_OURS}.verifiable", "VerifiableSink"),
+    Shipped(Kind.SOURCE, f"{_TOOLS}.VerifiableSourceConnector", f"{_OURS}.verifiable", "VerifiableSource"),
+    # Converters convert headers too, as in Connect.
+    *(
+        Shipped(kind, name, *where)
+        for kind in (Kind.CONVERTER, Kind.HEADER_CONVERTER)
+        for name, where in _CONVERTERS.items()
+    ),
+    Shipped(Kind.HEADER_CONVERTER, f"{_APACHE}.storage.SimpleHeaderConverter"),
+)
+FOR_TESTS = frozenset(one.class_name for one in ALL if one.class_name.startswith(f"{_TOOLS}."))
+"""Connect lists none of these."""
+HELPERS = frozenset(
+    (
+        f"{_APACHE}.mirror.DefaultReplicationPolicy",
+        f"{_APACHE}.mirror.IdentityReplicationPolicy",
+        f"{_APACHE}.mirror.DefaultTopicFilter",
+        f"{_APACHE}.mirror.DefaultConfigPropertyFilter",
+        "org.apache.kafka.clients.admin.ForwardingAdmin",
+    )
+)
+"""Java classes that values may name without being plugins."""

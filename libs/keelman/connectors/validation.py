@@ -1,0 +1,138 @@
+"""Judges a connector's whole configuration as Connect's `validate` does. Opens no client and reads no data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from keelman.connect.config_def import ConfigDef, ConfigValue
+from keelman.connect.config_info import ConfigError, Info, config_infos, infos, problems
+from keelman.connect.config_types import trim
+from keelman.connect.connector_keys import (
+    ROLES,
+    VERSION,
+    ConverterDefault,
+    common_keys,
+    copying_keys,
+    sink_keys,
+    source_keys,
+    splitting_keys,
+)
+from keelman.connect.plugin import Connector, Direction
+from keelman.connect.plugin_keys import CLASS, alias_keys, latest, version_problem
+from keelman.connect.plugin_kinds import Kind
+from keelman.connect.versions import VersionRangeError
+from keelman.connectors.registry import Registry, find_connector, full_name
+from keelman.connectors.validation_clients import converter_infos, override_infos
+from keelman.connectors.validation_rules import check_sink, check_source
+from keelman.engine.bulk import DEFAULT_LEAST, LEAST_KEY, MOST_SLOTS, SLOTS_KEY
+from keelman.model.errors import InvalidArgument, NotFound
+
+SIMPLE_HEADERS = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
+NULL_VALUE = "Null value can not be supplied as the configuration value."
+
+Config = Mapping[str, str | None]
+
+
+def validate(config: Config, worker: Mapping[str, str]) -> dict[str, Any]:
+    """ConfigInfos (keelman.connect.config_info) of a configuration on a worker with these properties.
+
+    Raises NotFound with Connect's message for an unknown class, InvalidArgument for none and for a version that cannot
+    be read, ConfigValueError for a client's property that is of another type, and what the connector's code raises.
+    """
+    named = config.get(CLASS)
+    if named is None:
+        shown = ", ".join(f"{key}={'null' if value is None else value}" for key, value in config.items())
+        raise InvalidArgument(f"Connector config {{{shown}}} contains no connector type")
+    registry = Registry()
+    connector = find_connector(named)
+    try:
+        problem = version_problem(registry, connector.names[0], config.get(VERSION))
+    except VersionRangeError as error:
+        raise InvalidArgument(str(error)) from None
+    if problem:
+        return _of_another_version(connector, config, problem)
+    definition = _definition(connector, config, worker)
+    values = definition.validate(config, registry.find)
+    if connector.direction is Direction.SINK:
+        check_sink(config, worker, values)
+    else:
+        check_source(connector, config, worker, values)
+    for name, value in config.items():
+        if value is None:
+            values.setdefault(name, ConfigValue(name)).errors.append(NULL_VALUE)
+    own = connector.config_def()
+    keys, groups = {**definition.keys, **own.keys}, [*definition.groups, *own.groups]
+    found = {**values, **own.validate(config, registry.find)}
+    _check_whole(connector, config, found)
+    clients = override_infos(connector.direction, config, worker)
+    converters, more = converter_infos(registry, config, values)
+    configs: list[Info] = [*infos(keys, found), *clients, *converters]
+    return config_infos(named, [*groups, *more], configs)
+
+
+def validate_connector(config: Config, worker: Mapping[str, str]) -> list[ConfigError]:
+    """All that is wrong with a configuration; empty when a task could start with it. Unknown keys are accepted.
+
+    An unknown class, or none, is an error of `connector.class`. Raises as `validate` otherwise.
+    """
+    try:
+        return problems(validate(config, worker), config)
+    except NotFound as error:
+        return [ConfigError(CLASS, config.get(CLASS), error.message)]
+
+
+def keys_of(connector: type[Connector]) -> ConfigDef:
+    """All keys of such a connector whatever its configuration, its own first."""
+    own = connector.config_def()
+    rest = _framework(common_keys(), sink=connector.direction is Direction.SINK)
+    return ConfigDef(*own.keys.values(), *(key for name, key in rest.keys.items() if name not in own.keys))
+
+
+def _definition(connector: type[Connector], config: Config, worker: Mapping[str, str]) -> ConfigDef:
+    registry = Registry()
+    defaults = tuple(_converter_default(registry, role, config, worker) for role in ROLES)
+    version = latest(registry, connector.names[0])
+    whole = _framework(common_keys(registry, version, defaults), sink=connector.direction is Direction.SINK)
+    return whole + ConfigDef(
+        *alias_keys(registry, config, Kind.TRANSFORMATION), *alias_keys(registry, config, Kind.PREDICATE)
+    )
+
+
+def _framework(common: ConfigDef, *, sink: bool) -> ConfigDef:
+    if sink:
+        return common + sink_keys() + copying_keys()
+    return common + source_keys() + copying_keys() + splitting_keys(SLOTS_KEY, MOST_SLOTS, LEAST_KEY, DEFAULT_LEAST)
+
+
+def _converter_default(registry: Registry, role: str, config: Config, worker: Mapping[str, str]) -> ConverterDefault:
+    key = f"{role}.converter"
+    own, shared = config.get(key), worker.get(key) or (SIMPLE_HEADERS if role == "header" else None)
+    default = None if shared is None else registry.find(shared) or shared
+    if own is not None:
+        known = full_name(own) if own == trim(own) else None
+        kind = Kind.HEADER_CONVERTER if role == "header" else Kind.CONVERTER
+        version = latest(registry, known) if known is not None and registry.is_a(known, kind) else None
+    else:
+        version = worker.get(f"{key}.plugin.version") or (None if default is None else latest(registry, default))
+    return ConverterDefault(default, version)
+
+
+def _of_another_version(connector: type[Connector], config: Config, problem: str) -> dict[str, Any]:
+    definition = common_keys(Registry(), connector.version)
+    values = definition.validate(config, Registry().find)
+    for value in values.values():
+        value.recommended = []
+    for key in (CLASS, VERSION):
+        values[key].errors.append(problem)
+    values[VERSION].recommended = [connector.version]
+    return config_infos(config[CLASS] or "", definition.groups, infos(definition.keys, values))
+
+
+def _check_whole(connector: type[Connector], config: Config, found: dict[str, ConfigValue]) -> None:
+    """What the connector itself finds wrong beyond single keys."""
+    given = {key: value for key, value in config.items() if value is not None}
+    for error in connector.validate(given):
+        value = found.setdefault(error.key, ConfigValue(error.key))
+        if str(error) not in value.errors:
+            value.errors.append(str(error))

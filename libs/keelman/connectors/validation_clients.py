@@ -1,0 +1,85 @@
+"""The keys that `validate` adds for a connector's own converters and for the clients whose properties it overrides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from keelman.connect.client_definitions import Client, client_keys
+from keelman.connect.config_def import ConfigValue, parse_type
+from keelman.connect.config_info import Info, prefixed_infos
+from keelman.connect.connector_keys import DEAD_LETTERS, OFFSETS
+from keelman.connect.java import hash_order
+from keelman.connect.override_policies import refused
+from keelman.connect.plugin import Direction
+from keelman.connect.plugin_keys import version_problem
+from keelman.connect.plugin_kinds import Kind, Plugins
+from keelman.connectors.validation_rules import WORKER_SUPPORT
+
+Config = Mapping[str, str | None]
+
+
+def override_infos(direction: Direction, config: Config, worker: Mapping[str, str]) -> list[Info]:
+    """The overridden properties of the clients that the connector uses, and which of them the worker's policy refuses.
+
+    Raises ConfigValueError for a value that is not of its property's type.
+    """
+    return [info for client in _clients(direction, config, worker) for info in _overrides(client, config, worker)]
+
+
+def _clients(direction: Direction, config: Config, worker: Mapping[str, str]) -> list[Client]:
+    """In the order in which Connect tells of them."""
+    if direction is Direction.SINK:
+        dead = bool((config.get(DEAD_LETTERS) or "").strip())
+        return ["producer", "consumer", "admin"] if dead else ["consumer"]
+    if worker.get(WORKER_SUPPORT, "enabled").strip().lower() == "enabled" or (config.get(OFFSETS) or "").strip():
+        return ["producer", "consumer", "admin"]  # the connector's offsets are its own clients' to read and to write
+    admin = any(key.startswith("topic.creation.") for key in config)
+    return ["producer", "admin"] if admin else ["producer"]
+
+
+def _overrides(client: Client, config: Config, worker: Mapping[str, str]) -> list[Info]:
+    prefix, keys = f"{client}.override.", client_keys(client)
+    given = {key.removeprefix(prefix): value for key, value in config.items() if key.startswith(prefix)}
+    values = []
+    for name in hash_order(given):
+        value = parse_type(name, given[name], keys[name].type) if name in keys else given[name]
+        problem = refused(worker, name)
+        values.append(ConfigValue(name, value, errors=[problem] if problem else []))
+    return prefixed_infos(keys, values, prefix)
+
+
+def converter_infos(plugins: Plugins, config: Config, values: dict[str, ConfigValue]) -> tuple[list[Info], list[str]]:
+    """The keys of converters that the connector itself names, with their groups. What is wrong with a converter goes to
+    `values`; then its keys are not told."""
+    found: list[Info] = []
+    groups: list[str] = []
+    for role in ("header", "key", "value"):
+        name, kind = f"{role}.converter", Kind.HEADER_CONVERTER if role == "header" else Kind.CONVERTER
+        class_name = _usable(plugins, name, config, values)
+        if class_name is None:
+            continue
+        definition = plugins.definition(class_name, kind)
+        given = {k.removeprefix(f"{name}."): v for k, v in config.items() if k.startswith(f"{name}.")}
+        checked = definition.validate({"converter.type": role, **given}, plugins.find)
+        ordered = [checked[key] for key in hash_order(checked)]
+        groups += [key.group for key in map(definition.keys.get, hash_order(checked)) if key and key.group]
+        found += prefixed_infos(definition.keys, ordered, f"{name}.")
+    return found, groups
+
+
+def _usable(plugins: Plugins, name: str, config: Config, values: dict[str, ConfigValue]) -> str | None:
+    """The converter's class, None when the connector names none or something is wrong with it."""
+    chosen, version = values[name], values[f"{name}.plugin.version"]
+    given = config.get(name)
+    if given is None or chosen.errors or version.errors:
+        return None
+    class_name = plugins.find(given)
+    if class_name is None or given != given.strip():  # Connect finds a class by its trimmed name, but does not load it
+        chosen.errors.append(f"Failed to load class {given}: {given}")
+        return None
+    problem = version_problem(plugins, class_name, config.get(f"{name}.plugin.version"))
+    if problem:
+        chosen.errors.append(problem)
+        version.errors.append(problem)
+        return None
+    return class_name
