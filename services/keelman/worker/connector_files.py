@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -88,4 +87,3 @@ async def begin_connectors(connectors: Sequence[NewConnector], herder: Herder, o
         except (RestError, KeelmanError) as error:
             raise InvalidArgument(f"{one.file}: connector {one.name} cannot be created: {error.message}") from None
         log.info("connector_created", connector=one.name, file=one.file)
-    await asyncio.Event().wait()  # until the worker ends: tasks of a group are to live as long as it does

@@ -164,7 +164,8 @@ class Operations:
             if name not in self._store.config.connectors:
                 raise not_found(f"Unknown connector: {name}")
             if self._store.config.task(work) is None:
-                raise not_found(f"Unknown task: {name}-{task}")
+                alone = self._store.properties.standalone
+                raise not_found(f"Task {name}-{task} not found" if alone else f"Unknown task: {name}-{task}")
             if self._herder.owned.restart_task(work):
                 return
             self._herder.require_leader()

@@ -25,6 +25,7 @@ from keelman.worker.rest_errors import (
     on_rest_error,
     on_status,
 )
+from keelman.worker.rest_kinds import NO_FENCE, NO_TASKS, as_put, refusing
 from keelman.worker.rest_others import Others
 from keelman.worker.rest_parts import Handler, Parts
 from keelman.worker.rest_paths import by_method, plain_path
@@ -34,6 +35,7 @@ from keelman.worker.topic_tracking import TopicTracking
 from keelman.worker.views import Views
 
 FORWARD_SECONDS = 90.0
+CONFIG = "/connectors/{name}/config"
 TASKS = "/connectors/{name}/tasks"
 FENCE = "/connectors/{name}/fence"
 
@@ -41,8 +43,9 @@ FENCE = "/connectors/{name}/fence"
 class RestApi:
     """One worker's REST API. `begin` gives it the worker's parts; before that every call that needs them says 503."""
 
-    def __init__(self, tls: ssl.SSLContext) -> None:
-        """`tls` is what it asks other workers with."""
+    def __init__(self, tls: ssl.SSLContext, *, standalone: bool = False, post_config: bool = False) -> None:
+        """`tls` is what it asks other workers with. With `post_config` a configuration may be sent with POST too."""
+        self._standalone, self._post_config = standalone, post_config
         self._parts: Parts | None = None
         self._http = httpx.AsyncClient(timeout=FORWARD_SECONDS, trust_env=False, verify=tls)
 
@@ -53,6 +56,7 @@ class RestApi:
         do = Operations(herder, views, tracking)
         offsets = OffsetChanges(herder, do.fence)
         forwarder = Forwarder(self._http, views.fresh)
+        self.operations = do
         self._parts = Parts(herder, store, views, do, offsets, tracking, forwarder, cluster_id)
         store.level_told = loggers.obey
 
@@ -88,7 +92,7 @@ class RestApi:
             "/health": {"GET": others.health},
             "/connectors": {"GET": reads.connectors, "POST": writes.create},
             "/connectors/{name}": {"GET": reads.connector, "DELETE": writes.delete},
-            "/connectors/{name}/config": {
+            CONFIG: {
                 "GET": reads.config,
                 "PUT": writes.put_config,
                 "PATCH": writes.patch_config,
@@ -115,6 +119,10 @@ class RestApi:
             "/admin/loggers": {"GET": others.loggers},
             "/admin/loggers/{name}": {"GET": others.logger, "PUT": others.set_level},
         }
+        if self._standalone:
+            table[TASKS]["POST"], table[FENCE]["PUT"] = refusing(NO_TASKS), refusing(NO_FENCE)
+        if self._post_config:
+            table[CONFIG]["POST"] = as_put(writes.put_config)
         return Starlette(
             routes=[_route(path, handlers) for path, handlers in table.items()],
             exception_handlers={

@@ -13,6 +13,7 @@ from keelman.kafka.feed import ReportPublisher
 from keelman.rpc.server import serve
 from keelman.runtime.logging import get_logger
 from keelman.runtime.supervise import Siblings, first_of
+from keelman.worker.connector_files import begin_connectors, read_connectors
 from keelman.worker.farewell import NoteKeeper
 from keelman.worker.front import open_front, peer_tls
 from keelman.worker.herder import Herder
@@ -34,14 +35,15 @@ log = get_logger()
 async def run(settings: Settings, stop: asyncio.Event) -> None:
     """The whole life of the worker process. Raises KeelmanError with one message for whatever cannot be."""
     properties = read_properties(settings.properties_file, settings.properties, standalone=settings.standalone)
-    log.info("worker_properties", properties=shown(properties.raw))
+    connectors = read_connectors(settings.connector_files)
     async with AsyncExitStack() as stack:
         health = await stack.enter_async_context(serve(socket=settings.health_socket))
-        api = RestApi(peer_tls(properties))
+        api = RestApi(peer_tls(properties), standalone=properties.standalone, post_config=settings.post_config)
         stack.push_async_callback(api.close)
         front = await stack.enter_async_context(open_front(api.app, properties))
         worker, url = front.worker, front.url
         spark = await stack.enter_async_context(open_spark(settings, properties, front, stop))
+        log.info("worker_properties", properties=shown(properties.raw))
         wake = asyncio.Event()
         third_party = await stack.enter_async_context(ThirdParty.opened(properties.plugin_path, wake.set))
         cluster_id = await _cluster_id(properties, worker, stop)
@@ -82,6 +84,8 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
             api.begin(herder, tracking, cluster_id)
             siblings.start(report(herder, link, publisher, worker_cluster=cluster, worker=worker), name="reports")
             siblings.start(_ready(herder, health.ready), name="ready")
+            if connectors:
+                siblings.start(begin_connectors(connectors, herder, api.operations), name="connectors of files")
             await herder.run(stop)
         log.info("worker_ended", worker=worker)
 

@@ -116,7 +116,8 @@ class SparkBeside:
             *self.flags,
         ]
         command = tethered([sys.executable, "-m", "keelman.spark", "run", *flags])
-        self._record.unlink(missing_ok=True)
+        for left in (self._record, self.socket):  # of one that was killed
+            left.unlink(missing_ok=True)
         with self.log_file.open("ab") as output:
             # A session of its own: Ctrl-C on the terminal is for the worker, which ends it once all is drained.
             child = self._child = await asyncio.create_subprocess_exec(
