@@ -96,7 +96,7 @@ def test_logs_are_those_of_the_processes_behind() -> None:
     assert of(kinds.WORKER_CLUSTERS, name="w") == ["worker/w/0"]
     assert of(kinds.WORKERS, name="w/0") == ["worker/w/0"]
     assert of(kinds.BROKER_CLUSTERS, name="default") == ["broker/default/0"]
-    assert of(kinds.CONNECTORS, worker_cluster="ww") == ["worker/ww/0"]
+    assert of(kinds.CONNECTORS, worker_cluster="ww") == ["worker/ww/0", "spark/n2"]
     assert of(kinds.COPY_RUNS, worker_cluster="w") == ["spark/n1"]
     assert of(kinds.NODES, name="n2") == ["spark/n2", "worker/ww/0"]
     assert of(kinds.WORKLOADS, name="spark/n1") == ["spark/n1"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from keelman.agent.logs import read_log
+from keelman.agent.logs import read_log, read_log_of
 from keelman.agent.supervisor import Supervisor
 from keelman.api.node.v1 import agent_service_pb2 as messages
 from keelman.api.node.v1.agent_service_pb2_grpc import AgentServiceServicer
@@ -38,7 +38,12 @@ class AgentApi(AgentServiceServicer):
         if not 0 <= request.tail_lines <= MOST_LINES:
             raise InvalidArgument.of("tail_lines", request.tail_lines, f"0 to {MOST_LINES}")
         file = self._supervisor.log_of(request.workload)
-        async for lines in read_log(file, tail_lines=request.tail_lines or DEFAULT_LINES, follow=request.follow):
+        tail, follow = request.tail_lines or DEFAULT_LINES, request.follow
+        if request.connector:
+            pieces = read_log_of(request.connector, file, tail_lines=tail, follow=follow)
+        else:
+            pieces = read_log(file, tail_lines=tail, follow=follow)
+        async for lines in pieces:
             yield messages.StreamLogsResponse(lines=lines)
 
     async def Drain(self, request: messages.DrainRequest, context: Context) -> messages.DrainResponse:

@@ -10,13 +10,17 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
+from collections import deque
 from collections.abc import AsyncIterator
 from pathlib import Path
+
+from keelman.runtime.log_filter import ConnectorLines
 
 LARGEST_BYTES = 16 * 1024 * 1024
 PIECE_BYTES = 256 * 1024
 LOOK_SECONDS = 0.2
 LINE_CHARACTERS = 500
+WHOLE_LOG = 1 << 40
 
 
 def log_file(folder: Path) -> Path:
@@ -92,6 +96,26 @@ async def read_log(file: Path, *, tail_lines: int, follow: bool) -> AsyncIterato
             await asyncio.sleep(LOOK_SECONDS)
         if rest:
             yield rest + b"\n"
+
+
+async def read_log_of(connector: str, file: Path, *, tail_lines: int, follow: bool) -> AsyncIterator[bytes]:
+    """The same of the lines about one connector alone; the tail counts these."""
+    lines, last = ConnectorLines(connector), deque[bytes](maxlen=tail_lines)
+    behind = file.stat().st_size if file.exists() else 0
+    async for piece in read_log(file, tail_lines=WHOLE_LOG, follow=follow):
+        kept = lines.kept(piece.splitlines(keepends=True))
+        if behind > 0:
+            last.extend(kept.splitlines(keepends=True))
+            behind -= len(piece)
+            if behind > 0:
+                await asyncio.sleep(0)
+                continue
+            kept = b"".join(last)
+            last.clear()
+        if kept:
+            yield kept
+    if last:
+        yield b"".join(last)
 
 
 def _tail_start(descriptor: int, lines: int) -> int:

@@ -28,7 +28,8 @@ async def print_logs(gateway: Gateway, kind: Kind, resource: Any, *, follow: boo
         prefix = f"{workload.name} | ".encode() if len(workloads) > 1 else b""
         async with channel(nodes[workload.node]) as link:
             stub: Any = AgentServiceStub(link)
-            request = StreamLogsRequest(workload=workload.name, tail_lines=tail, follow=follow)
+            connector = resource.name if kind is kinds.CONNECTORS else ""
+            request = StreamLogsRequest(workload=workload.name, tail_lines=tail, follow=follow, connector=connector)
             async for piece in translated_stream(stub.StreamLogs(request)):
                 for line in piece.lines.splitlines(keepends=True):
                     sys.stdout.buffer.write(prefix + line)
@@ -39,6 +40,12 @@ async def print_logs(gateway: Gateway, kind: Kind, resource: Any, *, follow: boo
     else:
         for workload in workloads:
             await one(workload)
+
+
+def _slots_of(cluster: str, workloads: Sequence[Any]) -> list[Any]:
+    """The Spark services that the cluster's workers use: slots write into their logs."""
+    nodes = {w.node for w in workloads if w.name.startswith(f"worker/{cluster}/")}
+    return [w for w in workloads if w.name.startswith("spark/") and w.node in nodes]
 
 
 def behind(kind: Kind, resource: Any, workloads: Sequence[Any]) -> list[Any]:
@@ -53,10 +60,9 @@ def behind(kind: Kind, resource: Any, workloads: Sequence[Any]) -> list[Any]:
         case kinds.WORKER_CLUSTERS | kinds.WORKERS:
             return named(f"worker/{resource.name}")
         case kinds.CONNECTORS:
-            return named(f"worker/{resource.worker_cluster}")
+            return [*named(f"worker/{resource.worker_cluster}"), *_slots_of(resource.worker_cluster, workloads)]
         case kinds.COPY_RUNS:
-            nodes = {w.node for w in named(f"worker/{resource.worker_cluster}")}
-            return [w for w in workloads if w.name.startswith("spark/") and w.node in nodes]
+            return _slots_of(resource.worker_cluster, workloads)
         case kinds.NODES:
             return [w for w in workloads if w.node == resource.name]
     return [w for w in workloads if w.name == resource.name]
