@@ -77,7 +77,7 @@ async def test_connectors_are_asked_beside_each_other(monkeypatch: pytest.Monkey
         await eventually(lambda: about("quick") == tasks(1))
         assert turns.is_set()
         assert Asked.calls.index("tend quick") < Asked.calls.index("tasks quick")
-        late = "org.apache.kafka.connect.errors.ConnectException: The connector did not answer within 0.3 s\n"
+        late = "org.apache.kafka.connect.errors.ConnectException: Asked, tend: no answer in 0.3 s\n"
         await eventually(lambda: about("slow") == (None, late))
         asking.again("slow")
         about("slow")

@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import json
-import os
-import signal
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -16,15 +11,14 @@ from keelman.connect.config_def import ConfigDef
 from keelman.connect.config_info import keys_from_json
 from keelman.connect.plugin import Direction
 from keelman.connectors.plugin_host import error_from_json
+from keelman.connectors.plugin_process import PluginProcess
 from keelman.connectors.plugins import Plugin
 from keelman.model.errors import DeadlineExceeded, KeelmanError, Unavailable
-from keelman.runtime.children import own_environment
 from keelman.runtime.logging import get_logger
-from keelman.runtime.tether import tethered
 
 ANSWER_SECONDS = 30.0
-LONGEST_ANSWER_BYTES = 64 << 20
-SERVICES = ("worker", "agent", "state", "gateway", "spark", "broker")
+MEMORY_BYTES = 2 << 30
+MOST_PROCESSES = 4
 
 _log = get_logger()
 
@@ -40,26 +34,31 @@ class Description:
 
 
 class PluginHost:
-    """One plugin's host process, started at the first question and again after it hung or died.
+    """One plugin's host processes, started when there is a question and again after one hung or died.
 
-    Questions are asked one at a time, from one event loop. Each raises ConnectError (ConfigValueError,
+    A process answers one question at a time; while it does, or hangs, the next question goes to another, up to
+    `MOST_PROCESSES` of them. Asked from one event loop. Each question raises ConnectError (ConfigValueError,
     RetriableConnectError) with what the class raised, DeadlineExceeded (PLUGIN_HUNG) or Unavailable (PLUGIN_DIED);
     but for Connect's own texts about a value, the message names plugin, class and method.
     """
 
-    def __init__(self, plugin: Plugin, *, answer_seconds: float = ANSWER_SECONDS) -> None:
-        """Starts nothing yet. A question, with the start of the process if there is none, takes at most
-        `answer_seconds`."""
+    def __init__(
+        self, plugin: Plugin, *, answer_seconds: float = ANSWER_SECONDS, memory_bytes: int = MEMORY_BYTES
+    ) -> None:
+        """Starts nothing yet. A question, with the start of a process if there is none, takes at most
+        `answer_seconds`. `memory_bytes` is what each process may have; 0 for no bound."""
         self.plugin = plugin
         self._answer_seconds = answer_seconds
-        self._process: asyncio.subprocess.Process | None = None
-        self._one_at_a_time = asyncio.Lock()
+        self._memory_bytes = memory_bytes
+        self._places = asyncio.Semaphore(MOST_PROCESSES)
+        self._idle: list[PluginProcess] = []
+        self._busy: set[PluginProcess] = set()
         self._asked = 0
 
     @property
     def pid(self) -> int | None:
-        """The process, None while there is none."""
-        return None if self._process is None else self._process.pid
+        """A process, the one that is asked next if it is known; None while there is none."""
+        return next((process.pid for process in (*self._idle[-1:], *self._busy) if process.pid is not None), None)
 
     async def describe(self, class_name: str) -> Description:
         """What the class is."""
@@ -100,17 +99,15 @@ class PluginHost:
         return found
 
     async def close(self) -> None:
-        """Ends the process, if there is one."""
-        process, self._process = self._process, None
-        if process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
+        """Ends all processes."""
+        processes, self._idle = [*self._idle, *self._busy], []
+        for process in processes:
+            await process.close()
 
     async def rest(self) -> None:
-        """Ends the process when what was asked is answered: the next question starts another."""
-        async with self._one_at_a_time:
-            await self.close()
+        """Ends the processes that answer nothing: the next question starts another."""
+        while self._idle:
+            await self._idle.pop().close()
 
     async def __aenter__(self) -> PluginHost:
         return self
@@ -120,48 +117,43 @@ class PluginHost:
 
     async def _ask(self, method: str, class_name: str, **arguments: Any) -> Any:
         where = f"plugin {self.plugin}, {class_name}, {method}"
-        async with self._one_at_a_time:
-            self._asked += 1
-            request = {"id": self._asked, "method": method, "class": class_name, **arguments}
+        self._asked += 1
+        request = {"id": self._asked, "method": method, "class": class_name, **arguments}
+        async with self._places:
+            process = await self._next()
+            self._busy.add(process)
             try:
                 async with asyncio.timeout(self._answer_seconds):
-                    answer = await self._answer(json.dumps(request).encode() + b"\n")
+                    answer = await process.ask(request)
             except BaseException as error:
                 # Also when the caller gave up: the answer that is still to come must not be the next question's.
                 _log.warning("plugin_host_killed", plugin=str(self.plugin), asked=f"{class_name} {method}")
-                await self.close()
+                await process.close()
                 lost = self._lost(where, error)
                 if lost is None:
                     raise
                 raise lost from error
+            else:
+                self._idle.append(process)
+            finally:
+                self._busy.discard(process)
+        await self._keep_one()
         if "error" in answer:
             raise error_from_json(answer["error"], where)
         return answer["result"]
 
-    async def _answer(self, request: bytes) -> dict[str, Any]:
-        process = self._process
-        if process is None or process.returncode is not None:
-            process = self._process = await self._start()
-        if process.stdin is None or process.stdout is None:
-            raise RuntimeError("a plugin host is always started with pipes")
-        process.stdin.write(request)
-        await process.stdin.drain()
-        line = await process.stdout.readline()
-        if not line.endswith(b"\n"):
-            raise EOFError
-        answer: dict[str, Any] = json.loads(line)
-        return answer
+    async def _next(self) -> PluginProcess:
+        while self._idle:
+            process = self._idle.pop()
+            if process.usable:
+                return process
+            await process.close()
+        folder = self.plugin.folder if self.plugin.classes else None
+        return PluginProcess(folder, memory_bytes=self._memory_bytes)
 
-    async def _start(self) -> asyncio.subprocess.Process:
-        command = [sys.executable, "-P", "-m", "keelman.connectors.plugin_host", str(self.plugin.folder)]
-        return await asyncio.create_subprocess_exec(
-            *tethered(command),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            env=own_environment(SERVICES),
-            limit=LONGEST_ANSWER_BYTES,
-            process_group=0,
-        )
+    async def _keep_one(self) -> None:
+        while len(self._idle) > 1:
+            await self._idle.pop(0).close()
 
     def _lost(self, where: str, error: BaseException) -> KeelmanError | None:
         if isinstance(error, TimeoutError):

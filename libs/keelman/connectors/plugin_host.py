@@ -1,8 +1,9 @@
 """A process that asks one plugin's classes what a worker wants to know, so that no worker imports third-party code.
 
-`python -m keelman.connectors.plugin_host <folder>` reads one request a line from standard input and answers each with a
-line on standard output, one after the other, until its input ends. Requests: {"id", "method", "class", ...arguments};
-answers: {"id", "result"} or {"id", "error": {"type", "name", "message"}}, with key and value of a ConfigValueError.
+`python -m keelman.connectors.plugin_host <folder> <bytes of memory>` reads one request a line from standard input and
+answers each with a line on standard output, one after the other, until its input ends. Requests: {"id", "method",
+"class", ...arguments}; answers: {"id", "result"} or {"id", "error": {"type", "name", "message"}}, with key and value of
+a ConfigValueError.
 What the plugin prints goes to standard error. The worker's side is `plugin_client.PluginHost`.
 """
 
@@ -19,6 +20,7 @@ from keelman.connect.errors import ConfigValueError, ConnectError, RetriableConn
 from keelman.connect.plugin import Connector, Direction
 from keelman.connectors import plugins, registry, validation
 from keelman.model.errors import InvalidArgument
+from keelman.runtime.output_brake import bound_memory, brake_output
 
 Request = Mapping[str, Any]
 
@@ -119,13 +121,16 @@ def own_channels() -> tuple[BinaryIO, BinaryIO]:
     return requests, answers
 
 
-def main(folder: str) -> None:
-    """Serves until the input ends."""
+def main(folder: str, memory_bytes: int) -> None:
+    """Serves until the input ends. Without a folder it is asked about connectors that we ship."""
     requests, answers = own_channels()
-    plugins.use(folder)
+    brake_output()
+    bound_memory(memory_bytes)
+    if folder:
+        plugins.use(folder)
     for line in requests:
         answers.write(answered(line))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], int(sys.argv[2]))

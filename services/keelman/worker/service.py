@@ -21,6 +21,7 @@ from keelman.worker.leader import Leader
 from keelman.worker.link import SparkLink
 from keelman.worker.membership import Membership
 from keelman.worker.owned_work import OwnedWork
+from keelman.worker.plugin_keys import plugin_bounds
 from keelman.worker.properties import WorkerProperties, read_properties
 from keelman.worker.reports import report
 from keelman.worker.rest import RestApi
@@ -45,7 +46,9 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         spark = await stack.enter_async_context(open_spark(settings, properties, front, stop))
         log.info("worker_properties", properties=shown(properties.raw))
         wake = asyncio.Event()
-        third_party = await stack.enter_async_context(ThirdParty.opened(properties.plugin_path, wake.set))
+        third_party = await stack.enter_async_context(
+            ThirdParty.opened(properties.plugin_path, wake.set, plugin_bounds(properties.raw))
+        )
         cluster_id = await _cluster_id(properties, worker, stop)
         if cluster_id is None:
             return

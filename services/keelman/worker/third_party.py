@@ -23,11 +23,15 @@ from keelman.model.errors import KeelmanError, NotFound
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logging import get_logger
 from keelman.runtime.supervise import Siblings
+from keelman.runtime.version import version
+from keelman.worker.plugin_keys import PluginBounds, plugin_bounds
 
 log = get_logger()
 T = TypeVar("T")
 NOT_READY = "PLUGIN_NOT_READY"
-ANSWER_SECONDS = 30.0
+READY_SECONDS = 30.0
+BOUNDS = plugin_bounds({})
+_open: list[ThirdParty] = []
 
 
 class StandIn(Connector):
@@ -74,12 +78,17 @@ class StandIn(Connector):
 class ThirdParty:
     """One a worker process. `changed` is called, in the event loop, when there is an answer somebody waited for."""
 
-    def __init__(self, catalog: Catalog, changed: Callable[[], None]) -> None:
+    def __init__(self, catalog: Catalog, changed: Callable[[], None], bounds: PluginBounds) -> None:
         """Use `opened`."""
         self._changed = changed
         self._loop = asyncio.get_running_loop()
         self._siblings = Siblings()
-        self._hosts = {plugin.folder: PluginHost(plugin, answer_seconds=ANSWER_SECONDS) for plugin in catalog.plugins}
+        seconds, memory = bounds.answer_seconds, bounds.host_memory
+        ours = Plugin("keelman", version(), Path(), {})
+        self._apart = PluginHost(ours, answer_seconds=seconds, memory_bytes=memory)
+        self._hosts = {
+            plugin.folder: PluginHost(plugin, answer_seconds=seconds, memory_bytes=memory) for plugin in catalog.plugins
+        }
         self._known: dict[tuple[Path, str], type[StandIn] | NotFound] = {}
         self._untried = len(self._hosts)
         self._tried = asyncio.Event()
@@ -91,12 +100,16 @@ class ThirdParty:
 
     @staticmethod
     @contextlib.asynccontextmanager
-    async def opened(plugin_path: str, changed: Callable[[], None]) -> AsyncIterator[ThirdParty]:
+    async def opened(
+        plugin_path: str, changed: Callable[[], None], bounds: PluginBounds = BOUNDS
+    ) -> AsyncIterator[ThirdParty]:
         """Finds the plugins and begins to ask what their classes are; `ready` waits for that."""
-        found = ThirdParty(await asyncio.to_thread(scan, plugin_path), changed)
+        found = ThirdParty(await asyncio.to_thread(scan, plugin_path), changed, bounds)
         async with contextlib.AsyncExitStack() as stack:
-            for host in found._hosts.values():
+            for host in (found._apart, *found._hosts.values()):
                 stack.push_async_callback(host.close)
+            _open.append(found)
+            stack.callback(_open.remove, found)
             siblings = await stack.enter_async_context(found._siblings)
             for host in found._hosts.values():
                 siblings.start(found._describe(host), name=f"describes {host.plugin}")
@@ -106,7 +119,7 @@ class ThirdParty:
         """Returns when all plugins have said what their classes are, or have had their time; those are asked on."""
         if self._untried:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(ANSWER_SECONDS):
+                async with asyncio.timeout(READY_SECONDS):
                     await self._tried.wait()
 
     def _stand_in(self, plugin: Plugin, name: str) -> type[StandIn]:
@@ -147,6 +160,11 @@ class ThirdParty:
                 log.info("plugin", plugin=str(plugin), connector=name, version=told.version)
         self._changed()
         return again
+
+    def stand_in(self, kind: type[Connector]) -> type[Connector]:
+        """Asks a connector that we ship in a process of its own."""
+        told = Description(kind.names, kind.version, kind.direction, kind.runs_on)
+        return self._made(self._apart, kind.names[0], told)
 
     def _made(self, host: PluginHost, name: str, told: Description) -> type[StandIn]:
         names = (name, *(alias for alias, full in host.plugin.names().items() if full == name and alias != name))
@@ -199,6 +217,11 @@ def infos_of(config: Mapping[str, str | None], worker_config: Mapping[str, str])
 def problems_of(config: Mapping[str, str | None], worker_config: Mapping[str, str]) -> list[ConfigError]:
     """All that is wrong with a connector's configuration. In a thread; raises as `infos_of`."""
     return problems(infos_of(config, worker_config), config)
+
+
+def to_ask(kind: type[Connector]) -> type[Connector]:
+    """The class to ask about tasks: a stand-in for one of ours that is to be asked apart."""
+    return _open[-1].stand_in(kind) if kind.asked_apart and _open else kind
 
 
 def plugin_of(kind: type[Connector]) -> Plugin | None:
