@@ -6,11 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 
-from keelman.connect.config_def import ConfigDef, ConfigKey, Importance, Type
+from keelman.connect import converter_keys
+from keelman.connect.config_def import ConfigDef
 from keelman.connect.errors import ConfigValueError, DataError
 from keelman.connect.java import java_text
+from keelman.connect.java_numbers import java_class
 from keelman.connect.records import Column
-from keelman.connect.schema import OPTIONAL_BYTES, OPTIONAL_STRING
+from keelman.connect.schema import OPTIONAL_BYTES, OPTIONAL_STRING, java_type
 
 Role = Literal["key", "value"]
 
@@ -23,11 +25,11 @@ class Converter(ABC):
     @classmethod
     def config_def(cls) -> ConfigDef:
         """The converter's keys, without the prefix of its role."""
-        return ConfigDef()
+        return converter_keys.common_keys()
 
     def __init__(self, config: Mapping[str, str]) -> None:
         """`config` has the keys without prefix. Raises ConfigValueError."""
-        self.config = self.config_def().parse(config)
+        self.config = self.config_def().parse({converter_keys.ROLE: "value", **config})
 
     @abstractmethod
     def from_connect(self, column: Column) -> list[bytes | None]:
@@ -49,8 +51,7 @@ class StringConverter(Converter):
     @classmethod
     def config_def(cls) -> ConfigDef:
         """`converter.encoding`, UTF-8 by default."""
-        doc = "Name of the character set of strings in Kafka."
-        return ConfigDef(ConfigKey("converter.encoding", Type.STRING, "UTF-8", Importance.HIGH, doc))
+        return converter_keys.string_keys()
 
     def __init__(self, config: Mapping[str, str]) -> None:
         super().__init__(config)
@@ -65,7 +66,10 @@ class StringConverter(Converter):
         """Null stays null; anything else is its Java text."""
         if column.utf8 and self._utf8:
             return column.values
-        return [None if v is None else java_text(v).encode(self.encoding, "replace") for v in column.texts().values]
+        texts = [None if v is None else java_text(v) for v in column.texts().values]
+        if self.encoding.lower().replace("_", "-") == "utf-16":  # Java writes the upper byte first, and says so
+            return [None if t is None else b"\xfe\xff" + t.encode("utf-16-be", "replace") for t in texts]
+        return [None if t is None else t.encode(self.encoding, "replace") for t in texts]
 
     def to_connect(self, payloads: list[bytes | None]) -> Column:
         """Optional strings; bytes that the character set does not know become U+FFFD, as in Java."""
@@ -83,14 +87,15 @@ class ByteArrayConverter(Converter):
     def from_connect(self, column: Column) -> list[bytes | None]:
         """Bytes or null; raises DataError for anything else."""
         if column.utf8 or (column.schema is not None and column.schema.type != "bytes"):
-            kind = "STRING" if column.utf8 or column.schema is None else column.schema.type.upper()
+            kind = "STRING" if column.utf8 or column.schema is None else java_type(column.schema)
             raise DataError(f"Invalid schema type for ByteArrayConverter: {kind}")
         for index, value in enumerate(column.values):
             schema = column.schema_of(index)
             if schema is not None and schema.type != "bytes":
-                raise DataError(f"Invalid schema type for ByteArrayConverter: {schema.type.upper()}")
+                raise DataError(f"Invalid schema type for ByteArrayConverter: {java_type(schema)}")
             if value is not None and not isinstance(value, bytes):
-                raise DataError(f"ByteArrayConverter is not compatible with objects of type {type(value).__name__}")
+                found = java_class(value)
+                raise DataError(f"ByteArrayConverter is not compatible with objects of type class {found}")
         return column.values
 
     def to_connect(self, payloads: list[bytes | None]) -> Column:
@@ -100,9 +105,20 @@ class ByteArrayConverter(Converter):
 
 def all_converters() -> tuple[type[Converter], ...]:
     """Every converter there is."""
-    from keelman.connect.json_converter import JsonConverter  # noqa: PLC0415  it stands on this module
+    from keelman.connect import number_converters as numbers  # noqa: PLC0415  they stand on this module
+    from keelman.connect.json_converter import JsonConverter  # noqa: PLC0415
 
-    return (StringConverter, ByteArrayConverter, JsonConverter)
+    return (
+        StringConverter,
+        ByteArrayConverter,
+        JsonConverter,
+        numbers.BooleanConverter,
+        numbers.ShortConverter,
+        numbers.IntegerConverter,
+        numbers.LongConverter,
+        numbers.FloatConverter,
+        numbers.DoubleConverter,
+    )
 
 
 def find_converter(key: str, class_name: str) -> type[Converter]:

@@ -7,10 +7,12 @@ import datetime
 import decimal
 import math
 import re
+import struct
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from keelman.connect.errors import DataError
+from keelman.connect.java_numbers import Float32
 from keelman.connect.schema import Struct
 
 _PLAIN = re.compile(r'[^"\\\x00-\x1f\U00010000-\U0010ffff]*')
@@ -47,7 +49,14 @@ def double_text(value: float) -> str:
         return "Infinity" if value > 0 else "-Infinity"
     if value == 0:
         return "-0.0" if math.copysign(1, value) < 0 else "0.0"
-    sign, digits, exponent = decimal.Decimal(repr(value)).normalize().as_tuple()
+    return _digits_text(value, repr(value))
+
+
+def _digits_text(value: float, shortest: str) -> str:
+    """A number by the shortest decimal that tells it from its neighbours; of one digit, by the nearest of two."""
+    sign, digits, exponent = decimal.Decimal(shortest).normalize().as_tuple()
+    if len(digits) == 1:
+        sign, digits, exponent = decimal.Decimal(f"{value:.1e}").normalize().as_tuple()
     text = "".join(map(str, digits))
     point = len(text) + int(exponent)  # the value is 0.<text> times ten to this power
     minus = "-" if sign else ""
@@ -56,6 +65,17 @@ def double_text(value: float) -> str:
             return f"{minus}0.{'0' * -point}{text}"
         return f"{minus}{text[:point].ljust(point, '0')}.{text[point:] or '0'}"
     return f"{minus}{text[0]}.{text[1:] or '0'}E{point - 1}"
+
+
+def float_text(value: float) -> str:
+    """Java's Float.toString of a number of 32 bits: the fewest digits that tell it from its neighbours (JDK 19 on)."""
+    if not math.isfinite(value) or value == 0:
+        return double_text(value)
+    for digits in range(1, 10):
+        short = f"{value:.{digits - 1}e}"
+        if abs(float(short)) < 3.4028236e38 and struct.unpack(">f", struct.pack(">f", float(short)))[0] == value:
+            return _digits_text(value, short)
+    return double_text(value)
 
 
 def string_hash(text: str) -> int:
@@ -105,7 +125,7 @@ def json_text(value: Any) -> str:  # noqa: PLR0911  one line a type
     if isinstance(value, int):
         return str(value)
     if isinstance(value, float):
-        text = double_text(value)
+        text = float_text(value) if isinstance(value, Float32) else double_text(value)
         return text if math.isfinite(value) else f'"{text}"'
     if isinstance(value, decimal.Decimal):
         return format(value, "f")
@@ -130,7 +150,7 @@ def java_text(value: Any) -> str:  # noqa: PLR0911  one line a type
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        return double_text(value)
+        return float_text(value) if isinstance(value, Float32) else double_text(value)
     if isinstance(value, Struct):
         inner = ((f.name, value.values.get(f.name)) for f in value.schema.fields)
         return "Struct{" + ",".join(f"{k}={java_text(v)}" for k, v in inner if v is not None) + "}"

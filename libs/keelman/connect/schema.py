@@ -49,6 +49,11 @@ OPTIONAL_STRING = Schema("string", optional=True)
 OPTIONAL_BYTES = Schema("bytes", optional=True)
 
 
+def java_type(schema: Schema) -> str:
+    """The type under the name that Connect's texts have for it."""
+    return {"float": "FLOAT32", "double": "FLOAT64"}.get(schema.type, schema.type.upper())
+
+
 def checked(schema: Schema, value: object) -> object:
     """Returns the value, or raises DataError when a plain value cannot stand under the schema."""
     if value is None:

@@ -1,0 +1,35 @@
+"""One record on its way through a chain of transforms: the row into which a batch is taken apart where need be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from keelman.connect.schema import Schema
+
+
+@dataclass(slots=True, frozen=True)
+class Header:
+    """A header's name, its value, and the value's schema."""
+
+    name: str
+    schema: Schema | None
+    value: Any
+
+
+@dataclass(slots=True)
+class Record:
+    """`offset` is that of a sink's record in its topic, None for a source's. A timestamp is in ms since the epoch.
+
+    A transform changes a record only by giving its fields other values; the values themselves it leaves alone.
+    """
+
+    topic: str
+    partition: int | None = None
+    key_schema: Schema | None = None
+    key: Any = None
+    value_schema: Schema | None = None
+    value: Any = None
+    timestamp_ms: int | None = None
+    headers: list[Header] = field(default_factory=list)
+    offset: int | None = None

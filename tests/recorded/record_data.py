@@ -1,0 +1,54 @@
+"""Records what transforms, predicates and converters of Apache Kafka Connect make of the cases in data_cases.py.
+
+`python tests/recorded/record_data.py` writes data.json beside it, a case a line with what came out; it needs a JDK and
+fetches Connect's jars. Values are noted as {"type": value}, null for null: bool, int8, int16, int32, int64, float and
+double (as Java's text), string, bytes (hex), decimal (text), date (ms), list, map ([[key, value], ...] in the order in
+which the map gave them) and struct ([[field, value], ...]); data is {"schema": as JsonConverter has it, "value"}.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import subprocess
+from pathlib import Path
+
+from data_cases import everything
+
+from keelman.runtime import maven
+from keelman.runtime.java import find
+from keelman.testing.connect_worker import LOCK
+
+HERE = Path(__file__).resolve().parent
+
+
+async def main() -> None:
+    """Writes the record."""
+    cases = everything()
+    jars = await maven.jars(maven.Lock.read(LOCK))
+    command = [
+        str(find().program),
+        "-Duser.timezone=UTC",
+        "-cp",
+        ":".join(map(str, jars)),
+        str(HERE / "ConnectData.java"),
+    ]
+    lines = "".join(json.dumps({k: v for k, v in case.items() if k != "name"}) + "\n" for case in cases)
+    done = subprocess.run(command, input=lines, stdout=subprocess.PIPE, text=True, timeout=600, check=True)
+    # An object without a text of its own shows its address.
+    answers = [
+        json.loads(re.sub(r"(InsertionSpec@)[0-9a-f]+", r"\g<1>0", line))
+        for line in done.stdout.splitlines()
+        if line.startswith("{")
+    ]
+    assert len(answers) == len(cases), f"{len(answers)} answers to {len(cases)} cases"
+    told = [
+        json.dumps({**case, "answer": answer}, ensure_ascii=True) for case, answer in zip(cases, answers, strict=True)
+    ]
+    (HERE / "data.json").write_text("[\n" + ",\n".join(told) + "\n]\n")
+    print(f"{len(cases)} cases")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())
