@@ -28,7 +28,7 @@ def test_bytes_take_only_bytes() -> None:
     assert ByteArrayConverter({}).from_connect(Column([b"x", None])) == [b"x", None]
     with pytest.raises(DataError, match="STRING"):
         ByteArrayConverter({}).from_connect(Column([b"x"], STRING, utf8=True))
-    with pytest.raises(DataError, match="int"):
+    with pytest.raises(DataError, match="java.lang.Long"):
         ByteArrayConverter({}).from_connect(Column([1]))
 
 
@@ -91,7 +91,6 @@ def test_json_without_schemas() -> None:
     [
         (b"nope", "^Converting byte"),
         (b'{"a":1}', 'requires "schema" and "payload" fields'),
-        (b'{"schema":{"type":"int8","optional":false},"payload":300}', "INT8"),
         (b'{"schema":{"type":"int8","optional":false},"payload":null}', "null"),
         (b'{"schema":{"type":"nothing"},"payload":1}', "Unknown schema type: nothing"),
         (b'{"schema":{"type":"struct","fields":[]},"payload":[]}', "JSON objects, but found ARRAY"),
