@@ -21,7 +21,7 @@ from keelman.testing.eventually import eventually
 
 KEPT_HEADERS = ("content-type", "location", "allow")
 MOMENTARY = ("momentarily", "conflicting operation")
-TRY_SECONDS = 60.0
+TRY_SECONDS = 20.0
 _CLASSES = re.compile(r"available connectors are: .*", re.DOTALL)
 _MILLISECONDS = re.compile(r'("last_modified": ?)\d+')
 
@@ -138,7 +138,10 @@ class Player:
             kept["body"] = json.loads(text)
         except ValueError:
             if text:
-                kept["text"] = text
+                kept["text"] = "{page}" if text.startswith("<html>") else text
+        message = kept["body"].get("message") if isinstance(kept.get("body"), dict) else None
+        if isinstance(message, str):  # without where in the text the JSON library has met it
+            kept["body"]["message"] = message.partition("\n at [Source: ")[0]
         return kept
 
     async def _states(self, client: httpx.AsyncClient, step: Step) -> bool:

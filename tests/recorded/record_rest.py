@@ -32,7 +32,7 @@ async def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         async with running_broker(Path(folder) / "broker") as servers:
             async with admin_client({"bootstrap.servers": servers}, client_id="recorder") as admin:
-                await admin.create_topics([NewTopic("lines", 2, 1)])
+                await admin.create_topics([NewTopic("rest-lines", 2, 1)])
             for number, (name, (properties, steps)) in enumerate(SECTIONS.items()):
                 group = GROUP if number == 0 else f"{GROUP}-{number}"
                 worker = ConnectProcess(Path(folder) / group, servers, group, properties)

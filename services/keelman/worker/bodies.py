@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -49,7 +49,7 @@ async def json_body(request: Request) -> Any:
 
 
 def parsed(raw: bytes) -> Any:
-    """The value that a body begins with, in any UTF; what follows it is not looked at, as with Connect. Raises 500."""
+    """The JSON value that a body is, in any UTF; None for one without any. Raises 500."""
     try:
         text = raw.decode(json.detect_encoding(raw)).strip(" \t\r\n")
     except UnicodeDecodeError as error:
@@ -57,14 +57,13 @@ def parsed(raw: bytes) -> Any:
     if not text:
         return None
     try:
-        value, _ = _DECODER.raw_decode(text)
+        return _DECODER.decode(text)
     except json.JSONDecodeError as error:
         raise RestError(
             500, f"The request's body is not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
         ) from None
     except RecursionError:
         raise RestError(500, "The request's body is not legal JSON: it is nested too deeply") from None
-    return value
 
 
 def _no_constant(name: str) -> NoReturn:
@@ -76,7 +75,7 @@ _DECODER = json.JSONDecoder(parse_int=Number, parse_float=Number, parse_constant
 
 def new_connector(value: Any) -> NewConnector:
     """What a connector is to be made of. Raises 500."""
-    fields = _entity(value, "CreateConnectorRequest", {"config", "name", "initial_state"})
+    fields = _entity(value, "CreateConnectorRequest", ("config", "name", "initial_state"))
     state = fields.get("initial_state")
     if state is not None:
         kind = f"{ENTITIES}.CreateConnectorRequest$InitialState"
@@ -123,7 +122,7 @@ def wanted_map(value: Any, what: str) -> dict[str, str | None]:
 def offset_entries(value: Any) -> list[OffsetEntry]:
     """The entries of an offsets request; none for an empty one. Raises 500, 400."""
     missing = RestError(400, "Partitions / offsets need to be provided for an alter offsets request")
-    fields = _entity(value, "ConnectorOffsets", {"offsets"}, nothing=missing)
+    fields = _entity(value, "ConnectorOffsets", ("offsets",))
     offsets = fields.get("offsets")
     if offsets is not None and not isinstance(offsets, list):
         _mismatch(offsets, f"java.util.ArrayList<{ENTITIES}.ConnectorOffset>")
@@ -133,7 +132,7 @@ def offset_entries(value: Any) -> list[OffsetEntry]:
     for one in offsets:
         if one is None:
             raise RestError(500, "offsets: an entry is null: a partition and an offset are wanted")
-        entry = _entity(one, "ConnectorOffset", {"partition", "offset"})
+        entry = _entity(one, "ConnectorOffset", ("partition", "offset"))
         found.append(OffsetEntry(_any_map(entry.get("partition")), _any_map(entry.get("offset"))))
     return found
 
@@ -157,15 +156,15 @@ def plain(value: Any) -> Any:
     return value
 
 
-def _entity(value: Any, name: str, known: set[str], *, nothing: RestError | None = None) -> Mapping[str, Any]:
+def _entity(value: Any, name: str, known: Sequence[str]) -> Mapping[str, Any]:
     kind = f"{ENTITIES}.{name}"
     if value is None:
-        raise nothing or RestError(500, "The request has no body")
+        raise RestError(500, "The request has no body")
     if not isinstance(value, dict):
         _mismatch(value, kind)
     for field in value:
         if field not in known:
-            shown = ", ".join(f'"{one}"' for one in sorted(known))
+            shown = ", ".join(f'"{one}"' for one in known)
             counted = f"{len(known)} known properties" if len(known) > 1 else "one known property"
             raise RestError(
                 500, f'Unrecognized field "{field}" (class {kind}), not marked as ignorable ({counted}: {shown})'

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import orjson
 
-from keelman.connect.java import hash_order, java_text
+from keelman.connect.java import hash_order, java_text, string_hash
 from keelman.connectors.registry import find_connector
 from keelman.kafka.layout import Work
 from keelman.kafka.writer import Record
@@ -28,7 +28,6 @@ from keelman.worker.views import Views
 
 T = TypeVar("T")
 INITIAL_STATES = {"RUNNING": STARTED, "PAUSED": PAUSED, "STOPPED": STOPPED}
-NULL_VALUE = "Null value can not be supplied as the configuration value."
 Config = Mapping[str, str | None]
 
 
@@ -88,7 +87,8 @@ class Operations:
 
         while True:
             before = await self._lead(read)
-            merged = await self.check({k: v for k, v in {**before, **patch}.items() if v is not None})
+            whole = {**before, **patch}
+            merged = await self.check({key: whole[key] for key in hash_order(whole) if whole[key] is not None})
             if merged.get("name", name) != name:
                 raise other_name(merged["name"], name)
 
@@ -204,7 +204,7 @@ class Operations:
         """The configuration, when it is legal. Raises 400 with Connect's text, and as a plugin does."""
         class_name = config.get("connector.class")
         if class_name is None:
-            shown = ", ".join(f"{key}={java_text(config[key])}" for key in hash_order(config))
+            shown = ", ".join(f"{key}={java_text(config[key])}" for key in _copied_order(config))
             raise RestError(400, f"Connector config {{{shown}}} contains no connector type")
         try:
             find_connector(class_name)
@@ -212,11 +212,9 @@ class Operations:
             raise RestError(400, error.message) from None
         given = {key: value for key, value in config.items() if value is not None}
         async with deadline(remaining(), DeadlineExceeded(TIMED_OUT)):
-            problems = await problems_with(self._store.secrets, given, self._store.properties.raw)
-        messages = [problem.message for problem in problems]
-        messages += [NULL_VALUE] * (len(config) - len(given))
-        if messages:
-            raise invalid_config(messages)
+            problems = await problems_with(self._store.secrets, config, self._store.properties.raw)
+        if problems:
+            raise invalid_config([problem.message for problem in problems])
         return given
 
     async def _lead(self, do: Callable[[], Awaitable[T]]) -> T:
@@ -243,6 +241,13 @@ class Operations:
     def _known(self, name: str) -> None:
         if name not in self._store.config.connectors:
             raise not_found(f"Unknown connector {name}")
+
+
+def _copied_order(config: Config) -> list[str]:
+    """The keys in the order of a java.util.HashMap that was made as a copy: it is as small as can be."""
+    size = 1 << (int(len(config) / 0.75 + 1) - 1).bit_length()
+    codes = {key: string_hash(key) for key in config}
+    return sorted(config, key=lambda key: (codes[key] ^ (codes[key] >> 16)) & (size - 1))
 
 
 def etag_of(config: Mapping[str, str]) -> str:

@@ -63,7 +63,7 @@ def by_method(handlers: Mapping[str, Handler], *, any_type: bool = False) -> Han
 
 
 def _options(handlers: Mapping[str, Handler]) -> Response:
-    methods = hash_order(sorted({*handlers, "OPTIONS", *(("HEAD",) if "GET" in handlers else ())}))
+    methods = hash_order([*handlers, "OPTIONS", *(("HEAD",) if "GET" in handlers else ())])
     return Response(", ".join(methods), headers={"allow": ",".join(methods), "content-type": "text/plain"})
 
 

@@ -107,7 +107,7 @@ class Views:
         work = Work(name, task)
         if self._store.config.task(work) is not None:
             await self._told(lambda: work in self._store.statuses.statuses, name)
-        status = self._store.statuses.statuses.get(work)
+        status = self._store.statuses.statuses.get(work) if task >= 0 else None
         if status is None:
             raise not_found(f"No status found for task {name}-{task}")
         return {"id": task, **state_body(status)}
