@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from keelman.connect.config_def import REQUIRED
+from keelman.connect.config_info import ConfigError, problems
 from keelman.connect.errors import ConfigValueError, ConnectError, RetriableConnectError
 from keelman.connect.plugin import Direction
 from keelman.connectors.plugin_client import Description, PluginHost
 from keelman.connectors.plugins import scan
-from keelman.connectors.registry import ConfigError
 from keelman.model.errors import DeadlineExceeded, Unavailable
 from keelman.testing.eventually import eventually
 from keelman.testing.plugin_wheel import wheel
@@ -47,7 +47,7 @@ async def test_what_a_worker_asks(host: PluginHost, tmp_path: Path) -> None:
     keys = (await host.config_def(FULL)).keys
     assert [(k.name, k.default) for k in keys.values()] == [("city", REQUIRED), ("days", 3)]
     config = {"name": "w", "connector.class": FULL, "days": "0"}
-    assert await host.validate(FULL, config, WORKER) == [
+    assert problems(await host.validate(FULL, config, WORKER), config) == [
         ConfigError("city", None, 'Missing required configuration "city" which has no default value.'),
         ConfigError("days", "0", "Invalid value 0 for configuration days: Value must be at least 1"),
     ]

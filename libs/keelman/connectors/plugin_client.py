@@ -17,6 +17,7 @@ from keelman.model.errors import DeadlineExceeded, KeelmanError, Unavailable
 from keelman.runtime.logging import get_logger
 
 ANSWER_SECONDS = 30.0
+START_SECONDS = 60.0
 MEMORY_BYTES = 2 << 30
 MOST_PROCESSES = 4
 
@@ -45,8 +46,8 @@ class PluginHost:
     def __init__(
         self, plugin: Plugin, *, answer_seconds: float = ANSWER_SECONDS, memory_bytes: int = MEMORY_BYTES
     ) -> None:
-        """Starts nothing yet. A question, with the start of a process if there is none, takes at most
-        `answer_seconds`. `memory_bytes` is what each process may have; 0 for no bound."""
+        """Starts nothing yet. A question takes at most `answer_seconds`, beside the start of a process if there is
+        none. `memory_bytes` is what each process may have; 0 for no bound."""
         self.plugin = plugin
         self._answer_seconds = answer_seconds
         self._memory_bytes = memory_bytes
@@ -123,6 +124,8 @@ class PluginHost:
             process = await self._next()
             self._busy.add(process)
             try:
+                async with asyncio.timeout(START_SECONDS):
+                    await process.start()
                 async with asyncio.timeout(self._answer_seconds):
                     answer = await process.ask(request)
             except BaseException as error:

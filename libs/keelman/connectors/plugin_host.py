@@ -1,9 +1,9 @@
 """A process that asks one plugin's classes what a worker wants to know, so that no worker imports third-party code.
 
 `python -m keelman.connectors.plugin_host <folder> <bytes of memory>` reads one request a line from standard input and
-answers each with a line on standard output, one after the other, until its input ends. Requests: {"id", "method",
-"class", ...arguments}; answers: {"id", "result"} or {"id", "error": {"type", "name", "message"}}, with key and value of
-a ConfigValueError.
+answers each with a line on standard output, after an empty one when it is ready, until its input ends. Requests:
+{"id", "method", "class", ...arguments}; answers: {"id", "result"} or {"id", "error": {"type", "name", "message"}}, with
+key and value of a ConfigValueError.
 What the plugin prints goes to standard error. The worker's side is `plugin_client.PluginHost`.
 """
 
@@ -128,6 +128,7 @@ def main(folder: str, memory_bytes: int) -> None:
     bound_memory(memory_bytes)
     if folder:
         plugins.use(folder)
+    answers.write(b"\n")  # what comes now is the plugin's time
     for line in requests:
         answers.write(answered(line))
 

@@ -19,7 +19,7 @@ SERVICES = ("worker", "agent", "state", "gateway", "spark", "broker")
 
 
 class PluginProcess:
-    """Started at the first question. What a question raises leaves it unusable: it is to be closed."""
+    """What its start or a question raises leaves it unusable: it is to be closed."""
 
     def __init__(self, folder: Path | None, *, memory_bytes: int) -> None:
         """Without a folder it answers for connectors that we ship. `memory_bytes` is what it may have; 0: no bound."""
@@ -28,7 +28,7 @@ class PluginProcess:
 
     @property
     def pid(self) -> int | None:
-        """The process, None before the first question."""
+        """The process, None before its start."""
         return None if self._process is None else self._process.pid
 
     @property
@@ -36,20 +36,29 @@ class PluginProcess:
         """Whether it can be asked."""
         return self._process is None or self._process.returncode is None
 
+    async def start(self) -> None:
+        """Returns when it can be asked. Raises as `ask`."""
+        if self._process is None:
+            self._process = await self._started()
+            await self._line()
+
     async def ask(self, request: dict[str, Any]) -> dict[str, Any]:
         """The answer. Raises EOFError, OSError, ValueError when there is none; waits for ever when it hangs."""
         process = self._process
-        if process is None:
-            process = self._process = await self._started()
-        if process.stdin is None or process.stdout is None:
-            raise RuntimeError("a plugin host is always started with pipes")
+        if process is None or process.stdin is None:
+            raise RuntimeError("a plugin host is asked after its start")
         process.stdin.write(json.dumps(request).encode() + b"\n")
         await process.stdin.drain()
-        line = await process.stdout.readline()
+        answer: dict[str, Any] = json.loads(await self._line())
+        return answer
+
+    async def _line(self) -> bytes:
+        if self._process is None or self._process.stdout is None:
+            raise RuntimeError("a plugin host is always started with pipes")
+        line = await self._process.stdout.readline()
         if not line.endswith(b"\n"):
             raise EOFError
-        answer: dict[str, Any] = json.loads(line)
-        return answer
+        return line
 
     async def close(self) -> None:
         """Ends it, if there is one, with all that it has started."""
