@@ -20,10 +20,10 @@ import javaproperties
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.responses import Response
-from starlette.routing import Match
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from keelman.model.errors import InvalidArgument
+from keelman.worker.rest_routes import exists
 
 EXTENSIONS = "rest.extension.classes"
 EXTENSION = "org.apache.kafka.connect.rest.basic.auth.extension.BasicAuthSecurityRestExtension"
@@ -50,7 +50,7 @@ class BasicAuth:
         """The application for these users only. Paths and methods that do not exist get their own answers, as there."""
 
         async def guarded(scope: Scope, receive: Receive, send: Send) -> None:
-            if scope["type"] == "http" and not self.allows(scope) and _exists(routed, scope):
+            if not self.allows(scope) and exists(routed, scope):
                 headers = {"WWW-Authenticate": f'Basic realm="{ENTRY}"'}
                 answer = Response(REFUSED, 401, headers, media_type="application/json")
                 await answer(scope, receive, send)
@@ -99,12 +99,6 @@ def read_basic_auth(raw: Mapping[str, str], environment: Mapping[str, str] = os.
     if not users:
         raise InvalidArgument(f"file of {ENTRY} in {location!r}: {options['file']!r} names no user")
     return BasicAuth(users)
-
-
-def _exists(routed: Starlette, scope: Scope) -> bool:
-    method = "GET" if scope["method"] in ("HEAD", "OPTIONS") else scope["method"]
-    found = [route.matches({**scope, "method": method})[0] for route in routed.routes]
-    return Match.FULL in found or (scope["method"] == "OPTIONS" and Match.PARTIAL in found)
 
 
 def _from_options(options: str) -> str:

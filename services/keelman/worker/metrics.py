@@ -51,6 +51,10 @@ class Metrics:
                 self._made, self._made_at = out.families(), clock()
             return self._made
 
+    def knows(self, connector: str) -> bool:
+        """Whether there is such a connector."""
+        return connector in self._herder.store.config.connectors
+
     def _of_the_worker(self, out: Exposition, now: float) -> None:
         herder, membership = self._herder, self._herder.membership
         properties, works = herder.store.properties, herder.owned.works

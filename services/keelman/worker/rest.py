@@ -30,9 +30,11 @@ from keelman.worker.rest_others import Others
 from keelman.worker.rest_parts import Handler, Parts
 from keelman.worker.rest_paths import by_method, plain_path
 from keelman.worker.rest_reads import Reads
+from keelman.worker.rest_routes import PathRoute
 from keelman.worker.rest_writes import Writes
 from keelman.worker.topic_tracking import TopicTracking
 from keelman.worker.views import Views
+from keelman.worker.watching import Watching
 
 FORWARD_SECONDS = 90.0
 CONFIG = "/connectors/{name}/config"
@@ -47,6 +49,7 @@ class RestApi:
         """`tls` is what it asks other workers with. With `post_config` a configuration may be sent with POST too."""
         self._standalone, self._post_config = standalone, post_config
         self._parts: Parts | None = None
+        self.watching = Watching()
         self._http = httpx.AsyncClient(timeout=FORWARD_SECONDS, trust_env=False, verify=tls)
 
     def begin(self, herder: Herder, tracking: TopicTracking, cluster_id: str) -> None:
@@ -116,6 +119,7 @@ class RestApi:
             "/connector-plugins": {"GET": others.plugins},
             "/connector-plugins/{plugin}/config": {"GET": others.plugin_config},
             "/connector-plugins/{plugin}/config/validate": {"PUT": others.validate},
+            "/connectors/{name}/logs": {"GET": self.watching.logs},
             "/admin/loggers": {"GET": others.loggers},
             "/admin/loggers/{name}": {"GET": others.logger, "PUT": others.set_level},
         }
@@ -124,7 +128,10 @@ class RestApi:
         if self._post_config:
             table[CONFIG]["POST"] = as_put(writes.put_config)
         return Starlette(
-            routes=[_route(path, handlers) for path, handlers in table.items()],
+            routes=[
+                PathRoute("/metrics", self.watching.metrics, ("GET",)),  # whatever type is asked for
+                *(_route(path, handlers) for path, handlers in table.items()),
+            ],
             exception_handlers={
                 RestError: on_rest_error,
                 KeelmanError: on_keelman_error,
@@ -135,6 +142,4 @@ class RestApi:
 
 
 def _route(path: str, handlers: Mapping[str, Handler]) -> Route:
-    route = Route(path, by_method(handlers, any_type=path in (TASKS, FENCE)))
-    route.methods = None  # each is answered there, those that nobody has heard of too
-    return route
+    return PathRoute(path, by_method(handlers, any_type=path in (TASKS, FENCE)), handlers)

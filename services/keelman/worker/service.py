@@ -20,6 +20,7 @@ from keelman.worker.herder import Herder
 from keelman.worker.leader import Leader
 from keelman.worker.link import SparkLink
 from keelman.worker.membership import Membership
+from keelman.worker.metrics import Metrics
 from keelman.worker.owned_work import OwnedWork
 from keelman.worker.plugin_keys import plugin_bounds
 from keelman.worker.properties import WorkerProperties, read_properties
@@ -85,6 +86,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
             owned.topics_used(tracking.used)
             siblings.start(tracking.run(), name="topics in use")
             api.begin(herder, tracking, cluster_id)
+            api.watching.begin(Metrics(herder, link, worker=worker, cluster=cluster))
             siblings.start(report(herder, link, publisher, worker_cluster=cluster, worker=worker), name="reports")
             siblings.start(_ready(herder, health.ready), name="ready")
             if connectors:
