@@ -64,7 +64,7 @@ async def test_rest_answers_as_connect_does(bootstrap: str, link: tuple[LinkSide
             ("PUT", "/connectors/x/pause", 404, "Unknown connector x"),
             ("PUT", "/connectors/x/stop", 404, "Unknown connector x"),
             ("DELETE", "/connectors/x", 404, "Connector x not found"),
-            ("POST", "/connectors/x/tasks/0/restart", 404, "Unknown task: x-0"),
+            ("POST", "/connectors/x/tasks/0/restart", 404, "Unknown connector: x"),
             ("DELETE", "/connectors", 405, "HTTP 405 Method Not Allowed"),
             ("GET", "/nothing/here", 404, "HTTP 404 Not Found"),
         ):
@@ -80,7 +80,7 @@ async def test_rest_answers_as_connect_does(bootstrap: str, link: tuple[LinkSide
             "Failed to find any class that implements Connector and which name matches com.acme.No, available conn"
         )
         none = await worker.ask("POST", "/connectors", {"name": "u", "config": {"a": "b"}})
-        assert none.json()["message"] == "Connector config {a=b, name=u} contains no connector type"
+        assert none.json()["message"] == "Connector config {name=u, a=b} contains no connector type"
         bad = await worker.ask("POST", "/connectors", {"name": "u", "config": {**SOURCE, "tasks.max": "many"}})
         assert (bad.status_code, bad.json()["message"]) == (
             400,
@@ -92,7 +92,7 @@ async def test_rest_answers_as_connect_does(bootstrap: str, link: tuple[LinkSide
         assert (await worker.ask("GET", "/connectors")).json() == []
 
         made = await worker.ask("POST", "/connectors", {"name": " s/1 ", "config": SOURCE, "initial_state": "paused"})
-        assert (made.status_code, made.headers["location"]) == (201, "/connectors/s%2F1")
+        assert (made.status_code, made.headers["location"]) == (201, f"http://{worker.id}/connectors/s%2F1")
         assert made.json() == {"name": "s/1", "config": {**SOURCE, "name": "s/1"}, "tasks": [], "type": "source"}
         again = await worker.ask("POST", "/connectors", {"name": "s/1", "config": SOURCE})
         assert (again.status_code, again.json()["message"]) == (409, "Connector s/1 already exists")
