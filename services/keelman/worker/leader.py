@@ -172,7 +172,9 @@ class Leader:
         """Stores task configurations and puts them into force, in one write."""
         config = self._store.config
         written = [*records.task_records(name, wanted), records.commit_record(name, len(wanted))]
-        nobody = config.fencing.get(name, 0) == 0 or (name not in config.unfenced and self._copy_on(name, wanted))
+        before = config.fencing.get(name, 0)
+        alone = before == len(wanted) == 1  # which fences its predecessor by itself
+        nobody = before == 0 or (name not in config.unfenced and (alone or self._copy_on(name, wanted)))
         if nobody and self._fences(name):
             written.append(records.fencing_record(name, len(wanted)))
         await self._store.write_config(written)
