@@ -94,8 +94,9 @@ class CopyTask:
             run.update(LOST)
 
     def look(self) -> None:
-        """Something changed that a ticket may have waited for."""
-        self._orders.changed.set()
+        """Something changed that a ticket may have waited for; a parked task waits for none."""
+        if not self._orders.parked:
+            self._orders.changed.set()
 
     def park(self) -> None:
         """Drains the copy run, which has nothing to copy, and goes on with a new one at `wake`."""
