@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -27,6 +29,7 @@ from keelman.worker.validated_secrets import problems_with
 from keelman.worker.views import Views
 
 T = TypeVar("T")
+FIRST_TASKS_SECONDS = 3.0
 INITIAL_STATES = {"RUNNING": STARTED, "PAUSED": PAUSED, "STOPPED": STOPPED}
 Config = Mapping[str, str | None]
 
@@ -75,7 +78,20 @@ class Operations:
             await self._put([*written, records.connector_record(name, checked)])
             return not exists, self._views.info(name)
 
-        return await self._lead(do)
+        created, info = await self._lead(do)
+        return created, await self._with_first_tasks(name, info)
+
+    async def _with_first_tasks(self, name: str, info: dict[str, Any]) -> dict[str, Any]:
+        """ConnectorInfo with the tasks that it begins with: a standalone worker waits for them a moment, as Connect's
+        does."""
+        state = self._store.config
+        if not self._store.properties.standalone or state.target(name) == STOPPED:
+            return info
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(FIRST_TASKS_SECONDS):
+                while state.applied.get(name) != state.connectors.get(name):
+                    await self._store.config_changes()
+        return self._views.info(name) if name in state.connectors else info
 
     async def patch_config(self, name: str, patch: Config, *, etag: str = "") -> dict[str, Any]:
         """Merges keys into a configuration; None removes one: ConnectorInfo. The leader's. Raises 404, 400, 412."""
