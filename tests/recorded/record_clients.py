@@ -47,8 +47,11 @@ JAAS = [
 async def run_java(program: str, answer: object) -> str:
     """What a Java program of this folder prints, with Connect's jars on its class path; `answer` is its input."""
     jars = await maven.jars(maven.Lock.read(LOCK))
-    command = [str(find().program), "-cp", ":".join(map(str, jars)), str(HERE / program)]
-    done = subprocess.run(command, input=json.dumps(answer), stdout=subprocess.PIPE, text=True, timeout=300, check=True)
+    utf8 = ["-Dfile.encoding=UTF-8", "-Dsun.stdout.encoding=UTF-8"]
+    command = [str(find().program), *utf8, "-cp", ":".join(map(str, jars)), str(HERE / program)]
+    done = subprocess.run(
+        command, input=json.dumps(answer), stdout=subprocess.PIPE, encoding="utf-8", timeout=300, check=True
+    )
     return done.stdout
 
 
