@@ -129,11 +129,12 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("NAME", lambda r: r.name),
         Column("STATE", cluster_state),
         Column("WORKERS", lambda r: f"{r.status.ready_workers}/{r.status.wanted_workers}"),
+        Column("IN-TROUBLE", lambda r: str(r.status.troubled_connectors), number=True),
         Column("BROKERS", lambda r: r.spec.broker_cluster),
         Column("AGE", lambda r: age(r.create_time)),
         Column("GROUP", lambda r: r.status.group_id, wide=True),
         Column("REST", lambda r: ",".join(r.status.rest_urls), wide=True),
-        Column("MESSAGE", lambda r: _first_line(r.status.message), wide=True),
+        Column("MESSAGE", lambda r: _first_line(r.status.message or r.status.verdict), wide=True),
     ),
     "workers": (
         Column("NAME", lambda r: r.name),

@@ -8,9 +8,9 @@ from typing import TypeVar
 
 from keelman.api.connect.v1 import broker_cluster_service_pb2 as brokers_pb
 from keelman.api.connect.v1 import broker_cluster_service_pb2_grpc as brokers_grpc
+from keelman.api.connect.v1 import worker_cluster_pb2, worker_pb2
 from keelman.api.connect.v1 import worker_cluster_service_pb2 as workers_pb
 from keelman.api.connect.v1 import worker_cluster_service_pb2_grpc as workers_grpc
-from keelman.api.connect.v1 import worker_pb2
 from keelman.api.connect.v1 import worker_service_pb2 as worker_pb
 from keelman.api.connect.v1 import worker_service_pb2_grpc as worker_grpc
 from keelman.api.node.v1 import node_service_pb2 as nodes_pb
@@ -21,7 +21,7 @@ from keelman.model.cluster import BrokerCluster, WorkerCluster
 from keelman.model.workload import WorkerSpec, Workload
 from keelman.rpc.pages import page
 from keelman.rpc.server import Context
-from keelman.state import broker_clusters, nodes, requests, store, worker_clusters
+from keelman.state import broker_clusters, health, nodes, requests, store, worker_clusters
 from keelman.state.database import Database, Transaction
 from keelman.state.reports import Reports
 from keelman.state.sessions import Sessions
@@ -160,22 +160,33 @@ class WorkerClusterApi(workers_grpc.WorkerClusterServiceServicer):
     """Worker clusters."""
 
     database: Database
+    reports: Reports
 
     async def GetWorkerCluster(
         self, request: workers_pb.GetWorkerClusterRequest, context: Context
     ) -> workers_pb.GetWorkerClusterResponse:
         """One worker cluster."""
-        cluster = store.found_worker_cluster(await loaded(self.database), request.name)
-        return workers_pb.GetWorkerClusterResponse(worker_cluster=worker_cluster_message(cluster))
+        snapshot = await loaded(self.database)
+        cluster = store.found_worker_cluster(snapshot, request.name)
+        return workers_pb.GetWorkerClusterResponse(worker_cluster=self._judged(cluster, snapshot))
 
     async def ListWorkerClusters(
         self, request: workers_pb.ListWorkerClustersRequest, context: Context
     ) -> workers_pb.ListWorkerClustersResponse:
         """A page of worker clusters."""
-        found = (await loaded(self.database)).worker_clusters.values()
+        snapshot = await loaded(self.database)
+        found = snapshot.worker_clusters.values()
         part, token = page(found, lambda c: c.name, request.page_size, request.page_token)
-        shown = [worker_cluster_message(c) for c in part]
+        shown = [self._judged(c, snapshot) for c in part]
         return workers_pb.ListWorkerClustersResponse(worker_clusters=shown, next_page_token=token)
+
+    def _judged(self, cluster: WorkerCluster, snapshot: Snapshot) -> worker_cluster_pb2.WorkerCluster:
+        message = worker_cluster_message(cluster)
+        workers = (
+            w for w in snapshot.workloads.values() if isinstance(w.spec, WorkerSpec) and w.cluster == cluster.name
+        )
+        health.judge(message.status, [m for m in map(self.reports.membership, workers) if m is not None])
+        return message
 
     async def CreateWorkerCluster(
         self, request: workers_pb.CreateWorkerClusterRequest, context: Context

@@ -115,7 +115,7 @@ def _services(database: Database, sessions: Sessions, reports: Reports, copy_run
         of("BrokerClusterService", brokers_grpc.add_BrokerClusterServiceServicer_to_server,
            BrokerClusterApi(database), "connect"),
         of("WorkerClusterService", workers_grpc.add_WorkerClusterServiceServicer_to_server,
-           WorkerClusterApi(database), "connect"),
+           WorkerClusterApi(database, reports), "connect"),
         of("WorkerService", worker_grpc.add_WorkerServiceServicer_to_server,
            WorkerApi(database, sessions, reports), "connect"),
         of("CopyRunService", runs_grpc.add_CopyRunServiceServicer_to_server, copy_runs, "copy"),

@@ -14,9 +14,12 @@ from keelman.api.event.v1.report_pb2 import Report, WorkerReport, WorkerUsage
 from keelman.kafka.feed import WORKER_REPORTS, ReportPublisher
 from keelman.worker.herder import Herder
 from keelman.worker.link import SparkLink
+from keelman.worker.troubles import Troubles, troubles_of
 
 LOOK_SECONDS = 0.25
 TELL_SECONDS = 5.0
+TROUBLES_SECONDS = 2.0
+NO_TROUBLES = Troubles()
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -24,16 +27,20 @@ async def report(
     herder: Herder, link: SparkLink, publisher: ReportPublisher, *, worker_cluster: str, worker: str
 ) -> None:
     """Runs until cancelled."""
-    last, told = WorkerMembership(), 0.0
+    last, told, looked = WorkerMembership(), 0.0, 0.0
+    troubles = Troubles()
     while True:
-        now = membership_of(herder)
+        if time.monotonic() - looked >= TROUBLES_SECONDS:
+            looked = time.monotonic()
+            troubles = troubles_of(herder.owned.works, herder.store.statuses.statuses, worker)
+        now = membership_of(herder, troubles)
         if now != last or time.monotonic() - told >= TELL_SECONDS:
             publisher.publish(WORKER_REPORTS, worker, _report(now, usage_of(link), worker_cluster, worker))
             last, told = now, time.monotonic()
         await asyncio.sleep(LOOK_SECONDS)
 
 
-def membership_of(herder: Herder) -> WorkerMembership:
+def membership_of(herder: Herder, troubles: Troubles = NO_TROUBLES) -> WorkerMembership:
     """The worker's place, without a time."""
     place, works = herder.place, herder.owned.works
     return WorkerMembership(
@@ -42,6 +49,8 @@ def membership_of(herder: Herder) -> WorkerMembership:
         group_generation=max(0, herder.membership.generation),
         connectors=sum(not work.is_task for work in works),
         tasks=sum(work.is_task for work in works),
+        troubles=troubles.told,
+        troubled_connectors=troubles.connectors,
     )
 
 
