@@ -70,8 +70,10 @@ class Herder:
         """Has the operation done between other things, once this worker has its place; raises what it raises.
 
         Raises DeadlineExceeded when it did not begin in time; then it never begins. One that has begun is waited
-        for: it calls `require_time` before it writes.
+        for: it calls `require_time` before it writes. Raises Unavailable while the brokers refuse the group.
         """
+        if self.membership.problem:
+            raise Unavailable(self.membership.problem)
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         request = _Request(operation, answer, time.monotonic() + seconds)
         self._requests.append(request)
@@ -85,6 +87,13 @@ class Herder:
                 raise DeadlineExceeded(TIMED_OUT) from None
         return await answer
 
+    def _refuse(self, problem: str) -> None:
+        """The brokers refuse the group for a reason that does not pass by itself: whoever waits is told."""
+        while self._requests:
+            request = self._requests.popleft()
+            if not request.answer.done():
+                request.answer.set_exception(Unavailable(problem))
+
     def require_time(self) -> None:
         """Raises DeadlineExceeded when the request that is being served has none left: nothing is written after it."""
         if self._serving is not None and time.monotonic() > self._serving.until:
@@ -97,6 +106,7 @@ class Herder:
             return
         self.store.config.restarts.clear()  # orders of the past
         self.store.changed = self.store.connector_told = self._wake.set
+        self.membership.refused = self._refuse
         await self.membership.replace_predecessors(self.url)
         backoff, told = Backoff(first=0.1, most=2.0), ""
         async with Siblings() as siblings:

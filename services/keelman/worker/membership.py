@@ -61,6 +61,7 @@ class Membership:
         self.rebalances = 0  # places that it was given
         self.rebalanced_at = 0.0  # when it got the last of them, by the monotonic clock
         self.problem = ""  # why there is no place, when the broker has said so
+        self.refused: Callable[[str], None] = lambda problem: None  # told of each problem, again with each try
         self.note: Callable[[str, bool], None] = lambda member, leader: None  # member id, "" for none; whether it leads
         self._joining = False
         self._last_ok = 0.0
@@ -197,8 +198,7 @@ class Membership:
         told = f" of about {size} bytes" if size else ""
         return (
             f"the brokers cannot store group {self._group_id}: its record{told} is over their limit: raise "
-            "max.message.bytes of topic __consumer_offsets (the brokers' message.max.bytes, 1048588 unless set), or "
-            "run fewer connectors in one group"
+            "max.message.bytes of topic __consumer_offsets (the brokers' message.max.bytes, 1048588 unless set)"
         )
 
     def _tell(self, problem: str) -> None:
@@ -206,6 +206,7 @@ class Membership:
         if problem != self.problem:
             log.error("group_refuses", group=self._group_id, error=problem)
         self.problem = problem
+        self.refused(problem)
 
     async def _others(self) -> str:
         described = await self._group.describe()
