@@ -18,6 +18,7 @@ from keelman.connect.connector_keys import (
     source_keys,
     splitting_keys,
 )
+from keelman.connect.life_keys import life_keys
 from keelman.connect.plugin import Connector, Direction
 from keelman.connect.plugin_keys import CLASS, alias_keys, latest, version_problem
 from keelman.connect.plugin_kinds import Kind
@@ -101,8 +102,9 @@ def _definition(connector: type[Connector], config: Config, worker: Mapping[str,
 
 def _framework(common: ConfigDef, *, sink: bool) -> ConfigDef:
     if sink:
-        return common + sink_keys() + copying_keys()
-    return common + source_keys() + copying_keys() + splitting_keys(SLOTS_KEY, MOST_SLOTS, LEAST_KEY, DEFAULT_LEAST)
+        return common + sink_keys() + copying_keys() + life_keys()
+    splitting = splitting_keys(SLOTS_KEY, MOST_SLOTS, LEAST_KEY, DEFAULT_LEAST)
+    return common + source_keys() + copying_keys() + splitting + life_keys()
 
 
 def _converter_default(registry: Registry, role: str, config: Config, worker: Mapping[str, str]) -> ConverterDefault:
