@@ -25,19 +25,21 @@ from chaos_links import (
 )
 from chaos_paths import PATHS, FileSink, Run
 from chaos_scene import Scene
-from chaos_system import System, below, holds_slot, strike
+from chaos_system import WORKERS, System, below, holds_slot, strike
 
 from keelman.testing.eventually import eventually
 from keelman.testing.kafka_proxy import END_TXN, PRODUCE
 
 SHORT, LONG, LONGER = 3.0, 12.0, 40.0
 PIECE_BYTES = 128 * 1024
+BOUNCES, EACH = 12, 3
 
 
 @dataclass(frozen=True)
 class Accident:
     """`strike` does it; `before` goes around the whole scenario where something must be made ready; `cluster` says
-    that its slots run in the executors of a standalone cluster, `parts` how many accidents it is."""
+    that its slots run in the executors of a standalone cluster, `parts` how many accidents it is, `workers` how many
+    of them the system has."""
 
     name: str
     strike: Strike
@@ -45,6 +47,12 @@ class Accident:
     before: Callable[[Sequence[Run]], contextlib.AbstractContextManager[None]] | None = None
     cluster: bool = False
     parts: int = 1
+    workers: int = WORKERS
+
+    @property
+    def system(self) -> tuple[bool, int]:
+        """What the system has to be like: on a standalone cluster, and with how many workers."""
+        return self.cluster, self.workers
 
 
 def in_turn(*accidents: Accident) -> Accident:
@@ -108,6 +116,26 @@ def frozen(who: Callable[[System], list[int]], seconds: float, *, together: bool
             finally:
                 for pid in struck:
                     strike(signal.SIGCONT, pid)
+
+    return do
+
+
+def bounced(number: int) -> Strike:
+    """Worker after worker is ended by this signal and started again, as in a rolling update, all four times."""
+
+    async def do(scene: Scene) -> None:
+        for turn in range(BOUNCES):
+            if turn and turn % EACH == 0:
+                await scene.recovered()
+                scene.feed.go_on()
+            await scene.moment()
+            scene.mark()
+            worker = scene.system.workers[turn % len(scene.system.workers)]
+            ended = worker.child
+            assert ended is not None
+            strike(number, ended.pid)
+            await eventually(lambda w=worker, c=ended: w.child is not c, seconds=120, what="it is started again")
+            await scene.system.serving()
 
     return do
 
@@ -210,6 +238,8 @@ ACCIDENTS: dict[str, Accident] = {
         Accident("Produce late", late(PRODUCE), TRANSACTIONAL),
         Accident("EndTxn answer lost", answer_lost, TRANSACTIONAL),
         Accident("disk full", disk_full, ("file sink",), tiny_disk),
+        Accident("workers bounced in order", bounced(signal.SIGTERM), parts=BOUNCES // EACH, workers=3),
+        Accident("workers bounced by kill", bounced(signal.SIGKILL), parts=BOUNCES // EACH, workers=3),
         Accident("executor killed", executors_lost(slots_too=False), cluster=True),
         Accident("executor and slots killed", executors_lost(slots_too=True), cluster=True),
     )

@@ -105,8 +105,9 @@ def below(process: psutil.Process) -> list[psutil.Process]:
 class System:
     """Everything, in one folder. Used as `async with`."""
 
-    def __init__(self, folder: Path, *, cluster: bool = False) -> None:
+    def __init__(self, folder: Path, *, cluster: bool = False, workers: int = WORKERS) -> None:
         self.folder = folder
+        self._count = workers
         self.broker = BrokerProcess(folder / "broker")
         self.kafka = KafkaProxy("127.0.0.1", self.broker.port)
         self.cluster = Cluster(folder, free_ports(1)[0]) if cluster else None
@@ -149,7 +150,7 @@ class System:
         await self._spark()
         self._stack.push_async_callback(_ended, self.spark)
         extra = {"offset.flush.interval.ms": "1000"}
-        for number in range(WORKERS):
+        for number in range(self._count):
             folder = self.folder / f"worker{number}"
             worker = WorkerProcess(folder, self.bootstrap, GROUP, self.worker_link.address, extra)
             self.workers.append(worker)

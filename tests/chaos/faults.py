@@ -45,15 +45,15 @@ class Matrix:
     bad: int = 0
 
     async def run(self) -> None:
-        """Runs all, a new system after each trouble and for each kind of Spark."""
+        """Runs all, a new system after each trouble and for each kind of system."""
         failed = 0
         while self.plan and failed < STARTS:
-            cluster = self.plan[0][0].cluster
+            cluster, workers = wanted = self.plan[0][0].system
             with tempfile.TemporaryDirectory(prefix="keelman-faults-", dir=self.arguments.folder) as folder:
                 try:
-                    async with System(Path(folder), cluster=cluster) as system:
+                    async with System(Path(folder), cluster=cluster, workers=workers) as system:
                         failed = 0
-                        while self.plan and self.plan[0][0].cluster is cluster and await self._one(system):
+                        while self.plan and self.plan[0][0].system == wanted and await self._one(system):
                             pass
                 except AssertionError as error:
                     failed += 1
@@ -99,7 +99,7 @@ class Matrix:
 
 
 def planned(arguments: argparse.Namespace) -> Matrix:
-    """What the arguments ask for: by kind of Spark, then by seed, so that the first seed tells of all early."""
+    """What the arguments ask for: by kind of system, then by seed, so that the first seed tells of all early."""
     names = arguments.only.split(",")
     wanted = [a for a in ACCIDENTS.values() if any(fnmatch.fnmatch(a.name, f"*{n.strip()}*") for n in names)]
     if not may_mount():
@@ -107,7 +107,8 @@ def planned(arguments: argparse.Namespace) -> Matrix:
         wanted = [a for a in wanted if a.before is None]
     paths = [p for p in PATHS if fnmatch.fnmatch(p, f"*{arguments.path}*")]
     seeds = range(arguments.first, arguments.first + arguments.seeds)
-    plan = [(a, seed) for kind in (False, True) for seed in seeds for a in wanted if a.cluster is kind]
+    kinds = dict.fromkeys(a.system for a in sorted(wanted, key=lambda a: a.cluster))
+    plan = [(a, seed) for kind in kinds for seed in seeds for a in wanted if a.system == kind]
     plan = [(a, seed) for a, seed in plan if set(a.paths) & set(paths)]
     file = ROOT / "build" / ("faults-dry.json" if arguments.dry else "faults.json")
     part = arguments.only or arguments.path or arguments.first > 1

@@ -13,7 +13,8 @@ from chaos_paths import PATHS
 HEAD = """# Accidents and what became of the records
 
 `make faults [SEEDS=3] [ONLY=x,y] [RESUME=1]` copies 100,000 numbered records on each path of a real system (broker,
-Spark service, two workers) and lets one accident happen at a time, at moments that the seed chooses. Then everything
+Spark service, two workers) and lets one accident happen at a time, at moments that the seed chooses; a bounce is twelve
+ends and starts of three workers in turn. Then everything
 must arrive and is stopped cleanly, and the oracle (`keelman.testing.oracle`) compares what was sent with what committed
 readers see, and the offsets with the data. Aborted transactions of a stranger are mixed into the topics that the mirror
 and the sinks read. Slots run in the Spark service's own JVM, for accidents of executors on a standalone cluster.
