@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from keelman.connect.errors import ConfigValueError
+from keelman.connect.java_regex import JavaPattern
 
 DEFAULT_POLICY = "org.apache.kafka.connect.mirror.DefaultReplicationPolicy"
 IDENTITY_POLICY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
@@ -96,16 +96,12 @@ def policy_for(parsed: Mapping[str, Any]) -> ReplicationPolicy:
 def matcher(patterns: Iterable[str]) -> Callable[[str], bool]:
     """Whether a name as a whole matches one of the names or Java patterns; an empty list matches nothing.
 
-    Raises ValueError for what is no pattern.
+    Raises PatternError, a ValueError, for what is no pattern.
     """
     joined = "|".join(patterns)
     if not joined:
         return lambda _name: False
-    try:
-        compiled = re.compile(joined)
-    except re.error as error:
-        raise ValueError(f"{joined}: {error}") from None
-    return lambda name: compiled.fullmatch(name) is not None
+    return JavaPattern(joined).matches
 
 
 class TopicChoice:

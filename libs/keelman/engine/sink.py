@@ -30,15 +30,12 @@ from keelman.engine.failure import RunFailure, judge_kafka
 from keelman.engine.idle import Idle, park_after_seconds
 from keelman.engine.progress import Progress
 from keelman.engine.sink_batch import Columns, sorted_out
-from keelman.engine.sink_consumer import sink_consumer_properties, watch_properties
+from keelman.engine.sink_consumer import most_records, sink_consumer_properties, watch_properties
 from keelman.engine.sink_positions import Positions, find_start
 from keelman.engine.subscription import Subscription
 from keelman.engine.teller import Teller
 from keelman.runtime.logging import get_logger
 
-# So many that what a batch costs in Python does not count, so few that it stays in the processor's cache: a batch five
-# times as large took a third more processor time a record.
-BATCH_RECORDS = 2_000
 POLL_SECONDS = 0.1
 ANSWER_SECONDS = 8.0
 CLOSE_SECONDS = 2.0
@@ -64,6 +61,7 @@ class SinkCopy:
         self._config = {**ticket.connector_config, **ticket.task_config}
         self._exactly_once = ticket.delivery == DELIVERY_GUARANTEE_EXACTLY_ONCE
         self._interval = commit_interval_seconds(self._worker, self._config)
+        self._most = most_records(self._worker, self._config)
         self._columns = Columns(self._config, self._worker)
         self._subscription = Subscription(self._config)
         self._idle = Idle(park_after_seconds(self._worker, self._config))
@@ -140,7 +138,7 @@ class SinkCopy:
             if self._paused:
                 self._consumer.resume(self._positions.partitions())
                 self._paused = False
-            return self._read(self._control.pace.most_records or BATCH_RECORDS)
+            return self._read(min(self._control.pace.most_records or self._most, self._most))
         if wait > SHORT_REST_SECONDS and not self._paused:
             self._consumer.pause(self._positions.partitions())
             self._paused = True
@@ -158,7 +156,7 @@ class SinkCopy:
         assignments = self._positions.assignments
         messages = [first]
         if most > 1:
-            messages += self._consumer.consume(min(most, BATCH_RECORDS) - 1, 0)
+            messages += self._consumer.consume(most - 1, 0)
         if assignments == self._positions.assignments:
             self._take(messages)
         else:
@@ -275,7 +273,9 @@ class SinkCopy:
         self._paused = self._unkept = self._unsent = False
 
     def _client_error(self, error: KafkaError) -> None:
-        if error.fatal():
+        """Brokers that will not have us, or that we do not trust, will not when asked again; nor did they ever."""
+        refused = error.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL) and not self._positions.assigned
+        if error.fatal() or refused:
             raise KafkaException(error)
         self._log.info("consumer_notice", error=error.str())
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
 from confluent_kafka import Consumer
 
 from keelman.connect.errors import ConnectError
+from keelman.connect.java_regex import JavaPattern
 from keelman.connect.plugin import SinkTask
 from keelman.engine.clients import admin_properties, consumer_properties, given_to_producers
 from keelman.engine.failure import RunFailure
@@ -44,7 +44,7 @@ class TargetTopics:
         self._config = config
         self._task = task
         self._target = target
-        self._pattern = re.compile(config.get("topics.regex", "").strip() or r"(?!)")
+        self._pattern = JavaPattern(config.get("topics.regex", "").strip() or "(?!)")
         self._names: dict[str, str] = {}
 
     def name(self, topic: str, outlet: Outlet, *, same_partitions: bool) -> str:
@@ -60,7 +60,7 @@ class TargetTopics:
         if cluster == outlet.cluster_id():
             if name == topic:
                 raise ConnectError(f"topic {topic} would be copied to itself: `topic` must give another name")
-            if self._pattern.fullmatch(name):
+            if self._pattern.matches(name):
                 raise ConnectError(f"topics.regex matches {name}, which this connector writes: it would never end")
         config = {"topic.creation.default.partitions": str(partitions), **self._config}
         ensure_topic(name, outlet.partitions, self._target.admin, self._task.worker, config)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaException
 
 from keelman.connect.errors import ConfigValueError
+from keelman.connect.java_regex import JavaPattern, PatternError
 
 REFRESH_SECONDS = 15.0
 ANSWER_SECONDS = 5.0
@@ -28,8 +28,8 @@ class Subscription:
             raise ConfigValueError("topics", None, whole="Must configure one of topics or topics.regex")
         self._topics = list(dict.fromkeys(name.strip() for name in topics.split(",") if name.strip()))
         try:
-            self._pattern = re.compile(pattern) if pattern else None
-        except re.error as error:
+            self._pattern = JavaPattern(pattern) if pattern else None
+        except PatternError as error:
             raise ConfigValueError("topics.regex", pattern, f"Invalid regex: {error}") from None
         self._callbacks: dict[str, Callable[..., Any]] = {}
         self._looked_at = 0.0
@@ -53,7 +53,12 @@ class Subscription:
         if self._pattern is None or time.monotonic() - self._looked_at < REFRESH_SECONDS:
             return
         self._looked_at = time.monotonic()
-        found = self.names(consumer.list_topics(timeout=ANSWER_SECONDS).topics)
+        try:
+            known = consumer.list_topics(timeout=ANSWER_SECONDS).topics
+        except KafkaException:
+            consumer.poll(0)  # why the brokers do not answer is told to the client's callback, which may raise
+            raise
+        found = self.names(known)
         if found != self._topics:
             self._topics = found
             if found:
@@ -63,7 +68,7 @@ class Subscription:
         """The topics to read, of all that there are where they are given by a pattern."""
         if self._pattern is None:
             return self._topics
-        return sorted(name for name in known if self._pattern.fullmatch(name) and not name.startswith("__"))
+        return sorted(name for name in known if self._pattern.matches(name) and not name.startswith("__"))
 
     def complete(self, consumer: Consumer) -> bool:
         """Whether no other topic can come to be subscribed: all are named, and all are there. Asks the brokers; False
