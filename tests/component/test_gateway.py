@@ -15,6 +15,7 @@ from typing import Any
 import grpc
 import httpx
 import pytest
+from prometheus_client.parser import text_string_to_metric_families
 import pytest_asyncio
 from gateway_system import Process, System, running_system
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
@@ -273,6 +274,9 @@ async def test_lists_cover_all_clusters_and_name_the_unreachable(system: System,
     assert {c.state for c in seen} == {"RUNNING"}
     one = await stub.ListConnectors(connectors.ListConnectorsRequest(worker_cluster=demo))
     assert (len(one.connectors), dict(one.unreachable)) == (3, {})
+    for state, count in (("running", 3), ("FAILED", 0)):
+        some = await stub.ListConnectors(connectors.ListConnectorsRequest(worker_cluster=demo, state=state))
+        assert len(some.connectors) == count
     with pytest.raises(NotFound):
         await stub.ListConnectors(connectors.ListConnectorsRequest(worker_cluster="nobody"))
     system.connectors[demo].clear()
@@ -445,6 +449,11 @@ async def test_index_and_health(http: httpx.AsyncClient, demo: str) -> None:
     assert index["version"]
     assert {"name": demo, "state": "RUNNING", "path": f"/clusters/{demo}/"} in index["clusters"]
     assert (await http.get("/healthz")).json() == {"status": "healthy"}
+    told = (await http.get("/metrics")).text
+    samples = {(s.name, *s.labels.values()): s.value for f in text_string_to_metric_families(told) for s in f.samples}
+    assert samples["keelman_gateway_state_up",] == 1
+    assert samples["keelman_worker_cluster_state", demo, "RUNNING"] == 1
+    assert samples["keelman_worker_cluster_ready_workers", demo] == 1
 
 
 async def test_without_the_state_service_workers_are_still_reached(
@@ -468,6 +477,7 @@ async def test_without_the_state_service_workers_are_still_reached(
     assert never_asked.status_code == 503
     assert system.state.address in never_asked.json()["message"]
     assert system.state.address in (await http.get("/")).json()["message"]
+    assert "keelman_gateway_state_up 0" in (await http.get("/metrics")).text
     assert (await http.get("/healthz")).status_code == 200
     await system.state.start()
 

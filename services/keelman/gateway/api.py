@@ -38,11 +38,10 @@ class ConnectorApi(ConnectorServiceServicer):
         key_of(request.page_token)
         if request.worker_cluster:
             checked_name("worker_cluster", request.worker_cluster)
-        listing = await self._connectors.all(request.worker_cluster)
+        listing, state = await self._connectors.all(request.worker_cluster), request.state.upper()
+        found = [c for c in listing.connectors if state in ("", c.state, *(t.state for t in c.tasks))]
         # NUL sorts before every letter of a name: worker cluster first, then connector.
-        cut, token = page(
-            listing.connectors, lambda c: f"{c.worker_cluster}\0{c.name}", request.page_size, request.page_token
-        )
+        cut, token = page(found, lambda c: f"{c.worker_cluster}\0{c.name}", request.page_size, request.page_token)
         return wire.ListConnectorsResponse(connectors=cut, next_page_token=token, unreachable=listing.unreachable)
 
     async def CreateConnector(

@@ -1,4 +1,4 @@
-"""The gateway's HTTP server: an index, health, and the worker clusters' Connect REST APIs."""
+"""The gateway's HTTP server: an index, health, metrics, and the worker clusters' Connect REST APIs."""
 
 from __future__ import annotations
 
@@ -12,10 +12,12 @@ from starlette.responses import Response
 from starlette.routing import Mount, Route
 
 from keelman.api.connect.v1.broker_cluster_pb2 import ClusterState
+from keelman.gateway.metrics import exposition
 from keelman.gateway.proxy import Proxy
 from keelman.gateway.rest import Rest
 from keelman.gateway.state import State
 from keelman.model.errors import KeelmanError
+from keelman.runtime.exposition import CONTENT_TYPE
 from keelman.runtime.version import version
 
 
@@ -40,15 +42,23 @@ def application(state: State, rest: Rest, *, max_body_bytes: int) -> Starlette:
     async def healthz(_: Request) -> Response:
         return _json({"status": "healthy"})
 
+    async def metrics(_: Request) -> Response:
+        return Response(await exposition(state), headers={"Content-Type": CONTENT_TYPE})
+
     async def refused(_: Request, error: Exception) -> Response:
         status = error.status_code if isinstance(error, HTTPException) else 500
-        detail = "HTTP 404 Not Found: legal are /, /healthz and /clusters/{name}/..." if status == 404 else str(error)
+        detail = (
+            "HTTP 404 Not Found: legal are /, /healthz, /metrics and /clusters/{name}/..."
+            if status == 404
+            else str(error)
+        )
         return _json({"error_code": status, "message": detail}, status)
 
     app = Starlette(
         routes=[
             Route("/", index),
             Route("/healthz", healthz),
+            Route("/metrics", metrics),
             Mount("/clusters", app=Proxy(state, rest, max_body_bytes=max_body_bytes)),
         ],
         exception_handlers={HTTPException: refused},
