@@ -15,10 +15,10 @@ from typing import Any
 import grpc
 import httpx
 import pytest
-from prometheus_client.parser import text_string_to_metric_families
 import pytest_asyncio
 from gateway_system import Process, System, running_system
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+from prometheus_client.parser import text_string_to_metric_families
 
 from keelman.api.connect.v1 import broker_cluster_service_pb2 as brokers
 from keelman.api.connect.v1 import connector_service_pb2 as connectors
