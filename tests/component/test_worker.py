@@ -84,8 +84,9 @@ async def test_rest_answers_as_connect_does(bootstrap: str, link: tuple[LinkSide
         bad = await worker.ask("POST", "/connectors", {"name": "u", "config": {**SOURCE, "tasks.max": "many"}})
         assert (bad.status_code, bad.json()["message"]) == (
             400,
-            "Connector configuration is invalid and contains the following 1 error(s):\n"
+            "Connector configuration is invalid and contains the following 2 error(s):\n"
             "Invalid value many for configuration tasks.max: Not a number of type INT\n"
+            "Invalid value null for configuration tasks.max: Value must be non-null\n"
             "You can also find the above list of errors at the endpoint "
             "`/connector-plugins/{connectorType}/config/validate`",
         )

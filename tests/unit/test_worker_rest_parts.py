@@ -1,0 +1,227 @@
+"""What REST is made of: bodies, paths, signatures, levels of logging, lists, shared reads."""
+
+import asyncio
+import base64
+import contextlib
+import hashlib
+import hmac
+import json
+import time
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from keelman.kafka.layout import Work
+from keelman.runtime.coalesced import Coalesced
+from keelman.runtime.log_levels import LogLevels
+from keelman.testing.eventually import eventually
+from keelman.worker import bodies, loggers, signatures
+from keelman.worker.config_state import ConfigState, commit_record, connector_record, task_records
+from keelman.worker.rest_errors import RestError
+from keelman.worker.rest_paths import plain_path
+from keelman.worker.sink_offsets import parsed_sink_offsets
+from keelman.worker.status_state import Status, StatusState, key_of, topic_key, topic_value
+from keelman.worker.views import Views
+
+QUIET = settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@QUIET
+@given(JSON)
+def test_a_body_is_what_it_says(value: Any) -> None:
+    assert bodies.plain(bodies.parsed(json.dumps(value).encode())) == value
+
+
+@QUIET
+@given(st.binary(), JSON)
+def test_no_body_does_more_than_be_refused(raw: bytes, value: Any) -> None:
+    for read in (bodies.new_connector, bodies.text_map, bodies.offset_entries):
+        for given_body in (raw, json.dumps(value).encode()):
+            with contextlib.suppress(RestError):
+                read(bodies.parsed(given_body))
+
+
+def test_values_become_their_text() -> None:
+    raw = b'{"a":1.50,"b":true,"c":null,"d":1e3,"e":12345678901234567890,"f":"x","f":"y"}'
+    assert bodies.text_map(bodies.parsed(raw)) == {
+        "a": "1.50",
+        "b": "true",
+        "c": None,
+        "d": "1e3",
+        "e": "12345678901234567890",
+        "f": "y",
+    }
+
+
+@pytest.mark.parametrize(
+    ("sent", "meant"),
+    [
+        ("/connectors/", "/connectors"),
+        ("/connectors/a%2Fb/config", "/connectors/a%2Fb/config"),
+        ("/connectors/a;b=c/status", "/connectors/a/status"),
+        ("/connectors/../health", "/health"),
+        ("/", "/"),
+    ],
+)
+def test_paths(sent: str, meant: str) -> None:
+    assert plain_path(sent) == meant
+
+
+@pytest.mark.parametrize("sent", ["/connectors/%", "/connectors/%zz", "/a%00", "/a%0Ab", "//a", "/a//b", "/%2E%2e/a"])
+def test_paths_that_no_connector_has(sent: str) -> None:
+    with pytest.raises(RestError) as refused:
+        plain_path(sent)
+    assert refused.value.status == 400
+
+
+def test_signatures() -> None:
+    key = base64.b64encode(b"k" * 64).decode()
+    signatures.check(signatures.signed(key, b"[]"), b"[]", key)
+    headers = signatures.signed(key, b"[]")
+    for body, with_key, status in ((b"[1]", key, 403), (b"[]", "", 503)):
+        with pytest.raises(RestError) as refused:
+            signatures.check(headers, body, with_key)
+        assert refused.value.status == status
+    accepted = signatures.algorithms({"inter.worker.verification.algorithms": "HmacSHA256, HmacSHA512"})
+    longer = base64.b64encode(hmac.new(b"k" * 64, b"[]", hashlib.sha512).digest()).decode()
+    headers = {signatures.AUTHORIZATION: longer, signatures.ALGORITHM: "HmacSHA512"}
+    signatures.check(headers, b"[]", key, accepted)
+    with pytest.raises(RestError, match="does not support the 'HmacSHA512'"):
+        signatures.check(headers, b"[]", key)
+
+
+def test_levels_go_down_the_names_and_by_java_names() -> None:
+    levels = LogLevels()
+    levels.begin("info")
+    assert levels.set("keelman.worker", "INFO") == [], "as it was"
+    assert levels.set("org.apache.kafka.connect", "DEBUG") == ["org.apache.kafka.connect"]
+    assert (levels.level_of("keelman.worker.herder"), levels.level_of("keelman.rpc.server")) == (10, 20)
+    assert levels.set("org.apache.kafka.connect.runtime", "WARN") == ["org.apache.kafka.connect.runtime"]
+    assert (levels.level_of("keelman.worker.herder"), levels.level_of("keelman.connectors.mock")) == (30, 10)
+    assert levels.set("keelman.worker.herder", "TRACE") == ["keelman.worker.herder"]
+    assert levels.level_of("keelman.worker.herder") < 10
+    assert len(levels.set("root", "ERROR")) == 4, "all that have one of their own"
+    assert levels.level_of("keelman.worker.herder") == 40
+    assert levels.known["root"].modified_ms is not None
+
+
+def test_numbers_without_end_are_refused() -> None:
+    long = b'{"offsets":[{"partition":{"f":' + b"9" * 5000 + b'},"offset":null}]}'
+    with pytest.raises(RestError, match="Number value length"):
+        bodies.offset_entries(bodies.parsed(long))
+
+
+def test_levels_that_are_none() -> None:
+    for level, status in ((None, 400), ("", 500), ("warning", 404)):
+        with pytest.raises(RestError) as refused:
+            loggers.level_in({"level": level})
+        assert refused.value.status == status
+    assert loggers.level_in({"level": "debug"}) == "DEBUG"
+
+
+@QUIET
+@given(st.text(), st.text())
+def test_sink_offsets_are_numbers_or_refused(partition: str, offset: str) -> None:
+    entry = bodies.OffsetEntry({"kafka_topic": "t", "kafka_partition": partition}, {"kafka_offset": offset})
+    with contextlib.suppress(RestError):
+        assert parsed_sink_offsets([entry]) == {("t", int(partition)): int(offset)}
+
+
+class _Tables:
+    """A store's tables, as far as reading them goes."""
+
+    def __init__(self, connectors: int) -> None:
+        self.config = ConfigState()
+        self.statuses = StatusState()
+        for n in range(connectors):
+            self.connector(f"c-{n}")
+            for work in (Work(f"c-{n}"), Work(f"c-{n}", 0)):
+                self.status(work, "RUNNING")
+
+    def connector(self, name: str, **more: str) -> None:
+        config = {"connector.class": "FileStreamSource", "name": name, "topic": "t", **more}
+        for key, value in [connector_record(name, config), *task_records(name, [config]), commit_record(name, 1)]:
+            self.config.apply(key.decode(), value, self.config.offset)
+
+    def status(self, work: Work, state: str | None) -> None:
+        value = None if state is None else Status(state, "w:1", 1).value()
+        self.statuses.apply(key_of(work).decode(), value)
+
+
+def test_a_list_shows_every_change_though_it_is_kept() -> None:
+    tables = _Tables(3)
+    views = Views(tables)  # type: ignore[arg-type]
+
+    def listed(*kinds: str) -> Any:
+        return json.loads(views.listed(kinds))
+
+    assert listed("status", "info") == {n: {"status": views.status(n), "info": views.info(n)} for n in views.names()}
+    assert listed() == {"c-0": {}, "c-1": {}, "c-2": {}}
+    tables.status(Work("c-1", 0), "FAILED")
+    tables.connector("c-2", file="/x")
+    assert listed("status")["c-1"]["status"]["tasks"][0]["state"] == "FAILED"
+    assert listed("info")["c-2"]["info"]["config"]["file"] == "/x"
+    tables.config.apply("connector-c-0", None, tables.config.offset)
+    tables.status(Work("c-1"), None)
+    assert set(listed("info")) == {"c-1", "c-2"}
+    assert set(listed("status")) == {"c-2"}, "one without a status is left out, as by Connect"
+
+
+def test_a_list_of_thousands_is_quick() -> None:
+    views = Views(_Tables(10_000))  # type: ignore[arg-type]
+    views.listed(["status", "info"])
+    begun = time.process_time()
+    views.listed(["status", "info"])
+    assert time.process_time() - begun < 0.5, "0.05 s where nothing else runs"
+
+
+def test_topics_in_use() -> None:
+    state = StatusState()
+    record = topic_value("t", Work("c", 1), 5)
+    assert json.loads(record) == {"topic": {"name": "t", "connector": "c", "task": 1, "discoverTimestamp": 5}}
+    state.apply(topic_key("t", "c").decode(), record)
+    assert state.topics == {"c": {"t"}}
+    state.apply(topic_key("t", "c").decode(), None)
+    assert state.topics == {}
+
+
+async def test_many_share_one_run_that_begins_after_them() -> None:
+    begun: list[asyncio.Event] = []
+
+    async def do() -> None:
+        begun.append(asyncio.Event())
+        await begun[-1].wait()
+
+    shared = Coalesced(do)
+
+    async with asyncio.TaskGroup() as group:
+        first = group.create_task(shared())
+        await eventually(lambda: len(begun) == 1)
+        others = [group.create_task(shared()) for _ in range(50)]
+        begun[0].set()
+        await first
+        await eventually(lambda: len(begun) == 2)
+        assert not any(other.done() for other in others), "the run that was under way may have missed what they want"
+        begun[1].set()
+    assert len(begun) == 2
+
+
+async def test_a_run_that_fails_fails_its_caller_alone() -> None:
+    runs: list[int] = []
+
+    async def do() -> None:
+        runs.append(1)
+        await asyncio.sleep(0)
+        if len(runs) == 1:
+            raise OSError("once")
+
+    shared = Coalesced(do)
+    outcomes = await asyncio.gather(shared(), shared(), shared(), return_exceptions=True)
+    assert [type(one) for one in outcomes] == [OSError, type(None), type(None)]
+    assert len(runs) == 2
