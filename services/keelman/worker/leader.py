@@ -6,6 +6,7 @@ import base64
 import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 from keelman.connect.errors import ConnectError
@@ -23,7 +24,7 @@ from keelman.worker.inquiry import Answer, Inquiry, trace_of
 from keelman.worker.limits import without_limits
 from keelman.worker.placement import wants_of, why_unplaced
 from keelman.worker.restart_policy import RestartPolicy, policy_of
-from keelman.worker.status_state import FAILED, PAUSED, RUNNING, UNASSIGNED, Status
+from keelman.worker.status_state import FAILED, PAUSED, RESTARTING, RUNNING, UNASSIGNED, Status
 from keelman.worker.store import Store
 
 log = get_logger()
@@ -43,6 +44,7 @@ class Leader:
         self._fencing = Fencing(store, wake)
         self._used: dict[str, Answer] = {}
         self._unplaced: dict[Work, str] = {}
+        self._lost: dict[Work, str] = {}
         self.member_urls: tuple[str, ...] = ()
 
     def begin(self, siblings: Siblings) -> None:
@@ -52,7 +54,7 @@ class Leader:
 
     def resign(self) -> None:
         """Another worker leads now."""
-        self._memory, self.member_urls, self._unplaced = Memory(), (), {}
+        self._memory, self.member_urls, self._unplaced, self._lost = Memory(), (), {}, {}
         self.start_anew()
 
     def start_anew(self) -> None:
@@ -97,6 +99,8 @@ class Leader:
             if work.connector in wants
         }
         self.member_urls = tuple(sorted(m.url for m in members.values()))
+        owners = outcome.memory.owners
+        self._lost = {work: url for work, url in owners.items() if url not in self.member_urls}
         log.info("work_shared", members=len(members), work=len(config.work()), delay_ms=outcome.delay_ms)
         return {
             name: Assignment(
@@ -251,6 +255,11 @@ class Leader:
                 self._store.tell(work, Status(UNASSIGNED, urlsplit(self._url).netloc, generation, why))
 
     def clear_statuses(self) -> None:
-        """Tombstones for the statuses of what is configured no more."""
+        """Tombstones for the statuses of what is configured no more; what a dead worker had runs nowhere."""
         for work in self._store.statuses.without(self._store.config.work()):
             self._store.tell(work, None)
+        for work, url in self._lost.items():
+            now = self._store.statuses.statuses.get(work)
+            if now is not None and now.state in (RUNNING, RESTARTING) and now.worker_id == urlsplit(url).netloc:
+                why = f"{ConnectError.java_name}: its worker is gone; another is given it soon\n"
+                self._store.tell(work, replace(now, state=UNASSIGNED, trace=why))
