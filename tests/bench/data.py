@@ -41,9 +41,10 @@ class Topics:
             {"bootstrap.servers": bootstrap, "group.id": "bench-look", "isolation.level": "read_committed", **QUIET}
         )
 
-    def create(self, topic: str, partitions: int = PARTITIONS) -> None:
-        """Makes a topic and waits until it is known."""
-        new = NewTopic(topic, num_partitions=partitions, replication_factor=1)
+    def create(self, topic: str, partitions: int = PARTITIONS, **config: str) -> None:
+        """Makes a topic and waits until it is known; keys of `config` have `_` for `.`."""
+        settings = {key.replace("_", "."): value for key, value in config.items()}
+        new = NewTopic(topic, num_partitions=partitions, replication_factor=1, config=settings)
         self._admin.create_topics([new])[topic].result(60)
 
     def delete(self, topic: str) -> None:

@@ -70,6 +70,11 @@ def alone(name: str, unit: str, values: Sequence[float], value: float, limit: st
     return Figure(name, unit, value, None, "", limit, None, "", len(values), spread_of(values))
 
 
+def beside(name: str, unit: str, ours: float, peer: float, limit: str) -> Figure:
+    """A row of one figure that has a limit of its own; the peer's stands beside it."""
+    return Figure(name, unit, ours, peer, "as shipped", limit, ours / peer, "", 1, "")
+
+
 def percentile(values: Sequence[float], share: float) -> float:
     """The smallest value that at least this share of the values does not exceed."""
     ordered = sorted(values)

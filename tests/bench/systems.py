@@ -43,6 +43,24 @@ class Connect:
     worker: ConnectProcess
     name: str = "connect"
 
+    @property
+    def url(self) -> str:
+        """Its REST API."""
+        return self.worker.url
+
+    @property
+    def pid(self) -> int:
+        """Process id of its JVM."""
+        return self.worker.pid
+
+    async def start(self) -> None:
+        """Starts it and waits until it answers."""
+        await self.worker.start()
+
+    async def end(self) -> None:
+        """Ends it."""
+        await self.worker.end()
+
     async def ask(self, method: str, path: str, body: Any = None) -> httpx.Response:
         """One request."""
         return await self.worker.ask(method, path, body)
@@ -60,6 +78,10 @@ class Keelman:
     bootstrap: str
     properties: Mapping[str, str] = field(default_factory=dict)
     name: str = "keelman"
+    group: str = ""
+    """Its group.id; the folder's name when empty."""
+    spark_at: str = ""
+    """Address of the Spark service that it uses; its own is started when empty."""
 
     def __post_init__(self) -> None:
         self.rest_port, self.spark_port = free_ports(2)
@@ -69,12 +91,22 @@ class Keelman:
     @property
     def spark(self) -> str:
         """Address of the Spark service."""
-        return f"127.0.0.1:{self.spark_port}"
+        return self.spark_at or f"127.0.0.1:{self.spark_port}"
+
+    @property
+    def url(self) -> str:
+        """The worker's REST API."""
+        return f"http://127.0.0.1:{self.rest_port}"
+
+    @property
+    def pid(self) -> int:
+        """Process id of the worker."""
+        return self.children[-1].pid
 
     async def start(self) -> None:
         """Starts both and waits until they serve."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        group = self.folder.name
+        group = self.group or self.folder.name
         properties = {
             "bootstrap.servers": self.bootstrap,
             "group.id": group,
@@ -88,12 +120,14 @@ class Keelman:
         }
         file = self.folder / "worker.properties"
         file.write_text("".join(f"{key}={value}\n" for key, value in properties.items()))
-        await self._spawn("spark", "--port", str(self.spark_port), "--work-folder", str(self.folder / "work"))
+        if not self.spark_at:
+            await self._spawn("spark", "--port", str(self.spark_port), "--work-folder", str(self.folder / "work"))
         socket = self.folder / "health.sock"
         await self._spawn(
             *("worker", "--properties-file", str(file), "--spark-address", self.spark, "--health-socket", str(socket))
         )
-        await eventually(lambda: is_serving(self.spark), seconds=120, what=f"Spark service; see {self.folder}")
+        if not self.spark_at:
+            await eventually(lambda: is_serving(self.spark), seconds=120, what=f"Spark service; see {self.folder}")
         await eventually(lambda: is_serving(f"unix:{socket}"), seconds=120, what=f"worker; see {self.folder}")
 
     async def _spawn(self, service: str, *flags: str) -> None:
@@ -108,7 +142,7 @@ class Keelman:
 
     async def ask(self, method: str, path: str, body: Any = None) -> httpx.Response:
         """One request."""
-        return await self.client.request(method, f"http://127.0.0.1:{self.rest_port}{path}", json=body)
+        return await self.client.request(method, f"{self.url}{path}", json=body)
 
     def processes(self) -> list[psutil.Process]:
         """Worker, Spark service, its JVM, daemon and slots."""

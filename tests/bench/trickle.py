@@ -24,6 +24,7 @@ class Reader:
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         self.came: dict[int, float] = {}
+        self.all: list[int] = []  # in the order in which they came, also those that came before
         self._stop = threading.Event()
         self._consumer = Consumer(
             {
@@ -45,7 +46,9 @@ class Reader:
         while not self._stop.is_set():
             message = self._consumer.poll(0.1)
             if message is not None and message.error() is None:
-                self.came[int(message.value().split(b" ", 1)[0])] = time.perf_counter()
+                number = int(message.value().split(b" ", 1)[0])
+                self.came[number] = time.perf_counter()
+                self.all.append(number)
 
     def close(self) -> None:
         """Ends."""

@@ -1,0 +1,247 @@
+"""The rows: what is measured on which system, and with which goal."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from bench import failover, many, quickness, ten_thousand, throughput, trickle, workers
+from bench.data import Topics, write_lines
+from bench.figures import Figure, alone, beside, compared, number, percentile
+from bench.systems import Keelman, System, connect, keelman
+
+
+class Bench:
+    """One run: a broker, both systems started as the rows need them, and the figures so far."""
+
+    def __init__(self, stack: AsyncExitStack, console: Console, folder: Path, bootstrap: str, options: Any) -> None:
+        self.stack, self.console, self.folder, self.bootstrap, self.options = stack, console, folder, bootstrap, options
+        self.topics = Topics(bootstrap)
+        self.figures: list[Figure] = []
+        self._systems: dict[str, System] = {}
+        self._load: throughput.Load | None = None
+
+    def say(self, text: str) -> None:
+        """One line of progress, with the time."""
+        self.console.print(f"[dim]{time.strftime('%H:%M:%S')}[/] {text}", highlight=False)
+
+    @property
+    def load(self) -> throughput.Load:
+        """The records to copy, made when they are first needed."""
+        if self._load is None:
+            count, file = self.options.records, self.folder / "lines.txt"
+            self.say(f"making {count:,} records of 100 bytes, in a file and in a topic")
+            write_lines(file, count)
+            self.topics.create("records")
+            self.topics.fill("records", count)
+            self._load = throughput.Load(self.topics, self.bootstrap, count, "records", file, self.folder)
+        return self._load
+
+    async def ours(self) -> Keelman:
+        """Our system, started once."""
+        if "ours" not in self._systems:
+            self.say("starting keelman: a worker and its Spark service")
+            self._systems["ours"] = await self.stack.enter_async_context(
+                keelman(self.folder / "keelman", self.bootstrap)
+            )
+        return self._systems["ours"]  # type: ignore[return-value]
+
+    async def peer(self, *, exactly_once: bool) -> System:
+        """Kafka Connect with or without exactly-once, each started once."""
+        name = "connect-eos" if exactly_once else "connect-alo"
+        if name not in self._systems:
+            self.say(f"starting Apache Kafka Connect, exactly-once {'enabled' if exactly_once else 'disabled'}")
+            self._systems[name] = await self.stack.enter_async_context(
+                connect(self.folder / name, self.bootstrap, exactly_once=exactly_once)
+            )
+        return self._systems[name]
+
+    async def rates(
+        self,
+        name: str,
+        measure: Callable[[System, throughput.Load, Mapping[str, str]], Awaitable[float]],
+        variants: Mapping[str, Mapping[str, str]],
+        *,
+        exactly_once: bool,
+    ) -> tuple[list[float], dict[str, list[float]]]:
+        """Ours and each variant of the peer in turn, round after round."""
+        load, ours, peer = self.load, await self.ours(), await self.peer(exactly_once=exactly_once)
+        mine: list[float] = []
+        theirs: dict[str, list[float]] = {variant: [] for variant in variants}
+        for turn in range(self.options.rounds):
+            mine.append(await measure(ours, load, {}))
+            self.say(f"{name} {turn + 1}/{self.options.rounds}: keelman {number(mine[-1])}/s")
+            for variant, more in variants.items():
+                theirs[variant].append(await measure(peer, load, more))
+                self.say(
+                    f"{name} {turn + 1}/{self.options.rounds}: connect, {variant}: {number(theirs[variant][-1])}/s"
+                )
+        return mine, theirs
+
+    async def mirror_eos(self) -> None:
+        """Kafka to Kafka, exactly-once."""
+        mine, theirs = await self.rates("mirror-eos", throughput.mirror, throughput.MIRROR_PEERS, exactly_once=True)
+        shipped = {throughput.SHIPPED: ("mirror-eos-as-shipped", ">= 3.5")}
+        self.figures += compared("mirror-eos", "records/s", mine, theirs, ">= 1.3", shipped)
+
+    async def file_source(self) -> None:
+        """File to Kafka; the peer is at-least-once."""
+        variants = throughput.FILE_SOURCE_PEERS
+        mine, theirs = await self.rates("file-source", throughput.file_source, variants, exactly_once=False)
+        self.figures += compared("file-source", "records/s", mine, theirs, ">= 1.8")
+
+    async def file_sink(self) -> None:
+        """Kafka to file; the peer is at-least-once."""
+        variants = throughput.FILE_SINK_PEERS
+        mine, theirs = await self.rates("file-sink", throughput.file_sink, variants, exactly_once=False)
+        self.figures += compared("file-sink", "records/s", mine, theirs, ">= 1.6")
+
+    async def trickle(self) -> None:
+        """Twenty records a second, exactly-once."""
+        load, ours, peer = self.load, await self.ours(), await self.peer(exactly_once=True)
+        variants = {throughput.SHIPPED: {}, "1 MB batches, linger 5": throughput.OVERRIDES}
+        p50: dict[str, list[float]] = {}
+        p99: dict[str, list[float]] = {}
+        for turn in range(self.options.rounds):
+            for name, system, more in (("ours", ours, {}), *((v, peer, m) for v, m in variants.items())):
+                took = await trickle.trickle(system, load, more, records=self.options.trickle)
+                p50.setdefault(name, []).append(statistics.median(took))
+                p99.setdefault(name, []).append(percentile(took, 0.99))
+                self.say(
+                    f"trickle {turn + 1}/{self.options.rounds}: {name}: p50 {p50[name][-1]:.1f} ms, "
+                    f"p99 {p99[name][-1]:.1f} ms"
+                )
+        mine50, mine99 = p50.pop("ours"), p99.pop("ours")
+        self.figures += compared("trickle-p50", "ms", mine50, p50, "<= 0.9")
+        self.figures += compared("trickle-p99", "ms", mine99, p99, "<= 0.9")
+
+    async def active_300(self) -> None:
+        """Many small connectors: memory. Both systems are started anew for it, one after the other."""
+        count = self.options.connectors
+        self.say(f"{count} connectors with a record a second on keelman")
+        async with keelman(self.folder / "keelman-many", self.bootstrap) as ours:
+            mine, mine_cpu = await many.active(ours, self.topics, self.folder, count, seconds=20)
+        self.say(f"keelman: {mine:.0f} MB, {mine_cpu:.2f} processors; now on Apache Kafka Connect")
+        async with connect(self.folder / "connect-many", self.bootstrap, exactly_once=True) as peer:
+            theirs, their_cpu = await many.active(peer, self.topics, self.folder, count, seconds=20)
+        self.say(f"connect: {theirs:.0f} MB, {their_cpu:.2f} processors")
+        name = f"active-{count}"
+        self.figures += compared(name, "MB", [mine], {throughput.SHIPPED: [theirs]}, "<= 0.35")
+        self.figures += compared(f"{name}-cpu", "processors", [mine_cpu], {throughput.SHIPPED: [their_cpu]}, "")
+
+    async def wake(self) -> None:
+        """A parked task gets data."""
+        samples = self.options.samples
+        took = await quickness.wake(await self.ours(), self.topics, self.bootstrap, self.folder, samples=samples)
+        self.figures.append(alone("wake-p50", "ms", took, statistics.median(took), ""))
+        self.figures.append(alone("wake", "ms", took, percentile(took, 0.99), "<= 500"))
+
+    async def start(self) -> None:
+        """A new task on a warm slot."""
+        samples = self.options.samples
+        ordered, asked = await quickness.start(
+            await self.ours(), self.topics, self.bootstrap, self.folder, samples=samples
+        )
+        self.figures.append(alone("start", "ms", ordered, statistics.median(ordered), "<= 150"))
+        self.figures.append(alone("start-from-request", "ms", asked, statistics.median(asked), ""))
+
+    async def worker_start(self) -> None:
+        """Workers that start by themselves, into a group whose topics are there; then what an idle one weighs."""
+        mine: list[float] = []
+        theirs: list[float] = []
+        for turn in range(self.options.rounds + 1):
+            for took, make in ((mine, workers.alone), (theirs, workers.shipped)):
+                worker = make(self.folder / f"start-{make.__name__}", self.bootstrap)
+                try:
+                    took.append(await workers.start(worker))
+                    self.say(f"worker-start {turn}/{self.options.rounds}: {worker.name}: {took[-1]:.2f} s")
+                    if turn == self.options.rounds:
+                        took.append(await workers.idle_pss(worker))
+                finally:
+                    await worker.end()
+        mb, their_mb = mine.pop(), theirs.pop()
+        # Not the first of each: it makes the topics.
+        self.figures += compared("worker-start", "s", mine[1:], {throughput.SHIPPED: theirs[1:]}, "<= 0.6")
+        self.figures.append(beside("worker-pss", "MB", mb, their_mb, "<= 120"))
+
+    async def create(self) -> None:
+        """New connectors, four clients at once, without exactly-once and with it."""
+        count = self.options.samples
+        ours = await self.ours()
+        plain = Keelman(
+            self.folder / "keelman-alo",
+            self.bootstrap,
+            {"exactly.once.source.support": "disabled"},
+            spark_at=ours.spark,
+        )
+        self.topics.create("made", 1)
+        try:
+            await plain.start()
+            for exactly_once, system, name, goal in (
+                (False, plain, "create-p50", "<= 0.3"),
+                (True, ours, "create-p50-exactly-once", "<= 0.1"),
+            ):
+                peer = await self.peer(exactly_once=exactly_once)
+                took: dict[str, list[float]] = {}
+                for _ in range(self.options.rounds):
+                    for one in (system, peer):
+                        folder = self.folder / f"made-{one.name}"
+                        found = statistics.median(await workers.creations(one, "made", folder, count))
+                        took.setdefault(one.name, []).append(found)
+                        self.say(f"{name}: {one.name}: {found:.0f} ms")
+                self.figures += compared(name, "ms", took[system.name], {throughput.SHIPPED: took[peer.name]}, goal)
+        finally:
+            await plain.end()
+
+    async def idle_10k(self) -> None:
+        """One worker with very many parked tasks; then how soon it lists them. The peer could not have them."""
+        count = self.options.parked
+        folder = self.folder / "idle"
+        self.say(f"{count:,} connectors, file sources and mirrors, on one worker")
+        await ten_thousand.filled(self.bootstrap, self.topics, folder, "idle", count)
+        system = ten_thousand.worker(folder, self.bootstrap)
+        try:
+            await system.start()
+            await ten_thousand.parked(system, count, self.options.patience, self.say)
+            memory, all_memory, cpu, all_cpu = await ten_thousand.idle(system)
+            short = f"{count // 1000}k" if count >= 1000 else str(count)
+            for name, unit, value, limit in (
+                (f"idle-{short}-memory", "MB", memory, "<= 1073"),
+                (f"idle-{short}-cpu", "% of a core", cpu, "<= 2"),
+                (f"idle-{short}-memory-with-spark", "MB", all_memory, ""),
+                (f"idle-{short}-cpu-with-spark", "% of a core", all_cpu, ""),
+            ):
+                self.figures.append(alone(name, unit, [value], value, limit))
+            took = await ten_thousand.lists(system, count)
+            self.figures.append(alone(f"list-{short}-p50", "ms", took, statistics.median(took), ""))
+            self.figures.append(alone(f"list-{short}", "ms", took, percentile(took, 0.99), "<= 300"))
+        finally:
+            await system.end()
+
+    async def failover(self) -> None:
+        """One of three workers is killed: with its agent, without one, and of the peer's."""
+        took: dict[str, float] = {}
+        for name, group in (("agent", failover.with_agent), ("alone", failover.ours), ("connect", failover.theirs)):
+            self.say(f"failover: three workers, {name}")
+            async with group(self.folder / f"failover-{name}", self.bootstrap) as members:
+                took[name] = await failover.kill_one(name, members, self.topics, self.bootstrap, self.folder)
+            self.say(f"failover: {name}: {took[name]:.1f} s")
+        self.figures.append(beside("failover-with-agent", "s", took["agent"], took["connect"], "<= 5"))
+        self.figures.append(beside("failover-without-agent", "s", took["alone"], took["connect"], "<= 15"))
+
+    async def takeover(self) -> None:
+        """A group of the peer's goes over to ours, and back."""
+        there, back, lost, doubled = await failover.takeover(self.topics, self.bootstrap, self.folder)
+        for name, unit, value, limit in (
+            ("takeover-lost", "records", lost, "<= 0"),
+            ("takeover-doubled", "records", doubled, "<= 0"),
+            ("takeover", "s", there, ""),
+            ("takeover-back", "s", back, ""),
+        ):
+            self.figures.append(alone(name, unit, [value], value, limit))
