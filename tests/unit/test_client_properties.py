@@ -2,6 +2,7 @@
 
 import json
 import logging
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
 from keelman.connect.override_policies import ALLOWED_KEY, POLICY_KEY, refused
+from keelman.engine.clients import client_settings, portable, restored
 from keelman.kafka import oauth
 from keelman.kafka.client_faults import client_faults
 from keelman.kafka.client_keys import Classes, Client, Number, Words
@@ -207,3 +209,17 @@ def test_policies_say_what_connect_says(name: str) -> None:
     for written in (name, f"{name}ConnectorClientConfigOverridePolicy", java):
         worker = {POLICY_KEY: written, ALLOWED_KEY: "acks, client.id"}
         assert {key: [text] if (text := refused(worker, key)) else [] for key in said} == said
+
+
+def test_settings_that_go_to_another_process_make_tokens_there() -> None:
+    java = sasl("OAUTHBEARER", f'{OAUTHBEARER} required unsecuredLoginStringClaim_sub="me";')
+    settings = client_settings(java | {"fetch.min.bytes": "7"}, "consumer")
+    texts = portable(settings, java)
+    assert all(isinstance(value, str) for value in texts.values())
+    again = restored(texts)
+    token, ends, principal, extensions = again.pop("oauth_cb")("")
+    assert again == {k: v for k, v in settings.items() if k != "oauth_cb"}
+    assert (principal, extensions) == ("me", {})
+    assert token.count(".") == 2
+    assert time.time() < ends <= time.time() + 3600
+    assert restored(portable({"client.id": "x"}, java)) == {"client.id": "x"}

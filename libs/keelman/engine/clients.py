@@ -7,9 +7,12 @@ from typing import Any
 
 from keelman.connect.errors import ConfigValueError
 from keelman.kafka.client_keys import Client
-from keelman.kafka.client_properties import merged
+from keelman.kafka.client_properties import merged, under
 from keelman.kafka.client_settings import librdkafka_settings
+from keelman.kafka.oauth import ALLOWED_KEY, allow_urls
 from keelman.model.errors import InvalidArgument
+
+_JAVA = "java."
 
 
 def given_to_producers(worker: Mapping[str, str], connector: Mapping[str, str]) -> dict[str, str]:
@@ -39,6 +42,24 @@ def client_settings(given: Mapping[str, str], client: Client) -> dict[str, Any]:
     except InvalidArgument as error:
         key = error.metadata.get("field", "")
         raise ConfigValueError(key, given.get(key), whole=error.message) from None
+
+
+def portable(settings: Mapping[str, Any], java: Mapping[str, str]) -> dict[str, str]:
+    """Settings as texts, for another process. What makes tokens cannot go there; what it is made of can."""
+    made = {key: str(value) for key, value in settings.items() if not callable(value)}
+    if "oauth_cb" in settings:
+        made |= {f"{_JAVA}{k}": v for k, v in java.items() if k.startswith(("security.", "sasl.", ALLOWED_KEY))}
+    return made
+
+
+def restored(texts: Mapping[str, str]) -> dict[str, Any]:
+    """The settings again, in that process."""
+    java = under(_JAVA, texts)
+    settings: dict[str, Any] = {key: value for key, value in texts.items() if not key.startswith(_JAVA)}
+    if java:
+        allow_urls(java.get(ALLOWED_KEY, ""))
+        settings["oauth_cb"] = client_settings(java, "consumer")["oauth_cb"]
+    return settings
 
 
 def commit_interval_seconds(worker: Mapping[str, str], connector: Mapping[str, str]) -> float:

@@ -21,13 +21,15 @@ from keelman.api.copy.v1.write_job_pb2 import WriteJob, WriteRange
 from keelman.connect.java import json_text
 from keelman.connect.plugin import Connector
 from keelman.connect.records import TopicPartition
-from keelman.engine.clients import admin_properties
+from keelman.engine.clients import admin_properties, portable
 from keelman.engine.control import Control
 from keelman.engine.failure import RunFailure
 from keelman.engine.progress import Progress
 from keelman.engine.sink_consumer import sink_consumer_properties
 from keelman.engine.subscription import Subscription
 from keelman.engine.teller import Teller
+from keelman.kafka.client_properties import merged
+from keelman.kafka.oauth import ALLOWED_KEY
 
 EVERY_KEY, MOST_KEY = "spark.write.every.ms", "spark.write.max.records"
 EVERY_MS, MOST_RECORDS = 10_000, 1_000_000
@@ -125,7 +127,9 @@ class DataSinkCopy:
 
     def _write(self, ranges: list[WriteRange]) -> None:
         self._number += 1
-        properties = {k: str(v) for k, v in self._properties.items() if not callable(v)}
+        java = merged(self._worker, self._config, "consumer")
+        allowed = {ALLOWED_KEY: self._worker.get(ALLOWED_KEY, "")}
+        properties = portable(self._properties, {**java, **allowed})
         job = WriteJob(number=self._number, config=self._config, client_properties=properties, ranges=ranges)
         self._teller.write = job
         try:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from keelman.connect.errors import ConfigValueError
 from keelman.kafka.batch_producer import ProducerSettings
+from keelman.kafka.client_settings import refusals
 
 BATCH_BYTES = 1_000_000
 REQUEST_BYTES = 1_048_576
@@ -40,9 +41,13 @@ def producer_options(
     `retries` and `enable.idempotence` are not looked at: a batch goes out when it is full or when what was read is
     to be committed, and is always delivered to all replicas in sync, once. Raises ConfigValueError.
     """
+    for key, why in refusals(given, "producer"):
+        raise ConfigValueError(key, given[key], why)
     timeout = _number(given, "transaction.timeout.ms", round(transaction_seconds * 1000), 1)
     delivery = _number(given, "delivery.timeout.ms", 120_000, 1)
     largest = _number(given, "max.request.size", REQUEST_BYTES, 1)
+    batch = min(max(_number(given, "batch.size", BATCH_BYTES, 0), SMALLEST_BATCH_BYTES), largest)
+    memory = _number(given, "buffer.memory", WAITING_BYTES, 0, most=(1 << 63) - 1)
     if transactional_id is not None:
         # No record may outlive its transaction.
         delivery = min(delivery, max(1_000, timeout - 1_000))
@@ -55,21 +60,20 @@ def producer_options(
         delivery_timeout_ms=delivery,
         # So that there is time for a second try.
         request_timeout_ms=min(_number(given, "request.timeout.ms", 30_000, 1), max(1, delivery // 2)),
-        most_waiting_bytes=WAITING_BYTES,
+        most_waiting_bytes=min(WAITING_BYTES, max(batch, memory)),
         max_in_flight=_number(given, "max.in.flight.requests.per.connection", 5, 1),
     )
     codec = given.get("compression.type", "").strip().lower()
     if codec and codec not in CODECS:
         raise ConfigValueError("compression.type", codec, f"String must be one of: {', '.join(CODECS)}")
-    batch = min(max(_number(given, "batch.size", BATCH_BYTES, 0), SMALLEST_BATCH_BYTES), largest)
     chosen = CODECS[codec] if codec else None
     return ProducerOptions(given, given.get("client.id", client_id), settings, chosen, batch, largest)
 
 
-def _number(given: Mapping[str, str], key: str, default: int, least: int) -> int:
+def _number(given: Mapping[str, str], key: str, default: int, least: int, most: int = (1 << 31) - 1) -> int:
     text = str(given.get(key, default)).strip()
-    if not text.isdigit() or int(text) >= 1 << 31:
-        raise ConfigValueError(key, text, "Not a number of type INT")
+    if not text.isdigit() or int(text) > most:
+        raise ConfigValueError(key, text, f"Not a number of type {'INT' if most < 1 << 31 else 'LONG'}")
     if int(text) < least:
         raise ConfigValueError(key, text, f"Value must be at least {least}")
     return int(text)

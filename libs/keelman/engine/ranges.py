@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as ClientPartition
 
+from keelman.engine.clients import restored
+
 SCHEMA = (
     "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
     "headers array<struct<key:string,value:binary>>"
@@ -31,7 +33,7 @@ def range_work(
 ) -> Callable[[Iterable[Any]], Iterator[Any]]:
     """The function for mapInArrow over rows 0 to `readers` - 1: each reads every so manieth range.
 
-    `properties` are librdkafka's, of the consumers.
+    `properties` are the consumers' settings, made `portable`.
     """
 
     def work(batches: Iterable[Any]) -> Iterator[Any]:
@@ -46,7 +48,7 @@ def range_work(
 
 def rows(ranges: Sequence[Range], properties: Mapping[str, str]) -> Iterator[Any]:
     """Arrow batches of the schema above. Raises KafkaException, TimeoutError when the brokers are silent."""
-    consumer = Consumer({**properties, "enable.partition.eof": True, "enable.auto.commit": False})
+    consumer = Consumer({**restored(properties), "enable.partition.eof": True, "enable.auto.commit": False})
     try:
         for one in ranges:
             yield from _range(consumer, one)

@@ -24,6 +24,7 @@ from keelman.engine.sink import SinkCopy
 from keelman.engine.source import SourceCopy
 from keelman.engine.standing import method_in
 from keelman.engine.teller import Teller
+from keelman.kafka.oauth import ALLOWED_KEY, allow_urls
 from keelman.runtime.logging import bind
 
 
@@ -98,6 +99,7 @@ class CopyRunLoop:
         teller = self._teller
         try:
             teller.tell(COPY_RUN_STATE_STARTING)
+            allow_urls(self._ticket.worker_config.get(ALLOWED_KEY, ""))
             self._copy()
         except CutShort as cut:
             teller.tell(COPY_RUN_STATE_ENDED, reason=cut.reason, message="cut", progress=teller.final_progress)

@@ -15,13 +15,13 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote_plus, urlsplit
 
-import httpx
-
 from keelman.model.errors import InvalidArgument, Unauthenticated, Unavailable
-from keelman.runtime.tls import client_context
+
+if TYPE_CHECKING:
+    import httpx
 
 URL_KEY = "sasl.oauthbearer.token.endpoint.url"
 ALLOWED_KEY = "keelman.oauthbearer.allowed.urls"
@@ -168,6 +168,10 @@ def _asking(url: str, given: Mapping[str, str], options: Mapping[str, str]) -> C
             raise InvalidArgument(f"{_CREDENTIALS}{key} is missing: it must be set to ask {url} for tokens")
     if given.get("sasl.oauthbearer.header.urlencode", "").strip().lower() == "true":
         user, secret = quote_plus(user), quote_plus(secret)
+    import httpx  # noqa: PLC0415  (10 MB that only who asks for tokens need have)
+
+    from keelman.runtime.tls import client_context  # noqa: PLC0415  (the same)
+
     form = {"grant_type": "client_credentials"}
     scope = given.get("sasl.oauthbearer.scope", "") or options.get("scope", "")
     if scope:

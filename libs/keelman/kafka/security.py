@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from keelman.kafka import jaas, oauth
 from keelman.model.errors import InvalidArgument
-from keelman.runtime.stores import Identity, read_identity, read_trusted
-from keelman.runtime.tls import client_context, openssl_suites
+
+if TYPE_CHECKING:
+    from keelman.runtime.stores import Identity
 
 PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 MECHANISMS = {
@@ -113,6 +114,8 @@ def _callback(source: oauth.Tokens) -> Callable[[str], tuple[str, float, str, di
 
 
 def _tls_settings(given: Mapping[str, str]) -> dict[str, Any]:
+    from keelman.runtime.tls import openssl_suites  # noqa: PLC0415  (7 MB that a client without TLS need not have)
+
     trusted, identity = _stores(*_ssl(given))
     algorithm = given.get(_NAMES, "https").strip().lower()
     if algorithm not in ("", "https"):
@@ -138,9 +141,13 @@ def _ssl(given: Mapping[str, str]) -> tuple[tuple[tuple[str, str], ...], tuple[i
 
 @lru_cache(maxsize=64)
 def _context(properties: tuple[tuple[str, str], ...], _stamps: tuple[int, ...]) -> ssl.SSLContext:
+    from keelman.runtime.tls import client_context  # noqa: PLC0415  (the same)
+
     return client_context(dict(properties))
 
 
 @lru_cache(maxsize=64)
 def _stores(properties: tuple[tuple[str, str], ...], _stamps: tuple[int, ...]) -> tuple[bytes | None, Identity | None]:
+    from keelman.runtime.stores import read_identity, read_trusted  # noqa: PLC0415  (the same)
+
     return read_trusted(dict(properties)), read_identity(dict(properties))
