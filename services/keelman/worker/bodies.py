@@ -208,5 +208,5 @@ def _mismatch(value: Any, kind: str) -> NoReturn:
         raise RestError(500, constructs.format("String", "String", f"'{value}'"))
     if isinstance(value, Number) and kind.startswith(ENTITIES):
         raise RestError(500, constructs.format("int/Int", "Number", value))
-    token = next(token for is_it, token in shapes if is_it())
+    token = next((token for is_it, token in shapes if is_it()), "null value")
     raise RestError(500, f"Cannot deserialize value of type `{kind}` from {token}")
