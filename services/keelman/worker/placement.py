@@ -2,31 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
 from keelman.model.errors import InvalidArgument
+from keelman.model.labels import labels_of
 
 Labels: TypeAlias = Mapping[str, str]
 WORKER_KEY = "keelman.labels"
 CONNECTOR_KEY = "keelman.placement.labels"
-LEGAL = "name=value, comma-separated, of letters, digits and . _ - /, e.g. zone=a,disk=ssd"
 # What nobody has: the name is none that can be written.
 NOBODY: Labels = {"": ""}
-_WORD = re.compile(r"[A-Za-z0-9._/-]{1,63}")
-
-
-def labels_of(text: str, *, key: str) -> dict[str, str]:
-    """The labels that a text names; none for an empty one. Raises InvalidArgument naming the `key`."""
-    found: dict[str, str] = {}
-    for pair in filter(None, (part.strip() for part in text.split(","))):
-        name, separator, value = (part.strip() for part in pair.partition("="))
-        if not (separator and _WORD.fullmatch(name) and _WORD.fullmatch(value)):
-            raise InvalidArgument.of(key, pair, LEGAL)
-        if found.setdefault(name, value) != value:
-            raise InvalidArgument.of(key, text, f"each name once, not {name} twice")
-    return found
 
 
 def wants_of(placements: Mapping[str, str]) -> dict[str, Labels]:

@@ -10,12 +10,13 @@ import javaproperties
 
 from keelman.kafka.topics import CompactedTopic
 from keelman.model.errors import InvalidArgument
+from keelman.model.labels import labels_of
 from keelman.worker.access import Access, read_access
 from keelman.worker.basic_auth import BasicAuth, read_basic_auth
 from keelman.worker.life_properties import check_life
 from keelman.worker.listeners import Listeners, read_listeners
-from keelman.worker.own_references import with_values
-from keelman.worker.placement import WORKER_KEY, labels_of
+from keelman.worker.own_references import ALLOW, REFERENCES, SECRETS_POLICY, with_values
+from keelman.worker.placement import WORKER_KEY
 from keelman.worker.property_reader import PropertyReader
 
 REQUIRED = {
@@ -86,7 +87,9 @@ def read_properties(file: Path | None, given: Mapping[str, str], *, standalone: 
     """Reads and checks the file, with `given` over it. Raises InvalidArgument with one message that names all that is
     wrong: key, value and what is legal."""
     if file is None and not given:
-        raise InvalidArgument(f"a file is missing: keelman worker {'standalone' if standalone else 'run'} worker.properties")
+        raise InvalidArgument(
+            f"a file is missing: keelman worker {'standalone' if standalone else 'run'} worker.properties"
+        )
     return checked({**(file_properties(file) if file is not None else {}), **given}, standalone=standalone)
 
 
@@ -105,6 +108,7 @@ def checked(raw: Mapping[str, str], *, standalone: bool = False) -> WorkerProper
     """The typed properties, with values in place of references. Raises InvalidArgument."""
     raw = with_values(raw)
     reader = PropertyReader(raw)
+    reader.choice(SECRETS_POLICY, ALLOW, (ALLOW, REFERENCES))
     required = REQUIRED | (REQUIRED_ALONE if standalone else REQUIRED_OF_A_GROUP)
     for key, legal in required.items():
         if not raw.get(key):
