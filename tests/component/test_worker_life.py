@@ -180,3 +180,27 @@ async def test_only_what_changed_restarts(bootstrap: str, link: tuple[LinkSide, 
         side.fail(first, retriable=True)
         await eventually(lambda: len(running()) == 3 and running()[1] != now[1], what="it begins anew")
         assert await worker.end() == 0
+
+
+async def test_what_a_dead_worker_had_is_not_running(
+    bootstrap: str, link: tuple[LinkSide, str], tmp_path: Path
+) -> None:
+    side, address = link
+    delay = {"scheduled.rebalance.max.delay.ms": "5000"}
+    one, two = (WorkerProcess(tmp_path / n, bootstrap, "life-dead", address, delay) for n in ("one", "two"))
+    async with workers(one, two):
+        for name in ("a", "b"):
+            await one.ask("POST", "/connectors", {"name": name, "config": SOURCE})
+        await eventually(lambda: {r.worker for n in "ab" for r in side.of(n)} == {one.id, two.id}, seconds=60)
+        lost = next(n for n in "ab" if side.of(n)[0].worker == two.id)
+        await one.reaches(lost, "RUNNING", "RUNNING")
+        await two.end(signal.SIGKILL)
+
+        async def unassigned() -> bool:
+            status = await task_of(one, lost)
+            assert status["worker_id"] == two.id or status["state"] != "UNASSIGNED", "it came back before it was gone"
+            return status["state"] == "UNASSIGNED" and "its worker is gone" in status["trace"]
+
+        await eventually(unassigned, seconds=40, every=0.02, what="its status says that it runs nowhere")
+        await one.reaches(lost, "RUNNING", "RUNNING", seconds=40)
+        assert await one.end() == 0

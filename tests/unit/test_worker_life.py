@@ -1,0 +1,160 @@
+"""What a task feels of its configuration, who has to be fenced, what stalls, and where a thread stands."""
+
+import math
+import subprocess
+import sys
+import threading
+import time
+
+import orjson
+import pytest
+
+from keelman.api.copy.v1.copy_run_pb2 import CopyProgress
+from keelman.connectors.mock import MockReader
+from keelman.connectors.mock import _Mock as Mock
+from keelman.engine.standing import method_in
+from keelman.kafka.layout import Work
+from keelman.model.errors import InvalidArgument
+from keelman.worker import config_state as records
+from keelman.worker.config_state import ConfigState, InForce
+from keelman.worker.felt import changed_tasks, felt
+from keelman.worker.inquiry import tasks_of
+from keelman.worker.plugin_keys import PluginBounds, plugin_bounds
+from keelman.worker.status_state import Status, StatusState
+from keelman.worker.third_party import to_ask
+from keelman.worker.watermark import Watermark, stall_seconds
+
+MIRROR = {"connector.class": "MirrorSource", "topics": "a", "tasks.max": "2"}
+
+
+def in_force(config: dict[str, str], *tasks: dict[str, str]) -> InForce:
+    return config, tuple({**config, **task} for task in tasks)
+
+
+def test_a_task_feels_what_its_slot_may_act_on() -> None:
+    plain = felt(MIRROR, {"n": "0"})
+    unfelt = {"topics": "b", "tasks.max": "3", "keelman.limit.records.per.second": "5", "keelman.stall.after.ms": "1"}
+    assert felt({**MIRROR, **unfelt}, {"n": "0", "refresh.topics.enabled": "false"}) == plain
+    for key in ("n", "key.converter", "source.consumer.fetch.min.bytes"):
+        assert felt({**MIRROR, key: "1"}, {"n": "0", key: "1"}) != plain, key
+    sink = {"connector.class": "FileStreamSink", "topics": "a"}
+    assert felt(sink, {}) != felt({**sink, "topics": "b"}, {}), "a sink's tasks read its topics"
+    assert felt({"connector.class": "com.acme.Gone"}, {}) == {"connector.class": "com.acme.Gone"}
+
+
+def test_what_is_the_same_task_still_is_not_fenced() -> None:
+    zero, one, other = {"n": "0"}, {"n": "1"}, {"n": "other"}
+    former = in_force(MIRROR, zero, one)
+    assert changed_tasks([former], in_force({**MIRROR, "topics": "a,b"}, zero, one), 2) == []
+    assert changed_tasks([former], in_force(MIRROR, zero, other), 2) == [1]
+    assert changed_tasks([former], in_force(MIRROR, zero), 2) == [1], "gone"
+    assert changed_tasks([former], in_force(MIRROR, zero, one, other), 2) == [], "a new one was nobody before"
+    assert changed_tasks([former], in_force({**MIRROR, "consumer.x": "y"}, zero, one), 2) == [0, 1]
+    between = in_force(MIRROR, other, one)
+    assert changed_tasks([former, between], former, 2) == [0], "it was another one meanwhile"
+    assert changed_tasks([former, None], former, 2) == [0, 1], "nobody knows what was there"
+
+
+def test_former_tasks_are_known_until_they_are_fenced() -> None:
+    state = ConfigState()
+
+    def apply(*written: tuple[bytes, bytes | None]) -> None:
+        for key, value in written:
+            state.apply(key.decode(), value, state.offset)
+
+    def tasks(*names: str) -> list[tuple[bytes, bytes | None]]:
+        return [*records.task_records("x", [{"n": n} for n in names]), records.commit_record("x", len(names))]
+
+    apply(records.connector_record("x", {"a": "1"}), *tasks("0", "1"))
+    assert state.former == {"x": [None]}
+    apply(records.fencing_record("x", 2))
+    assert state.former == {}
+    apply(records.connector_record("x", {"a": "2"}), *tasks("0", "2"), *tasks("3"))
+    assert state.former == {
+        "x": [({"a": "1"}, ({"n": "0"}, {"n": "1"})), ({"a": "2"}, ({"n": "0"}, {"n": "2"}))],
+    }
+    apply((b"connector-x", None))
+    assert state.former == {}
+
+
+def test_a_task_is_stalled_when_there_is_something_to_copy() -> None:
+    mark = Watermark(100.0)
+    mark.note("run", CopyProgress(records=5, lag=0), 110.0)
+    assert (mark.moved_at, mark.records) == (110.0, 5)
+    assert mark.stalled_seconds(1000.0, 60.0) is None, "nothing to copy"
+    mark.note("run", CopyProgress(records=5, lag=9), 150.0)
+    mark.note("part", CopyProgress(records=0, lag=-1), 150.0)
+    assert mark.lag == 9
+    assert mark.stalled_seconds(169.0, 60.0) is None
+    assert mark.stalled_seconds(170.0, 60.0) == 60.0
+    mark.note("part", CopyProgress(records=1, lag=3), 171.0)
+    assert (mark.stalled_seconds(172.0, 60.0), mark.records, mark.lag) == (None, 6, 12)
+    mark.begun()
+    assert mark.lag == 0, "what the former copy runs had left is not theirs"
+
+
+def test_intervals_that_hold_commits_back_stall_nothing() -> None:
+    assert stall_seconds({}, {}) == 60.0
+    assert stall_seconds({"keelman.stall.after.ms": "-1"}, {"keelman.stall.after.ms": "5"}) == math.inf
+    assert stall_seconds({}, {"keelman.commit.interval.ms": "600000"}) == 1200.0
+    interval = {"transaction.boundary": "interval", "transaction.boundary.interval.ms": "90000"}
+    assert stall_seconds(interval, {}) == 180.0
+    assert stall_seconds({"transaction.boundary": "CONNECTOR"}, {}) == math.inf
+    with pytest.raises(InvalidArgument, match=r"keelman\.stall\.after\.ms: 'soon' is not legal"):
+        stall_seconds({"keelman.stall.after.ms": "soon"}, {})
+
+
+def test_what_connect_has_no_words_for_has_a_field_of_its_own() -> None:
+    told = Status("RUNNING", "h:1", 4, None, "1", {"restart": {"attempt": 3}})
+    assert orjson.loads(told.value())["keelman"] == {"restart": {"attempt": 3}}
+    state = StatusState()
+    state.apply("status-task-x-0", told.value())
+    assert (state.attempts(Work("x", 0)), state.attempts(Work("x", 1))) == (3, 0)
+    state.apply("status-task-x-0", b'{"state":"RUNNING","worker_id":"h:1","generation":4,"keelman":7}')
+    assert state.attempts(Work("x", 0)) == 0
+
+
+def test_where_a_thread_stands() -> None:
+    faults, ready, go = object(), threading.Event(), threading.Event()
+
+    class Slow(MockReader):
+        def read(self) -> None:
+            ready.set()
+            go.wait(30)
+
+    thread = threading.Thread(target=Slow(faults, None).read)  # type: ignore[arg-type]
+    thread.start()
+    assert ready.wait(30)
+    found = method_in(sys._current_frames()[thread.ident or 0])
+    go.set()
+    thread.join()
+    assert found.endswith(f"Slow.read ({__file__.rpartition('/')[2]}:{Slow.read.__code__.co_firstlineno + 2})"), found
+
+
+def test_a_flood_is_slowed_down() -> None:
+    code = (
+        "import os; from keelman.runtime.output_brake import brake_output\n"
+        "brake_output(50_000)\n"
+        "for _ in range(20): os.write(1, b'x' * 10_000)\n"
+    )
+    begun = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, timeout=60)
+    # A second's worth at once, and what a pipe takes; the rest waits.
+    assert time.monotonic() - begun > 1.0
+    assert done.stdout == b""
+    assert done.stderr.startswith(b"xxxx")
+
+
+def test_bounds_of_third_party_code() -> None:
+    assert plugin_bounds({}) == PluginBounds(30.0, 2 << 30, 4 << 30)
+    assert plugin_bounds({"keelman.plugin.host.memory.bytes": "0"}).host_memory == 0
+    with pytest.raises(InvalidArgument, match=r"keelman\.plugin\.answer\.timeout\.ms: '0' is not legal"):
+        plugin_bounds({"keelman.plugin.answer.timeout.ms": "0"})
+
+
+def test_without_a_worker_a_mock_is_asked_where_it_is() -> None:
+    assert Mock.asked_apart
+    assert to_ask(Mock) is Mock
+    assert (
+        tasks_of(type("Named", (Mock,), {"names": ("acme.NamedConnector",)}), {})[0]["task.class"] == "acme.NamedTask"
+    )
