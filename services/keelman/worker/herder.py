@@ -53,6 +53,7 @@ class Herder:
         self._known: tuple[frozenset[Work], dict[str, str]] = (frozenset(), {})
         self._rejoin_at: float | None = None
         self._losses = 0
+        self._behind = 0  # times in a row that the config topic could not be read to its end
         self.joined = asyncio.Event()
 
     @property
@@ -201,18 +202,20 @@ class Herder:
         return True
 
     async def _catch_up(self) -> None:
-        """Reads the config topic to its end before a join. A worker that cannot leaves: the others would wait for it.
+        """Reads the config topic to its end before a join.
 
-        It comes back as soon as it can.
+        A worker that twice cannot leaves: the others would wait for it. It comes back as soon as it can.
         """
         try:
             await self.store.read_config(seconds=self.store.properties.sync_ms / 1000)
         except (DeadlineExceeded, Unavailable):
-            if self.membership.healthy:
+            self._behind += 1
+            if self._behind > 1 and self.membership.healthy:
                 await self.owned.drop_all()
                 self.store.forget_told()
                 await self.membership.step_aside()
             raise
+        self._behind = 0
 
     def _shared(self) -> tuple[frozenset[Work], dict[str, str]]:
         """What is shared out, and where it may be."""
