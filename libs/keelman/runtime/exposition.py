@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-COUNTER, GAUGE = "counter", "gauge"
+COUNTER, GAUGE, UNTYPED = "counter", "gauge", "untyped"  # a counter's name ends in _total
 
 
 @dataclass(frozen=True, slots=True)

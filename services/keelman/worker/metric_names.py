@@ -6,7 +6,7 @@ underscores. What JMX holds as a text is a label of a metric that is 1. Ours beg
 
 from __future__ import annotations
 
-from keelman.runtime.exposition import COUNTER, GAUGE, Family
+from keelman.runtime.exposition import COUNTER, GAUGE, UNTYPED, Family
 
 _WORKER = "kafka_connect_connect_worker_metrics_"
 _REBALANCE = "kafka_connect_connect_worker_rebalance_metrics_"
@@ -78,5 +78,5 @@ SENT = Family(_SINK + "sink_record_send_total", COUNTER, "Records put and commit
 READ_RATE = Family(_SINK + "sink_record_read_rate", GAUGE, "Records read in a second.")
 SEND_RATE = Family(_SINK + "sink_record_send_rate", GAUGE, "Records put in a second.")
 LAG_MAX = Family(_SINK + "sink_record_lag_max", GAUGE, "Records left, of all partitions together.")
-RECORD_ERRORS = Family(_ERRORS + "total_record_errors", COUNTER, "Records that could not be copied.")
-SKIPPED = Family(_ERRORS + "total_records_skipped", COUNTER, "Records that were passed over.")
+RECORD_ERRORS = Family(_ERRORS + "total_record_errors", UNTYPED, "Records that could not be copied.")
+SKIPPED = Family(_ERRORS + "total_records_skipped", UNTYPED, "Records that were passed over.")
