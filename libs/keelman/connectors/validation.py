@@ -24,7 +24,7 @@ from keelman.connect.plugin_keys import CLASS, alias_keys, latest, version_probl
 from keelman.connect.plugin_kinds import Kind
 from keelman.connect.versions import VersionRangeError
 from keelman.connectors.registry import Registry, find_connector, full_name
-from keelman.connectors.validation_clients import converter_infos, override_infos
+from keelman.connectors.validation_clients import converter_infos, override_infos, tell_faults
 from keelman.connectors.validation_rules import check_sink, check_source
 from keelman.engine.bulk import DEFAULT_LEAST, LEAST_KEY, MOST_SLOTS, SLOTS_KEY
 from keelman.model.errors import InvalidArgument, NotFound
@@ -69,6 +69,7 @@ def validate(config: Config, worker: Mapping[str, str]) -> dict[str, Any]:
     clients = override_infos(connector.direction, config, worker)
     converters, more = converter_infos(registry, config, values)
     configs: list[Info] = [*infos(keys, found), *clients, *converters]
+    tell_faults(configs, config, worker)
     return config_infos(named, [*groups, *more], configs)
 
 

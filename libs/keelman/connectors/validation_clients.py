@@ -6,13 +6,14 @@ from collections.abc import Mapping
 
 from keelman.connect.client_definitions import Client, client_keys
 from keelman.connect.config_def import ConfigValue, parse_type
-from keelman.connect.config_info import Info, prefixed_infos
+from keelman.connect.config_info import Info, prefixed_infos, value_info
 from keelman.connect.connector_keys import DEAD_LETTERS, OFFSETS
 from keelman.connect.java import hash_order
 from keelman.connect.override_policies import refused
 from keelman.connect.plugin import Direction
 from keelman.connect.plugin_keys import version_problem
 from keelman.connect.plugin_kinds import Kind, Plugins
+from keelman.kafka.client_faults import client_faults
 from keelman.connectors.validation_rules import WORKER_SUPPORT
 
 Config = Mapping[str, str | None]
@@ -46,6 +47,17 @@ def _overrides(client: Client, config: Config, worker: Mapping[str, str]) -> lis
         problem = refused(worker, name)
         values.append(ConfigValue(name, value, errors=[problem] if problem else []))
     return prefixed_infos(keys, values, prefix)
+
+
+def tell_faults(configs: list[Info], config: Config, worker: Mapping[str, str]) -> None:
+    """Adds what is wrong with clients' properties, under whatever prefix, that Connect would not say or only later:
+    what cannot be used here, login modules and token URLs that are not allowed."""
+    known = {info["value"]["name"]: info["value"] for info in configs}
+    for key, message in client_faults(config, worker).items():
+        if key not in known:
+            known[key] = value_info(ConfigValue(key, None), None)
+            configs.append({"definition": None, "value": known[key]})
+        known[key]["errors"] = [*known[key]["errors"], message]
 
 
 def converter_infos(plugins: Plugins, config: Config, values: dict[str, ConfigValue]) -> tuple[list[Info], list[str]]:
