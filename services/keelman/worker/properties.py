@@ -13,6 +13,7 @@ from keelman.model.errors import InvalidArgument
 from keelman.model.labels import labels_of
 from keelman.worker.access import Access, read_access
 from keelman.worker.basic_auth import BasicAuth, read_basic_auth
+from keelman.worker.client_checks import check_clients
 from keelman.worker.life_properties import check_life
 from keelman.worker.listeners import Listeners, read_listeners
 from keelman.worker.own_references import ALLOW, REFERENCES, SECRETS_POLICY, with_values
@@ -123,6 +124,7 @@ def checked(raw: Mapping[str, str], *, standalone: bool = False) -> WorkerProper
     for key, default, least in COPY_DEFAULTS:
         reader.number(key, default, least)
     check_life(reader)
+    check_clients(reader)
     topics = [raw[key] for kind in TOPIC_PARTITIONS if raw.get(key := f"{kind}.storage.topic")]
     if len(set(topics)) != len(topics) and not standalone:
         reader.refuse("status.storage.topic", raw.get("status.storage.topic", ""), "three different topics")

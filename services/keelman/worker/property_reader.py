@@ -61,6 +61,10 @@ class PropertyReader:
         """Notes a value that is not legal."""
         self._note(InvalidArgument.of(key, value, legal))
 
+    def note(self, key: str, text: str) -> None:
+        """Notes what is wrong with a key, in words of its own."""
+        self._problems.append(Violation(key, text))
+
     def take(self, read: Callable[[], T], instead: T) -> T:
         """What a reader of its own returns; `instead` when it raises InvalidArgument, which is noted."""
         try:
