@@ -1,0 +1,135 @@
+"""A standalone worker's parts: files of connectors, the file of offsets, and the Spark service beside a worker."""
+
+import asyncio
+import json
+from pathlib import Path
+
+import pytest
+
+from keelman.connect.java_map import dump_map, load_map
+from keelman.kafka.layout import Work
+from keelman.model.errors import FailedPrecondition, InvalidArgument
+from keelman.worker import config_state as records
+from keelman.worker.connector_files import read_connector, read_connectors
+from keelman.worker.properties import checked
+from keelman.worker.spark_beside import SparkBeside
+from keelman.worker.standalone import StandaloneStore
+from keelman.worker.status_state import RUNNING, Status
+
+PLAIN = {"bootstrap.servers": "h:1", "key.converter": "k", "value.converter": "v"}
+KEY, VALUE = b'["c",{"filename":"/in"}]', b'{"position":7}'
+
+
+@pytest.mark.parametrize(
+    ("text", "state"),
+    [
+        ("name = c\ntasks.max: 2\n", None),
+        ('{"name": "c", "tasks.max": 2}', None),
+        ('{"name": "c", "config": {"tasks.max": "2"}}', None),
+        ('\n{"name": "c", "config": {"tasks.max": 2, "name": "c"}, "initial_state": "STOPPED"}', "STOPPED"),
+    ],
+)
+def test_a_file_of_a_connector_is_known_by_its_content(tmp_path: Path, text: str, state: str | None) -> None:
+    file = tmp_path / "c"
+    file.write_text(text)
+    found = read_connector(file)
+    assert (found.name, found.config, found.initial_state) == ("c", {"name": "c", "tasks.max": "2"}, state)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("tasks.max=2\n", "name is missing"),
+        ('{"name": "c",', "it begins as JSON and is none"),
+        ('{"name": "c", "config": {"name": "d"}}', "doesn't match the one specified in 'name' at the top level"),
+        ('{"name": "c", "config": {}, "state": "STOPPED"}', "state beside config"),
+        ('{"name": "c", "a": ["b"]}', 'a: ["b"] is not legal: a text'),
+    ],
+)
+def test_what_is_no_connector_is_told_with_its_file(tmp_path: Path, text: str, told: str) -> None:
+    file = tmp_path / "c"
+    file.write_text(text)
+    with pytest.raises(InvalidArgument, match=str(file)) as caught:
+        read_connector(file)
+    assert told in caught.value.message
+
+
+def test_one_name_stands_for_one_connector(tmp_path: Path) -> None:
+    for file in ("a", "b"):
+        (tmp_path / file).write_text("name=c\n")
+    with pytest.raises(InvalidArgument, match=r"/a and .*/b: each of them is connector 'c'"):
+        read_connectors([str(tmp_path / "a"), str(tmp_path / "b")])
+    with pytest.raises(InvalidArgument, match="No such file"):
+        read_connectors([str(tmp_path / "none")])
+
+
+def store_of(file: Path) -> StandaloneStore:
+    properties = checked({**PLAIN, "offset.storage.file.filename": str(file)}, standalone=True)
+    return StandaloneStore(properties, worker_id="w:1")
+
+
+async def test_offsets_outlive_the_worker_and_nothing_else_does(tmp_path: Path) -> None:
+    file, foreign = tmp_path / "offsets", {b"foreign": b"x", b'["d",{"b":1,"a":2}]': b'{"n":1}'}
+    file.write_bytes(dump_map({KEY: VALUE, **foreign}))
+    file.chmod(0o640)
+    store = store_of(file)
+    assert store.offsets.of("c") == [(KEY, VALUE)]
+    await store.write_config([records.connector_record("c", {"name": "c"}), records.commit_record("c", 0)])
+    assert store.config.connectors == {"c": {"name": "c"}}
+    async with asyncio.TaskGroup() as group:
+        running = group.create_task(store.run())
+        store.tell(Work("c"), Status(RUNNING, "w:1", 1))
+        await store.flush(seconds=10)
+        running.cancel()
+    assert store.statuses.statuses[Work("c")].state == RUNNING
+    # As copy runs tell it: fields sorted, the newest of each partition; a sink's are numbers.
+    store.committed("c", {'{"filename":"/in"}': '{"position":9}', '{"topic":"t","partition":0}': "5"})
+    store.committed("d", {'{"a":2,"b":1}': "null"})
+    store.file.write()
+    assert load_map(file.read_bytes()) == {KEY: b'{"position":9}', b"foreign": b"x"}
+    assert file.stat().st_mode & 0o777 == 0o640
+    again = store_of(file)
+    assert (again.offsets.of("c"), again.config.connectors) == ([(KEY, b'{"position":9}')], {})
+
+
+async def test_a_place_that_cannot_be_written_is_told_at_once() -> None:
+    with pytest.raises(InvalidArgument, match=r"offset\.storage\.file\.filename.*a file that can be written"):
+        store_of(Path("/proc/none/offsets"))
+
+
+@pytest.mark.parametrize(("content", "told"), [(b"no map", "a file of Connect's offsets"), (None, "a readable file")])
+async def test_what_is_no_file_of_offsets_is_refused(tmp_path: Path, content: bytes | None, told: str) -> None:
+    file = tmp_path / "offsets"
+    if content is None:
+        file.mkdir()
+    else:
+        file.write_bytes(content)
+    with pytest.raises(InvalidArgument, match=told):
+        store_of(file)
+    assert content is None or file.read_bytes() == content, "it is left as it was"
+
+
+async def test_a_full_disk_costs_no_offset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = store_of(tmp_path / "offsets")
+    store.committed("c", {'{"filename":"/in"}': '{"position":1}'})
+    with monkeypatch.context() as full:
+        full.setattr("keelman.worker.offset_file.write_file", _no_space)
+        store.file.write()
+    store.file.write()
+    assert json.loads(load_map((tmp_path / "offsets").read_bytes())[KEY] or b"") == {"position": 1}
+
+
+def _no_space(*_: object, **__: object) -> None:
+    raise OSError(28, "No space left on device")
+
+
+async def test_a_spark_service_that_cannot_run_ends_the_worker_and_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KEELMAN_SPARK_MASTER", "nonsense")
+    stop, beside = asyncio.Event(), SparkBeside(tmp_path / "worker", tmp_path / "s.sock")
+    with pytest.raises(FailedPrecondition) as caught:
+        async with asyncio.timeout(60), beside.running(stop):
+            await stop.wait()
+    assert "spark.master: 'nonsense' is not legal" in caught.value.message
+    assert "--spark-address" in caught.value.message
