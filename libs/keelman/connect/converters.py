@@ -129,6 +129,20 @@ def find_converter(key: str, class_name: str) -> type[Converter]:
     raise ConfigValueError(key, class_name, f"Class {class_name} could not be found.")
 
 
+def header_converter_for(connector: Mapping[str, str], worker: Mapping[str, str]) -> Converter:
+    """The same for headers, of which SimpleHeaderConverter is the default."""
+    from keelman.connect.header_converter import SimpleHeaderConverter  # noqa: PLC0415  it stands on this module
+
+    key = "header.converter"
+    source = connector if connector.get(key, "").strip() else worker
+    name = source.get(key, "").strip() or SimpleHeaderConverter.names[0]
+    prefix = f"{key}."
+    config = {name[len(prefix) :]: value for name, value in source.items() if name.startswith(prefix)}
+    if name in SimpleHeaderConverter.names:
+        return SimpleHeaderConverter(config)
+    return find_converter(key, name)(config)
+
+
 def converter_for(role: Role, connector: Mapping[str, str], worker: Mapping[str, str]) -> Converter:
     """The configured converter of a role: the connector's with its keys, else the worker's with the worker's keys.
 

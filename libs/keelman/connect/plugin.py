@@ -72,6 +72,9 @@ class Reader(ABC):
     codec: int | None = None
     """Set by the engine: the compression that packed records must have, as record batches number it; None for any."""
 
+    packs: bool = True
+    """Set by the engine: whether records may be passed on packed; not where each of them is transformed."""
+
     @abstractmethod
     def partitions(self) -> Sequence[Partition]:
         """The source partitions that this task alone reads; their offsets are written again after a fence."""

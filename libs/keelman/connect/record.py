@@ -10,11 +10,12 @@ from keelman.connect.schema import Schema
 
 @dataclass(slots=True, frozen=True)
 class Header:
-    """A header's name, its value, and the value's schema."""
+    """A header's name, its value, and the value's schema; `raw` is what it was in Kafka, to be written as it was."""
 
     name: str
     schema: Schema | None
     value: Any
+    raw: bytes | None = None
 
 
 @dataclass(slots=True)

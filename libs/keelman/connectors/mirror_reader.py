@@ -131,7 +131,7 @@ class MirrorReader(Reader):
             self._backlog.add(fetched)
 
     def _whole(self, header: BatchHeader) -> bool:
-        return header.size <= self._most_bytes and passable(header, codec=self.codec)
+        return self.packs and header.size <= self._most_bytes and passable(header, codec=self.codec)
 
     def _reached(self, one: TopicPartition, position: int, end: int) -> None:
         """Beyond the last record of a partition there may be markers and what was aborted, all of it read."""

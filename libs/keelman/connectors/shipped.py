@@ -26,11 +26,27 @@ class Shipped(NamedTuple):
 
 _APACHE, _OURS = "org.apache.kafka.connect", "keelman.connectors"
 _TOOLS = f"{_APACHE}.tools"
+_NUMBERS = ("Boolean", "Double", "Float", "Integer", "Long", "Short")
 _CONVERTERS = {
+    **{
+        f"{_APACHE}.converters.{one}Converter": ("keelman.connect.number_converters", f"{one}Converter")
+        for one in _NUMBERS
+    },
     f"{_APACHE}.converters.ByteArrayConverter": ("keelman.connect.converters", "ByteArrayConverter"),
     f"{_APACHE}.json.JsonConverter": ("keelman.connect.json_converter", "JsonConverter"),
     f"{_APACHE}.storage.StringConverter": ("keelman.connect.converters", "StringConverter"),
 }
+_TRANSFORMS = {
+    "cast": ("Cast",),
+    "fields": ("HoistField", "ReplaceField"),
+    "headers": ("DropHeaders", "HeaderFrom", "InsertHeader"),
+    "insert": ("InsertField",),
+    "mask": ("MaskField",),
+    "routing": ("Filter", "RegexRouter", "SetSchemaMetadata"),
+    "structure": ("ExtractField", "Flatten", "ValueToKey"),
+    "times": ("TimestampConverter", "TimestampRouter"),
+}
+_WHOLE = ("DropHeaders", "Filter", "InsertHeader", "RegexRouter", "TimestampRouter", "ValueToKey")
 ALL = (
     Shipped(Kind.SINK, f"{_APACHE}.file.FileStreamSinkConnector", f"{_OURS}.file_sink", "FileStreamSink"),
     Shipped(Kind.SOURCE, f"{_APACHE}.file.FileStreamSourceConnector", f"{_OURS}.file_source", "FileStreamSource"),
@@ -48,7 +64,29 @@ ALL = (
         for kind in (Kind.CONVERTER, Kind.HEADER_CONVERTER)
         for name, where in _CONVERTERS.items()
     ),
-    Shipped(Kind.HEADER_CONVERTER, f"{_APACHE}.storage.SimpleHeaderConverter"),
+    Shipped(
+        Kind.HEADER_CONVERTER,
+        f"{_APACHE}.storage.SimpleHeaderConverter",
+        "keelman.connect.header_converter",
+        "SimpleHeaderConverter",
+    ),
+    *(
+        Shipped(
+            Kind.TRANSFORMATION,
+            f"{_APACHE}.transforms.{name}{part}",
+            f"keelman.connect.transforms.{module}",
+            name,
+        )
+        for module, names in _TRANSFORMS.items()
+        for name in names
+        for part in (("",) if name in _WHOLE else ("$Key", "$Value"))
+    ),
+    *(
+        Shipped(
+            Kind.PREDICATE, f"{_APACHE}.transforms.predicates.{name}", "keelman.connect.transforms.predicates", name
+        )
+        for name in ("HasHeaderKey", "RecordIsTombstone", "TopicNameMatches")
+    ),
 )
 FOR_TESTS = frozenset(one.class_name for one in ALL if one.class_name.startswith(f"{_TOOLS}."))
 """Connect lists none of these."""

@@ -6,10 +6,9 @@ from collections.abc import Mapping
 
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, KafkaError, Message
 
-from keelman.connect.converters import Converter, converter_for
 from keelman.connect.plugin import Writer
-from keelman.connect.records import Column, Origin, SinkBatch
-from keelman.connect.schema import OPTIONAL_BYTES
+from keelman.connect.records import Origin, SinkBatch
+from keelman.engine.conversion import SinkConversion
 from keelman.engine.progress import payload_bytes
 
 
@@ -18,28 +17,19 @@ class Columns:
 
     def __init__(self, config: Mapping[str, str], worker: Mapping[str, str]) -> None:
         """Raises ConfigValueError when a converter is not legal."""
-        self._values = converter_for("value", config, worker)
-        self._keys = converter_for("key", config, worker)
+        self._conversion = SinkConversion(config, worker)
 
     def batch(self, messages: list[Message], writer: Writer) -> tuple[SinkBatch, int]:
         """The batch, and the bytes of its keys and values. Raises DataError."""
         values = list(map(Message.value, messages))
         size = payload_bytes(values)
         keys = None
-        if writer.wants_keys:
+        wants = not self._conversion.plain
+        if writer.wants_keys or wants:
             keys = list(map(Message.key, messages))
             size += payload_bytes(keys)
-        raw = writer.wants_payloads
-        batch = SinkBatch(
-            _column(self._values, values, raw=raw), None if keys is None else _column(self._keys, keys, raw=raw)
-        )
-        if writer.wants_origin:
-            batch.origin = origin(messages)
-        return batch, size
-
-
-def _column(converter: Converter, payloads: list[bytes | None], *, raw: bool) -> Column:
-    return Column(payloads, OPTIONAL_BYTES) if raw else converter.to_connect(payloads)
+        came = origin(messages) if writer.wants_origin or wants else None
+        return self._conversion.batch(values, keys, came, raw=writer.wants_payloads), size
 
 
 def origin(messages: list[Message]) -> Origin:

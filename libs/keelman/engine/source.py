@@ -15,7 +15,6 @@ from keelman.api.copy.v1.copy_run_pb2 import (
     LAG_UNIT_RECORDS,
 )
 from keelman.api.copy.v1.ticket_pb2 import DELIVERY_GUARANTEE_EXACTLY_ONCE, StartTicket
-from keelman.connect.converters import converter_for
 from keelman.connect.errors import ConnectError
 from keelman.connect.offsets import CommittedOffsets, identity
 from keelman.connect.plugin import Connector, Reader, Watch
@@ -23,6 +22,7 @@ from keelman.connect.records import Offset, Partition, SourceBatch
 from keelman.engine.boundary import Act, boundary_for
 from keelman.engine.clients import admin_properties, given_to_producers, producer_properties
 from keelman.engine.control import Control
+from keelman.engine.conversion import SourceConversion
 from keelman.engine.idle import Idle, park_after_seconds
 from keelman.engine.lookout import LOOKOUT
 from keelman.engine.outlet import Outlet
@@ -58,8 +58,7 @@ class SourceCopy:
         self._exactly_once = ticket.delivery == DELIVERY_GUARANTEE_EXACTLY_ONCE
         self._boundary = boundary_for(self._config, worker, transactional=self._exactly_once)
         self._idle = Idle(park_after_seconds(worker, self._config))
-        self._values = converter_for("value", self._config, worker)
-        self._keys = converter_for("key", self._config, worker)
+        self._conversion = SourceConversion(self._config, worker)
         self._progress = Progress()
         self._pending: dict[str, tuple[Partition, Offset | None]] = {}
         self._open = False
@@ -90,7 +89,7 @@ class SourceCopy:
                 self._teller.parts = self._plan.parts
             self._reader = self._connector.open_reader(self._config, self._committed.offset)
             stack.callback(self._reader.close)
-            self._reader.codec = outlet.codec
+            self._reader.codec, self._reader.packs = outlet.codec, self._conversion.plain
             self._teller.tell(COPY_RUN_STATE_RUNNING, progress=self._message())
             try:
                 self._write_again()
@@ -191,8 +190,6 @@ class SourceCopy:
             self._control.wait(min(seconds, LONGEST_REST_SECONDS))
 
     def _send(self, batch: SourceBatch) -> None:
-        if batch.topic not in self._topics and (batch.values.values or batch.packed):
-            self._meet_topic(batch.topic)
         if not self._open:
             self._boundary.begun()
             self._open = True
@@ -208,19 +205,23 @@ class SourceCopy:
         self._watch = None
 
     def _pass_on(self, batch: SourceBatch) -> tuple[int, int]:
+        self._meet_topic(batch.topic)
         self._outlet.send_packed(batch)
         return sum(one.records for one in batch.packed), sum(len(one.data) for one in batch.packed)
 
     def _convert(self, batch: SourceBatch) -> tuple[int, int]:
-        values = batch.values.values if batch.raw else self._values.from_connect(batch.values)
-        keys = None
-        if batch.keys is not None:
-            keys = batch.keys.values if batch.raw else self._keys.from_connect(batch.keys)
-        if values:
-            self._outlet.send(batch, values, keys)
-        return len(values), payload_bytes(values) + (0 if keys is None else payload_bytes(keys))
+        records = size = 0
+        for made, values, keys in self._conversion.payloads(batch):
+            if values:
+                self._meet_topic(made.topic)
+                self._outlet.send(made, values, keys)
+            records += len(values)
+            size += payload_bytes(values) + (0 if keys is None else payload_bytes(keys))
+        return records, size
 
     def _meet_topic(self, topic: str) -> None:
+        if topic in self._topics:
+            return
         if self._exactly_once and topic == self._ticket.offset_topic:
             raise ConnectError(
                 "Source tasks may not produce to their own offsets topics when exactly-once support is enabled"

@@ -1,0 +1,153 @@
+"""What every transform and predicate is, and what most of them need."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, ClassVar, Literal, TypeVar
+
+from keelman.connect.config_def import ConfigDef, ConfigKey, Importance, Type
+from keelman.connect.errors import ConfigValueError, DataError
+from keelman.connect.java_numbers import java_class
+from keelman.connect.record import Record
+from keelman.connect.schema import Field, Schema, Struct
+
+T = TypeVar("T")
+PACKAGE = "org.apache.kafka.connect.transforms."
+Part = Literal["", "Key", "Value"]
+
+
+class Transform(ABC):
+    """One step of a chain. Made once a task; has no state but what it keeps of schemas it has seen."""
+
+    name: ClassVar[str]
+    """The simple name of Connect's class."""
+    parts: ClassVar[tuple[Part, ...]] = ("Key", "Value")
+    """The two that it comes for, or one without a name for the whole record."""
+
+    @classmethod
+    @abstractmethod
+    def config_def(cls) -> ConfigDef:
+        """Its keys, without the prefix of its alias."""
+
+    def __init__(self, config: Mapping[str, str], part: Part = "") -> None:
+        """Raises ConfigValueError for what is not legal."""
+        self.config = self.config_def().parse(config)
+        self.part = part
+
+    @abstractmethod
+    def apply(self, record: Record) -> Record | None:
+        """The record after this step, perhaps the same one changed; None when it is dropped. Raises ConnectError."""
+
+    def data(self, record: Record) -> tuple[Schema | None, Any]:
+        """The key or the value, with its schema."""
+        return (record.key_schema, record.key) if self.part == "Key" else (record.value_schema, record.value)
+
+    def changed(self, record: Record, schema: Schema | None, value: Any) -> Record:
+        """The record with another key or value."""
+        if self.part == "Key":
+            record.key_schema, record.key = schema, value
+        else:
+            record.value_schema, record.value = schema, value
+        return record
+
+
+class Predicate(ABC):
+    """Decides whether a transform applies to a record."""
+
+    name: ClassVar[str]
+
+    @classmethod
+    @abstractmethod
+    def config_def(cls) -> ConfigDef:
+        """Its keys, without the prefix of its alias."""
+
+    def __init__(self, config: Mapping[str, str]) -> None:
+        """Raises ConfigValueError for what is not legal."""
+        self.config = self.config_def().parse(config)
+
+    @abstractmethod
+    def test(self, record: Record) -> bool:
+        """Whether the record is one of those."""
+
+
+def some_names(name: str, value: Any) -> None:
+    """A validator: at least one name. Raises ConfigValueError with Connect's text."""
+    if not value:
+        whole = f"Configuration '{name}' must not be empty. Valid values include: any non-empty value"
+        raise ConfigValueError(name, value, whole=whole)
+
+
+def null_default(doc: str = "Whether a null becomes its field's default value, where it has one.") -> ConfigKey:
+    """The key that most transforms of fields have."""
+    return ConfigKey("replace.null.with.default", Type.BOOLEAN, True, Importance.MEDIUM, doc)
+
+
+def a_struct(value: object, purpose: str) -> Struct:
+    """The value, which has a schema, as a struct. Raises DataError with Connect's text."""
+    if isinstance(value, Struct):
+        return value
+    raise DataError(f"Only Struct objects supported for [{purpose}], found: {_found(value)}")
+
+
+def a_map(value: object, purpose: str) -> Mapping[Any, Any]:
+    """The value, which has no schema, as a map. Raises DataError with Connect's text."""
+    if isinstance(value, Mapping):
+        return value
+    raise DataError(f"Only Map objects supported in absence of schema for [{purpose}], found: {_found(value)}")
+
+
+def _found(value: object) -> str:
+    return "null" if value is None else java_class(value)
+
+
+def got(struct: Struct, field: Field, *, defaults: bool) -> Any:
+    """A field's value; with `defaults` that of its schema where it is null."""
+    value = struct.values.get(field.name)
+    return field.schema.default if value is None and defaults else value
+
+
+def with_fields(schema: Schema, fields: tuple[Field, ...]) -> Schema:
+    """A struct's schema with other fields and neither a default nor a note of being optional, but all its other marks.
+
+    Raises SchemaBuilderError for a name that is there twice.
+    """
+    seen: set[str] = set()
+    for field in fields:
+        if field.name in seen:
+            raise SchemaBuilderError(f"Cannot create field because of field name duplication {field.name}")
+        seen.add(field.name)
+    return replace(schema, fields=fields, optional=False, default=None)
+
+
+class SchemaBuilderError(DataError):
+    """A schema cannot be made."""
+
+    java_name = "org.apache.kafka.connect.errors.SchemaBuilderException"
+
+
+class IllegalArgumentError(DataError):
+    """Java's IllegalArgumentException, as some transforms let it through."""
+
+    java_name = "java.lang.IllegalArgumentException"
+
+
+class Recent:
+    """What was made of the schemas seen last, by the schema itself: at most so many."""
+
+    def __init__(self, most: int = 16) -> None:
+        self._most = most
+        self._made: dict[int, tuple[Schema, Any]] = {}
+
+    def get(self, schema: Schema) -> Any:
+        """What was put for this very schema, or for an equal one of late; None when nothing was."""
+        found = self._made.get(id(schema))
+        return found[1] if found is not None and found[0] is schema else None
+
+    def put(self, schema: Schema, made: T) -> T:
+        """Keeps it, and gives it back."""
+        if len(self._made) >= self._most:
+            self._made.clear()
+        self._made[id(schema)] = (schema, made)
+        return made

@@ -1,0 +1,242 @@
+"""Cast: values as other types, as Java's conversions have it."""
+
+from __future__ import annotations
+
+import base64
+import decimal
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type
+from keelman.connect.errors import ConfigValueError, DataError
+from keelman.connect.java import java_text
+from keelman.connect.java_numbers import (
+    INTEGERS,
+    Float32,
+    NumberFormatError,
+    cut,
+    java_class,
+    parse_real,
+    parse_whole,
+    type_of,
+)
+from keelman.connect.record import Record
+from keelman.connect.schema import Field, Schema, Struct
+from keelman.connect.transforms.base import (
+    Part,
+    Recent,
+    Transform,
+    a_map,
+    a_struct,
+    got,
+    null_default,
+    with_fields,
+)
+from keelman.connect.transforms.fields import renamings
+
+_JAVA = {"float": "FLOAT32", "double": "FLOAT64"}
+_TYPES = {
+    **{name: name for name in (*INTEGERS, "boolean", "string", "bytes", "array", "map", "struct")},
+    "float32": "float",
+    "float64": "double",
+}
+_OUTPUT = (*INTEGERS, "float", "double", "boolean", "string")
+_INPUT = (*_OUTPUT, "bytes")
+_DATA = "org.apache.kafka.connect.data."
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Cast(Transform):
+    """Casts fields, or the whole key or value."""
+
+    name = "Cast"
+
+    @classmethod
+    def config_def(cls) -> ConfigDef:
+        """`spec`, `replace.null.with.default`."""
+        doc = "field:type, comma-separated, or one type for the whole value."
+        return ConfigDef(
+            ConfigKey("spec", Type.LIST, REQUIRED, doc=doc, importance=Importance.HIGH, validator=_spec), null_default()
+        )
+
+    def __init__(self, config: Mapping[str, str], part: Part = "") -> None:
+        super().__init__(config, part)
+        self._whole, self._casts = _parsed(self.config["spec"])
+        self._defaults: bool = self.config["replace.null.with.default"]
+        self._schemas = Recent()
+
+    def apply(self, record: Record) -> Record:
+        """Leaves null alone. Raises DataError for what cannot be cast."""
+        schema, value = self.data(record)
+        if value is None:
+            return record
+        if self._whole is not None:
+            made = None if schema is None else self._schema(schema)
+            return self.changed(record, made, cast(schema, value, self._whole))
+        if schema is None:
+            given = a_map(value, "type casting")
+            casts = {name: cast(None, given.get(name), target) for name, target in self._casts.items()}
+            return self.changed(record, None, {**given, **casts})
+        struct = a_struct(value, "type casting")
+        made = self._schema(schema)
+        values = {}
+        for field in struct.schema.fields:
+            one, target = got(struct, field, defaults=self._defaults), self._casts.get(field.name)
+            values[field.name] = one if target is None else cast(field.schema, one, target)
+        return self.changed(record, made, Struct(made, values))
+
+    def _schema(self, schema: Schema) -> Schema:
+        found: Schema | None = self._schemas.get(schema)
+        if found is not None:
+            return found
+        if self._whole is not None:
+            default = None if schema.default is None else cast(schema, schema.default, self._whole)
+            made = replace(schema, type=self._whole, fields=(), key=None, value=None, default=default)
+        else:
+            made = replace(
+                with_fields(schema, tuple(self._field(field) for field in schema.fields)), optional=schema.optional
+            )
+        return self._schemas.put(schema, made)
+
+    def _field(self, field: Field) -> Field:
+        target, inner = self._casts.get(field.name), field.schema
+        if target is None:
+            return field
+        default = None if inner.default is None else cast(inner, inner.default, target)
+        return Field(field.name, Schema(target, optional=inner.optional, default=default))
+
+
+def _spec(name: str, value: Any) -> None:
+    _parsed(value)
+
+
+def _parsed(pairs: list[str]) -> tuple[str | None, dict[str, str]]:
+    """The type for the whole value, if there is one, and the types of fields. Raises ConfigValueError."""
+    if not pairs:
+        raise ConfigValueError("spec", pairs, whole="Must specify at least one field to cast.")
+    whole, casts = None, {}
+    for pair in pairs:
+        words = pair.rstrip(":").split(":")
+        if len(words) > 2:
+            renamings([pair])
+        target = _type(words[-1].strip())
+        if len(words) == 1:
+            whole = target
+        else:
+            casts[words[0]] = target
+    if whole is not None and (casts or len(pairs) > 1):
+        text = "Cast transformations that specify a type to cast the entire value to may only specify a single cast"
+        raise ConfigValueError("spec", pairs, whole=f"{text} in their spec")
+    return whole, casts
+
+
+def _type(text: str) -> str:
+    kind = _TYPES.get(text.lower())
+    if kind is None:
+        shown = f"java.lang.IllegalArgumentException: No enum constant {_DATA}Schema.Type.{text.upper()}"
+        raise ConfigValueError(f"Invalid type found in casting spec: {text}", shown)
+    if kind not in _OUTPUT:
+        raise ConfigValueError("spec", text, whole=_unsupported("to", kind, _OUTPUT))
+    return kind
+
+
+def _unsupported(direction: str, kind: str, legal: tuple[str, ...]) -> str:
+    listed = ", ".join(_java(one) for one in legal)
+    return f"Cast transformation does not support casting {direction} {_java(kind)}; supported types are [{listed}]"
+
+
+def _java(kind: str) -> str:
+    return _JAVA.get(kind, kind.upper())
+
+
+def cast(schema: Schema | None, value: Any, target: str) -> Any:
+    """The value as another type. Raises DataError."""
+    if value is None:
+        return None
+    kind = schema.type if schema is not None else type_of(value)
+    if kind is None:
+        raise DataError(
+            f"Cast transformation was passed a value of type class {java_class(value)} which is not supported by "
+            "Connect's data API"
+        )
+    if kind not in _INPUT:
+        raise DataError(_unsupported("from", kind, _INPUT))
+    if schema is not None and target != "string" and isinstance(value, datetime):
+        since = value - _EPOCH
+        value = since // timedelta(days=1) if schema.name == _DATA + "Date" else since // timedelta(milliseconds=1)
+    try:
+        return _MAKERS[target](value)
+    except NumberFormatError:
+        raise DataError(f"Value ({java_text(value)}) was out of range for requested data type") from None
+
+
+def _whole(target: str) -> Callable[[Any], Any]:
+    made, bits = INTEGERS[target]
+
+    def to(value: Any) -> Any:
+        if isinstance(value, int | float):
+            return made(cut(value, bits))
+        if isinstance(value, decimal.Decimal):
+            return made(cut(int(value), bits))
+        if isinstance(value, str):
+            return made(parse_whole(value, bits))
+        raise _unexpected(value)
+
+    return to
+
+
+def _real(made: type[float]) -> Callable[[Any], Any]:
+    def to(value: Any) -> Any:
+        if isinstance(value, int | float | decimal.Decimal):
+            return made(value)
+        if isinstance(value, str):
+            return made(parse_real(value))
+        raise _unexpected(value)
+
+    return to
+
+
+def _boolean(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int | float):
+        return cut(value, 64) != 0
+    if isinstance(value, decimal.Decimal):
+        return cut(int(value), 64) != 0
+    if isinstance(value, str):
+        return value.lower() == "true"
+    raise _unexpected(value)
+
+
+def _string(value: Any) -> str:
+    if isinstance(value, datetime):
+        return iso_text(value)
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return java_text(value)
+
+
+def iso_text(value: datetime) -> str:
+    """A java.util.Date as Connect writes it: a day alone, a time of the first day alone, or both."""
+    day, time = value.date(), value.timetz()
+    ms = f"{value:%H:%M:%S}.{value.microsecond // 1000:03d}Z"
+    if (value - _EPOCH) < timedelta(days=1) and value >= _EPOCH:
+        return ms
+    if time.hour == time.minute == time.second == time.microsecond == 0:
+        return f"{day:%Y-%m-%d}"
+    return f"{day:%Y-%m-%d}T{ms}"
+
+
+def _unexpected(value: Any) -> DataError:
+    return DataError(f"Unexpected type in Cast transformation: class {java_class(value)}")
+
+
+_MAKERS: Mapping[str, Callable[[Any], Any]] = {
+    **{name: _whole(name) for name in INTEGERS},
+    "float": _real(Float32),
+    "double": _real(float),
+    "boolean": _boolean,
+    "string": _string,
+}

@@ -1,0 +1,111 @@
+"""Transforms that wrap fields, take them away or rename them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type
+from keelman.connect.errors import ConfigValueError
+from keelman.connect.java import hash_order
+from keelman.connect.record import Record
+from keelman.connect.schema import Field, Schema, Struct
+from keelman.connect.transforms.base import Part, Recent, Transform, a_map, a_struct, got, null_default, with_fields
+
+
+def renamings(pairs: list[str]) -> dict[str, str]:
+    """`old:new` each. Raises ConfigValueError with Connect's text."""
+    found: dict[str, str] = {}
+    for pair in pairs:
+        # As Java splits: what is empty behind the last colon counts for nothing.
+        words = pair.split(":") if not pair.endswith(":") else pair.rstrip(":").split(":")
+        if len(words) != 2:
+            shown = f"[{', '.join(pairs)}]"
+            raise ConfigValueError("renames", shown, f"Invalid rename mapping: {pair}")
+        found[words[0]] = words[1]
+    return found
+
+
+class HoistField(Transform):
+    """Wraps the whole key or value in a struct or a map with one field."""
+
+    name = "HoistField"
+
+    @classmethod
+    def config_def(cls) -> ConfigDef:
+        """`field`."""
+        doc = "Name of the one field of the struct or map that is made."
+        return ConfigDef(ConfigKey("field", Type.STRING, REQUIRED, doc=doc, importance=Importance.MEDIUM))
+
+    def __init__(self, config: Mapping[str, str], part: Part = "") -> None:
+        super().__init__(config, part)
+        self.field: str = self.config["field"]
+        self._schemas = Recent()
+
+    def hoisted(self, schema: Schema) -> Schema:
+        """The schema around another."""
+        found: Schema | None = self._schemas.get(schema)
+        return found or self._schemas.put(schema, Schema("struct", fields=(Field(self.field, schema),)))
+
+    def apply(self, record: Record) -> Record:
+        """Always."""
+        schema, value = self.data(record)
+        if schema is None:
+            return self.changed(record, None, {self.field: value})
+        around = self.hoisted(schema)
+        return self.changed(record, around, Struct(around, {self.field: value}))
+
+
+class ReplaceField(Transform):
+    """Keeps some fields, or drops some, and renames them."""
+
+    name = "ReplaceField"
+
+    @classmethod
+    def config_def(cls) -> ConfigDef:
+        """`exclude`, `include`, `renames`, `replace.null.with.default`."""
+        middle = Importance.MEDIUM
+        return ConfigDef(
+            ConfigKey("exclude", Type.LIST, [], middle, "Fields to leave out; comes before `include`."),
+            ConfigKey("include", Type.LIST, [], middle, "The only fields to keep; empty means all."),
+            ConfigKey("renames", Type.LIST, [], middle, "Fields to rename: old:new, comma-separated."),
+            null_default(),
+        )
+
+    def __init__(self, config: Mapping[str, str], part: Part = "") -> None:
+        super().__init__(config, part)
+        self._exclude, self._include = frozenset(self.config["exclude"]), frozenset(self.config["include"])
+        self._renames = renamings(self.config["renames"])
+        self._defaults: bool = self.config["replace.null.with.default"]
+        self._schemas = Recent()
+
+    def keeps(self, name: str) -> bool:
+        """Whether a field stays."""
+        return name not in self._exclude and (not self._include or name in self._include)
+
+    def renamed(self, name: str) -> str:
+        """What a field is called after this."""
+        return self._renames.get(name, name)
+
+    def kept(self, schema: Schema) -> tuple[Schema, tuple[tuple[str, Field], ...]]:
+        """The schema after this, and its fields' new names with the old fields."""
+        found: tuple[Schema, tuple[tuple[str, Field], ...]] | None = self._schemas.get(schema)
+        if found is None:
+            pairs = tuple((self.renamed(f.name), f) for f in schema.fields if self.keeps(f.name))
+            made = with_fields(schema, tuple(Field(name, f.schema) for name, f in pairs))
+            found = self._schemas.put(schema, (made, pairs))
+        return found
+
+    def apply(self, record: Record) -> Record:
+        """Leaves null alone."""
+        schema, value = self.data(record)
+        if value is None:
+            return record
+        if schema is None:
+            given = a_map(value, "field replacement")
+            # Of two that get one name the last counts, in the order in which Java has them.
+            names = hash_order(given) if self._renames else given
+            return self.changed(record, None, {self.renamed(k): given[k] for k in names if self.keeps(k)})
+        struct = a_struct(value, "field replacement")
+        made, pairs = self.kept(struct.schema)
+        values = {name: got(struct, field, defaults=self._defaults) for name, field in pairs}
+        return self.changed(record, made, Struct(made, values))

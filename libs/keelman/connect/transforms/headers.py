@@ -1,0 +1,136 @@
+"""Transforms that add headers, take them from fields, or remove them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type, one_of
+from keelman.connect.errors import ConfigValueError, DataError
+from keelman.connect.literals import parse_literal
+from keelman.connect.record import Header, Record
+from keelman.connect.schema import Schema, Struct
+from keelman.connect.transforms.base import (
+    Part,
+    Recent,
+    Transform,
+    a_map,
+    a_struct,
+    got,
+    null_default,
+    some_names,
+    with_fields,
+)
+
+
+class DropHeaders(Transform):
+    """Removes all headers of some names."""
+
+    name = "DropHeaders"
+    parts = ("",)
+
+    @classmethod
+    def config_def(cls) -> ConfigDef:
+        """`headers`."""
+        doc = "Names of headers."
+        return ConfigDef(
+            ConfigKey("headers", Type.LIST, REQUIRED, doc=doc, importance=Importance.HIGH, validator=some_names)
+        )
+
+    def __init__(self, config: Mapping[str, str], part: Part = "") -> None:
+        super().__init__(config, part)
+        self._names = frozenset(self.config["headers"])
+
+    def apply(self, record: Record) -> Record:
+        """Always."""
+        record.headers = [header for header in record.headers if header.name not in self._names]
+        return record
+
+
+class InsertHeader(Transform):
+    """Adds a header of a literal, whose type is read off its text."""
+
+    name = "InsertHeader"
+    parts = ("",)
+
+    @classmethod
+    def config_def(cls) -> ConfigDef:
+        """`header`, `value.literal`."""
+        high = Importance.HIGH
+        return ConfigDef(
+            ConfigKey("header", Type.STRING, REQUIRED, doc="The header's name.", importance=high),
+            ConfigKey("value.literal", Type.STRING, REQUIRED, doc="The value as text.", importance=high),
+        )
+
+    def __init__(self, config: Mapping[str, str], part: Part = "") -> None:
+        super().__init__(config, part)
+        schema, value = parse_literal(self.config["value.literal"])
+        self._header = Header(self.config["header"], schema, value)
+
+    def apply(self, record: Record) -> Record:
+        """Always."""
+        record.headers = [*record.headers, self._header]
+        return record
+
+
+class HeaderFrom(Transform):
+    """Copies or moves fields into headers."""
+
+    name = "HeaderFrom"
+
+    @classmethod
+    def config_def(cls) -> ConfigDef:
+        """`fields`, `headers`, `operation`, `replace.null.with.default`."""
+        high = Importance.HIGH
+        operation = one_of("move", "copy")
+        return ConfigDef(
+            ConfigKey("fields", Type.LIST, REQUIRED, doc="Fields, in order.", importance=high, validator=_not_empty),
+            ConfigKey("headers", Type.LIST, REQUIRED, doc="A header for each.", importance=high, validator=_not_empty),
+            ConfigKey("operation", Type.STRING, REQUIRED, doc="move or copy.", importance=high, validator=operation),
+            null_default(),
+        )
+
+    def __init__(self, config: Mapping[str, str], part: Part = "") -> None:
+        super().__init__(config, part)
+        fields, names = self.config["fields"], self.config["headers"]
+        if len(fields) != len(names):
+            whole = "'fields' config must have the same number of elements as 'headers' config."
+            raise ConfigValueError("fields", fields, whole=whole)
+        self._pairs = list(zip(fields, names, strict=True))
+        self._fields = frozenset(fields)
+        self._moves = self.config["operation"] == "move"
+        self._defaults: bool = self.config["replace.null.with.default"]
+        self._schemas = Recent()
+
+    def apply(self, record: Record) -> Record:
+        """Raises DataError for a field that a schema does not have."""
+        schema, value = self.data(record)
+        purpose = f"header {self.config['operation']}"
+        if schema is None:
+            given = dict(a_map(value, purpose))
+            record.headers = [*record.headers, *(Header(name, None, given.get(field)) for field, name in self._pairs)]
+            if self._moves:
+                given = {k: v for k, v in given.items() if k not in self._fields}
+            return self.changed(record, None, given)
+        struct = a_struct(value, purpose)
+        by_name = {field.name: field for field in struct.schema.fields}
+        found = []
+        for field, name in self._pairs:
+            if field not in by_name:
+                raise DataError(f"Field does not exist: {field}")
+            one = by_name[field]
+            found.append(Header(name, one.schema, got(struct, one, defaults=self._defaults)))
+        record.headers = [*record.headers, *found]
+        if not self._moves:
+            return record
+        made: Schema | None = self._schemas.get(schema)
+        if made is None:
+            kept = tuple(field for field in schema.fields if field.name not in self._fields)
+            made = self._schemas.put(schema, with_fields(schema, kept))
+        values = {field.name: got(struct, field, defaults=self._defaults) for field in made.fields}
+        return self.changed(record, made, Struct(made, values))
+
+
+def _not_empty(name: str, value: Any) -> None:
+    if not value:
+        raise ConfigValueError(name, "[]", "Empty list")

@@ -1,0 +1,131 @@
+"""InsertField: where a record comes from, or a fixed text, as fields of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from keelman.connect.config_def import ConfigDef, ConfigKey, Importance, Type
+from keelman.connect.errors import ConfigValueError, DataError
+from keelman.connect.java_dates import moment
+from keelman.connect.java_numbers import Int32
+from keelman.connect.record import Record
+from keelman.connect.schema import Field, Schema, Struct
+from keelman.connect.transforms.base import Part, Recent, Transform, a_map, a_struct, got, null_default, with_fields
+
+_TIMESTAMP = "org.apache.kafka.connect.data.Timestamp"
+
+
+@dataclass(frozen=True, slots=True)
+class _Spec:
+    """A field to be inserted."""
+
+    name: str
+    optional: bool
+
+    @classmethod
+    def of(cls, text: str | None) -> _Spec | None:
+        if text is None:
+            return None
+        if text.endswith(("?", "!")):
+            return cls(text[:-1], text.endswith("?"))
+        return cls(text, True)
+
+    def field(self, schema: Schema) -> Field:
+        return Field(self.name, replace(schema, optional=self.optional))
+
+
+class InsertField(Transform):
+    """Adds the topic, partition, offset or timestamp of the record, or a fixed text."""
+
+    name = "InsertField"
+
+    @classmethod
+    def config_def(cls) -> ConfigDef:
+        """A key for each thing that can be added, naming the field."""
+        what = ("topic", "partition", "offset", "timestamp")
+        keys = [
+            ConfigKey(
+                f"{one}.field", Type.STRING, None, Importance.MEDIUM, f"Field for the record's {one}; `!` required."
+            )
+            for one in what
+        ]
+        return ConfigDef(
+            *keys,
+            ConfigKey("static.field", Type.STRING, None, Importance.MEDIUM, "Field for a fixed text."),
+            ConfigKey("static.value", Type.STRING, None, Importance.MEDIUM, "That text."),
+            null_default(),
+        )
+
+    def __init__(self, config: Mapping[str, str], part: Part = "") -> None:
+        super().__init__(config, part)
+        spec = {name: _Spec.of(self.config[f"{name}.field"]) for name in _INSERTED}
+        self._specs = {name: one for name, one in spec.items() if one is not None}
+        self._static: str | None = self.config["static.value"]
+        self._defaults: bool = self.config["replace.null.with.default"]
+        self._schemas = Recent()
+        if not self._specs:
+            raise ConfigValueError("", None, whole="No field insertion configured")
+        if "static" in self._specs and self._static is None:
+            shown = f"No value specified for static field: {self._specs['static'].name}"
+            raise ConfigValueError("static.value", None, shown)
+
+    @property
+    def static_fields(self) -> Mapping[str, str]:
+        """The names that this adds, by what they are of."""
+        return {what: spec.name for what, spec in self._specs.items()}
+
+    def extended(self, schema: Schema) -> Schema:
+        """The schema with the added fields."""
+        found: Schema | None = self._schemas.get(schema)
+        if found is None:
+            more = tuple(spec.field(_INSERTED[name]) for name, spec in self._specs.items())
+            found = self._schemas.put(schema, with_fields(schema, (*schema.fields, *more)))
+        return found
+
+    def inserted(self, record: Record, *, typed: bool) -> dict[str, Any]:
+        """The values of the added fields; without those that the record does not have."""
+        values: dict[str, Any] = {}
+        for what, spec in self._specs.items():
+            value: Any
+            if what == "topic":
+                value = record.topic
+            elif what == "partition":
+                value = None if record.partition is None else Int32(record.partition)
+            elif what == "offset":
+                if record.offset is None:
+                    found = "org.apache.kafka.connect.source.SourceRecord"
+                    raise DataError(f"Only SinkRecord supported for [field insertion], found: {found}")
+                value = record.offset
+            elif what == "timestamp":
+                value = record.timestamp_ms
+                if typed and value is not None:
+                    value = moment(value)
+            else:
+                value = self._static
+            if value is not None:
+                values[spec.name] = value
+        return values
+
+    def apply(self, record: Record) -> Record:
+        """Leaves null alone."""
+        schema, value = self.data(record)
+        if value is None:
+            return record
+        if schema is None:
+            given = a_map(value, "field insertion")
+            return self.changed(record, None, {**given, **self.inserted(record, typed=False)})
+        struct = a_struct(value, "field insertion")
+        made = self.extended(struct.schema)
+        values = {f.name: got(struct, f, defaults=self._defaults) for f in struct.schema.fields}
+        return self.changed(record, made, Struct(made, {**values, **self.inserted(record, typed=True)}))
+
+
+_INSERTED: Mapping[str, Schema] = {
+    "topic": Schema("string"),
+    "partition": Schema("int32"),
+    "offset": Schema("int64"),
+    "timestamp": Schema("int64", name=_TIMESTAMP, version=1),
+    "static": Schema("string"),
+}

@@ -1,0 +1,112 @@
+"""MaskField: something harmless in the place of a value."""
+
+from __future__ import annotations
+
+import decimal
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type, non_empty
+from keelman.connect.errors import DataError
+from keelman.connect.java_numbers import INTEGERS, Float32, Int32, cut, java_class, type_of
+from keelman.connect.record import Record
+from keelman.connect.schema import Schema, Struct
+from keelman.connect.transforms.base import Part, Transform, a_map, a_struct, got, null_default, some_names
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class MaskField(Transform):
+    """Puts something harmless of the same type in the place of a field's value."""
+
+    name = "MaskField"
+
+    @classmethod
+    def config_def(cls) -> ConfigDef:
+        """`fields`, `replacement`, `replace.null.with.default`."""
+        return ConfigDef(
+            ConfigKey(
+                "fields", Type.LIST, REQUIRED, doc="Fields to hide.", importance=Importance.HIGH, validator=some_names
+            ),
+            ConfigKey("replacement", Type.STRING, None, Importance.LOW, "Text or number to put there.", non_empty),
+            null_default(),
+        )
+
+    def __init__(self, config: Mapping[str, str], part: Part = "") -> None:
+        super().__init__(config, part)
+        self._fields = frozenset(self.config["fields"])
+        self._replacement: str | None = self.config["replacement"]
+        self._defaults: bool = self.config["replace.null.with.default"]
+
+    def apply(self, record: Record) -> Record:
+        """Raises DataError for a value of a type that cannot be hidden."""
+        schema, value = self.data(record)
+        if schema is None:
+            given = dict(a_map(value, "mask fields"))
+            for name in self._fields:
+                given[name] = self._masked(None, given.get(name))
+            return self.changed(record, None, given)
+        struct = a_struct(value, "mask fields")
+        values = {}
+        for field in struct.schema.fields:
+            one = got(struct, field, defaults=self._defaults)
+            values[field.name] = self._masked(field.schema, one) if field.name in self._fields else one
+        return self.changed(record, struct.schema, Struct(struct.schema, values))
+
+    def _masked(self, schema: Schema | None, value: Any) -> Any:
+        if value is None:
+            return None
+        kind = _kind(schema, value)
+        if self._replacement is None:
+            if kind in _NOTHING:
+                return _NOTHING[kind]
+            raise DataError(f"Cannot mask value of type: class {java_class(value)}")
+        if kind == "string":
+            return self._replacement
+        if kind not in _NUMBERS:
+            raise DataError(f"Cannot mask value of type class {_class_of(kind, value)} with custom replacement.")
+        try:
+            number = decimal.Decimal(self._replacement)
+        except decimal.InvalidOperation:
+            text = f"Unable to convert {self._replacement} (class java.lang.String) to a number"
+            raise DataError(text) from None
+        return _number(kind, number)
+
+
+_NUMBERS = frozenset({*INTEGERS, "float", "double", "decimal"})
+_NOTHING: Mapping[str, Any] = {
+    "boolean": False,
+    "int8": INTEGERS["int8"][0](0),
+    "int16": INTEGERS["int16"][0](0),
+    "int32": Int32(0),
+    "int64": 0,
+    "float": Float32(0),
+    "double": 0.0,
+    "decimal": decimal.Decimal(0),
+    "date": _EPOCH,
+    "string": "",
+    "array": [],
+    "map": {},
+}
+
+
+def _kind(schema: Schema | None, value: Any) -> str:
+    if isinstance(value, decimal.Decimal):
+        return "decimal"
+    if isinstance(value, datetime):
+        return "date"
+    return schema.type if schema is not None else type_of(value) or ""
+
+
+def _class_of(kind: str, value: Any) -> str:
+    return java_class(INTEGERS[kind][0](value)) if kind in INTEGERS else java_class(value)
+
+
+def _number(kind: str, number: decimal.Decimal) -> Any:
+    if kind == "decimal":
+        return number
+    if kind in INTEGERS:
+        made, bits = INTEGERS[kind]
+        return made(cut(int(number), bits))
+    return Float32(float(number)) if kind == "float" else float(number)

@@ -1,0 +1,77 @@
+"""The predicates that transforms may be bound to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type, non_empty
+from keelman.connect.errors import ConfigValueError
+from keelman.connect.java_regex import JavaPattern
+from keelman.connect.record import Record
+from keelman.connect.transforms.base import Predicate
+from keelman.connect.transforms.routing import java_pattern
+
+
+class HasHeaderKey(Predicate):
+    """Records with a header of this name."""
+
+    name = "HasHeaderKey"
+
+    @classmethod
+    def config_def(cls) -> ConfigDef:
+        """`name`."""
+        return ConfigDef(
+            ConfigKey(
+                "name", Type.STRING, REQUIRED, doc="The header.", importance=Importance.MEDIUM, validator=non_empty
+            )
+        )
+
+    def test(self, record: Record) -> bool:
+        """Whether it is there."""
+        name: str = self.config["name"]
+        return any(header.name == name for header in record.headers)
+
+
+class RecordIsTombstone(Predicate):
+    """Records whose value is null."""
+
+    name = "RecordIsTombstone"
+
+    @classmethod
+    def config_def(cls) -> ConfigDef:
+        """No keys."""
+        return ConfigDef()
+
+    def test(self, record: Record) -> bool:
+        """Whether it is one."""
+        return record.value is None
+
+
+class TopicNameMatches(Predicate):
+    """Records of topics whose whole name matches."""
+
+    name = "TopicNameMatches"
+
+    @classmethod
+    def config_def(cls) -> ConfigDef:
+        """`pattern`."""
+        return ConfigDef(
+            ConfigKey(
+                "pattern", Type.STRING, REQUIRED, doc="Java regex.", importance=Importance.MEDIUM, validator=_pattern
+            )
+        )
+
+    def __init__(self, config: Mapping[str, str]) -> None:
+        super().__init__(config)
+        self._pattern = JavaPattern(self.config["pattern"])
+
+    def test(self, record: Record) -> bool:
+        """Whether it does."""
+        return self._pattern.matches(record.topic)
+
+
+def _pattern(name: str, value: Any) -> None:
+    if not value:
+        raise ConfigValueError(name, value, "String must be non-empty")
+    java_pattern(name, value)

@@ -1,0 +1,129 @@
+"""Transforms of a record as a whole: its topic, its schema's marks, or that it is there at all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type
+from keelman.connect.errors import ConfigValueError, DataError
+from keelman.connect.java_regex import JavaPattern, PatternError
+from keelman.connect.record import Record
+from keelman.connect.schema import Schema, Struct
+from keelman.connect.transforms.base import (
+    Part,
+    Recent,
+    Transform,
+    got,
+    null_default,
+)
+
+
+class Filter(Transform):
+    """Drops every record; used with a predicate."""
+
+    name = "Filter"
+    parts = ("",)
+
+    @classmethod
+    def config_def(cls) -> ConfigDef:
+        """No keys."""
+        return ConfigDef()
+
+    def apply(self, record: Record) -> None:
+        """Always."""
+
+
+class RegexRouter(Transform):
+    """Another topic for records whose topic matches as a whole."""
+
+    name = "RegexRouter"
+    parts = ("",)
+
+    @classmethod
+    def config_def(cls) -> ConfigDef:
+        """`regex`, `replacement`."""
+        return ConfigDef(
+            ConfigKey("regex", Type.STRING, REQUIRED, Importance.HIGH, "Java regex.", java_pattern),
+            ConfigKey("replacement", Type.STRING, REQUIRED, Importance.HIGH, "New name; $1 is a group."),
+        )
+
+    def __init__(self, config: Mapping[str, str], part: Part = "") -> None:
+        super().__init__(config, part)
+        self._pattern = JavaPattern(self.config["regex"])
+        self._replacement: str = self.config["replacement"]
+        self._seen: dict[str, str] = {}
+
+    def apply(self, record: Record) -> Record:
+        """Topics are few: each is judged once."""
+        topic = self._seen.get(record.topic)
+        if topic is None:
+            topic = self._routed(record.topic)
+            if len(self._seen) < 1000:
+                self._seen[record.topic] = topic
+        record.topic = topic
+        return record
+
+    def _routed(self, topic: str) -> str:
+        if not self._pattern.matches(topic):
+            return topic
+        try:
+            return self._pattern.replace_first(topic, self._replacement)
+        except PatternError as error:
+            raise NoGroupError(str(error)) from None
+
+
+class NoGroupError(DataError):
+    """A replacement names a group that the pattern does not have, as Java tells it."""
+
+    java_name = "java.lang.IndexOutOfBoundsException"
+
+
+def java_pattern(name: str, value: Any) -> None:
+    """A validator: a pattern of Java's. Raises ConfigValueError."""
+    try:
+        JavaPattern(value)
+    except PatternError as error:
+        raise ConfigValueError(name, value, f"Invalid regex: {error}") from None
+
+
+class SetSchemaMetadata(Transform):
+    """Another name or version for a struct's schema."""
+
+    name = "SetSchemaMetadata"
+
+    @classmethod
+    def config_def(cls) -> ConfigDef:
+        """`schema.name`, `schema.version`, `replace.null.with.default`."""
+        return ConfigDef(
+            ConfigKey("schema.name", Type.STRING, None, Importance.HIGH, "New name of the schema."),
+            ConfigKey("schema.version", Type.INT, None, Importance.HIGH, "New version of the schema."),
+            null_default(),
+        )
+
+    def __init__(self, config: Mapping[str, str], part: Part = "") -> None:
+        super().__init__(config, part)
+        marks = {"name": self.config["schema.name"], "version": self.config["schema.version"]}
+        self._marks = {name: value for name, value in marks.items() if value is not None}
+        self._defaults: bool = self.config["replace.null.with.default"]
+        self._schemas = Recent()
+        if not self._marks:
+            raise ConfigValueError("schema.name", None, whole="Neither schema name nor version configured")
+
+    def apply(self, record: Record) -> Record:
+        """Leaves a null without a schema alone. Raises DataError for what is no struct."""
+        schema, value = self.data(record)
+        if schema is None:
+            if value is None:
+                return record
+            raise DataError("Schema required for [updating schema metadata]")
+        if schema.type != "struct":
+            raise DataError("Cannot list fields on non-struct type")
+        made: Schema | None = self._schemas.get(schema)
+        if made is None:
+            made = self._schemas.put(schema, replace(schema, **self._marks))
+        if not isinstance(value, Struct):
+            return self.changed(record, made, value)
+        values = {field.name: got(value, field, defaults=self._defaults) for field in schema.fields}
+        return self.changed(record, made, Struct(made, values))

@@ -1,0 +1,228 @@
+"""Transforms of times: their form within records, and topics that are named after them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type, one_of
+from keelman.connect.errors import ConfigValueError, ConnectError, DataError
+from keelman.connect.java_dates import JavaDateFormat, ParseError, PatternError, moment
+from keelman.connect.java_numbers import java_class
+from keelman.connect.record import Record
+from keelman.connect.schema import Field, Schema, Struct
+from keelman.connect.transforms.base import (
+    IllegalArgumentError,
+    Part,
+    Recent,
+    Transform,
+    a_map,
+    a_struct,
+    got,
+    null_default,
+    with_fields,
+)
+
+_DATA = "org.apache.kafka.connect.data."
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_TARGETS: Mapping[str, Schema] = {
+    "string": Schema("string"),
+    "unix": Schema("int64"),
+    "Date": Schema("int32", name=_DATA + "Date", version=1),
+    "Time": Schema("int32", name=_DATA + "Time", version=1),
+    "Timestamp": Schema("int64", name=_DATA + "Timestamp", version=1),
+}
+_PER_SECOND = {"nanoseconds": 1_000_000_000, "microseconds": 1_000_000, "milliseconds": 1000, "seconds": 1}
+
+
+class TimestampRouter(Transform):
+    """Topics named after their records' times."""
+
+    name = "TimestampRouter"
+    parts = ("",)
+
+    @classmethod
+    def config_def(cls) -> ConfigDef:
+        """`topic.format`, `timestamp.format`."""
+        high = Importance.HIGH
+        return ConfigDef(
+            ConfigKey("topic.format", Type.STRING, "${topic}-${timestamp}", high, "The new name."),
+            ConfigKey("timestamp.format", Type.STRING, "yyyyMMdd", high, "A pattern of SimpleDateFormat, UTC."),
+        )
+
+    def __init__(self, config: Mapping[str, str], part: Part = "") -> None:
+        super().__init__(config, part)
+        self._topic: str = self.config["topic.format"]
+        self._problem = ""
+        try:
+            self._format = JavaDateFormat(self.config["timestamp.format"])
+        except PatternError as error:
+            self._problem = str(error)
+
+    def apply(self, record: Record) -> Record:
+        """Raises DataError for a record without a time, and for a pattern that is not legal, as Connect does."""
+        if record.timestamp_ms is None:
+            raise DataError(f"Timestamp missing on record: of topic {record.topic}")
+        if self._problem:
+            raise IllegalArgumentError(self._problem)
+        text = self._format.format(moment(record.timestamp_ms))
+        record.topic = self._topic.replace("${topic}", record.topic).replace("${timestamp}", text)
+        return record
+
+
+class TimestampConverter(Transform):
+    """A time in another form: a text, a number, or one of Connect's logical types."""
+
+    name = "TimestampConverter"
+
+    @classmethod
+    def config_def(cls) -> ConfigDef:
+        """`target.type`, `field`, `format`, `unix.precision`, `replace.null.with.default`."""
+        precisions = one_of(*_PER_SECOND)
+        return ConfigDef(
+            ConfigKey("field", Type.STRING, "", Importance.HIGH, "The field; empty means the whole key or value."),
+            ConfigKey(
+                "target.type",
+                Type.STRING,
+                REQUIRED,
+                doc="The form.",
+                importance=Importance.HIGH,
+                validator=one_of(*_TARGETS),
+            ),
+            ConfigKey("format", Type.STRING, "", Importance.MEDIUM, "A pattern of SimpleDateFormat, UTC, of texts."),
+            ConfigKey("unix.precision", Type.STRING, "milliseconds", Importance.LOW, "Of numbers.", precisions),
+            null_default(),
+        )
+
+    def __init__(self, config: Mapping[str, str], part: Part = "") -> None:
+        super().__init__(config, part)
+        self._target: str = self.config["target.type"]
+        self._field: str = self.config["field"]
+        self._per_second = _PER_SECOND[self.config["unix.precision"]]
+        self._defaults: bool = self.config["replace.null.with.default"]
+        self._schemas = Recent()
+        pattern: str = self.config["format"]
+        if self._target == "string" and not pattern.strip():
+            whole = "TimestampConverter requires format option to be specified when using string timestamps"
+            raise ConfigValueError("format", pattern, whole=whole)
+        try:
+            self._format = JavaDateFormat(pattern) if pattern.strip() else None
+        except PatternError as error:
+            name = "TimestampConverter requires a SimpleDateFormat-compatible pattern for string timestamps: "
+            raise ConfigValueError(name + pattern, f"java.lang.IllegalArgumentException: {error}") from None
+        self._write = {"string": self._text, "unix": self._number, "Date": _day, "Time": _time_of_day}.get(
+            self._target, _same
+        )
+
+    def apply(self, record: Record) -> Record:
+        """Null stays null. Raises DataError for what is no time."""
+        schema, value = self.data(record)
+        if schema is None:
+            if not self._field or value is None:
+                return self.changed(record, None, self._converted(None, value))
+            given = a_map(value, "converting timestamp formats")
+            return self.changed(record, None, {**given, self._field: self._converted(None, given.get(self._field))})
+        if not self._field:
+            made = replace(_TARGETS[self._target], optional=schema.optional)
+            return self.changed(record, made, self._converted(schema, value))
+        struct = None if value is None else a_struct(value, "converting timestamp formats")
+        made = self._schema(schema)
+        return self.changed(record, made, None if struct is None else self._struct(struct, made))
+
+    def _schema(self, schema: Schema) -> Schema:
+        found: Schema | None = self._schemas.get(schema)
+        if found is None:
+            made = with_fields(schema, tuple(self._converted_field(field) for field in schema.fields))
+            made = replace(made, optional=schema.optional)
+            if isinstance(schema.default, Struct):
+                made = replace(made, default=self._struct(schema.default, made))
+            found = self._schemas.put(schema, made)
+        return found
+
+    def _converted_field(self, field: Field) -> Field:
+        if field.name != self._field:
+            return field
+        return Field(field.name, replace(_TARGETS[self._target], optional=field.schema.optional))
+
+    def _struct(self, struct: Struct, made: Schema) -> Struct:
+        values = {}
+        for field in struct.schema.fields:
+            one = got(struct, field, defaults=self._defaults)
+            values[field.name] = self._converted(field.schema, one) if field.name == self._field else one
+        return Struct(made, values)
+
+    def _converted(self, schema: Schema | None, value: Any) -> Any:
+        form = None if schema is None else _form(schema)
+        if value is None:
+            return None
+        if form is None:
+            form = "Timestamp" if isinstance(value, datetime) else _FORMS.get(java_class(value), "")
+            if not form:
+                raise DataError(f"TimestampConverter does not support class {java_class(value)} objects as timestamps")
+        return self._write(self._read(form, value))
+
+    def _read(self, form: str, value: Any) -> datetime:
+        if form == "unix":
+            return moment(
+                value * 1000 // self._per_second if self._per_second <= 1000 else _cut(value, self._per_second)
+            )
+        if form == "string":
+            if self._format is None:
+                raise DataError(
+                    "TimestampConverter requires format option to be specified when using string timestamps"
+                )
+            try:
+                return self._format.parse(value)
+            except ParseError:
+                text = f"Could not parse timestamp: value ({value}) does not match pattern ({self._format.pattern})"
+                raise DataError(text) from None
+        if not isinstance(value, datetime):
+            raise DataError(f"Expected timestamp to be a java.util.Date, but found class {java_class(value)}")
+        return value
+
+    def _text(self, value: datetime) -> str:
+        assert self._format is not None
+        return self._format.format(value)
+
+    def _number(self, value: datetime) -> int:
+        ms = (value - _EPOCH) // timedelta(milliseconds=1)
+        if self._per_second >= 1000:
+            return ms * (self._per_second // 1000)
+        return -(-ms // 1000) if ms < 0 else ms // 1000
+
+
+_FORMS = {"java.lang.Long": "unix", "java.lang.String": "string"}
+
+
+def _cut(value: int, per_second: int) -> int:
+    """Ms of a finer number, towards zero."""
+    part = per_second // 1000
+    return -(-value // part) if value < 0 else value // part
+
+
+def _form(schema: Schema) -> str:
+    for name in ("Timestamp", "Date", "Time"):
+        if schema.name == _DATA + name:
+            return name
+    if schema.type in ("string", "int64"):
+        return "string" if schema.type == "string" else "unix"
+    shown = _JAVA.get(schema.type, schema.type.upper())
+    shown = f"{schema.name}:{shown}" if schema.name else shown
+    raise ConnectError(f"Schema Schema{{{shown}}} does not correspond to a known timestamp type format")
+
+
+_JAVA = {"float": "FLOAT32", "double": "FLOAT64"}
+
+
+def _same(value: datetime) -> datetime:
+    return value
+
+
+def _day(value: datetime) -> datetime:
+    return value.replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def _time_of_day(value: datetime) -> datetime:
+    return value.replace(year=1970, month=1, day=1)

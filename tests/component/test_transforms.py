@@ -1,0 +1,103 @@
+"""A connector's transforms on the way into Kafka and out of it, on a real broker."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from copy_harness import Run, create_topic, messages, ticket
+
+pytestmark = pytest.mark.component
+
+JSON = "org.apache.kafka.connect.json.JsonConverter"
+STRING = "org.apache.kafka.connect.storage.StringConverter"
+
+
+def chain(**steps: dict[str, str]) -> dict[str, str]:
+    """The configuration of a chain; a step's alias and own keys, `type` among them."""
+    keys = {f"transforms.{alias}.{key}": value for alias, own in steps.items() for key, value in own.items()}
+    return {"transforms": ",".join(steps), **keys}
+
+
+def test_lines_become_structs_in_topics_of_their_own(
+    bootstrap: str, name: str, runs: Callable[..., Run], tmp_path: Path
+) -> None:
+    create_topic(bootstrap, name, 1)
+    given = tmp_path / "given.txt"
+    given.write_bytes(b'plain\nwith "quotes"\n\xc3\xbcml\xc3\xa4ut\n')
+    config = {
+        "name": name,
+        "connector.class": "FileStreamSource",
+        "file": str(given),
+        "topic": name,
+        "value.converter": JSON,
+        "value.converter.schemas.enable": "true",
+        **chain(
+            hoist={"type": "HoistField$Value", "field": "line"},
+            insert={"type": "InsertField$Value", "static.field": "from", "static.value": "a file"},
+            mark={"type": "InsertHeader", "header": "h", "value.literal": "[1,2]"},
+            route={"type": "org.apache.kafka.connect.transforms.RegexRouter", "regex": "(.*)", "replacement": "$1-x"},
+        ),
+    }
+    run = runs(ticket(bootstrap, config))
+    run.until_records(3)
+    run.drain()
+    found = messages(bootstrap, f"{name}-x")
+    values = [json.loads(message.value()) for message in found]
+    assert [value["payload"] for value in values] == [
+        {"line": line, "from": "a file"} for line in ("plain", 'with "quotes"', "ümläut")
+    ]
+    assert {field["field"]: field["optional"] for field in values[0]["schema"]["fields"]} == {
+        "line": False,
+        "from": True,
+    }
+    assert [message.headers() for message in found] == [[("h", b"[1,2]")]] * 3
+    assert messages(bootstrap, name) == [], "the first topic gets nothing"
+
+
+def test_records_are_filtered_and_taken_apart_before_a_sink(
+    bootstrap: str, name: str, runs: Callable[..., Run], tmp_path: Path
+) -> None:
+    create_topic(bootstrap, name, 1)
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for number in range(6):
+        value = None if number % 3 == 2 else json.dumps({"id": number, "name": f"n{number}"}).encode()
+        producer.produce(name, value, headers=[("even", b"")] if number % 2 == 0 else None)
+    assert producer.flush(30) == 0
+    out = tmp_path / "out.txt"
+    config = {
+        "name": f"{name}-out",
+        "connector.class": "FileStreamSink",
+        "file": str(out),
+        "topics": name,
+        "value.converter": JSON,
+        "value.converter.schemas.enable": "false",
+        **chain(
+            drop={"type": "Filter", "predicate": "nothing"},
+            even={"type": "Filter", "predicate": "even", "negate": "true"},
+            name={"type": "ExtractField$Value", "field": "name"},
+        ),
+        "predicates": "nothing,even",
+        "predicates.nothing.type": "RecordIsTombstone",
+        "predicates.even.type": "org.apache.kafka.connect.transforms.predicates.HasHeaderKey",
+        "predicates.even.name": "even",
+    }
+    run = runs(ticket(bootstrap, config))
+    run.until_records(6)
+    run.drain()
+    assert out.read_text() == "n0\nn4\n"
+
+
+def test_a_step_that_cannot_take_a_record_is_named(
+    bootstrap: str, name: str, runs: Callable[..., Run], tmp_path: Path
+) -> None:
+    create_topic(bootstrap, name, 1)
+    given = tmp_path / "given.txt"
+    given.write_bytes(b"1\nx\n")
+    step = {"type": "Cast$Value", "spec": "int8"}
+    config = {"name": name, "connector.class": "FileStreamSource", "file": str(given), "topic": name}
+    run = runs(ticket(bootstrap, {**config, "value.converter": STRING, **chain(number=step)}))
+    last = run.until_state("FAILED")
+    assert "Value (x) was out of range for requested data type (transform number: Cast)" in last.message
+    assert messages(bootstrap, name) == []
