@@ -154,7 +154,7 @@ def _weights(members: Mapping[str, MemberView], wanted: frozenset[Work], memory:
     for view in members.values():
         told = {work: view.weights.get(work, 1) for work in view.owned & wanted if work.is_task}
         known |= {work: weight for work, weight in told.items() if weight > 0}
-    if not known:
+    if all(weight == 1 for weight in known.values()):
         return {}
     families: dict[str, list[int]] = {}
     for work, weight in known.items():

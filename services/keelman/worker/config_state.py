@@ -56,6 +56,7 @@ class ConfigState:
     placements: dict[str, str] = field(default_factory=dict)
     stored: dict[str, int] = field(default_factory=dict)
     _buffered: dict[str, dict[int, dict[str, str]]] = field(default_factory=dict)
+    _work: tuple[int, frozenset[Work]] = (0, frozenset())
 
     def target(self, connector: str) -> str:
         """STARTED, PAUSED or STOPPED; STARTED when nothing was written."""
@@ -63,9 +64,13 @@ class ConfigState:
 
     def work(self) -> frozenset[Work]:
         """Every connector instance and task that is configured."""
-        found = {Work(name) for name in self.connectors}
-        found |= {Work(name, n) for name in self.connectors for n in range(len(self.tasks.get(name, ())))}
-        return frozenset(found)
+        changes, found = self._work
+        if changes != self.changes:
+            all_ = {Work(name) for name in self.connectors}
+            all_ |= {Work(name, n) for name in self.connectors for n in range(len(self.tasks.get(name, ())))}
+            found = frozenset(all_)
+            self._work = self.changes, found
+        return found
 
     def task(self, work: Work) -> dict[str, str] | None:
         """The task's configuration, None when it has none now."""
