@@ -1,1 +1,4 @@
-"""A worker: the connectors and tasks that its group gave it, and Connect's REST API."""
+"""A worker: the connectors and tasks that its group gave it, and Connect's REST API.
+
+Without a file: keelman worker -brokers HOST:PORT,... -group GROUP -offsets TOPIC -configs TOPIC [-port PORT].
+"""

@@ -10,7 +10,6 @@ from keelman.api.copy.v1.worker_link_service_pb2 import Bounds
 from keelman.connect.secret_keys import shown
 from keelman.kafka.clients import wait_for_brokers
 from keelman.kafka.feed import ReportPublisher
-from keelman.rpc.server import serve
 from keelman.runtime.logging import get_logger
 from keelman.runtime.supervise import Siblings, first_of
 from keelman.worker.connector_files import begin_connectors, read_connectors
@@ -27,7 +26,7 @@ from keelman.worker.properties import WorkerProperties, read_properties
 from keelman.worker.reports import report
 from keelman.worker.rest import RestApi
 from keelman.worker.settings import Settings
-from keelman.worker.starting import open_group, open_spark, open_store, run_link
+from keelman.worker.starting import open_group, open_health, open_spark, open_store, run_link
 from keelman.worker.third_party import ThirdParty
 from keelman.worker.topic_tracking import TopicTracking
 
@@ -39,7 +38,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
     properties = read_properties(settings.properties_file, settings.properties, standalone=settings.standalone)
     connectors = read_connectors(settings.connector_files)
     async with AsyncExitStack() as stack:
-        health = await stack.enter_async_context(serve(socket=settings.health_socket))
+        ready = await stack.enter_async_context(open_health(settings.health_socket))
         api = RestApi(peer_tls(properties), standalone=properties.standalone, post_config=settings.post_config)
         stack.push_async_callback(api.close)
         front = await stack.enter_async_context(open_front(api.app, properties))
@@ -88,7 +87,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
             api.begin(herder, tracking, cluster_id)
             api.watching.begin(Metrics(herder, link, worker=worker, cluster=cluster))
             siblings.start(report(herder, link, publisher, worker_cluster=cluster, worker=worker), name="reports")
-            siblings.start(_ready(herder, health.ready), name="ready")
+            siblings.start(_ready(herder, ready), name="ready")
             if connectors:
                 siblings.start(begin_connectors(connectors, herder, api.operations), name="connectors of files")
             await herder.run(stop)

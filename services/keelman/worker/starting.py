@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 from keelman.kafka.clients import low_level_client
 from keelman.kafka.group import GroupClient
+from keelman.rpc.server import serve
 from keelman.runtime.home import Home
 from keelman.runtime.logging import get_logger
 from keelman.runtime.version import version
@@ -51,6 +52,20 @@ async def open_group(properties: WorkerProperties, worker: str) -> AsyncIterator
         yield GroupClient(
             client, properties.group_id, session_ms=properties.session_ms, rebalance_ms=properties.rebalance_ms
         )
+
+
+@contextlib.asynccontextmanager
+async def open_health(socket: Path | None) -> AsyncIterator[Callable[[], Awaitable[None]]]:
+    """What to call once the worker is ready. Whoever started it by hand asks GET /health: then there is no server."""
+    if socket is None:
+        yield _nobody_asks
+        return
+    async with serve(socket=socket) as health:
+        yield health.ready
+
+
+async def _nobody_asks() -> None:
+    return
 
 
 @contextlib.asynccontextmanager
