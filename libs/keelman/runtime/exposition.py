@@ -6,7 +6,7 @@ tests read what is written here with its parser.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
@@ -35,13 +35,11 @@ class Exposition:
             lines = self._samples[family] = []
         lines.append(f"{family.name}{{{labels}}} {value}" if labels else f"{family.name} {value}")
 
-    def families(self) -> list[bytes]:
+    def families(self) -> Iterator[bytes]:
         """The text, one piece a family."""
-        pieces = []
         for family, lines in self._samples.items():
             head = f"# HELP {family.name} {_help(family.about)}\n# TYPE {family.name} {family.kind}\n"
-            pieces.append((head + "\n".join(lines) + "\n").encode())
-        return pieces
+            yield (head + "\n".join(lines) + "\n").encode()
 
 
 def labels_of(labels: Mapping[str, str]) -> str:

@@ -48,7 +48,11 @@ class Metrics:
                 self._types.clear()  # plugins come and go
                 self._of_the_worker(out, clock())
                 await self._of_works(out, clock())
-                self._made, self._made_at = out.families(), clock()
+                made = []
+                for piece in out.families():
+                    made.append(piece)
+                    await asyncio.sleep(0)
+                self._made, self._made_at = made, clock()
             return self._made
 
     def knows(self, connector: str) -> bool:
@@ -101,7 +105,7 @@ class Metrics:
 
     async def _of_works(self, out: Exposition, now: float) -> None:
         herder = self._herder
-        meters, works = herder.owned.meters, sorted(herder.owned.works)
+        meters, works = herder.owned.meters, herder.owned.works
         meters.keep(works)
         statuses = herder.store.statuses.statuses
         by_state: dict[bool, Counter[str]] = {False: Counter(), True: Counter()}
@@ -116,7 +120,9 @@ class Metrics:
                 self._task(out, work, status, meters.find(work), now)
             else:
                 self._connector(out, work, status)
-        for connector, counted in of_connector.items():
+        for number, (connector, counted) in enumerate(of_connector.items()):
+            if number % SLICE == SLICE - 1:
+                await asyncio.sleep(0)
             labels = f'connector="{escaped(connector)}"'
             out.add(names.TASKS_OF["total"], counted.total(), labels)
             for state, count in counted.items():
