@@ -10,7 +10,7 @@ import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 from state_kit import Agent, Clients, StateProcess, free_range, state_in_loop
 
-from keelman.api.connect.v1 import worker_pb2, worker_service_pb2
+from keelman.api.connect.v1 import worker_cluster_service_pb2, worker_pb2, worker_service_pb2
 from keelman.api.connect.v1.broker_cluster_pb2 import ClusterState
 from keelman.api.copy.v1 import copy_run_pb2, copy_run_service_pb2
 from keelman.api.event.v1 import event_pb2, report_pb2
@@ -158,9 +158,16 @@ async def test_copy_runs_tell_the_truth_and_come_back_after_a_restart(tmp_path, 
             membership = worker_pb2.WorkerMembership(
                 joined=True, leader=True, group_generation=3, connectors=1, tasks=2
             )
+            membership.troubles.add(connector="files", task=1, state="FAILED", reason="no such file")
+            membership.troubled_connectors = 1
             worker = report_pb2.WorkerReport(worker_cluster="demo", worker="127.0.0.1:8083", membership=membership)
             publisher.publish(WORKER_REPORTS, worker.worker, report(name=worker.worker, worker=worker))
             await eventually(lambda: is_member(clients, 2))
+            verdict = "1 connector is in trouble: files task 1 FAILED (no such file)"
+            asked = worker_cluster_service_pb2.GetWorkerClusterRequest(name="demo")
+            assert (await clients.clusters.GetWorkerCluster(asked)).worker_cluster.status.verdict == verdict
+            listed = await clients.clusters.ListWorkerClusters(worker_cluster_service_pb2.ListWorkerClustersRequest())
+            assert [c.status.verdict for c in listed.worker_clusters] == [verdict]
 
             request = copy_run_service_pb2.WatchCopyRunsRequest(worker_cluster="demo")
             watch = clients.runs.WatchCopyRuns(request)
