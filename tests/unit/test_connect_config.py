@@ -59,8 +59,7 @@ def test_good_ones(config: dict[str, str]) -> None:
         (
             {"value.converter": "JsonConverter", "value.converter.schemas.enable": "maybe"},
             "value.converter.schemas.enable",
-            "Invalid value maybe for configuration schemas.enable: "
-            "Expected value to be either true or false",
+            "Invalid value maybe for configuration schemas.enable: Expected value to be either true or false",
         ),
     ],
 )
@@ -75,8 +74,7 @@ def test_a_sink_reads_topics_or_a_pattern() -> None:
     both = {**SINK, "topics.regex": "t.*"}
     assert set(messages(both).values()) == {"topics and topics.regex are mutually exclusive options, but both are set."}
     assert messages({**none, "topics.regex": "("}) == {
-        "topics.regex": "Invalid value ( for configuration topics.regex: Invalid regex: missing ), unterminated "
-        "subpattern at position 0"
+        "topics.regex": "Invalid value ( for configuration topics.regex: Invalid regex: Unclosed group near index 1\n("
     }
 
 

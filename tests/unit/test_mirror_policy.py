@@ -85,8 +85,8 @@ def test_default_excludes() -> None:
 def test_a_pattern_that_is_none_is_refused_with_its_key() -> None:
     with pytest.raises(ValueError, match="orders"):
         matcher(["orders("])
-    found = source_keys().errors({"source.cluster.alias": "a", "topics": "orders("})
-    assert [error.key for error in found] == ["topics"]
+    found = source_keys().validate({"source.cluster.alias": "a", "topics": "orders("})
+    assert [value.name for value in found.values() if value.errors] == ["topics"]
 
 
 def test_a_policy_that_we_do_not_have_is_refused() -> None:

@@ -11,8 +11,8 @@ from keelman.connect.errors import ConnectError, RetriableConnectError
 from keelman.connect.offsets import CommittedOffsets
 from keelman.connect.plugin import Reader
 from keelman.connect.records import SourceBatch
-from keelman.connectors.validation import validate_connector
 from keelman.connectors.spark_source import BEGUN, MOST_PARTS, SparkSource
+from keelman.connectors.validation import validate_connector
 from keelman.engine import given
 
 CONFIG = {"connector.class": "SparkSource", "spark.format": "parquet", "spark.path": "/in", "topic": "t"}
@@ -98,6 +98,23 @@ def test_what_cannot_be_read_to_its_end_is_said(config: dict[str, str], progress
 def test_what_may_pass_is_tried_again() -> None:
     with pytest.raises(RetriableConnectError, match="connection refused"):
         split(offsets({}), {**CONFIG, PROBLEM: "connection refused", PASSING: "true"})
+
+
+@pytest.mark.parametrize(
+    ("key", "legal", "wrong", "why"),
+    [
+        ("spark.packages", "g.h:a_2.13:1.0, g:b:2", "g.h:a", "'g.h:a' is not group:artifact:version"),
+        ("spark.packages", "", "g:a:1 --x", "'g:a:1 --x' is not group:artifact:version"),
+        ("spark.python.source", "a.b:Rows", "a.b.Rows", "Value must be module:Class"),
+    ],
+)
+def test_what_is_wrong_with_jars_and_classes_is_told_before_anything_starts(
+    key: str, legal: str, wrong: str, why: str
+) -> None:
+    worker = {f"{role}.converter": "StringConverter" for role in ("key", "value")}
+    assert validate_connector({**CONFIG, "name": "c", key: legal}, worker) == []
+    (error,) = validate_connector({**CONFIG, "name": "c", key: wrong}, worker)
+    assert error.message == f"Invalid value {wrong} for configuration {key}: {why}"
 
 
 def test_a_worker_without_exactly_once_is_refused() -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from keelman.connect.config_rules import (
+    Rule,
     Validator,
     all_of,
     at_least,
@@ -142,16 +143,6 @@ class ConfigDef:
         """Typed values of all known keys. Raises the first ConfigValueError."""
         return {name: key.parse(config, find) for name, key in self.keys.items()}
 
-    def errors(self, config: Mapping[str, str]) -> list[ConfigValueError]:
-        """What is wrong, in the order of the keys; at most one error a key."""
-        found = []
-        for key in self.keys.values():
-            try:
-                key.parse(config)
-            except ConfigValueError as error:
-                found.append(error)
-        return found
-
     def validate(self, config: Mapping[str, str | None], find: ClassFinder | None = None) -> dict[str, ConfigValue]:
         """What is found about each key, in their order. Raises only what recommenders and validators raise against
         their contract."""
@@ -207,7 +198,8 @@ def _read_and_check(
         found.value = key.read(config, find)
     except ConfigValueError as error:
         found.errors.append(str(error))
-    if key.validator is not None:  # also for a value that could not be read: Connect tells of both
+    # Connect's own rules are also asked about a value that could not be read, and Connect tells of both.
+    if isinstance(key.validator, Rule) or (key.validator is not None and not found.errors):
         try:
             key.validator(key.name, found.value)
         except ConfigValueError as error:
@@ -227,7 +219,11 @@ def _recommend(key: ConfigKey, parsed: Mapping[str, Any], found: ConfigValue) ->
 def _unprefixed(prefix: str, validator: Validator | None) -> Validator | None:
     if validator is None:
         return None
-    return lambda name, value: validator(name.removeprefix(prefix), value)
+
+    def check(name: str, value: Any) -> None:
+        validator(name.removeprefix(prefix), value)
+
+    return Rule(check, str(validator)) if isinstance(validator, Rule) else check
 
 
 @dataclass(frozen=True, slots=True)

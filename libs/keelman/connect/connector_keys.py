@@ -1,12 +1,10 @@
-"""The keys that every connector, every sink and every source has beside its own: Connect's, then ours.
+"""The keys that every connector, every sink and every source has beside its own; ours are in copying_keys, life_keys.
 
 Names, types, defaults, groups and order are those of Apache Kafka Connect 4.3 (tests/recorded/validate.json).
 """
 
 from __future__ import annotations
 
-import math
-import re
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -24,7 +22,8 @@ from keelman.connect.config_def import (
     one_of_any_case,
     unique,
 )
-from keelman.connect.config_rules import Validator, names, refuse
+from keelman.connect.config_rules import names, refuse
+from keelman.connect.java_regex import JavaPattern, PatternError
 from keelman.connect.plugin_keys import (
     CLASS,
     Classes,
@@ -39,7 +38,6 @@ ROLES = ("key", "value", "header")
 VERSION = "connector.plugin.version"
 DEAD_LETTERS, OFFSETS = "errors.deadletterqueue.topic.name", "offsets.storage.topic"
 SUPPORT, BOUNDARY = "exactly.once.support", "transaction.boundary"
-MOST_COMMIT_MS = 600_000
 _HIGH, _MEDIUM, _LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
 _TEXT, _INT, _LONG, _FLAG, _LIST, _CLASS = Type.STRING, Type.INT, Type.LONG, Type.BOOLEAN, Type.LIST, Type.CLASS
 _COMMON: dict[str, Any] = {"group": "Common", "width": Width.SHORT}
@@ -48,7 +46,6 @@ _WIDEST: dict[str, Any] = {"group": "Common", "width": Width.LONG}
 _ERRORS: dict[str, Any] = {"group": "Error Handling", "width": Width.MEDIUM}
 _ERROR_FLAGS: dict[str, Any] = {"group": "Error Handling", "width": Width.SHORT}
 _ONCE: dict[str, Any] = {"group": "Exactly Once Support", "width": Width.SHORT}
-_COPYING: dict[str, Any] = {"group": "Copying", "width": Width.SHORT}
 
 
 class ConverterDefault(NamedTuple):
@@ -65,8 +62,8 @@ def common_keys(
 ) -> ConfigDef:
     """The keys of every connector; `converters` has a default for each of ROLES. Without `plugins` nothing is
     recommended and every class is taken for a converter."""
-    versions = None if plugins is None else ConnectorVersions(plugins)
-    text, wide = {"validator": clean_name, **_WIDE}, {"validator": version_rule, "recommender": versions, **_WIDE}
+    text = {"validator": clean_name, **_WIDE}
+    wide = {"validator": version_rule, "recommender": ConnectorVersions(plugins), **_WIDE}
     action = {"validator": one_of("none", "restart"), **_WIDE}
     unlike = {"group": "Transforms", "validator": unique("transformation aliases"), "width": Width.LONG}
     tests = {"group": "Predicates", "validator": unique("predicate aliases"), "width": Width.LONG}
@@ -156,18 +153,16 @@ def common_keys(
             **_ERROR_FLAGS,
         ),
     )
-    return ConfigDef(*_numbered(1, first), *_numbered(1, errors))
+    return ConfigDef(*numbered(1, first), *numbered(1, errors))
 
 
 def _converter_keys(plugins: Plugins | None, role: str, default: ConverterDefault) -> tuple[ConfigKey, ConfigKey]:
     kind = Kind.HEADER_CONVERTER if role == "header" else Kind.CONVERTER
     name, title = f"{role}.converter", f"{role.capitalize()} converter"
-    classes = None if plugins is None else Classes(plugins, kind)
-    versions = None if plugins is None else Versions(plugins, kind, name)
     doc = f"Converter of {role}s; the worker's when absent."
     which = f"Version of the {role} converter, or a range of them."
-    one = {"validator": converter_rule(plugins, kind), "recommender": classes, **_COMMON}
-    other = {"validator": version_rule, "recommender": versions, **_COMMON}
+    one = {"validator": converter_rule(plugins, kind), "recommender": Classes(plugins, kind), **_COMMON}
+    other = {"validator": version_rule, "recommender": Versions(plugins, kind, name), **_COMMON}
     return (
         _key(name, _CLASS, default.class_name, _LOW, doc, title=f"{title} class", **one),
         _key(f"{name}.plugin.version", _TEXT, default.version, _LOW, which, title=f"{title} version", **other),
@@ -211,7 +206,7 @@ def sink_keys() -> ConfigDef:
     return ConfigDef(
         _key("topics", _LIST, [], _HIGH, "Topics to read, separated by commas.", title="Topics", **topics),
         _key("topics.regex", _TEXT, "", _HIGH, "Java pattern of the topics to read.", title="Topics regex", **pattern),
-        *_numbered(6, dead),
+        *numbered(6, dead),
     )
 
 
@@ -224,7 +219,7 @@ def source_keys() -> ConfigDef:
     doc = "Time between commits with the boundary interval; the worker's offset.flush.interval.ms when absent."
     interval = {"validator": _at_least_0_or_none, **_ONCE}
     offsets = {"group": "offsets.topic", "validator": non_empty, "width": Width.LONG, "order": 1}
-    numbered = (
+    rows = (
         _key(
             "topic.creation.groups", _LIST, [], _LOW, "Groups of new topics.", title="Topic Creation Groups", **groups
         ),
@@ -243,31 +238,7 @@ def source_keys() -> ConfigDef:
         title="Offsets topic",
         **offsets,
     )
-    return ConfigDef(*_numbered(1, numbered), own)
-
-
-def copying_keys() -> ConfigDef:
-    """Ours, of every connector."""
-    limit = {"validator": _limit, **_COPYING}
-    interval = {"validator": _commit_interval, **_COPYING}
-    park = {"validator": at_least(-1), **_COPYING}
-    rows = (
-        _key("keelman.limit.records.per.second", Type.DOUBLE, 0, _LOW, "Most records a second; 0 for all.", **limit),
-        _key("keelman.limit.bytes.per.second", Type.DOUBLE, 0, _LOW, "Most bytes a second; 0 for all.", **limit),
-        _key("keelman.commit.interval.ms", _LONG, 500, _LOW, "Longest time between two commits.", **interval),
-        _key("keelman.park.after.ms", _LONG, 10_000, _LOW, "Idle time until a task is parked; -1: never.", **park),
-    )
-    return ConfigDef(*_numbered(1, rows))
-
-
-def splitting_keys(slots: str, most: int, least: str, default: int) -> ConfigDef:
-    """Ours, of every source: the names of two keys, the most slots, and the default of the least records."""
-    count = {"validator": _whole(most), **_COPYING}
-    rows = (
-        _key(slots, _INT, 1, _LOW, "Most slots that a task's backlog is split over; 1: none.", **count),
-        _key(least, _LONG, default, _LOW, "Least records worth splitting.", validator=at_least(1), **_COPYING),
-    )
-    return ConfigDef(*_numbered(5, rows))
+    return ConfigDef(*numbered(1, rows), own)
 
 
 def _key(
@@ -276,7 +247,8 @@ def _key(
     return ConfigKey(name, kind, default, importance, doc, display_name=title, **rest)
 
 
-def _numbered(first: int, keys: tuple[ConfigKey, ...]) -> list[ConfigKey]:
+def numbered(first: int, keys: tuple[ConfigKey, ...]) -> list[ConfigKey]:
+    """The keys with their places in their group."""
     return [replace(key, order=first + place) for place, key in enumerate(keys)]
 
 
@@ -285,27 +257,8 @@ def _at_least_0_or_none(name: str, value: float | None) -> None:
         at_least(0)(name, value)
 
 
-def _limit(name: str, value: float | None) -> None:
-    if value is not None and not math.isfinite(value):
-        raise refuse(name, value, "Value must be a finite number, at least 0")
-    _at_least_0_or_none(name, value)
-
-
-def _commit_interval(name: str, value: int | None) -> None:
-    if value is not None and not 1 <= value <= MOST_COMMIT_MS:
-        raise refuse(name, value, f"Value must be a number of milliseconds between 1 and {MOST_COMMIT_MS}")
-
-
-def _whole(most: int) -> Validator:
-    def check(name: str, value: int | None) -> None:
-        if value is not None and not 1 <= value <= most:
-            raise refuse(name, value, f"Value must be a whole number, at least 1 and at most {most}")
-
-    return check
-
-
 def _pattern(name: str, value: str | None) -> None:
     try:
-        re.compile(value or "")
-    except re.error as error:
+        JavaPattern(value or "")
+    except PatternError as error:
         raise refuse(name, value, f"Invalid regex: {error}") from None

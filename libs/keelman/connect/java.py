@@ -87,12 +87,17 @@ def string_hash(text: str) -> int:
     return value
 
 
-def hash_order(keys: Iterable[str]) -> list[str]:
-    """The keys in the order in which a java.util.HashMap filled in this order gives them back."""
+def hash_order(keys: Iterable[str], *, copied: bool = False) -> list[str]:
+    """The keys in the order in which a java.util.HashMap filled in this order gives them back.
+
+    One that was made as a copy of another map is as small as can be.
+    """
     listed = list(keys)
     size = 16
     while len(listed) > size * 3 // 4:
         size *= 2
+    if copied:
+        size = 1 << (int(len(listed) / 0.75 + 1) - 1).bit_length()
 
     def bucket(key: str) -> int:
         code = string_hash(key)

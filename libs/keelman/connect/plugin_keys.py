@@ -20,6 +20,7 @@ from keelman.connect.config_def import (
     Width,
     parse_type,
 )
+from keelman.connect.config_rules import Rule
 from keelman.connect.errors import ConfigValueError
 from keelman.connect.plugin_kinds import Kind, Plugins
 from keelman.connect.versions import VersionRangeError, requirement
@@ -84,12 +85,12 @@ def latest(plugins: Plugins, class_name: str | None) -> str | None:
 class ConnectorVersions:
     """Recommends the versions of the connector's class."""
 
-    plugins: Plugins
+    plugins: Plugins | None
 
     def valid_values(self, name: str, parsed: Mapping[str, Any]) -> Sequence[str]:
         """Each once."""
-        found = self.plugins.find(parsed[CLASS] or "")
-        return list(dict.fromkeys(self.plugins.versions(found))) if found else []
+        found = self.plugins.find(parsed[CLASS] or "") if self.plugins else None
+        return list(dict.fromkeys(self.plugins.versions(found))) if self.plugins and found else []
 
     def visible(self, name: str, parsed: Mapping[str, Any]) -> bool:
         """When there is a class."""
@@ -100,12 +101,12 @@ class ConnectorVersions:
 class Classes:
     """Recommends the classes of a kind."""
 
-    plugins: Plugins
+    plugins: Plugins | None
     kind: Kind
 
     def valid_values(self, name: str, parsed: Mapping[str, Any]) -> Sequence[str]:
         """All of them."""
-        return self.plugins.classes(self.kind)
+        return self.plugins.classes(self.kind) if self.plugins else []
 
     def visible(self, name: str, parsed: Mapping[str, Any]) -> bool:
         """Always."""
@@ -116,16 +117,16 @@ class Classes:
 class Versions:
     """Recommends the versions of the class that another key names."""
 
-    plugins: Plugins
+    plugins: Plugins | None
     kind: Kind
     key: str
     always: bool = False
 
     def valid_values(self, name: str, parsed: Mapping[str, Any]) -> Sequence[str]:
         """Each once."""
-        found = parsed[self.key]
-        known = found is not None and self.plugins.is_a(found, self.kind)
-        return list(dict.fromkeys(self.plugins.versions(found))) if known else []
+        found, plugins = parsed[self.key], self.plugins
+        known = plugins is not None and found is not None and plugins.is_a(found, self.kind)
+        return list(dict.fromkeys(plugins.versions(found))) if plugins and known else []
 
     def visible(self, name: str, parsed: Mapping[str, Any]) -> bool:
         """When there is a class."""
@@ -170,7 +171,7 @@ def _keys_of(plugins: Plugins, config: Mapping[str, str | None], kind: Kind, ali
             REQUIRED,
             Importance.HIGH,
             f"Class of the {word} {alias}.",
-            rule,
+            Rule(rule, f"valid configs for {alias} {word}"),
             group,
             0,
             Width.LONG,

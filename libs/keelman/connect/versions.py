@@ -21,16 +21,23 @@ class VersionRangeError(ValueError):
 
 
 def ordered(version: str) -> Ordered:
-    """A version as something to compare: 1.0-rc1, 1.0, 1.0.1, 1.10."""
+    """A version as something to compare: 1.0-rc1, 1.0, 1.0-acme, 1.0.1, 1.10. Noughts at the end mean nothing."""
     found: list[tuple[int, int, str]] = []
     for part in re.findall(r"\d+|[a-z]+", version.lower()):
         if part.isdecimal():
-            found.append((2, int(part), ""))
+            found.append((3, int(part), ""))
+        elif part in _QUALIFIERS:
+            found = [*_without_noughts(found), (0, _QUALIFIERS[part], "")]
         elif part not in _RELEASE:
-            found.append((0, _QUALIFIERS.get(part, 1), part if part not in _QUALIFIERS else ""))
-    while found and found[-1] == (2, 0, ""):
-        found.pop()
-    return (*found, (1, 0, ""))
+            found = [*_without_noughts(found), (2, 0, part)]
+    return (*_without_noughts(found), (1, 0, ""))
+
+
+def _without_noughts(parts: list[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
+    end = len(parts)
+    while end and parts[end - 1] == (3, 0, ""):
+        end -= 1
+    return parts[:end]
 
 
 @dataclass(frozen=True, slots=True)

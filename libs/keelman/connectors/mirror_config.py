@@ -15,12 +15,14 @@ Side = Literal["source", "target"]
 MIRROR = "org.apache.kafka.connect.mirror"
 TOPICS_EXCLUDE = ["mm2.*\\.internal", ".*\\.replica", "__.*"]
 PROPERTIES_EXCLUDE = [
-    "follower\\.replication\\.throttled\\.replicas",
-    "leader\\.replication\\.throttled\\.replicas",
-    "message\\.timestamp\\.difference\\.max\\.ms",
-    "message\\.timestamp\\.type",
-    "unclean\\.leader\\.election\\.enable",
-    "min\\.insync\\.replicas",
+    "follower.replication.throttled.replicas",
+    "leader.replication.throttled.replicas",
+    "message.timestamp.difference.max.ms",
+    "log.message.timestamp.before.max.ms",
+    "log.message.timestamp.after.max.ms",
+    "message.timestamp.type",
+    "unclean.leader.election.enable",
+    "min.insync.replicas",
 ]
 _HIGH, _LOW = Importance.HIGH, Importance.LOW
 _TEXT, _LIST, _LONG, _FLAG, _CLASS = Type.STRING, Type.LIST, Type.LONG, Type.BOOLEAN, Type.CLASS
@@ -31,6 +33,10 @@ def _patterns(name: str, value: Any) -> None:
         matcher(value or ())
     except ValueError as error:
         raise ConfigValueError(name, ",".join(value), f"Invalid regex {error}") from None
+
+
+def _policy(name: str, value: Any) -> None:
+    one_of(DEFAULT_POLICY, IDENTITY_POLICY)(name, value)
 
 
 def common_keys() -> ConfigDef:
@@ -52,7 +58,7 @@ def common_keys() -> ConfigDef:
             DEFAULT_POLICY,
             _LOW,
             "Class which defines the remote topic naming convention.",
-            one_of(DEFAULT_POLICY, IDENTITY_POLICY),
+            _policy,
         ),
         ConfigKey(
             "replication.policy.separator", _TEXT, ".", _LOW, "Separator used in remote topic naming convention."
@@ -64,15 +70,6 @@ def common_keys() -> ConfigDef:
             _LOW,
             "Whether the separator also stands in the names of internal topics; they are named with dots otherwise.",
         ),
-        ConfigKey(
-            "offset-syncs.topic.location",
-            _TEXT,
-            "source",
-            _LOW,
-            "The location (source/target) of the offset-syncs topic.",
-            one_of("source", "target"),
-        ),
-        ConfigKey("emit.offset-syncs.enabled", _FLAG, True, _LOW, "Whether to note offsets in the offset-syncs topic."),
     )
 
 
@@ -116,8 +113,16 @@ def source_keys() -> ConfigDef:
             "offset-syncs.topic.replication.factor", Type.SHORT, 3, _LOW, "Replication factor for offset-syncs topic."
         ),
         ConfigKey("offset.lag.max", _LONG, 100, _LOW, "How far a partition may go on before its offsets are noted."),
+        ConfigKey(
+            "offset-syncs.topic.location",
+            _TEXT,
+            "source",
+            _LOW,
+            "The location (source/target) of the offset-syncs topic.",
+            one_of("source", "target"),
+        ),
+        ConfigKey("emit.offset-syncs.enabled", _FLAG, True, _LOW, "Whether to note offsets in the offset-syncs topic."),
         ConfigKey("heartbeats.replication.enabled", _FLAG, True, _LOW, "Whether heartbeats are always replicated."),
-        ConfigKey("add.source.alias.to.metrics", _FLAG, False, _LOW, "Kept for compatibility."),
     )
 
 

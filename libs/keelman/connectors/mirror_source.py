@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from keelman.connect.config_def import ConfigDef
+from keelman.connect.connector_keys import common_keys
 from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import Connector, Direction, Reader
 from keelman.connect.records import Offset, Partition, TopicPartition
@@ -48,8 +49,8 @@ class MirrorSource(Connector):
 
     @classmethod
     def config_def(cls) -> ConfigDef:
-        """MirrorMaker 2's."""
-        return source_keys()
+        """MirrorMaker 2's, which have those of every connector among them."""
+        return common_keys() + source_keys()
 
     @classmethod
     def task_configs(cls, config: Mapping[str, str], max_tasks: int) -> list[dict[str, str]]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type, at_least, non_empty
 from keelman.connect.data_set import DataSink
 from keelman.connect.plugin import Connector, Direction
-from keelman.connectors.spark_source import OPTION, SETTING, slots, under
+from keelman.connectors.spark_source import OPTION, SETTING, coordinates, python_class, slots, under
 from keelman.engine.data_sink import EVERY_KEY, EVERY_MS, MOST_KEY, MOST_RECORDS
 
 
@@ -31,8 +31,8 @@ class SparkSink(Connector):
             ConfigKey(EVERY_KEY, Type.LONG, EVERY_MS, medium, "Time between two writes.", at_least(100)),
             ConfigKey(MOST_KEY, Type.LONG, MOST_RECORDS, medium, "Most offsets of one write.", at_least(1)),
             ConfigKey("spark.slots", Type.INT, 4, medium, "Readers of Kafka at the same time.", slots),
-            ConfigKey("spark.python.source", text, "", low, "module:Class of a Python data source."),
-            ConfigKey("spark.packages", Type.LIST, [], low, "Jars that the format needs: group:artifact:version."),
+            ConfigKey("spark.python.source", text, "", low, "module:Class of a Python data source.", python_class),
+            ConfigKey("spark.packages", Type.LIST, [], low, "Jars it needs: group:artifact:version.", coordinates),
         )
 
     @classmethod

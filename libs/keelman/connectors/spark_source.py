@@ -7,6 +7,7 @@ extra key; when all are read, one transaction replaces these keys by the task's 
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -24,6 +25,8 @@ BEGUN = "keelman.data.begun"
 OPTION, SETTING = "spark.option.", "spark.conf."
 # Formats of files: what Spark reads of a range of one comes in the order of the file.
 ORDERED = ("avro", "binaryfile", "csv", "json", "orc", "parquet", "text", "xml")
+_COORDINATES = re.compile(r"[\w.-]+:[\w.-]+:[\w.+-]+", re.ASCII)
+_CLASS = re.compile(r"[^\W\d][\w.]*:[^\W\d]\w*")
 PART_TIMEOUT_MS = "900000"  # the most that brokers allow by their default
 
 
@@ -50,8 +53,8 @@ class SparkSource(Connector):
             ConfigKey("spark.slots", Type.INT, 4, medium, "Parts that are read at the same time.", slots),
             ConfigKey("spark.every.ms", Type.LONG, 0, medium, "Time between two reads; 0: once.", at_least(0)),
             ConfigKey("spark.ordered", Type.BOOLEAN, None, low, ordered),
-            ConfigKey("spark.python.source", text, "", low, "module:Class of a Python data source."),
-            ConfigKey("spark.packages", Type.LIST, [], low, "Jars that the format needs: group:artifact:version."),
+            ConfigKey("spark.python.source", text, "", low, "module:Class of a Python data source.", python_class),
+            ConfigKey("spark.packages", Type.LIST, [], low, "Jars it needs: group:artifact:version.", coordinates),
         )
 
     @classmethod
@@ -231,6 +234,19 @@ def _ordered(config: Mapping[str, str]) -> bool:
 def under(prefix: str, config: Mapping[str, str]) -> dict[str, str]:
     """The keys under a prefix, without it."""
     return {k.removeprefix(prefix): v for k, v in config.items() if k.startswith(prefix)}
+
+
+def coordinates(name: str, value: Sequence[str]) -> None:
+    """Each of them is group:artifact:version."""
+    for one in value or ():
+        if not _COORDINATES.fullmatch(one):
+            raise ConfigValueError(name, ",".join(value), f"{one!r} is not group:artifact:version")
+
+
+def python_class(name: str, value: str) -> None:
+    """A Python class, or nothing."""
+    if value and not _CLASS.fullmatch(value):
+        raise ConfigValueError(name, value, "Value must be module:Class")
 
 
 def slots(name: str, value: Any) -> None:

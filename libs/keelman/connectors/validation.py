@@ -13,11 +13,11 @@ from keelman.connect.connector_keys import (
     VERSION,
     ConverterDefault,
     common_keys,
-    copying_keys,
     sink_keys,
     source_keys,
-    splitting_keys,
 )
+from keelman.connect.copying_keys import copying_keys, splitting_keys
+from keelman.connect.java import hash_order, java_text
 from keelman.connect.life_keys import life_keys
 from keelman.connect.plugin import Connector, Direction
 from keelman.connect.plugin_keys import CLASS, alias_keys, latest, version_problem
@@ -43,7 +43,7 @@ def validate(config: Config, worker: Mapping[str, str]) -> dict[str, Any]:
     """
     named = config.get(CLASS)
     if named is None:
-        shown = ", ".join(f"{key}={'null' if value is None else value}" for key, value in config.items())
+        shown = ", ".join(f"{key}={java_text(config[key])}" for key in hash_order(config, copied=True))
         raise InvalidArgument(f"Connector config {{{shown}}} contains no connector type")
     registry = Registry()
     connector = find_connector(named)
@@ -87,7 +87,7 @@ def validate_connector(config: Config, worker: Mapping[str, str]) -> list[Config
 def keys_of(connector: type[Connector]) -> ConfigDef:
     """All keys of such a connector whatever its configuration, its own first."""
     own = connector.config_def()
-    rest = _framework(common_keys(), sink=connector.direction is Direction.SINK)
+    rest = _framework(common_keys(version=connector.version), sink=connector.direction is Direction.SINK)
     return ConfigDef(*own.keys.values(), *(key for name, key in rest.keys.items() if name not in own.keys))
 
 

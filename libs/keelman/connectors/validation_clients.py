@@ -13,8 +13,8 @@ from keelman.connect.override_policies import refused
 from keelman.connect.plugin import Direction
 from keelman.connect.plugin_keys import version_problem
 from keelman.connect.plugin_kinds import Kind, Plugins
-from keelman.kafka.client_faults import client_faults
 from keelman.connectors.validation_rules import WORKER_SUPPORT
+from keelman.kafka.client_faults import client_faults
 
 Config = Mapping[str, str | None]
 

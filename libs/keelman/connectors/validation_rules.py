@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from keelman.connect.config_def import ConfigValue, Type, parse_type
 from keelman.connect.config_types import trim
 from keelman.connect.connector_keys import BOUNDARY, DEAD_LETTERS, SUPPORT
 from keelman.connect.java import java_text
+from keelman.connect.java_regex import JavaPattern, PatternError
 from keelman.connect.plugin import Connector
 
 WORKER_SUPPORT = "exactly.once.source.support"
@@ -78,8 +78,8 @@ def _chosen(values: Values, key: str) -> str:
 
 def _matches(pattern: str, topic: str) -> bool:
     try:
-        return re.fullmatch(pattern, topic) is not None
-    except re.error:
+        return JavaPattern(pattern).matches(topic)
+    except PatternError:  # told of by the key's own rule
         return False
 
 

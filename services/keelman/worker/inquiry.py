@@ -17,6 +17,7 @@ from keelman.model.errors import DeadlineExceeded, KeelmanError
 from keelman.runtime.logging import get_logger
 from keelman.runtime.supervise import Siblings
 from keelman.worker.restart_policy import Attempt, RestartPolicy, Restarts, reason_of
+from keelman.worker.task_count import check_count
 from keelman.worker.third_party import to_ask
 
 log = get_logger()
@@ -170,7 +171,9 @@ def tasks_of(kind: type[Connector], config: Mapping[str, str]) -> list[dict[str,
     """The task configurations a connector of this class wants, as they are stored. Raises what the class raises."""
     most = max(1, int(config.get("tasks.max", "1")))
     task_class = kind.names[0].removesuffix("Connector") + "Task"
-    return [{"task.class": task_class, **task} for task in kind.task_configs(config, most)]
+    found = [{"task.class": task_class, **task} for task in kind.task_configs(config, most)]
+    check_count(config, len(found), most)
+    return found
 
 
 def trace_of(error: Exception) -> str:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import orjson
 
-from keelman.connect.java import hash_order, java_text, string_hash
+from keelman.connect.java import hash_order, java_text
 from keelman.connectors.registry import find_connector
 from keelman.kafka.layout import Work
 from keelman.kafka.writer import Record
@@ -220,7 +220,7 @@ class Operations:
         """The configuration, when it is legal. Raises 400 with Connect's text, and as a plugin does."""
         class_name = config.get("connector.class")
         if class_name is None:
-            shown = ", ".join(f"{key}={java_text(config[key])}" for key in _copied_order(config))
+            shown = ", ".join(f"{key}={java_text(config[key])}" for key in hash_order(config, copied=True))
             raise RestError(400, f"Connector config {{{shown}}} contains no connector type")
         try:
             find_connector(class_name)
@@ -257,13 +257,6 @@ class Operations:
     def _known(self, name: str) -> None:
         if name not in self._store.config.connectors:
             raise not_found(f"Unknown connector {name}")
-
-
-def _copied_order(config: Config) -> list[str]:
-    """The keys in the order of a java.util.HashMap that was made as a copy: it is as small as can be."""
-    size = 1 << (int(len(config) / 0.75 + 1) - 1).bit_length()
-    codes = {key: string_hash(key) for key in config}
-    return sorted(config, key=lambda key: (codes[key] ^ (codes[key] >> 16)) & (size - 1))
 
 
 def etag_of(config: Mapping[str, str]) -> str:

@@ -44,17 +44,17 @@ class Others:
 
     async def plugins(self, request: Request) -> Response:
         """GET /connector-plugins."""
-        only = request.query_params.get("connectorsOnly", "true").lower() != "false"
+        only = request.query_params.get("connectorsOnly", "true").lower() == "true"
         return json_response(plugins.listed(connectors_only=only))
 
     async def plugin_config(self, request: Request) -> Response:
         """GET /connector-plugins/p/config."""
-        return json_response(await plugins.keys_of(request.path_params["plugin"]))
+        version = request.query_params.get("version")
+        return json_response(await plugins.keys_of(request.path_params["plugin"], version))
 
     async def validate(self, request: Request) -> Response:
         """PUT /connector-plugins/p/config/validate."""
-        given = wanted_map(await json_body(request), "the configuration")
-        config = {key: value for key, value in given.items() if value is not None}
+        config = wanted_map(await json_body(request), "the configuration")
         do, plugin = self._parts().do, request.path_params["plugin"]
         return json_response(await validated_with(do.secrets, plugin, config, do.worker_config))
 

@@ -22,7 +22,7 @@ from keelman.worker.third_party import problems_of
 
 
 async def problems_with(
-    secrets: Secrets, config: Mapping[str, str], worker_config: Mapping[str, str]
+    secrets: Secrets, config: Mapping[str, str | None], worker_config: Mapping[str, str]
 ) -> list[ConfigError]:
     """All that is wrong with a connector's configuration, its references resolved, in texts without their values.
 
@@ -34,7 +34,7 @@ async def problems_with(
 
 
 async def validated_with(
-    secrets: Secrets, plugin: str, config: Mapping[str, str], worker_config: Mapping[str, str]
+    secrets: Secrets, plugin: str, config: Mapping[str, str | None], worker_config: Mapping[str, str]
 ) -> dict[str, Any]:
     """ConfigInfos of a configuration, its references resolved, without their values. Raises as `plugins.validated`."""
     answer = await plugins.validated(plugin, await _resolved(secrets, config), worker_config)
@@ -42,14 +42,15 @@ async def validated_with(
     return hidden_answer(answer, config, await literals)
 
 
-async def _resolved(secrets: Secrets, config: Mapping[str, str]) -> Mapping[str, str]:
+async def _resolved(secrets: Secrets, config: Mapping[str, str | None]) -> Mapping[str, str | None]:
     try:
-        return await secrets.read(config)
+        values = await secrets.read({key: value for key, value in config.items() if value is not None})
     except ConfigProviderError as error:
         raise RestError(500, str(error)) from None
+    return {key: values.get(key) for key in config}
 
 
-def _literals(config: Mapping[str, str], worker_config: Mapping[str, str]) -> list[ConfigError]:
+def _literals(config: Mapping[str, str | None], worker_config: Mapping[str, str]) -> list[ConfigError]:
     """The literal secrets in a configuration as it was given, where the worker takes references only.
 
     Secrets are the values of the connector's own PASSWORD keys and those of keys that are secrets by their names. In a
@@ -57,7 +58,7 @@ def _literals(config: Mapping[str, str], worker_config: Mapping[str, str]) -> li
     """
     if worker_config.get(SECRETS_POLICY, ALLOW).strip().lower() != REFERENCES:
         return []
-    keys = find_connector(config.get("connector.class", "")).config_def().keys.values()
+    keys = find_connector(config.get("connector.class") or "").config_def().keys.values()
     passwords = {key.name for key in keys if key.type is Type.PASSWORD}
     return [
         ConfigError(
@@ -73,14 +74,14 @@ def _literals(config: Mapping[str, str], worker_config: Mapping[str, str]) -> li
 
 
 def hidden_answer(
-    answer: Mapping[str, Any], config: Mapping[str, str], problems: Iterable[ConfigError] = ()
+    answer: Mapping[str, Any], config: Mapping[str, str | None], problems: Iterable[ConfigError] = ()
 ) -> dict[str, Any]:
     """The answer of `validate` about a resolved configuration, with references where `config` as given has them, and
     with these problems besides."""
     shown: dict[str, Any] = copy.deepcopy(dict(answer))
     for info in shown["configs"]:
         value = info["value"]
-        given = config.get(value["name"], "")
+        given = config.get(value["name"]) or ""
         if references(given) and value["value"] not in (None, HIDDEN):
             value["value"] = given
         value["errors"] = [REDACTOR.hide(text) for text in value["errors"]]
