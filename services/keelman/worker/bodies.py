@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -184,29 +184,28 @@ def _scalar(value: Any, kind: str) -> str:
 
 def _mismatch(value: Any, kind: str) -> NoReturn:
     """Raises 500 in the words of Connect's JSON library, without the place in the text."""
-    plain_kind = kind.partition("<")[0]
-    constructs = (
-        f"Cannot construct instance of `{plain_kind}` (although at least one Creator exists): "
-        "no {}-argument constructor/factory method to deserialize from {} value ({})"
-    )
-    shapes: tuple[tuple[Callable[[], bool], str], ...] = (
-        (lambda: isinstance(value, dict), "Object value (token `JsonToken.START_OBJECT`)"),
-        (lambda: isinstance(value, list), "Array value (token `JsonToken.START_ARRAY`)"),
-        (lambda: value is True, "Boolean value (token `JsonToken.VALUE_TRUE`)"),
-        (lambda: value is False, "Boolean value (token `JsonToken.VALUE_FALSE`)"),
-        (
-            lambda: isinstance(value, Number) and "." in value,
-            "Floating-point value (token `JsonToken.VALUE_NUMBER_FLOAT`)",
-        ),
-        (lambda: isinstance(value, Number), "Integer value (token `JsonToken.VALUE_NUMBER_INT`)"),
-    )
-    if isinstance(value, str) and not isinstance(value, Number):
-        if kind.startswith("java.util.ArrayList"):
-            raise RestError(
-                500, f"Cannot deserialize value of type `{kind}` from String value (token `JsonToken.VALUE_STRING`)"
-            )
-        raise RestError(500, constructs.format("String", "String", f"'{value}'"))
-    if isinstance(value, Number) and kind.startswith(ENTITIES):
-        raise RestError(500, constructs.format("int/Int", "Number", value))
-    token = next((token for is_it, token in shapes if is_it()), "null value")
-    raise RestError(500, f"Cannot deserialize value of type `{kind}` from {token}")
+    listed = kind.startswith("java.util.ArrayList")
+    is_text = isinstance(value, str) and not isinstance(value, Number)
+    if (is_text and not listed) or (isinstance(value, Number) and kind.startswith(ENTITIES)):
+        maker, from_a, shown = ("String", "String", f"'{value}'") if is_text else ("int/Int", "Number", value)
+        raise RestError(
+            500,
+            f"Cannot construct instance of `{kind.partition('<')[0]}` (although at least one Creator exists): "
+            f"no {maker}-argument constructor/factory method to deserialize from {from_a} value ({shown})",
+        )
+    raise RestError(500, f"Cannot deserialize value of type `{kind}` from {_described(value)}")
+
+
+def _described(value: Any) -> str:
+    if isinstance(value, Number):
+        whole = value.lstrip("-").isdigit()
+        name, token = ("Integer", "VALUE_NUMBER_INT") if whole else ("Floating-point", "VALUE_NUMBER_FLOAT")
+    elif isinstance(value, bool):
+        name, token = "Boolean", "VALUE_TRUE" if value else "VALUE_FALSE"
+    elif isinstance(value, str):
+        name, token = "String", "VALUE_STRING"
+    elif value is None:
+        name, token = "Null", "VALUE_NULL"
+    else:
+        name, token = ("Object", "START_OBJECT") if isinstance(value, dict) else ("Array", "START_ARRAY")
+    return f"{name} value (token `JsonToken.{token}`)"

@@ -16,7 +16,7 @@ from keelman.runtime.backoff import Backoff
 from keelman.worker import deadlines, signatures
 from keelman.worker.rest_errors import CONFLICT, NO_LEADER, Elsewhere, error_response
 
-PATIENCE_SECONDS = 10.0
+PATIENCE_SECONDS = 15.0  # a leader that was killed is missed after its session of 6 s
 WRITE_SECONDS = 40.0  # what has begun before its time was over may be written until then, and is answered
 PASSED_ON = ("authorization", "content-type", "accept", "if-match", signatures.AUTHORIZATION, signatures.ALGORITHM)
 KEPT = ("location", "content-type", "etag")

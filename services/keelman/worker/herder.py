@@ -50,6 +50,7 @@ class Herder:
         self._wake = wake
         self._requests: deque[_Request] = deque()
         self._serving: _Request | None = None
+        self._leaving = False
         self._known: tuple[frozenset[Work], dict[str, str]] = (frozenset(), {})
         self._rejoin_at: float | None = None
         self._losses = 0
@@ -75,6 +76,8 @@ class Herder:
         """
         if self.membership.problem:
             raise Unavailable(self.membership.problem)
+        if self._leaving:
+            raise Elsewhere("")
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
         request = _Request(operation, answer, time.monotonic() + seconds)
         self._requests.append(request)
@@ -90,10 +93,13 @@ class Herder:
 
     def _refuse(self, problem: str) -> None:
         """The brokers refuse the group for a reason that does not pass by itself: whoever waits is told."""
+        self._answer_all(lambda: Unavailable(problem))
+
+    def _answer_all(self, problem: Callable[[], Exception]) -> None:
         while self._requests:
             request = self._requests.popleft()
             if not request.answer.done():
-                request.answer.set_exception(Unavailable(problem))
+                request.answer.set_exception(problem())
 
     def require_time(self) -> None:
         """Raises DeadlineExceeded when the request that is being served has none left: nothing is written after it."""
@@ -128,6 +134,9 @@ class Herder:
                         await self._wake.wait()
                 except TimeoutError:
                     pass
+            # Nothing of what waits was begun: another worker, which is to lead in a moment, can do it.
+            self._leaving = True
+            self._answer_all(lambda: Elsewhere(""))
             await self._leave()
 
     async def _turn(self, stop: asyncio.Event) -> float:

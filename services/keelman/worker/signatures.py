@@ -8,12 +8,15 @@ import hashlib
 import hmac
 from collections.abc import Mapping
 
+from keelman.worker.property_reader import PropertyReader
 from keelman.worker.rest_errors import RestError
 
 AUTHORIZATION = "x-connect-authorization"
 ALGORITHM = "x-connect-request-signature-algorithm"
 HMAC_SHA256 = "HmacSHA256"
 VERIFIED = "inter.worker.verification.algorithms"
+SIGNATURE = "inter.worker.signature.algorithm"
+SIGNED = (SIGNATURE, "inter.worker.key.generation.algorithm")
 # Java's names of the algorithms that its own provider has, and ours.
 _HASHES = {
     "HmacMD5": "md5",
@@ -23,6 +26,17 @@ _HASHES = {
     "HmacSHA384": "sha384",
     "HmacSHA512": "sha512",
 }
+
+
+def check_algorithms(reader: PropertyReader) -> None:
+    """Notes an algorithm of `inter.worker.*` that is unknown, or that would be signed with and not accepted."""
+    accepted = algorithms(reader.raw)
+    for key, names in ((VERIFIED, accepted), *((one, (reader.raw.get(one, HMAC_SHA256).strip(),)) for one in SIGNED)):
+        for name in names:
+            if name not in _HASHES:
+                reader.refuse(key, name, "one of " + ", ".join(_HASHES))
+            elif key == SIGNATURE and name not in accepted:
+                reader.refuse(key, name, f"one of those in {VERIFIED}: {', '.join(accepted)}")
 
 
 def algorithms(raw: Mapping[str, str]) -> tuple[str, ...]:

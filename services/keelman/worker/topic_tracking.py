@@ -72,10 +72,13 @@ class TopicTracking:
             await self._store.write_topics_used([(topic_key(topic, connector), None) for topic in sorted(used)])
 
     async def clear(self, connectors: Iterable[str]) -> None:
-        """Forgets what connectors that are no more have used."""
+        """Forgets what connectors that are no more have used; never raises, for they are gone already."""
         gone = [(topic, name) for name in connectors for topic in self._store.statuses.topics.get(name, ())]
-        if gone:
-            await self._store.write_topics_used([(topic_key(topic, name), None) for topic, name in gone])
+        try:
+            if gone:
+                await self._store.write_topics_used([(topic_key(topic, name), None) for topic, name in gone])
+        except (Unavailable, DeadlineExceeded) as error:
+            log.warning("topics_used_unwritten", error=error.message)
 
 
 def flag(store: Store, key: str) -> bool:
