@@ -19,6 +19,7 @@ from keelman.worker.listeners import Listeners, read_listeners
 from keelman.worker.own_references import ALLOW, REFERENCES, SECRETS_POLICY, with_values
 from keelman.worker.placement import WORKER_KEY
 from keelman.worker.property_reader import PropertyReader
+from keelman.worker.signatures import check_algorithms
 
 REQUIRED = {
     "bootstrap.servers": "host:port of brokers, comma-separated",
@@ -128,6 +129,7 @@ def checked(raw: Mapping[str, str], *, standalone: bool = False) -> WorkerProper
     topics = [raw[key] for kind in TOPIC_PARTITIONS if raw.get(key := f"{kind}.storage.topic")]
     if len(set(topics)) != len(topics) and not standalone:
         reader.refuse("status.storage.topic", raw.get("status.storage.topic", ""), "three different topics")
+    check_algorithms(reader)
     properties = WorkerProperties(
         raw=dict(raw),
         group_id=STANDALONE if standalone else raw.get("group.id", ""),
