@@ -14,7 +14,8 @@ app = typer.Typer(
     name="keelman",
     help="Launches and looks after worker clusters that copy data in and out of Kafka, on Spark.",
     epilog="Exit codes: " + "; ".join(f"{code} {text}" for code, text in MEANINGS) + ". "
-    "`keelman <service> run|config` runs one service: gateway, state, agent, broker, spark, worker.",
+    "`keelman <service> run|config` runs one service: gateway, state, agent, broker, spark, worker; "
+    "`keelman worker` alone needs but a broker.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,

@@ -124,6 +124,11 @@ class StandaloneStore(Store):
         """Writes statuses and the file of offsets, until cancelled."""
         await supervise(partial(super().run), self.file.keep)
 
+    async def write_offsets(self, written: Sequence[Record]) -> None:
+        """Offsets that somebody has altered; they are in the file when this returns."""
+        await super().write_offsets(written)
+        self.file.write()
+
     def committed(self, connector: str, offsets: Mapping[str, str]) -> None:
         """Takes what a source's copy run says that it has committed: partition to offset, as the JSON that it tells.
 
