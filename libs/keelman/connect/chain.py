@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from keelman.connect.columns import ColumnBatch
 from keelman.connect.errors import ConfigValueError, ConnectError
 from keelman.connect.record import Record
 from keelman.connect.transforms import PACKAGE, PREDICATES, TRANSFORMS, Predicate, Transform
@@ -44,6 +45,13 @@ class Chain:
     def __init__(self, config: Mapping[str, str]) -> None:
         """From a connector's configuration. Raises ConfigValueError."""
         self.steps = tuple(_step(config, alias) for alias in _listed(config, "transforms"))
+
+    def columnar(self, batch: ColumnBatch) -> bool:
+        """The same for a batch of equal records at once; False where a step must see each: forget the batch then."""
+        try:
+            return all(step.predicate is None and step.transform.columnar(batch) for step in self.steps)
+        except ConnectError:
+            return False  # which record it is about, the records will tell
 
     def apply(self, record: Record) -> Record | None:
         """The record behind all steps, None when one dropped it. Raises StepError."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from keelman.connect import converter_keys
 from keelman.connect.config_def import ConfigDef
@@ -13,6 +13,9 @@ from keelman.connect.java import java_text
 from keelman.connect.java_numbers import java_class
 from keelman.connect.records import Column
 from keelman.connect.schema import OPTIONAL_BYTES, OPTIONAL_STRING, java_type
+
+if TYPE_CHECKING:
+    from keelman.connect.columns import StructColumn
 
 Role = Literal["key", "value"]
 
@@ -34,6 +37,10 @@ class Converter(ABC):
     @abstractmethod
     def from_connect(self, column: Column) -> list[bytes | None]:
         """Payloads for Kafka. Raises DataError."""
+
+    def from_structs(self, structs: StructColumn, count: int) -> list[bytes] | None:
+        """The same of `count` structs in columns; None where they must be made one by one."""
+        return None
 
     @abstractmethod
     def to_connect(self, payloads: list[bytes | None]) -> Column:

@@ -11,6 +11,7 @@ from typing import Any
 import orjson
 
 from keelman.connect import converter_keys
+from keelman.connect.columns import StructColumn, json_payloads
 from keelman.connect.config_def import ConfigDef
 from keelman.connect.converters import Converter
 from keelman.connect.errors import DataError
@@ -64,12 +65,21 @@ class JsonConverter(Converter):
             schemas.append(schema)
         return Column(values, schemas=schemas)
 
+    def from_structs(self, structs: StructColumn, count: int) -> list[bytes] | None:
+        """The same of a column of structs; None where each must be looked at."""
+        if not self._schemas:
+            return json_payloads(structs, count, self._plain, None)
+        return json_payloads(structs, count, self._plain, self._schema_text(structs.schema))
+
     def _write(self, schema: Schema | None, value: Any) -> bytes | None:
         if schema is None and value is None:
             return None
         payload = json_text(self._plain.tree(schema, value))
         if not self._schemas:
             return payload.encode()
+        return f'{{"schema":{self._schema_text(schema)},"payload":{payload}}}'.encode()
+
+    def _schema_text(self, schema: Schema | None) -> str:
         text = "null" if schema is None else self._texts.get(schema)
         if text is None:
             assert schema is not None
@@ -77,7 +87,7 @@ class JsonConverter(Converter):
             if len(self._texts) >= self.config["schemas.cache.size"]:
                 self._texts.clear()
             self._texts[schema] = text
-        return f'{{"schema":{text},"payload":{payload}}}'.encode()
+        return text
 
     def _open(self, payload: bytes) -> tuple[Schema | None, Any]:
         tree = loads(payload)

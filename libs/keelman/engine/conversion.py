@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 from keelman.connect.chain import Chain
-from keelman.connect.converters import converter_for, header_converter_for
+from keelman.connect.columns import ColumnBatch, StructColumn
+from keelman.connect.converters import Converter, converter_for, header_converter_for
 from keelman.connect.record import Header, Record
 from keelman.connect.records import Column, Headers, Origin, SinkBatch, SourceBatch
 from keelman.connect.schema import OPTIONAL_BYTES, Schema
@@ -70,12 +71,33 @@ class SourceConversion(_Conversion):
     def payloads(self, batch: SourceBatch) -> Iterator[tuple[SourceBatch, Payloads, Payloads | None]]:
         """The batch for each topic, with its values and keys as payloads. Raises ConnectError."""
         if not self.plain:
-            yield from self._transformed(batch)
+            whole = self._at_once(batch)
+            yield from self._transformed(batch) if whole is None else (whole,)
         elif batch.raw:
             yield batch, batch.values.values, None if batch.keys is None else batch.keys.values
         else:
             keys = None if batch.keys is None else self._keys.from_connect(batch.keys)
             yield batch, self._values.from_connect(batch.values), keys
+
+    def _at_once(self, batch: SourceBatch) -> tuple[SourceBatch, Payloads, Payloads | None] | None:
+        """The same for records of one shape, in columns; None where each has to be looked at."""
+        if batch.raw or batch.headers is not None or batch.values.schemas is not None or not batch.values.values:
+            return None
+        if batch.keys is not None and batch.keys.schemas is not None:
+            return None
+        columns = ColumnBatch(
+            batch.topic, len(batch.values.values), batch.values, batch.keys, batch.partitions, batch.timestamps_ms
+        )
+        if not self._chain.columnar(columns):
+            return None
+        values = _at_once(self._values, columns.value, columns.count)
+        keys = None if columns.key is None else _at_once(self._keys, columns.key, columns.count)
+        if values is None or (keys is None and columns.key is not None):
+            return None
+        headers = None
+        if columns.headers:
+            headers = [tuple(self._raw(header) for header in columns.headers)] * columns.count
+        return replace(batch, topic=columns.topic, headers=headers), values, keys
 
     def _transformed(self, batch: SourceBatch) -> Iterator[tuple[SourceBatch, Payloads, Payloads | None]]:
         topics: dict[str, _Rows] = {}
@@ -116,6 +138,12 @@ class SourceConversion(_Conversion):
                 None if batch.timestamps_ms is None else batch.timestamps_ms[n],
                 [] if batch.headers is None else [self._header(name, raw) for name, raw in batch.headers[n] or ()],
             )
+
+
+def _at_once(converter: Converter, column: Column | StructColumn, count: int) -> Payloads | None:
+    if isinstance(column, Column):
+        return converter.from_connect(column)
+    return cast("Payloads | None", converter.from_structs(column, count))
 
 
 def _typed(batch: SourceBatch, column: Column) -> Column:

@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, TypeVar
 
+from keelman.connect.columns import ColumnBatch, StructColumn
 from keelman.connect.config_def import ConfigDef, ConfigKey, Importance, Type
 from keelman.connect.errors import ConfigValueError, DataError
 from keelman.connect.java_numbers import java_class
 from keelman.connect.record import Record
+from keelman.connect.records import Column
 from keelman.connect.schema import Field, Schema, Struct
 
 T = TypeVar("T")
@@ -39,6 +41,22 @@ class Transform(ABC):
     @abstractmethod
     def apply(self, record: Record) -> Record | None:
         """The record after this step, perhaps the same one changed; None when it is dropped. Raises ConnectError."""
+
+    def columnar(self, batch: ColumnBatch) -> bool:
+        """Does the same to a batch of equal records at once; False where it cannot, and has changed nothing."""
+        return False
+
+    def column(self, batch: ColumnBatch) -> Column | StructColumn | None:
+        """The keys or the values."""
+        return batch.key if self.part == "Key" else batch.value
+
+    def columns_changed(self, batch: ColumnBatch, column: StructColumn) -> bool:
+        """Puts others in their place; True."""
+        if self.part == "Key":
+            batch.key = column
+        else:
+            batch.value = column
+        return True
 
     def data(self, record: Record) -> tuple[Schema | None, Any]:
         """The key or the value, with its schema."""

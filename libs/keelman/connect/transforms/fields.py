@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from keelman.connect.columns import ColumnBatch, StructColumn
 from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type
 from keelman.connect.errors import ConfigValueError
 from keelman.connect.java import hash_order
 from keelman.connect.record import Record
+from keelman.connect.records import Column
 from keelman.connect.schema import Field, Schema, Struct
 from keelman.connect.transforms.base import Part, Recent, Transform, a_map, a_struct, got, null_default, with_fields
 
@@ -45,6 +47,14 @@ class HoistField(Transform):
         """The schema around another."""
         found: Schema | None = self._schemas.get(schema)
         return found or self._schemas.put(schema, Schema("struct", fields=(Field(self.field, schema),)))
+
+    def columnar(self, batch: ColumnBatch) -> bool:
+        """The column is the struct's only one."""
+        column = self.column(batch)
+        if not isinstance(column, Column) or column.schemas is not None:
+            return False
+        schema = None if column.schema is None else self.hoisted(column.schema)
+        return self.columns_changed(batch, StructColumn(schema, {self.field: column}))
 
     def apply(self, record: Record) -> Record:
         """Always."""
@@ -94,6 +104,18 @@ class ReplaceField(Transform):
             made = with_fields(schema, tuple(Field(name, f.schema) for name, f in pairs))
             found = self._schemas.put(schema, (made, pairs))
         return found
+
+    def columnar(self, batch: ColumnBatch) -> bool:
+        """Columns go or are renamed."""
+        column = self.column(batch)
+        if not isinstance(column, StructColumn):
+            return False
+        if column.schema is None:
+            names = hash_order(column.fields) if self._renames else column.fields
+            kept = {self.renamed(name): column.fields[name] for name in names if self.keeps(name)}
+            return self.columns_changed(batch, StructColumn(None, kept))
+        made, pairs = self.kept(column.schema)
+        return self.columns_changed(batch, StructColumn(made, {name: column.fields[f.name] for name, f in pairs}))
 
     def apply(self, record: Record) -> Record:
         """Leaves null alone."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from keelman.connect.columns import ColumnBatch
 from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type, one_of
 from keelman.connect.errors import ConfigValueError, DataError
 from keelman.connect.literals import parse_literal
@@ -66,6 +67,11 @@ class InsertHeader(Transform):
         super().__init__(config, part)
         schema, value = parse_literal(self.config["value.literal"])
         self._header = Header(self.config["header"], schema, value)
+
+    def columnar(self, batch: ColumnBatch) -> bool:
+        """One more for all."""
+        batch.headers = [*batch.headers, self._header]
+        return True
 
     def apply(self, record: Record) -> Record:
         """Always."""

@@ -6,11 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from keelman.connect.columns import ColumnBatch, Constant, StructColumn
 from keelman.connect.config_def import ConfigDef, ConfigKey, Importance, Type
 from keelman.connect.errors import ConfigValueError, DataError
 from keelman.connect.java_dates import moment
 from keelman.connect.java_numbers import Int32
 from keelman.connect.record import Record
+from keelman.connect.records import Column
 from keelman.connect.schema import Field, Schema, Struct
 from keelman.connect.transforms.base import Part, Recent, Transform, a_map, a_struct, got, null_default, with_fields
 
@@ -71,11 +73,6 @@ class InsertField(Transform):
             shown = f"No value specified for static field: {self._specs['static'].name}"
             raise ConfigValueError("static.value", None, shown)
 
-    @property
-    def static_fields(self) -> Mapping[str, str]:
-        """The names that this adds, by what they are of."""
-        return {what: spec.name for what, spec in self._specs.items()}
-
     def extended(self, schema: Schema) -> Schema:
         """The schema with the added fields."""
         found: Schema | None = self._schemas.get(schema)
@@ -107,6 +104,26 @@ class InsertField(Transform):
             if value is not None:
                 values[spec.name] = value
         return values
+
+    def columnar(self, batch: ColumnBatch) -> bool:
+        """What is the same for all is a constant; times are a column where the batch has them."""
+        column = self.column(batch)
+        if not isinstance(column, StructColumn) or "offset" in self._specs:
+            return False
+        if batch.partitions is not None and "partition" in self._specs:
+            return False
+        typed = column.schema is not None
+        more: dict[str, Column | Constant] = {}
+        for what, spec in self._specs.items():
+            if what == "timestamp" and batch.timestamps_ms is not None:
+                return False
+            if what in ("partition", "timestamp"):
+                if typed:
+                    more[spec.name] = Constant(None)
+            else:
+                more[spec.name] = Constant(batch.topic if what == "topic" else self._static)
+        made = None if column.schema is None else self.extended(column.schema)
+        return self.columns_changed(batch, StructColumn(made, {**column.fields, **more}))
 
     def apply(self, record: Record) -> Record:
         """Leaves null alone."""

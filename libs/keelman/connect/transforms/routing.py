@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from keelman.connect.columns import ColumnBatch
 from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type
 from keelman.connect.errors import ConfigValueError, DataError
 from keelman.connect.java_regex import JavaPattern, PatternError
@@ -54,6 +55,11 @@ class RegexRouter(Transform):
         self._pattern = JavaPattern(self.config["regex"])
         self._replacement: str = self.config["replacement"]
         self._seen: dict[str, str] = {}
+
+    def columnar(self, batch: ColumnBatch) -> bool:
+        """A batch is for one topic."""
+        batch.topic = self._routed(batch.topic)
+        return True
 
     def apply(self, record: Record) -> Record:
         """Topics are few: each is judged once."""
