@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 import httpx
 import pytest
+from aiokafka import AIOKafkaProducer
 from prometheus_client.parser import text_string_to_metric_families
 from worker_kit import LinkSide, WorkerProcess, workers
 
@@ -115,7 +116,7 @@ async def exchange_or_nothing(port: int, request: bytes) -> bytes:
 
 
 async def test_a_worker_tells_what_goes_on(bootstrap: str, link: tuple[LinkSide, str], tmp_path: Path) -> None:
-    """Its metrics and its log lines, of connectors that copy and that fail."""
+    """Its metrics and its log lines, of connectors that copy, that fail and that cannot start."""
     side, address = link
     worker = WorkerProcess(tmp_path, bootstrap, "watched", address, {"keelman.restart.max.attempts": "0"})
     async with workers(worker):
@@ -126,6 +127,10 @@ async def test_a_worker_tells_what_goes_on(bootstrap: str, link: tuple[LinkSide,
         side.copies(copying, progress=CopyProgress(records=70, bytes=700, errors=1, lag=30, lag_unit=LAG_UNIT_RECORDS))
         side.fail(failing, retriable=False, trace="org.example.Broken: as told\n\tat somewhere")
         await worker.reaches("fails", "RUNNING", "FAILED")
+        async with AIOKafkaProducer(bootstrap_servers=bootstrap) as producer:
+            gone = b'{"properties":{"connector.class":"com.example.Gone","name":"gone"}}'
+            await producer.send_and_wait("watched-configs", gone, key=b"connector-gone")
+        await worker.reaches("gone", "FAILED")
 
         async def seen() -> bool:
             return (await metrics(worker)).of("kafka_connect_source_task_metrics_source_record_write_total") == 70
@@ -146,6 +151,8 @@ async def test_a_worker_tells_what_goes_on(bootstrap: str, link: tuple[LinkSide,
         assert served.of("kafka_connect_connect_worker_metrics_connector_failed_task_count", connector="fails") == 1
         assert served.of("kafka_connect_connector_metrics", connector="copies", connector_type="source") == 1
         assert (served.of("kafka_connect_connect_worker_rebalance_metrics_completed_rebalances_total") or 0) >= 1
+        assert served.of("keelman_connector_state", connector="gone", state="FAILED") == 1
+        assert served.of("keelman_worker_connectors", state="FAILED") == 1
         assert served.of("keelman_worker_joined") == served.of("keelman_worker_leader") == 1
 
         lines = (await worker.ask("GET", "/connectors/fails/logs")).json()
