@@ -182,7 +182,7 @@ def _asking(url: str, given: Mapping[str, str], options: Mapping[str, str]) -> C
         connect=_number(given, "sasl.login.connect.timeout.ms", 10_000) / 1000,
     )
     # As Java: the login module's own options say whom to trust, not the brokers' trust store.
-    context = client_context(options) if url.lower().startswith("https:") else True
+    context = client_context(options) if url.lower().startswith("https:") else False
 
     def ask() -> Token:
         try:
