@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import ssl
 import sys
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
@@ -13,8 +14,10 @@ import pytest
 
 from keelman.model.errors import InvalidArgument, Unavailable
 from keelman.runtime.ports import free_ports
+from keelman.testing.certificates import PASSWORD, Authority
 from keelman.worker.basic_auth import FILE, REFUSED, read_basic_auth
 from keelman.worker.front import open_front, peer_tls
+from keelman.worker.listeners import client_tls, server_tls
 from keelman.worker.properties import WorkerProperties, checked
 from keelman.worker.rest import RestApi
 
@@ -141,6 +144,26 @@ def test_mistakes_are_named(extra: dict[str, str], key: str) -> None:
 def test_what_others_are_told(extra: dict[str, str], url: str) -> None:
     listeners = checked({**REQUIRED, **extra}).listeners
     assert listeners.url({one: one.port for one in listeners.main}) == url
+
+
+def test_https_keys_are_all_or_nothing(tmp_path: Path) -> None:
+    """One key of the listeners' own, and the plain ones do not count; admin listeners have theirs."""
+    issued = Authority().issue("worker", "localhost")
+    plain = {
+        "ssl.keystore.location": str(issued.write_pkcs12(tmp_path / "key.p12")),
+        "ssl.keystore.password": PASSWORD,
+    }
+    assert server_tls(plain).verify_mode is ssl.CERT_NONE
+    assert client_tls(plain).check_hostname
+    with pytest.raises(InvalidArgument, match=r"listeners\.https\.ssl\.keystore\.location is missing"):
+        server_tls({**plain, "listeners.https.ssl.client.auth": "required"})
+    own = {f"admin.listeners.https.{key}": value for key, value in plain.items()}
+    with pytest.raises(InvalidArgument, match=r"^ssl\.keystore\.location is missing"):
+        server_tls(own)
+    assert server_tls({**own, "admin.listeners.https.ssl.client.auth": "requested"}, admin=True).verify_mode
+    with pytest.raises(InvalidArgument, match=r"admin\.listeners\.https\.ssl\.keystore\.password") as raised:
+        server_tls({**own, "admin.listeners.https.ssl.keystore.password": "other-word"}, admin=True)
+    assert "other-word" not in raised.value.message
 
 
 def _users(tmp_path: Path, jaas: str, environment: Mapping[str, str] | None = None) -> Any:
