@@ -66,6 +66,8 @@ class Operations:
         target = None if initial_state is None else INITIAL_STATES.get(initial_state.upper())
         if initial_state is not None and target is None:
             raise RestError(400, f"initial_state: {initial_state!r} is not legal: one of {', '.join(INITIAL_STATES)}")
+        if self._herder.membership.place is not None:
+            self._herder.require_leader()  # who validates: one worker, once
         # Before all else, as Connect does, and beside what the herder does: it may take long.
         checked = await self.check(config)
 

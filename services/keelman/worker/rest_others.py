@@ -7,9 +7,12 @@ from collections.abc import Callable
 from starlette.requests import Request
 from starlette.responses import Response
 
+from keelman.model.errors import DeadlineExceeded
+from keelman.runtime.supervise import deadline
 from keelman.runtime.version import version
 from keelman.worker import loggers, plugins
 from keelman.worker.bodies import json_body, wanted_map
+from keelman.worker.deadlines import TIMED_OUT, remaining
 from keelman.worker.rest_errors import RestError, json_response
 from keelman.worker.rest_parts import Parts, name_in
 from keelman.worker.validated_secrets import validated_with
@@ -56,7 +59,8 @@ class Others:
         """PUT /connector-plugins/p/config/validate."""
         config = wanted_map(await json_body(request), "the configuration")
         do, plugin = self._parts().do, request.path_params["plugin"]
-        return json_response(await validated_with(do.secrets, plugin, config, do.worker_config))
+        async with deadline(remaining(), DeadlineExceeded(TIMED_OUT)):
+            return json_response(await validated_with(do.secrets, plugin, config, do.worker_config))
 
     async def loggers(self, request: Request) -> Response:
         """GET /admin/loggers."""
