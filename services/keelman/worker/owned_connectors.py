@@ -30,14 +30,21 @@ class OwnedConnectors:
         self._tell = tell
         self._known: dict[Work, tuple[Mapping[str, str], str]] = {}
 
-    def follow(self, work: Work, config: ConfigState) -> None:
-        """Tells the connector's status where it differs from what was told last."""
+    def follow(self, work: Work, config: ConfigState, *, failed: bool = False) -> None:
+        """Tells the connector's status where it differs from what was told last.
+
+        One that has `failed`, which the leader may have found, is paused and resumed as such; only a stop ends that.
+        """
         properties = without_limits(config.connectors[work.connector])
         target = TARGET_STATES[config.target(work.connector)]
         known = self._known.get(work)
-        if known is not None and known[0] == properties and known[1] in (target, states.FAILED):
-            return
-        trace = problem_of(properties)
+        if known is not None and known[0] == properties:
+            if known[1] == target:
+                return
+            if (failed or known[1] == states.FAILED) and states.STOPPED not in (target, known[1]):
+                self._known[work] = (properties, target if failed else known[1])
+                return
+        trace = problem_of(properties) if target != states.STOPPED else None
         state = states.FAILED if trace else target
         self._known[work] = (properties, state)
         log.info("connector", connector=work.connector, state=state)

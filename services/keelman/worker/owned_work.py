@@ -108,7 +108,7 @@ class OwnedWork:
             if work.is_task:
                 self._tasks.follow(work)
             else:
-                self._connectors.follow(work, self._store.config)
+                self._connectors.follow(work, self._store.config, failed=self._failed(work))
         self._tasks.prune()
         for request in restarts:
             self.restart(request)

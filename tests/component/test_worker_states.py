@@ -1,0 +1,35 @@
+"""The states of connectors that fail, step by step, as Apache Kafka Connect shows them: recorded in tests/recorded."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from spark_kit import SparkService
+from worker_kit import WorkerProcess, workers
+
+RECORDED = Path(__file__).parent.parent / "recorded"
+sys.path.insert(0, str(RECORDED))
+
+from state_steps import play  # noqa: E402
+
+pytestmark = pytest.mark.component
+
+
+async def test_states_are_connects(bootstrap: str, spark: SparkService, tmp_path: Path) -> None:
+    """With restarts switched off, as they are in Connect."""
+    recorded = json.loads((RECORDED / "states.json").read_text())
+    never = {"keelman.restart.max.attempts": "0"}
+    worker = WorkerProcess(tmp_path, bootstrap, "states", spark.address, never)
+    async with workers(worker):
+
+        async def ask(method: str, path: str, body: Any) -> tuple[int, Any]:
+            answer = await worker.ask(method, path, body)
+            return answer.status_code, answer.json() if answer.content else None
+
+        for one in recorded:
+            name, method, what = one["step"]
+            played = await play(ask, (name, method, what), wanted=one["states"])
+            assert played == one
+        assert await worker.end() == 0

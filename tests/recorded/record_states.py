@@ -1,0 +1,45 @@
+"""Records which states Apache Kafka Connect shows of connectors that fail: writes states.json beside this file.
+
+Run it by hand when `state_steps` changes: `python tests/recorded/record_states.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import httpx
+from state_steps import STEPS, play
+
+from keelman.testing.broker import running_broker
+from keelman.testing.connect_worker import ConnectProcess
+
+HERE = Path(__file__).parent
+
+
+async def main() -> None:
+    """Records all steps."""
+    played = []
+    with tempfile.TemporaryDirectory() as folder:
+        async with running_broker(Path(folder) / "broker") as servers, httpx.AsyncClient(timeout=90) as client:
+            worker = ConnectProcess(Path(folder) / "worker", servers, "states", {})
+            await worker.start()
+
+            async def ask(method: str, path: str, body: Any) -> tuple[int, Any]:
+                answer = await client.request(method, worker.url.rstrip("/") + path, json=body)
+                return answer.status_code, answer.json() if answer.content else None
+
+            try:
+                for step in STEPS:
+                    played.append(await play(ask, step))
+                    print(played[-1], flush=True)
+            finally:
+                await worker.end()
+    (HERE / "states.json").write_text(json.dumps(played, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,74 @@
+"""What is done to connectors that fail, and how to tell that their states have settled."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+TASK = {"connector.class": "FileStreamSink", "topics": "states", "file": "/nowhere/at/all/out"}
+CONNECTOR = {
+    "connector.class": "MirrorSource",
+    "source.cluster.alias": "there",
+    "target.cluster.alias": "here",
+    "source.cluster.bootstrap.servers": "nowhere.invalid:1",
+    "target.cluster.bootstrap.servers": "nowhere.invalid:1",
+}
+ALL, FAILED_ONLY = "restart?includeTasks=true", "restart?includeTasks=true&onlyFailed=true"
+# Name of the connector, then what is done: a creation, or a method and the end of a path.
+STEPS: tuple[tuple[str, str, Any], ...] = (
+    ("task", "create", {"config": TASK}),
+    ("task", "PUT", "pause"),
+    ("task", "PUT", "resume"),
+    ("task", "POST", FAILED_ONLY),
+    ("task", "PUT", "pause"),
+    ("task", "POST", FAILED_ONLY),
+    ("task", "PUT", "resume"),
+    ("task", "PUT", "stop"),
+    ("task", "PUT", "resume"),
+    ("begun-paused", "create", {"config": TASK, "initial_state": "PAUSED"}),
+    ("begun-paused", "POST", ALL),
+    ("begun-paused", "PUT", "resume"),
+    ("begun-stopped", "create", {"config": TASK, "initial_state": "STOPPED"}),
+    ("begun-stopped", "POST", ALL),
+    ("begun-stopped", "PUT", "pause"),
+    ("begun-stopped", "PUT", "resume"),
+    ("connector", "create", {"config": CONNECTOR}),
+    ("connector", "PUT", "pause"),
+    ("connector", "PUT", "resume"),
+    ("connector", "POST", FAILED_ONLY),
+    ("connector", "PUT", "stop"),
+    ("connector", "PUT", "resume"),
+)
+SETTLED_SECONDS = 3.0
+MOST_SECONDS = 40.0
+
+Ask = Callable[[str, str, Any], Awaitable[tuple[int, Any]]]
+
+
+async def play(ask: Ask, step: tuple[str, str, Any], *, wanted: list[str] | None = None) -> dict[str, Any]:
+    """Does a step; its code, and the states once they stay, or are `wanted`: the connector's, then its tasks'."""
+    name, method, what = step
+    if method == "create":
+        code, _ = await ask("POST", "/connectors", {"name": name, **what, "config": {"name": name, **what["config"]}})
+    else:
+        code, _ = await ask(method, f"/connectors/{name}/{what}", None)
+    return {"step": [name, method, what], "code": code, "states": await settled(ask, name, wanted)}
+
+
+async def settled(ask: Ask, name: str, wanted: list[str] | None) -> list[str]:
+    """The states once they have not changed for a while, for longer unless they are the wanted ones."""
+    begun = changed = time.monotonic()
+    last: list[str] = []
+    while (now := time.monotonic()) - begun < MOST_SECONDS and now - changed < (
+        SETTLED_SECONDS if wanted is None else 0.5 if last == wanted else MOST_SECONDS
+    ):
+        _, status = await ask("GET", f"/connectors/{name}/status", None)
+        found = (
+            [status["connector"]["state"], *(one["state"] for one in status["tasks"])] if "connector" in status else []
+        )
+        if found != last:
+            last, changed = found, now
+        await asyncio.sleep(0.1)
+    return last
