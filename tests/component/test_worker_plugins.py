@@ -150,7 +150,7 @@ async def test_a_plugin_that_hangs_or_dies_leaves_the_others_alone(
         assert made.status_code == 201
         await worker.reaches("dies", "FAILED")
         trace = (await worker.ask("GET", "/connectors/dies/status")).json()["connector"]["trace"]
-        assert trace == (
+        assert trace.startswith(
             "org.apache.kafka.connect.errors.ConnectException: "
             f"plugin acme-moody 7.1, {MOODY}, task_configs: its process died\n"
         )
@@ -159,7 +159,7 @@ async def test_a_plugin_that_hangs_or_dies_leaves_the_others_alone(
         await worker.ask("POST", "/connectors", {"name": "sinks", "config": sinks})
         await worker.reaches("sinks", "RUNNING", "FAILED")
         trace = (await worker.ask("GET", "/connectors/sinks/status")).json()["tasks"][0]["trace"]
-        assert trace.endswith(f"plugin acme-moody 7.1, {MOODY_SINK}, supports_exactly_once: its process died\n")
+        assert f"plugin acme-moody 7.1, {MOODY_SINK}, supports_exactly_once: its process died\nRestart: " in trace
         made = await worker.ask("POST", "/connectors", {"name": "hangs", "config": {**config, "configured": "hang"}})
         assert made.status_code == 201
         checks = asyncio.ensure_future(worker.ask("PUT", path, {**config, "name": "x", "checked": "hang"}))
