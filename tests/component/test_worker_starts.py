@@ -36,6 +36,10 @@ from standalone_steps import SOURCE, STEPS, Step, filled  # noqa: E402
 STRINGS = {f"{role}.converter": "org.apache.kafka.connect.storage.StringConverter" for role in ("key", "value")}
 
 
+class EndedError(Exception):
+    """A worker ended that should have run; with its last words."""
+
+
 @dataclass
 class Started:
     """`keelman worker ...` in a folder of its own, which is its home too."""
@@ -58,15 +62,13 @@ class Started:
             self.child = await asyncio.create_subprocess_exec(
                 *command, stdout=output, stderr=output, env={**plain, **cache, "KEELMAN_HOME": str(self.folder)}
             )
-        try:
-            await eventually(self._healthy, seconds=90, what="the worker is healthy")
-        except AssertionError as error:
-            raise AssertionError(self.output[-4000:]) from error
+        await eventually(self._healthy, seconds=90, what="the worker is healthy")
         return self
 
     async def _healthy(self) -> bool:
         assert self.child is not None
-        assert self.child.returncode is None, "it has ended"
+        if self.child.returncode is not None:
+            raise EndedError(self.output[-2000:])
         try:
             return (await self.ask("GET", "/health")).status_code == 200
         except httpx.HTTPError:
@@ -203,6 +205,15 @@ async def test_a_standalone_worker(bootstrap: str, spark: SparkService, tmp_path
         await eventually(lambda: lines(copy)[-1] == "fourth", seconds=60)
         assert await worker.end() == 0
         assert position(offsets) == 26
+
+        # A connector that cannot be ends the worker, which says why.
+        src = properties(tmp_path / "bad.properties", {**plain_source, "connector.class": "com.acme.No"})
+        with contextlib.suppress(EndedError):  # it may be healthy for a moment
+            await worker.start("standalone", file, src, "--spark-address", spark.address)
+        assert worker.child is not None
+        async with asyncio.timeout(60):
+            assert await worker.child.wait() == 1
+        assert "bad.properties: connector src cannot be created: Failed to find any class" in worker.output
 
 
 DOCUMENTED = {

@@ -17,6 +17,7 @@ GOOD = {
     "offset.storage.topic": "o",
     "status.storage.topic": "s",
 }
+PLAIN = {"bootstrap.servers", "key.converter", "value.converter"}
 
 
 def test_what_is_not_set_has_its_default() -> None:
@@ -112,6 +113,7 @@ def test_a_standalone_worker_needs_a_file_for_offsets_and_no_group() -> None:
     )
     assert (found.offset_file, found.offset_flush_ms, found.standalone) == (Path("/tmp/o"), 7, True)
     assert not found.exactly_once_sources
+    assert found.raw["exactly.once.source.support"] == "disabled", "also for those that read it there"
     assert found.offset_topic.name == ""
 
 
@@ -126,5 +128,6 @@ def test_what_nothing_reads_is_told_and_what_is_ignored_has_a_reason() -> None:
     given |= {"offset.storage.segment.bytes": "1", "consumer.max.poll.records": "5", "retries": "3", "ssl.own": "x"}
     assert unknown(given) == ["group.di"]
     assert sorted(ignored(given, standalone=False)) == ["connect.protocol", "metric.reporters", "plugin.discovery"]
+    assert list(ignored(GOOD, standalone=True)) == sorted(GOOD.keys() - PLAIN)
     flush = {"offset.flush.interval.ms": "10000"}
     assert (list(ignored(flush, standalone=False)), ignored(flush, standalone=True)) == (list(flush), {})

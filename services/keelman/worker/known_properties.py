@@ -61,6 +61,7 @@ IGNORED_PREFIXES = {
     "metrics.": "metrics are served on /metrics",
 }
 ONLY_WITH_A_GROUP = "offset.flush.interval.ms"
+IGNORED_ALONE = ("group.id", "config.storage.", "status.storage.", "offset.storage.topic")
 
 
 def unknown(properties: Mapping[str, str]) -> list[str]:
@@ -77,6 +78,8 @@ def ignored(properties: Mapping[str, str], *, standalone: bool) -> dict[str, str
         why = IGNORED.get(key) or next((w for p, w in IGNORED_PREFIXES.items() if key.startswith(p)), "")
         if key == ONLY_WITH_A_GROUP and not standalone:
             why = "sources commit offsets with their records, every keelman.commit.interval.ms"
+        if standalone and key.startswith(IGNORED_ALONE):
+            why = "a standalone worker has no group and no topics of its own"
         if why:
             found[key] = why
     return found

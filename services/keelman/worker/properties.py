@@ -35,6 +35,7 @@ REQUIRED_OF_A_GROUP = {
 OFFSET_FILE = "offset.storage.file.filename"
 REQUIRED_ALONE = {OFFSET_FILE: "the file that keeps the offsets of sources"}
 STANDALONE = "standalone"
+EXACTLY_ONCE = "exactly.once.source.support"
 SUPPORT = ("disabled", "preparing", "enabled")
 TOPIC_PARTITIONS = {"config": 1, "offset": 25, "status": 5}
 LEAST_MEMORY_BYTES = 64 << 20  # below that no slot could live
@@ -109,6 +110,8 @@ def file_properties(file: Path) -> dict[str, str]:
 def checked(raw: Mapping[str, str], *, standalone: bool = False) -> WorkerProperties:
     """The typed properties, with values in place of references. Raises InvalidArgument."""
     raw = with_values(raw)
+    if standalone:
+        raw = {**raw, EXACTLY_ONCE: "disabled"}  # so that whoever reads it says no to a connector that requires it
     reader = PropertyReader(raw)
     reader.choice(SECRETS_POLICY, ALLOW, (ALLOW, REFERENCES))
     required = REQUIRED | (REQUIRED_ALONE if standalone else REQUIRED_OF_A_GROUP)
@@ -121,7 +124,7 @@ def checked(raw: Mapping[str, str], *, standalone: bool = False) -> WorkerProper
     heartbeat = reader.number("heartbeat.interval.ms", 1000, 1)
     if heartbeat >= session:
         reader.refuse("heartbeat.interval.ms", heartbeat, f"less than session.timeout.ms ({session})")
-    support = reader.choice("exactly.once.source.support", "enabled", SUPPORT)
+    support = reader.choice(EXACTLY_ONCE, "enabled", SUPPORT)
     for key, default, least in COPY_DEFAULTS:
         reader.number(key, default, least)
     check_life(reader)
@@ -148,7 +151,7 @@ def checked(raw: Mapping[str, str], *, standalone: bool = False) -> WorkerProper
         sync_ms=reader.number("worker.sync.timeout.ms", 3000, 1),
         key_ttl_ms=reader.number("inter.worker.key.ttl.ms", 3_600_000, 0),
         shutdown_ms=reader.number("task.shutdown.graceful.timeout.ms", 5000, 0),
-        exactly_once="disabled" if standalone else support,
+        exactly_once=support,
         cpus=reader.positive("keelman.cpus"),
         memory_bytes=reader.number("keelman.memory.bytes", 0, LEAST_MEMORY_BYTES),
         plugin_path=raw.get("plugin.path", ""),

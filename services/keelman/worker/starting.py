@@ -73,7 +73,6 @@ async def open_spark(
     settings: Settings, properties: WorkerProperties, front: Front, stop: asyncio.Event
 ) -> AsyncIterator[str]:
     """The address of the worker's Spark service: the one that is named, else one that runs beside it for the block."""
-    known_properties.tell(properties.raw, standalone=properties.standalone)
     beside: SparkBeside | None = None
     if not settings.spark_address:
         flags = [
@@ -86,6 +85,7 @@ async def open_spark(
         beside = SparkBeside.of(Home.of(settings.home), front.worker, flags)
     if not settings.log_json:
         tell(settings, properties, front.url, beside.log_file if beside is not None else None)
+    known_properties.tell(properties.raw, standalone=properties.standalone)
     if beside is None:
         yield settings.spark_address
         return
