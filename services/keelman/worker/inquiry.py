@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import threading
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -23,7 +24,7 @@ from keelman.worker.third_party import to_ask
 log = get_logger()
 T = TypeVar("T")
 ANSWER_SECONDS = 100.0  # for all its methods; one of a third party's has less
-AT_A_TIME = 16
+AT_A_TIME = 16  # of one class
 SOON_SECONDS = 0.2
 PASSING_SECONDS = (1.0, 60.0)
 
@@ -68,7 +69,7 @@ class Inquiry:
         self._seconds = answer_seconds
         self._asked: dict[str, _Asked] = {}
         self._siblings: Siblings | None = None
-        self._places = asyncio.Semaphore(AT_A_TIME)
+        self._places: defaultdict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(AT_A_TIME))
 
     def begin(self, siblings: Siblings) -> None:
         """Where the asking runs."""
@@ -124,7 +125,7 @@ class Inquiry:
         return max(0.0, min(dues) - time.monotonic()) if dues else float("inf")
 
     async def _ask(self, name: str, asked: _Asked) -> None:
-        async with self._places:
+        async with self._places[asked.config.get("connector.class", "")]:
             try:
                 asked.thread, said = in_thread(lambda: _said(asked))
                 try:
