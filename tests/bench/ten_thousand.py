@@ -63,6 +63,8 @@ def mirror(bootstrap: str, topic: str) -> dict[str, str]:
         "source.cluster.bootstrap.servers": bootstrap,
         "target.cluster.bootstrap.servers": bootstrap,
         "topics": topic,
+        "replication.factor": "1",
+        "offset-syncs.topic.replication.factor": "1",
     }
 
 

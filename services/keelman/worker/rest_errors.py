@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from keelman.model import errors
 from keelman.runtime.logging import get_logger
+from keelman.runtime.redaction import REDACTOR
 
 log = get_logger()
 
@@ -65,8 +66,9 @@ def json_response(value: object, status: int = 200, headers: dict[str, str] | No
 
 
 def error_response(status: int, message: str | None) -> Response:
-    """The JSON body of an error."""
-    return json_response({"error_code": status, "message": message}, status)
+    """The JSON body of an error, without secrets."""
+    shown = None if message is None else REDACTOR.hide(message)
+    return json_response({"error_code": status, "message": shown}, status)
 
 
 async def on_rest_error(request: Request, error: Exception) -> Response:
