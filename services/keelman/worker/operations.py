@@ -68,7 +68,8 @@ class Operations:
             raise RestError(400, f"initial_state: {initial_state!r} is not legal: one of {', '.join(INITIAL_STATES)}")
         if self._herder.membership.place is not None:
             self._herder.require_leader()  # who validates: one worker, once
-        # Before all else, as Connect does, and beside what the herder does: it may take long.
+        # By the leader alone, where Connect validates twice; and beside what the herder does, for it may take long.
+        await self._herder.call(self._leads, seconds=remaining())
         checked = await self.check(config)
 
         async def do() -> tuple[bool, dict[str, Any]]:
@@ -244,6 +245,9 @@ class Operations:
             return await do()
 
         return await self._herder.call(turn, seconds=remaining())
+
+    async def _leads(self) -> None:
+        self._herder.require_leader()
 
     async def _put(self, written: Sequence[Record]) -> None:
         self._herder.require_time()

@@ -17,6 +17,7 @@ HMAC_SHA256 = "HmacSHA256"
 VERIFIED = "inter.worker.verification.algorithms"
 SIGNATURE = "inter.worker.signature.algorithm"
 SIGNED = (SIGNATURE, "inter.worker.key.generation.algorithm")
+NO_KEY = "This worker is still starting up and has not been able to read a session key from the config topic yet"
 # Java's names of the algorithms that its own provider has, and ours.
 _HASHES = {
     "HmacMD5": "md5",
@@ -73,7 +74,7 @@ def check(headers: Mapping[str, str], body: bytes, key: str, accepted: tuple[str
             "permit the same set of signature algorithms, and correct any misconfigured worker and restart it.",
         )
     if not key:
-        raise RestError(503, "This worker is still starting up and has not been able to read a session key yet")
+        raise RestError(503, NO_KEY)
     if not hmac.compare_digest(given, _signature(key, body, known)):
         raise RestError(403, "Internal request contained invalid signature.")
 
