@@ -62,6 +62,7 @@ _CLASSES: tuple[tuple[type, str], ...] = (
     (dict, "java.util.HashMap"),
     (Struct, "org.apache.kafka.connect.data.Struct"),
 )
+_BY_TYPE = dict(_CLASSES)
 _TYPES: Mapping[str, str] = {
     "java.lang.Boolean": "boolean",
     "java.lang.Byte": "int8",
@@ -86,7 +87,10 @@ class NumberFormatError(ValueError):
 
 def java_class(value: object) -> str:
     """The name of the class that a value would have in Java, as Class.getName tells it."""
-    return next((name for kind, name in _CLASSES if isinstance(value, kind)), "java.lang.Object")
+    found = _BY_TYPE.get(type(value))
+    if found is None:
+        found = next((name for kind, name in _CLASSES if isinstance(value, kind)), "java.lang.Object")
+    return found
 
 
 def type_of(value: object) -> str | None:

@@ -16,7 +16,7 @@ from keelman.connect.config_def import ConfigDef
 from keelman.connect.converters import Converter
 from keelman.connect.errors import DataError
 from keelman.connect.java import json_text
-from keelman.connect.json_data import Plain, has_decimals, parse_schema, read, schema_json
+from keelman.connect.json_data import Plain, cut_numbers, has_decimals, parse_schema, quick_json, read, schema_json
 from keelman.connect.records import Column
 from keelman.connect.schema import Schema
 
@@ -25,6 +25,7 @@ _ENVELOPE = (
     "If you are trying to deserialize plain JSON data, set schemas.enable=false in your converter configuration."
 )
 _UNREADABLE = "Converting byte[] to Kafka Connect data failed due to serialization error: "
+_LONG = re.compile(rb"\d{19}")
 _ZEROS = re.compile(r'("(?:[^"\\]|\\.)*")|(?<![\d.eE+])(-?)0+(?=\d)')
 
 
@@ -57,7 +58,7 @@ class JsonConverter(Converter):
     def to_connect(self, payloads: list[bytes | None]) -> Column:
         """Values, each with its schema when schemas are enabled. Raises DataError for what is not such JSON."""
         if not self._schemas:
-            return Column([None if p is None else read(None, loads(p)) for p in payloads])
+            return Column([None if p is None else _bare(p) for p in payloads])
         values, schemas = [], []
         for payload in payloads:
             schema, value = (None, None) if payload is None else self._open(payload)
@@ -74,6 +75,10 @@ class JsonConverter(Converter):
     def _write(self, schema: Schema | None, value: Any) -> bytes | None:
         if schema is None and value is None:
             return None
+        if schema is None and not self._schemas:
+            written = quick_json(value)
+            if written is not None:
+                return written
         payload = json_text(self._plain.tree(schema, value))
         if not self._schemas:
             return payload.encode()
@@ -101,7 +106,14 @@ class JsonConverter(Converter):
         schema = self._parsed[raw]
         if has_decimals(schema):
             tree = json.loads(payload, parse_float=decimal.Decimal)  # 1.10 is not 1.1
+        if schema is None:
+            return None, cut_numbers(tree["payload"])
         return schema, read(schema, tree["payload"], defaults=self._defaults)
+
+
+def _bare(payload: bytes) -> Any:
+    tree = loads(payload)
+    return cut_numbers(tree) if _LONG.search(payload) else tree
 
 
 def loads(payload: bytes) -> Any:

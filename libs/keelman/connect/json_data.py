@@ -5,8 +5,11 @@ from __future__ import annotations
 import base64
 import datetime
 import decimal
+import re
 from functools import lru_cache
 from typing import Any
+
+import orjson
 
 from keelman.connect.errors import DataError
 from keelman.connect.java import hash_order
@@ -76,14 +79,46 @@ class Plain:
 
 @lru_cache(maxsize=1000)
 def _in_order(keys: tuple[str, ...]) -> list[str]:
-    """Maps are HashMaps in Connect, and are written in their order."""
+    """Maps are HashMaps in Connect, and are written in their order. Raises _CareError for other keys than strings."""
+    if any(not isinstance(key, str) for key in keys):
+        raise _CareError
     return hash_order(keys)
+
+
+def quick_json(value: Any) -> bytes | None:
+    """The JSON of data without a schema where it needs no care: None for numbers that Java writes otherwise, for what
+    is neither text nor number, and for characters that are escaped."""
+    try:
+        written = orjson.dumps(_plain_tree(value))
+    except (_CareError, TypeError, orjson.JSONEncodeError):
+        return None
+    return None if _ESCAPED.search(written) else written
+
+
+class _CareError(Exception):
+    """Some value must be written with care."""
+
+
+def _plain_tree(value: Any) -> Any:
+    kind = type(value)
+    if kind is str or kind is int or kind is bool or value is None:
+        return value
+    if kind is dict:
+        return {key: _plain_tree(value[key]) for key in _in_order(tuple(value))}
+    if kind is list:
+        return [_plain_tree(one) for one in value]
+    if kind is float and (1e-3 <= value < 1e7 or -1e7 < value <= -1e-3):
+        return value
+    raise _CareError
+
+
+_ESCAPED = re.compile(rb"\\u|[\xf0-\xff]")
 
 
 def read(schema: Schema | None, tree: Any, *, defaults: bool = True) -> Any:
     """Connect's data of a JSON tree, whose numbers may be Decimals. Raises DataError."""
     if schema is None:
-        return _number(tree) if isinstance(tree, int | list | dict) else tree
+        return tree
     if tree is None:
         if schema.default is not None and defaults:
             return schema.default
@@ -93,12 +128,12 @@ def read(schema: Schema | None, tree: Any, *, defaults: bool = True) -> Any:
     return _to_logical(schema, _shape(schema, tree, defaults=defaults))
 
 
-def _number(tree: Any) -> Any:
-    """Whole numbers have 64 bits without a schema."""
+def cut_numbers(tree: Any) -> Any:
+    """A tree whose whole numbers have 64 bits, as they do without a schema."""
     if isinstance(tree, dict):
-        return {key: _number(one) for key, one in tree.items()}
+        return {key: cut_numbers(one) for key, one in tree.items()}
     if isinstance(tree, list):
-        return [_number(one) for one in tree]
+        return [cut_numbers(one) for one in tree]
     if isinstance(tree, int) and not isinstance(tree, bool) and not -_LONG <= tree < _LONG:
         return cut(tree, 64)
     return tree
