@@ -133,3 +133,18 @@ def test_limits_are_shared_by_the_tasks() -> None:
     assert limits_of({"keelman.limit.records.per.second": "0"}, 4).records_per_second == 0
     with pytest.raises(InvalidArgument, match=r"keelman\.limit\.bytes\.per\.second: '-1' is not legal: a number, at"):
         limits_of({"keelman.limit.bytes.per.second": "-1"}, 1)
+
+
+async def test_a_class_that_hangs_keeps_no_other_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inquiry, "load_connector", lambda name: Asked)
+    monkeypatch.setattr(inquiry, "AT_A_TIME", 1)
+    monkeypatch.setattr(Asked, "go", threading.Event())
+    asking = Inquiry(lambda: None)
+    async with Siblings() as siblings:
+        asking.begin(siblings)
+        for name, kind in (("slow", "Slow"), ("behind", "Slow"), ("quick", "Quick")):
+            asking.about(name, {"name": name, "connector.class": kind})
+        await eventually(lambda: asking.about("quick", {"name": "quick", "connector.class": "Quick"}))
+        assert asking.about("behind", {"name": "behind", "connector.class": "Slow"}) is None
+        Asked.go.set()
+        await eventually(lambda: asking.about("behind", {"name": "behind", "connector.class": "Slow"}))
