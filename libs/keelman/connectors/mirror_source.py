@@ -8,6 +8,7 @@ from typing import Any
 from keelman.connect.config_def import ConfigDef
 from keelman.connect.connector_keys import common_keys
 from keelman.connect.errors import ConnectError
+from keelman.connect.offsets import AlteredOffsets
 from keelman.connect.plugin import Connector, Direction, Reader
 from keelman.connect.records import Offset, Partition, TopicPartition
 from keelman.connectors.mirror_config import (
@@ -19,6 +20,7 @@ from keelman.connectors.mirror_config import (
     reader_properties,
     source_keys,
 )
+from keelman.connectors.mirror_offsets import check_mirrored
 from keelman.connectors.mirror_policy import policy_for
 from keelman.connectors.mirror_reader import MirrorReader
 from keelman.connectors.mirror_split import backlogs, dealt
@@ -64,6 +66,11 @@ class MirrorSource(Connector):
             {**config, ASSIGNED: ",".join(map(str, found[task::count])), "task.index": str(task)}
             for task in range(count)
         ]
+
+    @classmethod
+    def alter_offsets(cls, config: Mapping[str, str], offsets: AlteredOffsets) -> bool:
+        """Positions in the source cluster's topics."""
+        return check_mirrored(offsets)
 
     @classmethod
     def supports_exactly_once(cls, config: Mapping[str, str]) -> bool:
