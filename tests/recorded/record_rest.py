@@ -27,13 +27,17 @@ from keelman.testing.connect_worker import ConnectProcess  # noqa: E402
 
 
 async def main() -> None:
-    """Records all sections."""
-    recorded: dict[str, Any] = {}
+    """Records all sections, or those that are named; what is recorded of the others stays."""
+    file = HERE / "rest.json"
+    recorded: dict[str, Any] = json.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+    wanted = sys.argv[1:] or list(SECTIONS)
     with tempfile.TemporaryDirectory() as folder:
         async with running_broker(Path(folder) / "broker") as servers:
             async with admin_client({"bootstrap.servers": servers}, client_id="recorder") as admin:
                 await admin.create_topics([NewTopic("rest-lines", 2, 1)])
             for number, (name, (properties, steps)) in enumerate(SECTIONS.items()):
+                if name not in wanted:
+                    continue
                 group = GROUP if number == 0 else f"{GROUP}-{number}"
                 worker = ConnectProcess(Path(folder) / group, servers, group, properties)
                 await worker.start()
@@ -42,7 +46,7 @@ async def main() -> None:
                 finally:
                     await worker.end()
     text = json.dumps(recorded, indent=1, ensure_ascii=False)
-    (HERE / "rest.json").write_text(text + "\n", encoding="utf-8")
+    file.write_text(text + "\n", encoding="utf-8")
     print(sum(len(section["steps"]) for section in recorded.values()), "steps recorded")
 
 
@@ -60,7 +64,6 @@ async def _played(worker: ConnectProcess, servers: str, steps: Any) -> list[dict
                 played.append({**step.plain(), **({} if answer is None else {"answer": answer})})
         finally:
             await player.close()
-            (Path(tempfile.gettempdir()) / "rest-partly.json").write_text(json.dumps(played))
     return played
 
 

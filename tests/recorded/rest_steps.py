@@ -565,9 +565,55 @@ def ends() -> Iterator[Step]:
 
 
 def without_topics() -> Iterator[Step]:
-    """A worker that does not track topics."""
+    """A worker that does not track topics; and offsets of a mirror, of one that looks at nothing, of one without file."""
     yield _step("tracking off: topics", "GET", "/connectors/nope/topics")
     yield _step("tracking off: reset", "PUT", "/connectors/nope/topics/reset")
+    mirror = {
+        "connector.class": "org.apache.kafka.connect.mirror.MirrorSourceConnector",
+        "source.cluster.alias": "a",
+        "target.cluster.alias": "b",
+        "source.cluster.bootstrap.servers": "{broker}",
+        "target.cluster.bootstrap.servers": "{broker}",
+        "topics": "no-such-topic",
+    }
+    yield _step("create mirror", "POST", "/connectors", {"name": "mm", "config": mirror, "initial_state": "STOPPED"})
+    good: dict[str, Any] = {"cluster": "a", "partition": 0, "topic": "t"}
+    for name, partition, offset in (
+        ("good", good, {"offset": 9}),
+        ("more in it", {**good, "x": 1}, {"offset": 9, "y": "z"}),
+        ("partition null", None, {"offset": 9}),
+        ("partition empty", {}, {"offset": 9}),
+        ("no cluster", {"partition": 0, "topic": "t"}, {"offset": 9}),
+        ("cluster number", {**good, "cluster": 5}, {"offset": 9}),
+        ("no topic", {"cluster": "a", "partition": 0}, {"offset": 9}),
+        ("topic null", {**good, "topic": None}, {"offset": 9}),
+        ("no partition", {"cluster": "a", "topic": "t"}, {"offset": 9}),
+        ("partition text", {**good, "partition": "0"}, {"offset": 9}),
+        ("partition float", {**good, "partition": 1.5}, {"offset": 9}),
+        ("partition huge", {**good, "partition": 1 << 40}, {"offset": 9}),
+        ("partition negative", {**good, "partition": -1}, {"offset": 9}),
+        ("no offset", good, {"x": 9}),
+        ("offset empty", good, {}),
+        ("offset null", good, {"offset": None}),
+        ("offset text", good, {"offset": "9"}),
+        ("offset float", good, {"offset": 1.5}),
+        ("offset negative", good, {"offset": -9}),
+        ("garbage away", {"g": [1]}, None),
+        ("null away", None, None),
+        ("away", {**good, "x": 1}, None),
+    ):
+        body = {"offsets": [{"partition": partition, "offset": offset}]}
+        yield _step(f"mirror alter: {name}", "PATCH", "/connectors/mm/offsets", body)
+    yield _step("mirror offsets", "GET", "/connectors/mm/offsets")
+    yield _step("mirror reset", "DELETE", "/connectors/mm/offsets")
+    yield _step("mirror reset: gone", "GET", "/connectors/mm/offsets")
+    yield _step("delete mirror", "DELETE", "/connectors/mm")
+    config = {"connector.class": "FileStreamSource", "topic": "rest-lines"}
+    yield _step("create stdin", "POST", "/connectors", {"name": "in", "config": config, "initial_state": "STOPPED"})
+    one = {"offsets": [{"partition": {"filename": "f"}, "offset": {"position": 1}}]}
+    yield _step("stdin alter", "PATCH", "/connectors/in/offsets", one)
+    yield _step("stdin reset", "DELETE", "/connectors/in/offsets")
+    yield _step("delete stdin", "DELETE", "/connectors/in")
 
 
 def without_reset() -> Iterator[Step]:
