@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Mapping
 from functools import partial
 from typing import Any, TypeAlias
 
+import aiokafka.admin.client
 import aiokafka.client
 from aiokafka import AIOKafkaClient, AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient
@@ -30,7 +31,9 @@ logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
 
 # The library asks about topics in a way that has brokers make each that is not there: with their own number of
 # partitions, before we make it as it should be, and one that was just deleted once more.
-aiokafka.client.MetadataRequest = partial(MetadataRequest, allow_auto_topic_creation=False)
+aiokafka.client.MetadataRequest = aiokafka.admin.client.MetadataRequest = partial(
+    MetadataRequest, allow_auto_topic_creation=False
+)
 
 Client: TypeAlias = AIOKafkaClient
 Consumer: TypeAlias = AIOKafkaConsumer
