@@ -234,10 +234,8 @@ class Connector(ABC):
 
     @classmethod  # noqa: B027  most have nothing to tend
     def tend(cls, config: Mapping[str, str]) -> None:
-        """Does what is the whole connector's and no task's, e.g. brings the settings of topics in line.
-
-        The group's leader calls it in a thread, before `task_configs`. May block for seconds. Raises ConnectError.
-        """
+        """Does what is the whole connector's and no task's, e.g. brings the settings of topics in line. The group's
+        leader calls it in a thread, before `task_configs`. May block for seconds. Raises ConnectError."""
 
     @classmethod
     def alter_offsets(cls, config: Mapping[str, str], offsets: AlteredOffsets) -> bool:
@@ -281,10 +279,7 @@ class Connector(ABC):
 
     @classmethod
     def data_sink(cls, config: Mapping[str, str]) -> DataSink | None:
-        """What Spark writes for a sink; None for one that writes by itself. Raises ConnectError.
-
-        Such a sink has no writer: its one task has Spark append ranges of offsets, one after another.
-        """
+        """What Spark writes for a sink without a writer, ranges of offsets; None for others. Raises ConnectError."""
         return None
 
     @classmethod
@@ -299,9 +294,7 @@ class Connector(ABC):
 
 
 def load_connector(class_name: str) -> type[Connector]:
-    """The connector's class by any of its names. Raises NotFound with Connect's message.
-
-    The engine stands below the connectors and so finds them only at run time, as it would find a plugin.
-    """
+    """The connector's class by any of its names, found at run time, for the engine stands below the connectors. Raises
+    NotFound with Connect's message."""
     registry = importlib.import_module("keelman.connectors.registry")
     return cast("type[Connector]", registry.find_connector(class_name))

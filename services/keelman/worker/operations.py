@@ -66,8 +66,6 @@ class Operations:
         target = None if initial_state is None else INITIAL_STATES.get(initial_state.upper())
         if initial_state is not None and target is None:
             raise RestError(400, f"initial_state: {initial_state!r} is not legal: one of {', '.join(INITIAL_STATES)}")
-        if self._herder.membership.place is not None:
-            self._herder.require_leader()  # who validates: one worker, once
         # By the leader alone, where Connect validates twice; and beside what the herder does, for it may take long.
         await self._herder.call(self._leads, seconds=remaining())
         checked = await self.check(config)
