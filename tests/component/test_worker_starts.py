@@ -90,8 +90,8 @@ class Started:
     def spark(self) -> psutil.Process:
         """The Spark service beside it."""
         assert self.child is not None
-        children = psutil.Process(self.child.pid).children()
-        return next(p for p in children if p.cmdline()[0].startswith("keelman spark"))
+        found = [p for p in psutil.Process(self.child.pid).children() if title(p).startswith("keelman spark")]
+        return found[0]
 
     def family(self) -> list[psutil.Process]:
         """All processes below it."""
@@ -122,6 +122,13 @@ def lines(file: Path) -> list[str]:
     return file.read_text().splitlines() if file.exists() else []
 
 
+def title(process: psutil.Process) -> str:
+    """How a process calls itself; empty for one that ends."""
+    with contextlib.suppress(psutil.Error, IndexError):
+        return process.cmdline()[0]
+    return ""
+
+
 def gone(processes: list[psutil.Process]) -> bool:
     """Whether all of them have ended."""
     return not [p for p in processes if p.is_running() and p.status() != psutil.STATUS_ZOMBIE]
@@ -148,11 +155,13 @@ async def test_a_worker_needs_nothing_but_a_broker(bootstrap: str, tmp_path: Pat
         await eventually(lambda: lines(copy) == ["one", "two"], seconds=90)
 
         # Its Spark service dies: another takes its place.
-        worker.spark().kill()
+        first = worker.spark()
+        first.kill()
+        await eventually(lambda: "spark_ended" in worker.output, seconds=30)
         with source.open("a") as more:
             more.write("three\n")
         await eventually(lambda: lines(copy) == ["one", "two", "three"], seconds=90)
-        assert "spark_ended" in worker.output
+        await eventually(lambda: worker.spark().pid != first.pid, seconds=30)
 
         # Ctrl-C drains, and takes the Spark service along.
         family = worker.family()
