@@ -68,8 +68,8 @@ def test_values_that_read_otherwise_elsewhere() -> None:
     java = {
         "auto.offset.reset": "none",
         "partition.assignment.strategy": "org.apache.kafka.clients.consumer.RangeAssignor, "
-        "org.apache.kafka.clients.consumer.StickyAssignor,"
-        "org.apache.kafka.clients.consumer.CooperativeStickyAssignor",
+        "org.apache.kafka.clients.consumer.CooperativeStickyAssignor,"
+        "org.apache.kafka.clients.consumer.RoundRobinAssignor",
         "fetch.max.wait.ms": "70",
         "max.poll.interval.ms": "2147483647",
         "receive.buffer.bytes": "-1",
@@ -78,7 +78,7 @@ def test_values_that_read_otherwise_elsewhere() -> None:
     }
     assert librdkafka_settings(java, "consumer") == {
         "auto.offset.reset": "error",
-        "partition.assignment.strategy": "range,cooperative-sticky",
+        "partition.assignment.strategy": "range,roundrobin",
         "fetch.wait.max.ms": "70",
         "max.poll.interval.ms": "86400000",
         "socket.receive.buffer.bytes": "0",

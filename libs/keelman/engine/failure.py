@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 import traceback
 from dataclasses import dataclass
+from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 
@@ -119,6 +121,12 @@ def judge(error: BaseException) -> Verdict:
     else:
         reason, retriable = "TASK_FAILED", isinstance(error, RetriableConnectError)
     return Verdict(reason, message, trace(error, message), retriable)
+
+
+def raised() -> BaseException:
+    """What an `except` without a class has caught; the client library's bare error in an exception of its own."""
+    error: Any = sys.exc_info()[1]
+    return KafkaException(error) if isinstance(error, KafkaError) else error or RuntimeError("nothing was raised")
 
 
 def release(error: BaseException | None) -> None:

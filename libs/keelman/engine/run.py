@@ -18,7 +18,7 @@ from keelman.api.copy.v1.write_job_pb2 import WriteDone
 from keelman.connect.plugin import Connector, Direction, load_connector
 from keelman.engine.control import Control, CutShort
 from keelman.engine.data_sink import DataSinkCopy
-from keelman.engine.failure import judge, release
+from keelman.engine.failure import judge, raised, release
 from keelman.engine.plugin_memory import bound_slot
 from keelman.engine.sink import SinkCopy
 from keelman.engine.source import SourceCopy
@@ -103,7 +103,8 @@ class CopyRunLoop:
             self._copy()
         except CutShort as cut:
             teller.tell(COPY_RUN_STATE_ENDED, reason=cut.reason, message="cut", progress=teller.final_progress)
-        except BaseException as error:
+        except:  # noqa: E722  the client library raises its errors bare out of callbacks, which are no exceptions
+            error = raised()
             verdict = judge(error)
             release(error)
             teller.tell(

@@ -16,15 +16,13 @@ MOST = 2**31 - 1
 DAY_MS = 86_400_000
 _ANY = Text()
 _FLAG = Words({"true": "true", "false": "false"})
+# A sink's tasks take and give up partitions all at once, so no protocol is cooperative, which librdkafka wants alike.
 _ASSIGNORS = Classes(
     {
         "RangeAssignor": "range",
         "RoundRobinAssignor": "roundrobin",
-        "CooperativeStickyAssignor": "cooperative-sticky",
         "StickyAssignor": "range",
-        "range": "range",
-        "roundrobin": "roundrobin",
-        "cooperative-sticky": "cooperative-sticky",
+        "CooperativeStickyAssignor": "range",
     }
 )
 _BYTES = "payloads are bytes here, which converters make and read"
@@ -222,7 +220,7 @@ _CONSUMER = (
         "c",
         "partition.assignment.strategy",
         _ASSIGNORS,
-        says="StickyAssignor counts as RangeAssignor",
+        says="sticky ones count as RangeAssignor: partitions change hands all at once",
     ),
     _used("session.timeout.ms", "c", "session.timeout.ms", Number(1, 3_600_000)),
     _ignored("share.acknowledgement.mode", "c", "share groups only"),
