@@ -114,6 +114,11 @@ def test_what_is_kept_is_bounded() -> None:
         kept.note(None, "info", {"event": str(number), "connector": "loud"})
     assert kept.of("quiet") == []
     assert len(kept.of("loud")) <= 10
+    for name in ("first", "second", "second", "second", "first", "third", "third", "third"):
+        kept.note(None, "info", {"event": "said", "connector": name})
+    for _ in range(4):
+        kept.note(None, "info", {"event": "said", "connector": "third"})
+    assert [len(kept.of(name)) for name in ("first", "second")] == [2, 0]
     kept.keep(10_000)
     for number in range(EACH + 50):
         kept.note(None, "info", {"event": str(number), "connector": "loud"})

@@ -141,10 +141,16 @@ async def test_what_never_ends_is_ended(server: Any, begun: bytes, status: bytes
     assert await answered(port)
 
 
-async def test_idle_connections_give_way(server: Any) -> None:
+async def test_idle_connections_give_way(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that have waited longest first, long before their time is over."""
+    monkeypatch.setattr(http_protocol, "HEAD_SECONDS", 600.0)
     port, _ = server
     opened = [await asyncio.open_connection("127.0.0.1", port) for _ in range(40)]
     try:
+        async with asyncio.timeout(60):
+            for reader, _ in opened[:20]:
+                assert await reader.read() == b""
+        assert not any(reader.at_eof() for reader, _ in opened[-10:])
         assert await answered(port)
     finally:
         for _, writer in opened:

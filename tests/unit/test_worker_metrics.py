@@ -66,6 +66,10 @@ def test_lag_in_seconds_counts_from_when_nothing_was_left() -> None:
     assert meter.lag_seconds(130) == 0
     assert meter.rates() == (3.5, 0)
     assert meter.seconds_left() == 0
+    behind = Meter()  # it has never been level since this worker has it
+    behind.note(update("a", 1, lag=7), 100)
+    behind.note(update("a", 2, lag=6), 104)
+    assert behind.lag_seconds(110) == 10
 
 
 def test_starts_that_succeed_and_fail_are_counted() -> None:
