@@ -1,6 +1,6 @@
 """Whatever the values: what is stored has references back, and resolves to what the connector said."""
 
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from keelman.connect.references import Reference, references, resolved, restored
@@ -11,6 +11,7 @@ VALUES = st.dictionaries(REFERENCES, st.text("abc12 =", max_size=12), max_size=4
 PLAIN = st.text("abc12 =$", max_size=12)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(VALUES, st.data())
 def test_stored_tasks_resolve_to_what_the_connector_said(values: dict[Reference, str], data: st.DataObject) -> None:
     one = st.sampled_from([str(r) for r in values]) if values else PLAIN
