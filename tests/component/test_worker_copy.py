@@ -12,6 +12,7 @@ from keelman.api.copy.v1.copy_run_service_pb2 import ListCopyRunsRequest
 from keelman.api.copy.v1.copy_run_service_pb2_grpc import CopyRunServiceStub
 from keelman.kafka.clients import admin_client
 from keelman.rpc.channels import channel
+from keelman.runtime.log_filter import ConnectorLines
 from keelman.testing.eventually import eventually
 
 pytestmark = pytest.mark.component
@@ -49,7 +50,6 @@ async def test_a_file_arrives_whole_though_its_worker_is_killed(
 
 async def test_idle_tasks_leave_their_slots_and_come_back(bootstrap: str, spark: SparkService, tmp_path: Path) -> None:
     source, target = tmp_path / "in.txt", tmp_path / "out.txt"
-    source.write_text("line 0\n")
     async with admin_client({"bootstrap.servers": bootstrap}, client_id="test") as admin:
         await admin.create_topics([NewTopic("parked", 1, 1)])
     worker = WorkerProcess(tmp_path / "worker", bootstrap, "park", spark.address, {"keelman.park.after.ms": "300"})
@@ -60,8 +60,14 @@ async def test_idle_tasks_leave_their_slots_and_come_back(bootstrap: str, spark:
             told = await runs.ListCopyRuns(ListCopyRunsRequest(worker_cluster="park"))
             return not told.copy_runs and target.exists() and target.read_bytes() == source.read_bytes()
 
+        def said_in_its_slot() -> bytes:
+            lines = spark.log.read_bytes().splitlines(keepends=True)
+            return ConnectorLines("park-in").kept(lines)
+
         config = {"connector.class": "FileStreamSource", "file": str(source), "topic": "parked"}
         await worker.ask("POST", "/connectors", {"name": "park-in", "config": config})
+        await eventually(lambda: b"file_missing" in said_in_its_slot(), seconds=60, what="the slot's line names it")
+        source.write_text("line 0\n")
         config = {"connector.class": "FileStreamSink", "file": str(target), "topics": "parked"}
         await worker.ask("POST", "/connectors", {"name": "park-out", "config": config})
         for number in range(1, 4):
