@@ -66,6 +66,10 @@ def test_what_may_be_left_out_has_its_default(started: list[dict[str, Any]]) -> 
         ("-brokers b:1 -group g -offsets o -configs k -port", "expected one argument"),
         ("-brokers b:1 -group g -offsets o -configs k -registry r", "-registry: 'r' is not legal: a URL"),
         ("-brokers b:1 -group g -offsets o -configs k -topic t", "unrecognized arguments: -topic t"),
+        (
+            "-brokers b:1 -group g -offsets o -configs k --properties-file w",
+            "unrecognized arguments: --properties-file w",
+        ),
         ("-brokers b:1 -port x", "-group, -offsets, -configs must be given; -port: 'x' is not legal"),
     ],
 )

@@ -121,10 +121,12 @@ def print_config(loaded: Loaded[Any]) -> None:
         print(f"{origin.key} = {origin.shown}{unit}  # {origin.source}")
 
 
-def add_flags(parser: argparse.ArgumentParser, settings: type[Any]) -> None:
-    """A flag for each setting, and `--file`; what is not given is None."""
+def add_flags(parser: argparse.ArgumentParser, settings: type[Any], *, without: Sequence[str] = ()) -> None:
+    """A flag for each setting but those `without` one, and `--file`; what is not given is None."""
     parser.add_argument("--file", type=Path, default=None, metavar="TOML", help="settings file")
     for field in dataclasses.fields(settings):
+        if field.name in without:
+            continue
         meta = field.metadata
         unit = f" ({meta['unit']})" if meta.get("unit") else ""
         default = "" if field.default in (dataclasses.MISSING, None, "") else f" [{field.default}]"

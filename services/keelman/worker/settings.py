@@ -13,7 +13,7 @@ class Settings(ProcessSettings):
     """Settings of `keelman worker`: flags, KEELMAN_WORKER_*, TOML."""
 
     properties_file: Path | None = setting(None, "Connect's worker properties (.properties file).")
-    properties: dict[str, str] = setting({}, "Worker properties over those of the file.")
+    properties: dict[str, str] = setting({}, "Worker properties over those of the file.", secret=True)
     standalone: bool = setting(False, "Run alone, as connect-standalone does: no group, no topics of its own.")
     connector_files: tuple[str, ...] = setting(
         (), "Connectors that a standalone worker begins with: .properties or JSON files."

@@ -23,6 +23,7 @@ FLAGS = (
     ("port", "PORT", "port of the REST API [8083]"),
 )
 REQUIRED = ("brokers", "group", "offsets", "configs")
+NOT_BESIDE = ("properties_file", "properties", "standalone", "connector_files", "post_config")
 TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 
@@ -40,7 +41,7 @@ def main(words: Sequence[str]) -> int:
     )
     for name, metavar, text in FLAGS:
         parser.add_argument(f"-{name}", f"--{name}", dest=f"short_{name}", metavar=metavar, help=text)
-    add_flags(parser, program.settings)
+    add_flags(parser, program.settings, without=NOT_BESIDE)
     options = vars(parser.parse_args(words))
     given = {name: options.pop(f"short_{name}") for name, _, _ in FLAGS}
     problems = wrong(given)
