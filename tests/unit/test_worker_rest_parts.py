@@ -7,13 +7,16 @@ import hashlib
 import hmac
 import json
 import time
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from starlette.requests import Request
 
 from keelman.kafka.layout import Work
+from keelman.model.errors import KeelmanError, Unavailable
 from keelman.runtime.coalesced import Coalesced
 from keelman.runtime.log_levels import LogLevels
 from keelman.testing.eventually import eventually
@@ -21,6 +24,7 @@ from keelman.worker import bodies, loggers, signatures
 from keelman.worker.config_state import ConfigState, commit_record, connector_record, task_records
 from keelman.worker.rest_errors import RestError
 from keelman.worker.rest_paths import plain_path
+from keelman.worker.rest_reads import Reads
 from keelman.worker.sink_offsets import parsed_sink_offsets
 from keelman.worker.status_state import Status, StatusState, key_of, topic_key, topic_value
 from keelman.worker.views import Views
@@ -225,3 +229,37 @@ async def test_a_run_that_fails_fails_its_caller_alone() -> None:
     outcomes = await asyncio.gather(shared(), shared(), shared(), return_exceptions=True)
     assert [type(one) for one in outcomes] == [OSError, type(None), type(None)]
     assert len(runs) == 2
+
+
+class _Behind(_Tables):
+    """Tables that know of a connector only once they have been read to their end."""
+
+    problem: KeelmanError | None = None
+    reads = 0
+
+    async def read_config(self, *, seconds: float) -> None:
+        self.reads += 1
+        if self.problem is not None:
+            raise self.problem
+        self.connector("new")
+
+
+@pytest.mark.parametrize("path", ["/connectors", "/connectors/new", "/connectors/new/config", "/connectors/new/tasks"])
+async def test_what_was_written_elsewhere_is_read_first(path: str) -> None:
+    tables = _Behind(0)
+    reads = Reads(lambda: SimpleNamespace(views=Views(tables)))  # type: ignore[arg-type, return-value]
+    handlers = {"": reads.connectors, "new": reads.connector, "config": reads.config, "tasks": reads.tasks}
+    request = Request({"type": "http", "query_string": b"", "headers": [], "path_params": {"name": "new"}})
+    answer = await handlers[path.removeprefix("/connectors").rpartition("/")[2]](request)
+    assert b"new" in bytes(answer.body)
+    assert tables.reads == 1
+
+
+async def test_what_is_known_is_told_while_no_broker_answers() -> None:
+    tables = _Behind(1)
+    tables.problem = Unavailable("no broker")
+    views = Views(tables)  # type: ignore[arg-type]
+    for _ in range(3):
+        await views.fresh()
+        assert views.names() == ["c-0"]
+    assert tables.reads == 1, "not each request waits for what is away"
