@@ -274,7 +274,7 @@ async def test_lists_cover_all_clusters_and_name_the_unreachable(system: System,
     assert {c.state for c in seen} == {"RUNNING"}
     one = await stub.ListConnectors(connectors.ListConnectorsRequest(worker_cluster=demo))
     assert (len(one.connectors), dict(one.unreachable)) == (3, {})
-    for state, count in (("running", 3), ("FAILED", 0)):
+    for state, count in (("running", 3), ("FAILED", 3), ("PAUSED", 0)):  # a task of each has failed
         some = await stub.ListConnectors(connectors.ListConnectorsRequest(worker_cluster=demo, state=state))
         assert len(some.connectors) == count
     with pytest.raises(NotFound):
