@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import pairwise
 
 import pytest
@@ -12,7 +13,7 @@ from keelman.connect.plugin_kinds import Kind
 from keelman.connectors import registry
 from keelman.connectors.file_source import FileStreamSource
 from keelman.connectors.registry import Registry, aliases, find_connector, full_name, kind_of, listed
-from keelman.connectors.validation import validate_connector
+from keelman.connectors.validation import validate, validate_connector
 from keelman.model.errors import NotFound
 
 FILE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
@@ -66,6 +67,30 @@ def test_a_third_partys_version_is_told_and_checked(another: type[Connector]) ->
     assert (one.key, other.key) == ("connector.class", "connector.plugin.version")
     assert one.message == other.message
     assert one.message.endswith("not found that matches the version range [4,), available versions: [3.1]")
+
+
+def test_the_wanted_one_of_several_versions_is_used() -> None:
+    made = [
+        type("Acme", (FileStreamSource,), {"names": ("com.acme.AcmeSource",), "version": version})
+        for version in ("2.1", "2.0", "1.9")
+    ]
+    registry.add("com.acme.AcmeSource", *(partial(lambda one: one, one) for one in made))
+    try:
+        wanted = {None: 0, "latest": 0, "[1,2.0]": 1, "1.9": 2, "(,2)": 2}
+        found = {version: made.index(find_connector("AcmeSource", version)) for version in wanted}
+        assert found == wanted
+        unfit = "Plugin com.acme.AcmeSource not found that matches the version range [3,3], available versions: "
+        for version, text in (("3", f"{unfit}[2.1, 2.0, 1.9]"), ("[3", "Unbounded range: [3")):
+            with pytest.raises(NotFound) as caught:
+                find_connector("AcmeSource", version)
+            assert caught.value.message == text
+        config = {"name": "n", "connector.class": "AcmeSource", "topic": "t", "connector.plugin.version": "2.0"}
+        answer = validate(config, WORKER)
+        (value,) = (one["value"] for one in answer["configs"] if one["value"]["name"] == "connector.plugin.version")
+        assert (answer["error_count"], value["value"]) == (0, "2.0")
+        assert value["recommended_values"] == ["2.1", "2.0", "1.9"]
+    finally:
+        del registry._added["com.acme.AcmeSource"]
 
 
 def test_names_are_trimmed_and_unknown_ones_unknown() -> None:

@@ -59,7 +59,7 @@ class Asked(Connector):
 
 
 async def test_connectors_are_asked_beside_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inquiry, "load_connector", lambda name: Asked)
+    monkeypatch.setattr(inquiry, "load_connector", lambda *_: Asked)
     turns = asyncio.Event()
     asking = Inquiry(turns.set, answer_seconds=0.3)
 
@@ -98,7 +98,7 @@ async def test_connectors_are_asked_beside_each_other(monkeypatch: pytest.Monkey
 
 
 async def test_a_connector_is_asked_again_within_its_budget(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inquiry, "load_connector", lambda name: Asked)
+    monkeypatch.setattr(inquiry, "load_connector", lambda *_: Asked)
     monkeypatch.setattr(Asked, "broken", "no such table")
     monkeypatch.setattr(Asked, "calls", [])
     asking = Inquiry(lambda: None)
@@ -136,7 +136,7 @@ def test_limits_are_shared_by_the_tasks() -> None:
 
 
 async def test_a_class_that_hangs_keeps_no_other_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inquiry, "load_connector", lambda name: Asked)
+    monkeypatch.setattr(inquiry, "load_connector", lambda *_: Asked)
     monkeypatch.setattr(inquiry, "AT_A_TIME", 1)
     monkeypatch.setattr(Asked, "go", threading.Event())
     asking = Inquiry(lambda: None)

@@ -37,6 +37,11 @@ async def test_a_third_partys_class_is_as_ours_are(tmp_path: Path) -> None:
         assert kind.names == (FULL, "WeatherSource", "WeatherSourceConnector")
         assert (kind.version, kind.direction, kind.runs_on) == ("1.4.0", Direction.SOURCE, "anywhere")
         assert kind in all_connectors()
+        assert str(plugin_of(find_connector("WeatherSource", "[1.0,1.4.0)"))) == "acme-weather 1.3.0"
+        older = {"name": "w", "connector.class": FULL, "city": "Oslo", "connector.plugin.version": "1.3.0"}
+        assert await asyncio.to_thread(problems_of, older, WORKER) == []
+        (one, _) = await asyncio.to_thread(problems_of, {**older, "connector.plugin.version": "2"}, WORKER)
+        assert one.message.endswith("the version range [2,2], available versions: [1.4.0, 1.3.0]")
         assert tickets.is_source({"connector.class": FULL})
         assert (str(plugin_of(kind)), plugin_of(find_connector("FileStreamSink"))) == ("acme-weather 1.4.0", None)
         with pytest.raises(NotFound, match=r"is no keelman\.connect\.plugin\.Connector") as broken:

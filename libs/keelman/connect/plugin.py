@@ -293,8 +293,8 @@ class Connector(ABC):
         return cls.open_writer(config, task.connector, exactly_once=exactly_once)
 
 
-def load_connector(class_name: str) -> type[Connector]:
+def load_connector(class_name: str, version: str | None = None) -> type[Connector]:
     """The connector's class by any of its names, found at run time, for the engine stands below the connectors. Raises
     NotFound with Connect's message."""
     registry = importlib.import_module("keelman.connectors.registry")
-    return cast("type[Connector]", registry.find_connector(class_name))
+    return cast("type[Connector]", registry.find_connector(class_name, version))

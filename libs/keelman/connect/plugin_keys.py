@@ -23,7 +23,7 @@ from keelman.connect.config_def import (
 from keelman.connect.config_rules import Rule
 from keelman.connect.errors import ConfigValueError
 from keelman.connect.plugin_kinds import Kind, Plugins
-from keelman.connect.versions import VersionRangeError, requirement
+from keelman.connect.versions import VersionRange, VersionRangeError, requirement
 
 CLASS = "connector.class"
 IMPLICIT = ConfigDef(
@@ -69,6 +69,11 @@ def version_problem(plugins: Plugins, class_name: str, wanted: str | None) -> st
     within = requirement(wanted)
     if within is None or within.latest(versions) is not None:
         return ""
+    return misfit(class_name, within, versions)
+
+
+def misfit(class_name: str, within: VersionRange, versions: Sequence[str]) -> str:
+    """Connect's text for a class of which no version is within a range."""
     return (
         f"Plugin {class_name} not found that matches the version range {within}, "
         f"available versions: [{', '.join(versions)}]"

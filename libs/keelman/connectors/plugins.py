@@ -71,6 +71,11 @@ class Catalog:
         found = [(p, p.names()[class_name.strip()]) for p in self.plugins if class_name.strip() in p.names()]
         return max(found, key=lambda one: _ordered(one[0].version), default=None)
 
+    def with_class(self, full: str) -> list[Plugin]:
+        """The plugins that have the class, the latest version first."""
+        found = [plugin for plugin in self.plugins if full in plugin.classes]
+        return sorted(found, key=lambda one: _ordered(one.version), reverse=True)
+
 
 def scan(plugin_path: str) -> Catalog:
     """All plugins below the folders of a worker's `plugin.path` (separated by commas). Imports nothing of them.

@@ -12,12 +12,15 @@ from keelman.connect.config_def import ConfigDef
 from keelman.connect.config_types import trim
 from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import Connector, Direction
+from keelman.connect.plugin_keys import misfit
 from keelman.connect.plugin_kinds import Kind
+from keelman.connect.versions import VersionRangeError, requirement
 from keelman.connectors import shipped
 from keelman.connectors.shipped import CONVERTER_VERSION, Shipped
 from keelman.model.errors import KeelmanError, NotFound
 
-_added: dict[str, Callable[[], type[Connector]]] = {}
+Load = Callable[[], type[Connector]]
+_added: dict[str, tuple[Load, ...]] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +32,12 @@ class Listed:
     version: str
 
 
-def add(name: str, load: Callable[[], type[Connector]]) -> None:
-    """Has `find_connector` find one more connector under its full name and its aliases: `load` imports it and may raise
-    ConnectError. For plugins."""
-    _added[name] = load
+def add(name: str, *loads: Load) -> None:
+    """Has `find_connector` find one more connector under its full name and its aliases. For plugins.
+
+    Each of `loads` imports it in another version, the latest first, and may raise ConnectError.
+    """
+    _added[name] = loads
 
 
 def aliases(class_name: str, kind: Kind) -> set[str]:
@@ -59,18 +64,21 @@ def full_name(name: str) -> str | None:
 def all_connectors() -> tuple[type[Connector], ...]:
     """Every connector there is, by full Java name; of plugins those that can be loaded."""
     found = [_load(one) for one in shipped.ALL if one.is_connector]
-    for load in _added.values():
+    for load, *_ in _added.values():
         with suppress(ConnectError, KeelmanError):
             found.append(load())
     return tuple(sorted(dict.fromkeys(found), key=lambda one: one.names[0]))
 
 
-def find_connector(class_name: str) -> type[Connector]:
-    """The connector by full, simple or short name. Raises NotFound with Connect's message, and what a plugin's loading
-    raises. Loads no other module than the connector's."""
+def find_connector(class_name: str, version: str | None = None) -> type[Connector]:
+    """The connector by full, simple or short name, in the latest version that fits `connector.plugin.version`.
+
+    Raises NotFound with Connect's message, and what a plugin's loading raises. Loads no other module than the
+    connector's.
+    """
     full = full_name(class_name)
     if full in _added:
-        return _added[full]()
+        return _fitting(full, version) if len(_added[full]) > 1 else _added[full][0]()
     for one in shipped.ALL:
         if one.class_name == full and one.is_connector:
             return cast("type[Connector]", _load(one))
@@ -81,6 +89,29 @@ def find_connector(class_name: str) -> type[Connector]:
         reason="CONNECTOR_CLASS_UNKNOWN",
         metadata={"class": class_name},
     )
+
+
+def _fitting(full: str, version: str | None) -> type[Connector]:
+    """The latest of several, for which no other is loaded; or that of a version."""
+    try:
+        within = requirement(version)
+    except VersionRangeError as error:
+        raise NotFound(str(error), reason="CONNECTOR_VERSION_UNKNOWN") from None
+    if within is None:
+        return _added[full][0]()
+    found = {one.version: one for one in reversed(_loaded(full))}
+    latest = within.latest(found)
+    if latest is None:
+        raise NotFound(misfit(full, within, [*reversed(found)]), reason="CONNECTOR_VERSION_UNKNOWN")
+    return found[latest]
+
+
+def _loaded(full: str) -> list[type[Connector]]:
+    found = []
+    for load in _added[full]:
+        with suppress(ConnectError, KeelmanError):
+            found.append(load())
+    return found
 
 
 def listed(*kinds: Kind) -> list[Listed]:
@@ -116,8 +147,10 @@ class Registry:
         return [one.class_name for one in shipped.ALL if one.class_name.startswith(f"{class_name}$")]
 
     def versions(self, class_name: str) -> list[str]:
-        """One for each kind that the class is of; none for a connector that cannot be loaded now."""
+        """The latest first; one for each kind that the class is of; none for what cannot be loaded now."""
         found = [CONVERTER_VERSION for one in shipped.ALL if one.class_name == class_name and not one.is_connector]
+        if class_name in _added:
+            return [one.version for one in _loaded(class_name)]
         with suppress(ConnectError, KeelmanError):
             found += [] if found else [find_connector(class_name).version]
         return found

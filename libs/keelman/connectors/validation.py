@@ -53,6 +53,7 @@ def validate(config: Config, worker: Mapping[str, str]) -> dict[str, Any]:
         raise InvalidArgument(str(error)) from None
     if problem:
         return _of_another_version(connector, config, problem)
+    connector = find_connector(named, config.get(VERSION))
     definition = _definition(connector, config, worker)
     values = definition.validate(config, registry.find)
     if connector.direction is Direction.SINK:
@@ -128,7 +129,7 @@ def _of_another_version(connector: type[Connector], config: Config, problem: str
         value.recommended = []
     for key in (CLASS, VERSION):
         values[key].errors.append(problem)
-    values[VERSION].recommended = [connector.version]
+    values[VERSION].recommended = list(dict.fromkeys(Registry().versions(connector.names[0])))
     return config_infos(config[CLASS] or "", definition.groups, infos(definition.keys, values))
 
 

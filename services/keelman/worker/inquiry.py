@@ -160,7 +160,7 @@ class Inquiry:
 
 def _said(one: _Asked) -> tuple[list[dict[str, str]], float | None]:
     config, one.at = one.config, "tend"
-    kind = to_ask(load_connector(config.get("connector.class", "")))
+    kind = to_ask(load_connector(config.get("connector.class", ""), config.get("connector.plugin.version")))
     kind.tend(config)
     one.at = "task_configs"
     tasks = tasks_of(kind, config)

@@ -124,7 +124,7 @@ class OffsetChanges:
 
     async def _looked_at(self, config: Mapping[str, str], offsets: AlteredOffsets) -> bool:
         """What the connector's class says to the offsets. Raises 500 with its words."""
-        kind = load_connector(config.get("connector.class", ""))
+        kind = load_connector(config.get("connector.class", ""), config.get("connector.plugin.version"))
         _, said = in_thread(lambda: kind.alter_offsets(config, offsets))
         try:
             async with deadline(remaining(), DeadlineExceeded(TIMED_OUT)):

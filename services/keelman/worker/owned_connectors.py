@@ -67,7 +67,7 @@ class OwnedConnectors:
 def problem_of(config: Mapping[str, str]) -> str | None:
     """Why this worker cannot have this connector, as a trace; None when it can. The leader finds the rest."""
     try:
-        load_connector(config.get("connector.class", ""))
+        load_connector(config.get("connector.class", ""), config.get("connector.plugin.version"))
     except (KeelmanError, ConnectError) as error:
         return trace_of(error)
     return None

@@ -144,7 +144,8 @@ class OwnedWork:
 
     def _version(self, work: Work) -> str | None:
         try:
-            return load_connector(self._store.config.connectors[work.connector]["connector.class"]).version
+            config = self._store.config.connectors[work.connector]
+            return load_connector(config["connector.class"], config.get("connector.plugin.version")).version
         except (KeelmanError, ConnectError, KeyError):
             return None
 

@@ -96,7 +96,7 @@ class ThirdParty:
         for plugin in catalog.plugins:
             for full in plugin.classes:
                 if catalog.find(full) == (plugin, full):
-                    registry.add(full, partial(self._stand_in, plugin, full))
+                    registry.add(full, *(partial(self._stand_in, one, full) for one in catalog.with_class(full)))
 
     @staticmethod
     @contextlib.asynccontextmanager
@@ -208,7 +208,10 @@ def infos_of(config: Mapping[str, str | None], worker_config: Mapping[str, str])
     """ConfigInfos of a connector's configuration, whoever made its class. In a thread; raises as `StandIn` and as
     `validation.validate`."""
     named = config.get("connector.class")
-    kind = None if named is None else registry.find_connector(named)
+    kind: type[Connector] | None = None
+    if named is not None:
+        with contextlib.suppress(NotFound):  # `validate` says what is wrong: the class or the version
+            kind = registry.find_connector(named, config.get("connector.plugin.version"))
     if kind is not None and issubclass(kind, StandIn):
         return kind.infos(config, worker_config)
     return validation.validate(config, worker_config)

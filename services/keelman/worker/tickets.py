@@ -38,7 +38,11 @@ PREFIXES = (
 
 def is_source(connector_config: Mapping[str, str]) -> bool:
     """True for a connector that writes to Kafka. Raises NotFound for an unknown class."""
-    return load_connector(connector_config.get("connector.class", "")).direction is Direction.SOURCE
+    return _class_of(connector_config).direction is Direction.SOURCE
+
+
+def _class_of(config: Mapping[str, str]) -> type[Connector]:
+    return load_connector(config.get("connector.class", ""), config.get("connector.plugin.version"))
 
 
 def is_sink(connector_config: Mapping[str, str]) -> bool:
@@ -80,7 +84,7 @@ def grant(
 
     Raises NotFound for an unknown class, and what the class raises.
     """
-    kind = load_connector(connector_config.get("connector.class", ""))
+    kind = _class_of(connector_config)
     source = kind.direction is Direction.SOURCE
     offset_topic, worker_offset_topic = offset_topics(properties, connector_config) if source else ("", "")
     exactly = properties.exactly_once_sources if source else kind.supports_exactly_once(connector_config)
