@@ -58,8 +58,8 @@ async def serve_http(
     listener = socket.create_server(
         (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=BACKLOG
     )
-    # Else the second packet of an answer waits up to 40 ms for the receipt of the first. asyncio sets it only on sockets
-    # that say they are TCP's; connections have it from their listener.
+    # Else the second packet of an answer waits up to 40 ms for the receipt of the first. asyncio sets this only on
+    # sockets that say they are TCP's; connections have it from their listener.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     # Its own run loop would take over the signals and wake ten times a second; start and stop are all we need of it.
     await server.startup(sockets=[listener])
