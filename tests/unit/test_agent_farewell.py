@@ -1,0 +1,39 @@
+"""When an agent has a farewell said for a worker, and the note that the worker keeps for it."""
+
+import sys
+from pathlib import Path
+
+from keelman.agent.commands import MEMBER, farewell
+from keelman.worker.farewell import Note, NoteKeeper
+
+
+def test_one_that_died_is_bidden_farewell_until_it_was_said(tmp_path: Path) -> None:
+    assert farewell(tmp_path) == ()
+    assert farewell(tmp_path / "no-folder") == ()
+    keep = NoteKeeper(tmp_path / MEMBER, "http://w:1/")
+    keep("m-1", False)
+    command = farewell(tmp_path)
+    aside = tmp_path / f"gone-{MEMBER}"
+    properties = str(tmp_path / "worker.properties")
+    files = ("--properties-file", properties, "--member-file", str(aside))
+    assert command == (sys.executable, "-m", "keelman.worker.farewell", *files)
+    assert Note.read(aside) == Note("m-1", "http://w:1/", False)
+    assert not (tmp_path / MEMBER).exists(), "the next worker of this folder writes its own"
+    assert farewell(tmp_path) == command, "an agent that ended before it was said"
+    aside.unlink()
+    assert farewell(tmp_path) == ()
+
+
+def test_one_that_left_in_order_is_not(tmp_path: Path) -> None:
+    keep = NoteKeeper(tmp_path / MEMBER, "http://w:1/")
+    keep("m-1", False)
+    keep("m-1", True)
+    assert Note.read(tmp_path / MEMBER) == Note("m-1", "http://w:1/", True)
+    keep("", False)
+    assert farewell(tmp_path) == ()
+
+
+def test_a_note_that_is_none_is_none(tmp_path: Path) -> None:
+    for text in ("", "[]", "{}", '{"member":"m"}'):
+        (tmp_path / MEMBER).write_text(text)
+        assert Note.read(tmp_path / MEMBER) is None
