@@ -137,7 +137,8 @@ async def _no_status(worker: WorkerProcess, name: str) -> bool:
 async def test_a_task_from_ticket_to_end(bootstrap: str, link: tuple[LinkSide, str], tmp_path: Path) -> None:
     side, address = link
     # A dead member does not lapse while this test waits: its successor has to replace it.
-    worker = WorkerProcess(tmp_path, bootstrap, "life", address, {"session.timeout.ms": "120000"})
+    late = {"session.timeout.ms": "120000", "keelman.restart.backoff.ms": "60000"}
+    worker = WorkerProcess(tmp_path, bootstrap, "life", address, late)
     async with workers(worker):
         key, value = b'["src",{"filename":"/nowhere/in"}]', b'{"position":77}'
         await commit_offset(bootstrap, "life-offsets", key, value)
