@@ -32,6 +32,7 @@ def another() -> Iterator[type[Connector]]:
     registry.add(Another.names[0], lambda: Another)
     yield Another
     del registry._added[Another.names[0]]
+    full_name.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -91,6 +92,7 @@ def test_the_wanted_one_of_several_versions_is_used() -> None:
         assert value["recommended_values"] == ["2.1", "2.0", "1.9"]
     finally:
         del registry._added["com.acme.AcmeSource"]
+        full_name.cache_clear()
 
 
 def test_names_are_trimmed_and_unknown_ones_unknown() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -21,6 +22,7 @@ from keelman.model.errors import KeelmanError, NotFound
 
 Load = Callable[[], type[Connector]]
 _added: dict[str, tuple[Load, ...]] = {}
+_CONNECTORS = {one.class_name: one for one in shipped.ALL if one.is_connector}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,7 @@ def add(name: str, *loads: Load) -> None:
     Each of `loads` imports it in another version, the latest first, and may raise ConnectError.
     """
     _added[name] = loads
+    full_name.cache_clear()
 
 
 def aliases(class_name: str, kind: Kind) -> set[str]:
@@ -47,6 +50,7 @@ def aliases(class_name: str, kind: Kind) -> set[str]:
     return {simple, simple[:place] if place > 0 else simple}
 
 
+@functools.lru_cache(maxsize=4096)  # asked for each of many connectors at a time
 def full_name(name: str) -> str | None:
     """The full name of a plugin's class by any of its names; None when unknown, or when several have the alias."""
     wanted = trim(name)
@@ -63,7 +67,7 @@ def full_name(name: str) -> str | None:
 
 def all_connectors() -> tuple[type[Connector], ...]:
     """Every connector there is, by full Java name; of plugins those that can be loaded."""
-    found = [_load(one) for one in shipped.ALL if one.is_connector]
+    found = [_load(one) for one in _CONNECTORS.values()]
     for load, *_ in _added.values():
         with suppress(ConnectError, KeelmanError):
             found.append(load())
@@ -79,9 +83,8 @@ def find_connector(class_name: str, version: str | None = None) -> type[Connecto
     full = full_name(class_name)
     if full in _added:
         return _fitting(full, version) if len(_added[full]) > 1 else _added[full][0]()
-    for one in shipped.ALL:
-        if one.class_name == full and one.is_connector:
-            return cast("type[Connector]", _load(one))
+    if full in _CONNECTORS:
+        return cast("type[Connector]", _load(_CONNECTORS[full]))
     described = ", ".join(_described(one) for one in listed(Kind.SINK, Kind.SOURCE))
     raise NotFound(
         f"Failed to find any class that implements Connector and which name matches {class_name}, "
@@ -182,5 +185,6 @@ def _described(one: Listed) -> str:
     )
 
 
+@functools.cache
 def _load(one: Shipped) -> Any:
     return getattr(importlib.import_module(one.module), one.attribute)
