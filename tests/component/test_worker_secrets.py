@@ -37,6 +37,7 @@ def write(file: Path, orders: str = OLD, comment: str = "") -> None:
 def worker(tmp_path: Path, bootstrap: str, link: tuple[LinkSide, str], name: str, secrets: Path) -> WorkerProcess:
     properties = {
         "config.providers": "file",
+        "keelman.restart.backoff.ms": "60000",
         "config.providers.file.class": f"{PACKAGE}.FileConfigProvider",
         "config.providers.file.param.allowed.paths": str(tmp_path),
         "metrics.password": f"${{file:{secrets}:worker}}",
