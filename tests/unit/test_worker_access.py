@@ -102,6 +102,15 @@ def test_the_record_is_of_these_steps() -> None:
         ]
 
 
+async def test_configured_headers_do_not_hide_those_of_an_answer(tmp_path: Path) -> None:
+    rules = "set Content-Type: text/odd, add Location: nowhere, set X-A: 1, set X-A: 2, add X-B: 1, add X-B: 2"
+    async with front(tmp_path, {"response.http.headers.config": rules}) as ports:
+        answer = await exchange(ports["main"], b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    found = [tuple(one) for one in answer["headers"] if one[0] in ("content-type", "location", "x-a", "x-b")]
+    json_type = ("content-type", "application/json")
+    assert found == [json_type, ("location", "nowhere"), ("x-a", "2"), ("x-b", "1"), ("x-b", "2")]
+
+
 @pytest.mark.parametrize(
     ("extra", "key"),
     [

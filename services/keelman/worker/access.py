@@ -73,8 +73,11 @@ class Access:
 
     def mark(self, method: str, asked: Headers, answer: MutableHeaders) -> None:
         """Puts the headers on one answer."""
+        configured = MutableHeaders()
         for rule in self.headers:
-            rule.apply(answer)
+            rule.apply(configured)
+        for name, value in [(n, v) for n, v in configured.items() if n not in answer]:  # what is answered wins
+            answer.append(name, value)
         if self.origins is None:
             return
         answer.append("Vary", "Origin")
