@@ -14,6 +14,7 @@ CONNECTOR = {
     "target.cluster.alias": "here",
     "source.cluster.bootstrap.servers": "nowhere.invalid:1",
     "target.cluster.bootstrap.servers": "nowhere.invalid:1",
+    "admin.timeout.ms": "1000",
 }
 ALL, FAILED_ONLY = "restart?includeTasks=true", "restart?includeTasks=true&onlyFailed=true"
 # Name of the connector, then what is done: a creation, or a method and the end of a path.
@@ -42,7 +43,7 @@ STEPS: tuple[tuple[str, str, Any], ...] = (
     ("connector", "PUT", "resume"),
 )
 SETTLED_SECONDS = 3.0
-MOST_SECONDS = 40.0
+MOST_SECONDS = 120.0
 
 Ask = Callable[[str, str, Any], Awaitable[tuple[int, Any]]]
 
