@@ -223,7 +223,7 @@ async def test_workers_share_and_take_over(bootstrap: str, link: tuple[LinkSide,
             assert all(not r.cut for r in side.runs.values()), "moved work was drained"
 
             made = await two.ask("POST", "/connectors", {"name": "late", "config": SOURCE})
-            assert (made.status_code, made.headers["location"]) == (201, "/connectors/late")
+            assert (made.status_code, made.headers["location"]) == (201, f"http://{two.id}/connectors/late")
             assert "late" in (await two.ask("GET", "/connectors")).json(), "a worker reads what it has just written"
             names.append("late")
             await eventually(lambda: sorted(at(one) + at(two)) == sorted(names))
