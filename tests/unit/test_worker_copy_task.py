@@ -1,0 +1,115 @@
+"""A task's status says what is: parked is RUNNING, woken without a slot is not, and what must be cut is told."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, cast
+
+import pytest
+
+from keelman.api.copy.v1 import copy_run_pb2 as copy
+from keelman.api.copy.v1.run_order_pb2 import RunOrder, RunUpdate
+from keelman.api.copy.v1.ticket_pb2 import StartTicket
+from keelman.kafka.layout import Work
+from keelman.runtime.supervise import Siblings
+from keelman.testing.eventually import eventually
+from keelman.worker.copy_task import WAIT_SECONDS, CopyTask
+from keelman.worker.duties import TaskDuties
+from keelman.worker.link import SparkLink
+
+RUNNING, ENDED = copy.COPY_RUN_STATE_RUNNING, copy.COPY_RUN_STATE_ENDED
+
+
+class World:
+    """A task, the orders that it sent, and the statuses that it told."""
+
+    def __init__(self) -> None:
+        self.sent: list[RunOrder] = []
+        self.told: list[tuple[str, str]] = []
+        self.leased, self.obeys = True, True
+        duties = TaskDuties(
+            ticket=lambda uid: StartTicket(run_uid=uid),
+            confirm=self.confirm,
+            tell=self.tell,
+            fence=self.fence,
+            fence_parts=self.fence_parts,
+            idle=lambda: None,
+            left=lambda: None,
+            ended=lambda uid: None,
+        )
+        self.task = CopyTask(Work("c", 0), cast("SparkLink", self), duties, grace_seconds=0.05)
+
+    def send(self, order: RunOrder) -> None:
+        self.sent.append(order)
+        if order.HasField("start"):
+            self.task_runs(order.run_uid)
+        elif self.obeys and not order.HasField("confirm"):
+            self.task.update(RunUpdate(run_uid=order.run_uid, state=ENDED, reason="DRAINED"))
+
+    def task_runs(self, uid: str) -> None:
+        asyncio.get_running_loop().call_soon(self.task.update, RunUpdate(run_uid=uid, state=RUNNING))
+
+    def tell(self, state: str, trace: str | None, more: Mapping[str, object]) -> None:
+        self.told.append((state, trace or ""))
+
+    async def confirm(self, part: bool) -> Any:
+        return ()
+
+    async def fence(self) -> None:
+        return None
+
+    async def fence_parts(self, parts: int) -> bool:
+        return True
+
+    @property
+    def state(self) -> str:
+        return self.told[-1][0]
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[World]:
+    async with Siblings() as siblings:
+        made = World()
+        life = siblings.start(made.task.run())
+        await eventually(lambda: made.state == "RUNNING")
+        yield made
+        made.task.end(cut=True)
+        made.obeys = True
+        await life
+
+
+async def test_a_woken_task_without_a_copy_run_is_not_running(world: World) -> None:
+    now = time.monotonic()
+    world.task.park()
+    await eventually(lambda: any(order.HasField("drain") for order in world.sent))
+    for seconds in (0, 100):
+        world.task.judge(now + seconds, 60.0)
+    assert world.state == "RUNNING", "parked: there is nothing to copy"
+    world.leased = False
+    world.task.wake()
+    await asyncio.sleep(0)
+
+    def waits() -> bool:
+        world.task.judge(now + 200, 60.0)
+        world.task.judge(now + 200 + WAIT_SECONDS, 60.0)
+        return world.state == "RESTARTING"
+
+    await eventually(waits)
+    assert "waits for a copy run: no Spark service answers this worker" in world.told[-1][1]
+    world.leased = True
+    await eventually(lambda: world.state == "RUNNING")
+
+
+async def test_a_task_that_does_not_stop_in_time_is_cut_and_says_so(world: World) -> None:
+    world.obeys = False
+    world.task.pause()
+    await eventually(lambda: world.state == "PAUSED")
+    assert [order.WhichOneof("order") for order in world.sent] == ["start", "drain", "cut"]
+    assert world.told[-1][1].endswith("ConnectException: stop: the task did not end within 0.05 s and was cut\n")
+    world.task.resume()
+    await eventually(lambda: world.state == "RUNNING")
+    world.obeys = True
+    world.task.pause()
+    await eventually(lambda: world.told[-1] == ("PAUSED", ""))
