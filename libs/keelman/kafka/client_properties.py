@@ -16,15 +16,13 @@ def merged(worker: Mapping[str, str], connector: Mapping[str, str], client: Clie
     """How the worker reaches its brokers, its `<client>.` keys, then the connector's `<client>.override.` keys.
 
     Connect has the worker's own security keys repeated under each client's prefix; here they hold for all clients of
-    the same brokers. To other brokers nobody's SASL credentials are sent but a client's own.
+    the same brokers. To other brokers no SASL credentials are sent but those under the client's own prefixes.
     """
     given = {**under(f"{client}.", worker), **under(f"{client}.override.", connector)}
     given = {k: v for k, v in given.items() if not k.startswith("override.")}
     same = given.get(_SERVERS, worker.get(_SERVERS)) == worker.get(_SERVERS)
-    own = {
-        k: v for k, v in worker.items() if k in _SHARED or k.startswith("ssl.") or (same and k.startswith(_IDENTITY))
-    }
-    return {**own, **given}
+    prefixes = (*_TRUST, *_IDENTITY) if same else _TRUST
+    return {**{k: v for k, v in worker.items() if k in _SHARED or k.startswith(prefixes)}, **given}
 
 
 def under(prefix: str, properties: Mapping[str, str]) -> dict[str, str]:
