@@ -40,8 +40,8 @@ that it takes.
 
 - **Inherited**: how to reach the worker's brokers (`bootstrap.servers`, `security.protocol`, `ssl.*`, `sasl.*`) holds
   for its connectors' clients too, unless they say otherwise. To other brokers than the worker's own these SASL
-  credentials are never sent; what stands under `producer.`, `consumer.` or `admin.` goes wherever such a client goes, as
-  in Connect: an override policy keeps connectors from naming other brokers.
+  credentials are never sent; what stands under `producer.`, `consumer.` or `admin.` goes wherever such a client goes,
+  as in Connect: an override policy keeps connectors from naming other brokers.
 - **Stores**: JKS, PKCS12 and PEM, from files or, for PEM, in place. What a file is its first bytes say. A JKS file is
   read with the keytool of the Java that keelman runs on.
 - **SASL**: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER. In `sasl.jaas.config` the login modules
