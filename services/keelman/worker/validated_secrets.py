@@ -58,7 +58,11 @@ def _literals(config: Mapping[str, str | None], worker_config: Mapping[str, str]
     """
     if worker_config.get(SECRETS_POLICY, ALLOW).strip().lower() != REFERENCES:
         return []
-    keys = find_connector(config.get("connector.class") or "", config.get("connector.plugin.version")).config_def().keys.values()
+    keys = (
+        find_connector(config.get("connector.class") or "", config.get("connector.plugin.version"))
+        .config_def()
+        .keys.values()
+    )
     passwords = {key.name for key in keys if key.type is Type.PASSWORD}
     return [
         ConfigError(
