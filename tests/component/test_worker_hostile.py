@@ -81,7 +81,14 @@ async def scene(
 ) -> AsyncIterator[tuple[WorkerProcess, Bystander]]:
     """A worker with the hostile plugin, and a bystander that copies."""
     hostile_wheel(folder / "plugins", folder)
-    extra = {"plugin.path": str(folder / "plugins"), "keelman.plugin.answer.timeout.ms": f"{ANSWER_SECONDS}000", **more}
+    extra = {
+        "plugin.path": str(folder / "plugins"),
+        "keelman.plugin.answer.timeout.ms": f"{ANSWER_SECONDS}000",
+        # Twice is enough to see, and the processors are busy enough.
+        "keelman.restart.backoff.ms": "120000",
+        "session.timeout.ms": "30000",
+        **more,
+    }
     worker = WorkerProcess(folder / "worker", bootstrap, group, spark.address, extra)
     create_topic(bootstrap, f"{group}-records")
     steady = {"connector.class": "VerifiableSource", "topic": f"{group}-records", "throughput": "50", "id": "0"}
@@ -184,7 +191,7 @@ async def test_what_a_task_does(
 ) -> None:
     """All ways in the methods of a task, at once, and while the worker restarts and stops them."""
     monkeypatch.setenv("KEELMAN_CACHE", str(tmp_path / "cache"))
-    grace = {"task.shutdown.graceful.timeout.ms": "2000", "keelman.restart.backoff.ms": "3000"}
+    grace = {"task.shutdown.graceful.timeout.ms": "2000"}
     async with scene(bootstrap, spark, tmp_path, "at-work", **grace) as (worker, bystander):
         config = {"topic": "at-work-nowhere", "topics": "at-work-records"}
         for kind, method, way in AT_WORK:
