@@ -1,6 +1,5 @@
 """Accidents of groups: records over the broker's limit, Java members, labels that nobody has, a worker that freezes."""
 
-import contextlib
 import json
 import os
 import signal
@@ -12,6 +11,7 @@ from worker_kit import ENDED, LinkSide, WorkerProcess, workers
 
 from keelman.kafka.clients import admin_client
 from keelman.kafka.reading import Row, read_topic
+from keelman.runtime.supervise import Siblings
 from keelman.testing.connect_worker import ConnectProcess
 from keelman.testing.eventually import eventually
 
@@ -67,11 +67,10 @@ async def test_java_workers_and_ours_refuse_each_other(
     async with workers(ours):
         rounds = ours.output.count("joined")
         try:
-            with contextlib.suppress(AssertionError):  # it ends by itself
-                await java.start()
-            await eventually(
-                lambda: "InconsistentGroupProtocolException" in java.output, seconds=180, what="Java is refused"
-            )
+            async with Siblings() as starting:
+                starting.start(java.start())
+                refused = "InconsistentGroupProtocolException"
+                await eventually(lambda: refused in java.output, seconds=170, every=0.5, what="Java is refused")
             assert ours.output.count("joined") == rounds, "and our group did not even notice"
             assert (await ours.ask("GET", "/connectors")).status_code == 200
         finally:
@@ -82,9 +81,8 @@ async def test_java_workers_and_ours_refuse_each_other(
         await ours.spawn()
         assert ours.child is not None
         assert await ours.child.wait() == 1
-        assert f"group {name} has Java Connect workers (connect-127.0.0.1:{java.port}@127.0.0.1): stop them first" in (
-            ours.output
-        )
+        told = f"group {name} has Java Connect workers (connect-127.0.0.1:{java.port}@127.0.0.1): stop them first"
+        assert told in ours.output
         assert (await java.ask("GET", "/connectors")).status_code == 200
     finally:
         await java.end(signal.SIGKILL)
