@@ -16,7 +16,8 @@ from keelman.connect.config_def import ConfigDef
 from keelman.connect.converters import Converter
 from keelman.connect.errors import DataError
 from keelman.connect.java import json_text
-from keelman.connect.json_data import Plain, cut_numbers, has_decimals, parse_schema, quick_json, read, schema_json
+from keelman.connect.json_data import Plain, cut_numbers, has_decimals, parse_schema, read, schema_json
+from keelman.connect.json_quick import quick_json
 from keelman.connect.records import Column
 from keelman.connect.schema import Schema
 

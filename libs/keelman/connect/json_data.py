@@ -5,15 +5,11 @@ from __future__ import annotations
 import base64
 import datetime
 import decimal
-import re
-from functools import lru_cache
 from typing import Any
 
-import orjson
-
 from keelman.connect.errors import DataError
-from keelman.connect.java import hash_order
 from keelman.connect.java_numbers import INTEGERS, Float32, cut, java_class
+from keelman.connect.json_quick import in_order
 from keelman.connect.schema import TYPES, Field, Schema, Struct, checked, java_type
 
 _DATA = "org.apache.kafka.connect.data."
@@ -48,7 +44,7 @@ class Plain:
     def _bare(self, value: Any) -> Any:
         if isinstance(value, dict):
             if all(isinstance(key, str) for key in value):
-                return {key: self.tree(None, value[key]) for key in _in_order(tuple(value))}
+                return {key: self.tree(None, value[key]) for key in in_order(tuple(value))}
             return [[self.tree(None, key), self.tree(None, one)] for key, one in value.items()]
         if isinstance(value, list | tuple):
             return [self.tree(None, one) for one in value]
@@ -70,49 +66,11 @@ class Plain:
             return [self.tree(schema.value, item) for item in value]
         if schema.type == "map":
             if schema.key is None or schema.key.type == "string":
-                return {key: self.tree(schema.value, value[key]) for key in _in_order(tuple(value))}
+                return {key: self.tree(schema.value, value[key]) for key in in_order(tuple(value))}
             return [[self.tree(schema.key, k), self.tree(schema.value, v)] for k, v in value.items()]
         if schema.type == "float":
             return Float32(value)
         return value
-
-
-@lru_cache(maxsize=1000)
-def _in_order(keys: tuple[str, ...]) -> list[str]:
-    """Maps are HashMaps in Connect, and are written in their order. Raises _CareError for other keys than strings."""
-    if any(not isinstance(key, str) for key in keys):
-        raise _CareError
-    return hash_order(keys)
-
-
-def quick_json(value: Any) -> bytes | None:
-    """The JSON of data without a schema where it needs no care: None for numbers that Java writes otherwise, for what
-    is neither text nor number, and for characters that are escaped."""
-    try:
-        written = orjson.dumps(_plain_tree(value))
-    except (_CareError, TypeError, orjson.JSONEncodeError):
-        return None
-    return None if _ESCAPED.search(written) else written
-
-
-class _CareError(Exception):
-    """Some value must be written with care."""
-
-
-def _plain_tree(value: Any) -> Any:
-    kind = type(value)
-    if kind is str or kind is int or kind is bool or value is None:
-        return value
-    if kind is dict:
-        return {key: _plain_tree(value[key]) for key in _in_order(tuple(value))}
-    if kind is list:
-        return [_plain_tree(one) for one in value]
-    if kind is float and (1e-3 <= value < 1e7 or -1e7 < value <= -1e-3):
-        return value
-    raise _CareError
-
-
-_ESCAPED = re.compile(rb"\\u|[\xf0-\xff]")
 
 
 def read(schema: Schema | None, tree: Any, *, defaults: bool = True) -> Any:
