@@ -161,7 +161,7 @@ def test_ten_thousand_connectors_are_shared_out_in_little_time() -> None:
     works = frozenset(Work(f"c{n}", task) for n in range(10_000) for task in (-1, 0))
     group = Group({"m": ""}, works, weights={Work(f"c{n}", 0): 2 for n in range(0, 10_000, 7)})
     group.settle()
-    group.zones = {name: "" for name in "mnop"}
+    group.zones = dict.fromkeys("mnop", "")
     begun = time.process_time()
     group.settle()
     assert time.process_time() - begun < 10
