@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import Direction
 from keelman.connectors import registry
 from keelman.connectors.registry import all_connectors, find_connector
@@ -58,6 +59,12 @@ async def test_a_third_partys_class_is_as_ours_are(tmp_path: Path) -> None:
         assert error.key == "city"
 
         config = {"name": "w", "connector.class": FULL, "city": "Oslo"}
+        altered = [({"city": "Atlantis"}, None), ({"city": "Oslo"}, {"day": 3})]
+        assert await asyncio.to_thread(kind.alter_offsets, config, altered) is True
+        assert await asyncio.to_thread(kind.alter_offsets, {**config, "city": "Rome"}, altered) is False
+        with pytest.raises(ConnectError, match="WeatherSourceConnector, alter_offsets: no weather there"):
+            await asyncio.to_thread(kind.alter_offsets, config, [({"city": "Atlantis"}, {"day": 3})])
+
         answered.clear()
         with pytest.raises(NotFound) as asked:
             kind.supports_exactly_once(config)

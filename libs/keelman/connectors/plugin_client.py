@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from keelman.connect.config_def import ConfigDef
 from keelman.connect.config_info import keys_from_json
+from keelman.connect.offsets import AlteredOffsets
 from keelman.connect.plugin import Direction
 from keelman.connectors.plugin_host import error_from_json
 from keelman.connectors.plugin_process import PluginProcess
@@ -98,6 +99,10 @@ class PluginHost:
         """How often to tend and to ask for tasks anew."""
         found: float | None = await self._ask("refresh_seconds", class_name, config=dict(config))
         return found
+
+    async def alter_offsets(self, class_name: str, config: Mapping[str, str], offsets: AlteredOffsets) -> bool:
+        """What it says to offsets that a user sets or deletes, as `Connector.alter_offsets`."""
+        return bool(await self._ask("alter_offsets", class_name, config=dict(config), offsets=list(offsets)))
 
     async def close(self) -> None:
         """Ends all processes."""

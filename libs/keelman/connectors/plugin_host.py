@@ -70,8 +70,23 @@ def refresh_seconds(kind: type[Connector], request: Request) -> float | None:
     return kind.refresh_seconds(request["config"])
 
 
+def alter_offsets(kind: type[Connector], request: Request) -> bool:
+    """What it says to offsets that a user sets or deletes."""
+    return bool(kind.alter_offsets(request["config"], [(partition, offset) for partition, offset in request["offsets"]]))
+
+
 METHODS: dict[str, Callable[[type[Connector], Request], Any]] = {
-    f.__name__: f for f in (describe, supports_exactly_once, config_def, validate, task_configs, tend, refresh_seconds)
+    f.__name__: f
+    for f in (
+        describe,
+        supports_exactly_once,
+        config_def,
+        validate,
+        task_configs,
+        tend,
+        refresh_seconds,
+        alter_offsets,
+    )
 }
 
 

@@ -12,7 +12,7 @@ import time
 
 import acme_helper
 from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type, at_least
-from keelman.connect.errors import ConfigValueError, RetriableConnectError
+from keelman.connect.errors import ConfigValueError, ConnectError, RetriableConnectError
 from keelman.connect.plugin import Connector, Direction, Reader
 from keelman.connect.records import Column, SourceBatch
 from keelman.connect.schema import STRING
@@ -63,6 +63,13 @@ class WeatherSource(Connector):
     def tend(cls, config):
         with open(config["tended"], "a") as file:
             file.write("tended\\\\n")
+
+    @classmethod
+    def alter_offsets(cls, config, offsets):
+        for partition, offset in offsets:
+            if partition == {"city": "Atlantis"} and offset is not None:
+                raise ConnectError("no weather there")
+        return config.get("city") == "Oslo"
 
     @classmethod
     def open_reader(cls, config, offset):

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, TypeVar
 
 from keelman.connect.config_def import ConfigDef
 from keelman.connect.config_info import ConfigError, problems
+from keelman.connect.offsets import AlteredOffsets
 from keelman.connect.plugin import Connector
 from keelman.connectors import registry, validation
 from keelman.connectors.plugin_client import Description, PluginHost
@@ -68,6 +69,11 @@ class StandIn(Connector):
     def tend(cls, config: Mapping[str, str]) -> None:
         """Has the class do what is the whole connector's."""
         cls._plugins.wait(cls._host.tend(cls.names[0], config))
+
+    @classmethod
+    def alter_offsets(cls, config: Mapping[str, str], offsets: AlteredOffsets) -> bool:
+        """What the class says to offsets that a user sets or deletes."""
+        return cls._plugins.wait(cls._host.alter_offsets(cls.names[0], config, offsets))
 
     @classmethod
     def infos(cls, config: Mapping[str, str | None], worker_config: Mapping[str, str]) -> dict[str, Any]:
