@@ -72,7 +72,8 @@ def refresh_seconds(kind: type[Connector], request: Request) -> float | None:
 
 def alter_offsets(kind: type[Connector], request: Request) -> bool:
     """What it says to offsets that a user sets or deletes."""
-    return bool(kind.alter_offsets(request["config"], [(partition, offset) for partition, offset in request["offsets"]]))
+    offsets = [(partition, offset) for partition, offset in request["offsets"]]
+    return bool(kind.alter_offsets(request["config"], offsets))
 
 
 METHODS: dict[str, Callable[[type[Connector], Request], Any]] = {
