@@ -13,10 +13,11 @@ from confluent_kafka.admin import AdminClient
 
 from keelman.connect.override_policies import ALLOWED_KEY, POLICY_KEY, refused
 from keelman.engine.clients import client_settings, portable, restored
+from keelman.engine.sink_consumer import sink_consumer_properties
 from keelman.kafka import oauth
 from keelman.kafka.client_faults import client_faults
 from keelman.kafka.client_keys import Classes, Client, Number, Words
-from keelman.kafka.client_properties import merged
+from keelman.kafka.client_properties import merged, sink_group
 from keelman.kafka.client_settings import aiokafka_settings, librdkafka_settings
 from keelman.kafka.client_table import TABLE
 from keelman.kafka.clients import client_arguments
@@ -39,6 +40,24 @@ def test_the_table_has_each_key_of_each_java_client_once() -> None:
     assert len(rows) == len(set(rows))
     assert set(rows) == {(name, client) for name, key in RECORDED["keys"].items() for client in key["clients"]}
     assert all(row.says for row in TABLE if row.use != "used" or not (row.librdkafka or row.aiokafka))
+
+
+@pytest.mark.parametrize(
+    ("worker", "connector", "group"),
+    [
+        ({"group.id": "workers"}, {}, "connect-s"),
+        ({}, {"consumer.override.group.id": " mine "}, "mine"),
+        ({"consumer.group.id": "all"}, {}, "all"),
+        ({"consumer.group.id": "all"}, {"consumer.override.group.id": "mine"}, "mine"),
+        ({}, {"consumer.override.group.id": ""}, "connect-s"),
+    ],
+)
+def test_a_sinks_group_is_the_one_that_its_consumers_join(
+    worker: dict[str, str], connector: dict[str, str], group: str
+) -> None:
+    assert sink_group(worker, connector, "s") == group
+    joined = sink_consumer_properties(worker, connector, "s", 0, read_committed=True, zombie_seconds=0)
+    assert joined["group.id"] == group
 
 
 @pytest.mark.parametrize("client", CLIENTS)

@@ -7,7 +7,7 @@ from typing import Any
 
 from keelman.connect.errors import ConfigValueError
 from keelman.engine.clients import consumer_properties
-from keelman.kafka.client_properties import merged
+from keelman.kafka.client_properties import merged, sink_group
 
 SESSION_SECONDS = 10.0
 # How much longer than a writer can be a zombie the group waits before it gives the writer's partitions to another.
@@ -46,7 +46,7 @@ def sink_consumer_properties(
     """For the client library. What the user sets wins; raises ConfigValueError for what cannot be used."""
     session = max(SESSION_SECONDS, zombie_seconds * ZOMBIE_FACTOR)
     chosen = {
-        "group.id": f"connect-{connector}",
+        "group.id": sink_group(worker, config, connector),
         "group.instance.id": f"{connector}-{task}",
         "client.id": f"connector-consumer-{connector}-{task}",
         "isolation.level": "read_committed" if read_committed else "read_uncommitted",

@@ -14,6 +14,7 @@ from keelman.engine.clients import admin_properties, consumer_properties, given_
 from keelman.engine.failure import RunFailure
 from keelman.engine.outlet import Outlet
 from keelman.engine.topics import ensure_topic
+from keelman.kafka.client_properties import sink_group
 
 PREFIX = "target.cluster."
 ROLES = ("producer.", "consumer.", "admin.")
@@ -75,7 +76,7 @@ class TargetTopics:
     def _source(self, topic: str) -> tuple[str, int]:
         """Id of the cluster that is read, and how many partitions the topic has there."""
         properties = consumer_properties(self._task.worker, self._config)
-        client = Consumer({**properties, "group.id": f"connect-{self._task.connector}"})
+        client = Consumer({**properties, "group.id": sink_group(self._task.worker, self._config, self._task.connector)})
         try:
             metadata = client.list_topics(topic, ASK_SECONDS)
         finally:

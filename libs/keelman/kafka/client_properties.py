@@ -25,6 +25,11 @@ def merged(worker: Mapping[str, str], connector: Mapping[str, str], client: Clie
     return {**{k: v for k, v in worker.items() if k in _SHARED or k.startswith(prefixes)}, **given}
 
 
+def sink_group(worker: Mapping[str, str], connector: Mapping[str, str], name: str) -> str:
+    """The consumer group of a sink's tasks: what the connector, else the worker gives its consumers, else Connect's."""
+    return merged(worker, connector, "consumer").get("group.id", "").strip() or f"connect-{name}"
+
+
 def under(prefix: str, properties: Mapping[str, str]) -> dict[str, str]:
     """The properties of a prefix, without it."""
     return {k.removeprefix(prefix): v for k, v in properties.items() if k.startswith(prefix)}

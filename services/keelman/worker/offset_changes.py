@@ -8,6 +8,7 @@ from typing import Any
 from keelman.connect.errors import ConnectError
 from keelman.connect.offsets import AlteredOffsets
 from keelman.connect.plugin import load_connector
+from keelman.kafka.client_properties import sink_group
 from keelman.model.errors import DeadlineExceeded, KeelmanError
 from keelman.runtime.supervise import deadline
 from keelman.worker.bodies import OffsetEntry
@@ -17,7 +18,6 @@ from keelman.worker.deadlines import TIMED_OUT, remaining
 from keelman.worker.herder import Herder
 from keelman.worker.inquiry import in_thread
 from keelman.worker.rest_errors import RestError, not_found
-from keelman.worker.sink_groups import group_of
 from keelman.worker.sink_offsets import SinkOffsets, parsed_sink_offsets
 from keelman.worker.source_changes import SourceOffsets
 from keelman.worker.tickets import is_source
@@ -83,7 +83,8 @@ class OffsetChanges:
         return config
 
     def _sink(self, name: str, config: Mapping[str, str]) -> SinkOffsets:
-        return SinkOffsets(name, group_of(name, config), sink_group_client(self._store.properties.raw, config))
+        worker = self._store.properties.raw
+        return SinkOffsets(name, sink_group(worker, config, name), sink_group_client(worker, config))
 
     async def _stopped(self, name: str) -> Mapping[str, str]:
         """The configuration of a connector whose offsets may be changed now. Raises Elsewhere, 404, 400."""

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from keelman.connect.errors import ConnectError
+from keelman.kafka.client_properties import sink_group
 from keelman.kafka.group_offsets import write_again
 from keelman.kafka.static_members import remove_static_members
 from keelman.model.errors import DeadlineExceeded, KeelmanError
@@ -39,26 +40,23 @@ class SinkGroups:
 
     async def give_up(self, name: str, config: Mapping[str, str], tasks: Sequence[int]) -> None:
         """These tasks have ended and come back no more: nobody waits for them in their group. Never raises."""
-        group = group_of(name, config)
+        worker = self._store.properties.raw
+        group = sink_group(worker, config, name)
         try:
             config = await self._store.secrets.resolve(config)
-            properties, group = sink_group_client(self._store.properties.raw, config), group_of(name, config)
+            properties, group = sink_group_client(worker, config), sink_group(worker, config, name)
             async with deadline(GIVE_UP_SECONDS, DeadlineExceeded("no answer in time")):
                 await remove_static_members(properties, group, [f"{name}-{task}" for task in tasks])
         except (KeelmanError, ConnectError) as error:  # their sessions lapse in time
             log.info("sink_members_stay", connector=name, group=group, error=str(error))
 
     async def _keep(self, name: str, config: Mapping[str, str]) -> None:
-        group = group_of(name, config)
+        worker = self._store.properties.raw
+        group = sink_group(worker, config, name)
         try:
             config = await self._store.secrets.resolve(config)
-            properties, group = sink_group_client(self._store.properties.raw, config), group_of(name, config)
+            properties, group = sink_group_client(worker, config), sink_group(worker, config, name)
             kept = await write_again(properties, group, client_id=f"keep-{group}")
             log.info("sink_offsets_kept", connector=name, group=group, partitions=kept)
         except (KeelmanError, ConnectError) as error:  # tomorrow again: brokers keep offsets for a week
             log.warning("sink_offsets_not_kept", connector=name, group=group, error=str(error))
-
-
-def group_of(name: str, config: Mapping[str, str]) -> str:
-    """The consumer group of a sink's tasks."""
-    return config.get("consumer.override.group.id", "").strip() or f"connect-{name}"
