@@ -9,6 +9,7 @@ import psutil
 import pytest
 from worker_kit import FAILED, RUNNING, LinkSide, Run, WorkerProcess, workers
 
+from keelman.kafka.group_changes import GroupChanges
 from keelman.kafka.reading import read_topic
 from keelman.testing.eventually import eventually
 
@@ -83,6 +84,41 @@ def processes(worker: WorkerProcess) -> Iterator[str]:
     for process in (top, *top.children(recursive=True)):
         for what in ("cmdline", "environ"):
             yield Path(f"/proc/{process.pid}/{what}").read_bytes().decode(errors="replace")
+
+
+async def offsets_by_references(worker: WorkerProcess, folder: Path) -> None:
+    """Where brokers and group are references, offsets are told and altered where the tasks have them."""
+    (folder / "brokers").write_text(f"servers={worker.bootstrap}\ngroup=referred\n")
+    servers, group = (f"${{file:{folder}/brokers:{key}}}" for key in ("servers", "group"))
+    topic = f"{worker.group}-status"
+    writes = {"connector.class": SOURCE, "topic": "t", "file": "/in/o", "producer.override.bootstrap.servers": servers}
+    reads = {
+        "connector.class": "FileStreamSink",
+        "topics": topic,
+        "file": str(folder / "out"),
+        "consumer.override.bootstrap.servers": servers,
+        "consumer.override.group.id": group,
+    }
+    place = {"kafka_topic": topic, "kafka_partition": 0}
+    cases: tuple[tuple[str, Any, Any, Any], ...] = (
+        ("writes", writes, {"filename": "/in/o"}, {"position": 3}),
+        ("reads", reads, place, {"kafka_offset": 2}),
+    )
+    for name, config, partition, offset in cases:
+        body = {"name": name, "config": config, "initial_state": "STOPPED"}
+        assert (await worker.ask("POST", "/connectors", body)).status_code == 201
+        await worker.reaches(name, "STOPPED")
+        wanted = {"offsets": [{"partition": partition, "offset": offset}]}
+        altered = await worker.ask("PATCH", f"/connectors/{name}/offsets", wanted)
+        assert altered.status_code == 200, altered.text
+        assert (await worker.ask("GET", f"/connectors/{name}/offsets")).json() == wanted
+    changes = GroupChanges({"bootstrap.servers": worker.bootstrap}, "referred", client_id="test")
+    assert await changes.offsets() == {(topic, 0): 2}
+    for name in ("writes", "reads"):
+        reset = await worker.ask("DELETE", f"/connectors/{name}/offsets")
+        assert reset.status_code == 200, reset.text
+        assert (await worker.ask("GET", f"/connectors/{name}/offsets")).json() == {"offsets": []}
+    assert await changes.offsets() == {}
 
 
 async def test_a_secret_rotates_and_only_its_tasks_restart(
@@ -166,6 +202,7 @@ async def test_what_cannot_be_read_is_said_without_values(
         made = await worker.ask("PUT", "/connectors/c/config", lost)
         assert made.status_code == 201, made.text
         await running(side, "c", OLD)
+        await offsets_by_references(worker, tmp_path)
         everything = await shown(worker, "c")
         for secret in (OLD, OTHER, LITERAL, "late-pa55"):
             assert secret not in everything + answer_lost.text + refusal.text + str(answer)

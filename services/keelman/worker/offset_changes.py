@@ -34,8 +34,8 @@ class OffsetChanges:
         self._fence = fence
 
     async def read(self, name: str) -> dict[str, Any]:
-        """Committed offsets of a source or a sink. Raises 404, KeelmanError."""
-        config = self._config(name)
+        """Committed offsets of a source or a sink. Raises 404, 500, KeelmanError."""
+        config = await self._resolved(self._config(name))
         if is_source(config):
             rows = await SourceOffsets(self._store, name, config).read()
             return {"offsets": [{"partition": part, "offset": offset} for part, offset in rows]}
@@ -49,7 +49,8 @@ class OffsetChanges:
 
     async def alter(self, name: str, entries: Sequence[OffsetEntry]) -> dict[str, str]:
         """Sets offsets, or with None deletes them: a message. The leader's. Raises RestError, KeelmanError."""
-        config = await self._stopped(name)
+        stored = await self._stopped(name)
+        config = await self._resolved(stored)
         if not is_source(config):
             wanted = parsed_sink_offsets(entries)
             looked = await self._looked_at(config, [(one.partition, one.offset) for one in entries])
@@ -58,12 +59,13 @@ class OffsetChanges:
         await self._fenced(name)
         looked = await self._looked_at(config, [(one.partition, one.offset) for one in entries])
         source = SourceOffsets(self._store, name, config)
-        await source.alter([(one.partition or {}, one.offset) for one in entries], lambda: self._still(name, config))
+        await source.alter([(one.partition or {}, one.offset) for one in entries], lambda: self._still(name, stored))
         return _message(ALTERED, looked)
 
     async def reset(self, name: str) -> dict[str, str]:
         """Deletes all offsets: a message. The leader's. Raises RestError, KeelmanError."""
-        config = await self._stopped(name)
+        stored = await self._stopped(name)
+        config = await self._resolved(stored)
         if not is_source(config):
             sink = self._sink(name, config)
             partitions = [{"kafka_topic": topic, "kafka_partition": part} for topic, part in await sink.read()]
@@ -73,7 +75,7 @@ class OffsetChanges:
         await self._fenced(name)
         source = SourceOffsets(self._store, name, config)
         looked = await self._looked_at(config, [(part, None) for part, _ in await source.read()])
-        await source.reset(lambda: self._still(name, config))
+        await source.reset(lambda: self._still(name, stored))
         return _message(RESET, looked)
 
     def _config(self, name: str) -> Mapping[str, str]:
@@ -81,6 +83,14 @@ class OffsetChanges:
         if config is None:
             raise not_found(f"Connector {name} not found")
         return config
+
+    async def _resolved(self, config: Mapping[str, str]) -> Mapping[str, str]:
+        """The configuration with what its references stand for: clients are made of it. Raises 500."""
+        try:
+            async with deadline(remaining(), DeadlineExceeded(TIMED_OUT)):
+                return await self._store.secrets.resolve(config)
+        except ConnectError as error:
+            raise RestError(500, str(error)) from None
 
     def _sink(self, name: str, config: Mapping[str, str]) -> SinkOffsets:
         worker = self._store.properties.raw
