@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
+import structlog
 
 from keelman.connect.java_map import dump_map, load_map
 from keelman.kafka.layout import Work
@@ -96,6 +97,15 @@ async def test_offsets_outlive_the_worker_and_nothing_else_does(tmp_path: Path) 
     await store.write_offsets([(KEY, b'{"position":9}')])
     again = store_of(file)
     assert (again.offsets.of("c"), again.config.connectors) == ([(KEY, b'{"position":9}')], {})
+
+
+async def test_an_offset_topic_of_a_connector_is_told_to_mean_nothing(tmp_path: Path) -> None:
+    store = store_of(tmp_path / "offsets")
+    with structlog.testing.capture_logs() as logged:
+        for name, more in (("a", {"offsets.storage.topic": "mine"}), ("b", {}), ("a", {"offsets.storage.topic": "no"})):
+            await store.write_config([records.connector_record(name, {"name": name, **more})])
+    told = {"connector": "a", "topic": "mine", "file": str(tmp_path / "offsets"), "log_level": "warning"}
+    assert logged == [{"event": "offset_topic_ignored", **told}], "once, when it is created"
 
 
 async def test_a_place_that_cannot_be_written_is_told_at_once() -> None:

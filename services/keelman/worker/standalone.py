@@ -13,15 +13,19 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 
+from keelman.connect.connector_keys import OFFSETS
 from keelman.connect.offsets import CommittedOffsets
 from keelman.kafka import group as codes
 from keelman.kafka.group import Described, GroupClient, Joined
 from keelman.kafka.table import Row, TopicTable
 from keelman.kafka.writer import Record, TopicWriter
+from keelman.runtime.logging import get_logger
 from keelman.runtime.supervise import supervise
 from keelman.worker.offset_file import OffsetFile
 from keelman.worker.properties import STANDALONE, WorkerProperties
 from keelman.worker.store import Store
+
+log = get_logger()
 
 
 class GroupOfOne(GroupClient):
@@ -138,6 +142,14 @@ class StandaloneStore(Store):
         for partition, offset in ((json.loads(one), json.loads(text)) for one, text in offsets.items()):
             if isinstance(offset, dict | None) and known.offset(partition) != offset:
                 self._offset_table.append(known.record(partition, offset))
+
+    def _config_row(self, row: Row) -> None:
+        before = len(self.config.connectors)
+        super()._config_row(row)
+        if len(self.config.connectors) > before:
+            name, config = next(reversed(self.config.connectors.items()))
+            if topic := config.get(OFFSETS, "").strip():
+                log.warning("offset_topic_ignored", connector=name, topic=topic, file=str(self.properties.offset_file))
 
     def _offset_row(self, row: Row) -> None:
         super()._offset_row(row)
