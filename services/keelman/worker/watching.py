@@ -45,7 +45,7 @@ class Watching:
         first. Other workers have their own; slots write into the log of the Spark service."""
         name = request.path_params["name"]
         text = request.query_params.get("lines", str(USUAL_LINES))
-        if not text.isdecimal() or len(text) > 9 or int(text) < 1:
+        if not text.isdecimal() or len(text) > len(str(EACH)) or not 1 <= int(text) <= EACH:
             raise RestError(400, f"lines: {text!r} is not legal: a whole number from 1 to {EACH}")
         lines = RECENT.of(name, int(text))
         if not lines and not self._ready().knows(name):
