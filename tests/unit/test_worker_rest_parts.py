@@ -187,8 +187,8 @@ def test_a_list_of_thousands_is_quick() -> None:
 
 def test_topics_in_use() -> None:
     state = StatusState()
-    record = topic_value("t", Work("c", 1), 5)
-    assert json.loads(record) == {"topic": {"name": "t", "connector": "c", "task": 1, "discoverTimestamp": 5}}
+    record = topic_value("t", Work("c\x1f", 1), 5)
+    assert record == b'{"topic":{"name":"t","connector":"c\\u001F","task":1,"discoverTimestamp":5}}'
     state.apply(topic_key("t", "c").decode(), record)
     assert state.topics == {"c": {"t"}}
     state.apply(topic_key("t", "c").decode(), None)

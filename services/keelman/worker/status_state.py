@@ -153,7 +153,7 @@ def topic_key(topic: str, connector: str) -> bytes:
 def topic_value(topic: str, work: Work, found_ms: int) -> bytes:
     """That record's value; the task is the one that used the topic first."""
     used = {"name": topic, "connector": work.connector, "task": work.task, "discoverTimestamp": found_ms}
-    return orjson.dumps({"topic": used})
+    return json_text({"topic": used}).encode()
 
 
 def key_of(work: Work) -> bytes:
