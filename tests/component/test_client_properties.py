@@ -12,6 +12,7 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
+from keelman.engine.failure import BROKER_REFUSED, judge_kafka
 from keelman.kafka.client_settings import librdkafka_settings
 from keelman.kafka.clients import admin_client, wait_for_brokers
 from keelman.kafka.fetch_client import FetchClient
@@ -163,16 +164,17 @@ async def test_why_brokers_will_not_have_a_client_is_told_at_once(place: Place, 
         with pytest.raises(Unauthenticated, match=message):
             await fetching.bootstrap()
         await fetching.close()
-        assert await asyncio.to_thread(first_error, properties) == code
+        error = await asyncio.to_thread(first_error, properties)
+    assert (error.code(), judge_kafka(error)) == (code, (BROKER_REFUSED, False)), error.str()
 
 
-def first_error(properties: Properties) -> int:
+def first_error(properties: Properties) -> KafkaError:
     """What librdkafka tells of its first trouble that is not only that all brokers are down."""
-    told: list[int] = []
+    told: list[KafkaError] = []
 
     def note(error: KafkaError) -> None:
         if error.code() != KafkaError._ALL_BROKERS_DOWN:
-            told.append(error.code())
+            told.append(error)
             raise KafkaException(error)
 
     settings: dict[str, Any] = librdkafka_settings(properties, "consumer")

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from keelman.connect.errors import ConfigValueError, ConnectError, RetriableConnectError
-from keelman.model.errors import DeadlineExceeded, InvalidArgument, NotFound, Unavailable
+from keelman.model.errors import DeadlineExceeded, InvalidArgument, NotFound, Unauthenticated, Unavailable
 from keelman.worker.restart_policy import Attempt, Cause, RestartPolicy, Restarts, policy_of, reason_of
 
-REASONS = ("TASK_FAILED", "BROKER_LOST", "SLOT_LOST", "CONFIG_INVALID", "LINK_LOST", "PLUGIN_HUNG")
+REASONS = ("TASK_FAILED", "BROKER_LOST", "SLOT_LOST", "CONFIG_INVALID", "BROKER_REFUSED", "LINK_LOST", "PLUGIN_HUNG")
 POLICIES = st.builds(
     RestartPolicy,
     attempts=st.integers(-1, 5),
@@ -31,7 +31,7 @@ def test_the_budget_holds_and_delays_stay_within_bounds(
     restarts, own = Restarts(policy, source=source), 0
     for reason, retriable, alone, healthy in failures:
         cause, delay = restarts.failed(reason, retriable=retriable, alone=alone, healthy_seconds=healthy)
-        assert (cause is Cause.CONFIG) == (reason == "CONFIG_INVALID")
+        assert (cause is Cause.CONFIG) == (reason in ("CONFIG_INVALID", "BROKER_REFUSED"))
         if cause is Cause.CONFIG:
             assert delay is None
         elif cause is Cause.PASSING:
@@ -76,6 +76,7 @@ def test_one_crash_may_be_an_accident() -> None:
         (Unavailable("gone"), ("UNAVAILABLE", True)),
         (DeadlineExceeded("hangs", reason="PLUGIN_HUNG"), ("PLUGIN_HUNG", False)),
         (NotFound("what?", reason="CONNECTOR_CLASS_UNKNOWN"), ("CONNECTOR_CLASS_UNKNOWN", False)),
+        (Unauthenticated("who?", reason="BROKER_REFUSED"), ("BROKER_REFUSED", False)),
         (KeyError("whim"), ("TASK_FAILED", False)),
     ],
 )

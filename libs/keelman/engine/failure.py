@@ -11,9 +11,9 @@ from confluent_kafka import KafkaError, KafkaException
 
 from keelman.connect.errors import ConfigValueError, ConnectError, RetriableConnectError
 from keelman.kafka.batch_producer import ProduceFailure
-from keelman.model.errors import KeelmanError, NotFound, Unavailable
+from keelman.model.errors import InvalidArgument, KeelmanError, NotFound, Unauthenticated, Unavailable
 
-CONFIG_INVALID = "CONFIG_INVALID"
+CONFIG_INVALID, BROKER_REFUSED = "CONFIG_INVALID", "BROKER_REFUSED"
 
 
 class RunFailure(Exception):
@@ -56,6 +56,13 @@ _CONFIG = frozenset(
     }
 )
 
+# A broker's word that it does not know who we say we are.
+_REFUSALS = frozenset({KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError.UNSUPPORTED_SASL_MECHANISM})
+# What the client library says of that, and of a broker that it does not trust. It has the same two codes for a
+# connection that broke in the middle of a login and for a server of tokens that is away.
+_REFUSED = ("SASL authentication error: ", "Unsupported SASL mechanism", "certificate verify failed")
+_TORN = ("SaslAuthenticateRequest failed: ",)
+
 # Errors that the same configuration will meet again. All others may pass: a broker that starts, a leader that moves.
 _LASTING = frozenset(
     {
@@ -73,8 +80,6 @@ _LASTING = frozenset(
         KafkaError.GROUP_AUTHORIZATION_FAILED,
         KafkaError.CLUSTER_AUTHORIZATION_FAILED,
         KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-        KafkaError.SASL_AUTHENTICATION_FAILED,
-        KafkaError.UNSUPPORTED_SASL_MECHANISM,
         KafkaError.POLICY_VIOLATION,
         KafkaError._AUTHENTICATION,
         KafkaError._UNSUPPORTED_FEATURE,
@@ -85,6 +90,9 @@ _LASTING = frozenset(
 
 def judge_kafka(error: KafkaError) -> tuple[str, bool]:
     """Reason and retriable of a client's error."""
+    text = error.str() if error.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL) else ""
+    if any(said in text for said in _REFUSED) and not any(said in text for said in _TORN):
+        return BROKER_REFUSED, False
     return judge_code(error.code())
 
 
@@ -94,6 +102,8 @@ def judge_code(code: int) -> tuple[str, bool]:
         return "FENCED", True
     if code in _CONFIG:
         return CONFIG_INVALID, False
+    if code in _REFUSALS:
+        return BROKER_REFUSED, False
     if code in _LASTING:
         return "TASK_FAILED", False
     return "BROKER_LOST", True
@@ -114,9 +124,9 @@ def judge(error: BaseException) -> Verdict:
         reason, retriable = judge_code(error.code)
     elif isinstance(error, Unavailable):
         reason, retriable = "BROKER_LOST", True
-    elif isinstance(error, ConfigValueError):
+    elif isinstance(error, ConfigValueError | InvalidArgument):
         reason, retriable = CONFIG_INVALID, False
-    elif isinstance(error, NotFound):
+    elif isinstance(error, NotFound | Unauthenticated):
         reason, retriable = error.reason, False
     else:
         reason, retriable = "TASK_FAILED", isinstance(error, RetriableConnectError)

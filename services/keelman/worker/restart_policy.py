@@ -18,10 +18,10 @@ RESET_MS = "keelman.restart.reset.after.ms"
 KEYS = (ATTEMPTS, FIRST_MS, MOST_MS, RESET_MS)
 PASSING_SECONDS = (0.1, 10.0)
 
-# Only another configuration can help.
+# Only another configuration can help, or other credentials.
 CONFIG_INVALID, FAILED = "CONFIG_INVALID", "TASK_FAILED"
 CONFIG_REASONS = frozenset(
-    {CONFIG_INVALID, "CONNECTOR_CLASS_UNKNOWN", "INVALID_ARGUMENT", "PLUGIN_BROKEN", "RUNS_ON_NODE"}
+    {CONFIG_INVALID, "BROKER_REFUSED", "CONNECTOR_CLASS_UNKNOWN", "INVALID_ARGUMENT", "PLUGIN_BROKEN", "RUNS_ON_NODE"}
 )
 # Its process is gone. Once may be an accident; again and again it is the code that runs there alone.
 CRASH_REASONS = frozenset({"SLOT_LOST", "MEMORY_BOUND", "PLUGIN_DIED", "PLUGIN_HUNG"})
