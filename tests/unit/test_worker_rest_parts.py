@@ -23,6 +23,7 @@ from keelman.testing.eventually import eventually
 from keelman.worker import bodies, loggers, signatures
 from keelman.worker.config_state import ConfigState, commit_record, connector_record, task_records
 from keelman.worker.rest_errors import RestError
+from keelman.worker.rest_parts import flag_in
 from keelman.worker.rest_paths import plain_path
 from keelman.worker.rest_reads import Reads
 from keelman.worker.sink_offsets import parsed_sink_offsets
@@ -183,6 +184,16 @@ def test_a_list_of_thousands_is_quick() -> None:
     begun = time.process_time()
     views.listed(["status", "info"])
     assert time.process_time() - begun < 0.5, "0.05 s where nothing else runs"
+
+
+@pytest.mark.parametrize(
+    ("query", "flag"),
+    [("", None), ("f=", None), ("f=TRUE", True), ("f=no", False), ("f=true&f=no", True), ("f=no&f=true", False)],
+)
+def test_a_flag_is_the_first_one_and_a_blank_one_is_none(query: str, flag: bool | None) -> None:
+    request = Request({"type": "http", "query_string": query.encode()})
+    for default in (False, True):
+        assert flag_in(request, "f", default=default) is (default if flag is None else flag)
 
 
 def test_topics_in_use() -> None:

@@ -38,6 +38,7 @@ ROLES = ("key", "value", "header")
 VERSION = "connector.plugin.version"
 DEAD_LETTERS, OFFSETS = "errors.deadletterqueue.topic.name", "offsets.storage.topic"
 SUPPORT, BOUNDARY = "exactly.once.support", "transaction.boundary"
+WORKER_SUPPORT = "exactly.once.source.support"
 _HIGH, _MEDIUM, _LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
 _TEXT, _INT, _LONG, _FLAG, _LIST, _CLASS = Type.STRING, Type.INT, Type.LONG, Type.BOOLEAN, Type.LIST, Type.CLASS
 _COMMON: dict[str, Any] = {"group": "Common", "width": Width.SHORT}

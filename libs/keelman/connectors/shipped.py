@@ -90,7 +90,7 @@ ALL = (
 )
 FOR_TESTS = frozenset(one.class_name for one in ALL if one.class_name.startswith(f"{_TOOLS}."))
 """Connect lists none of these."""
-HELPERS = frozenset(
+NAMED_CLASSES = frozenset(
     (
         f"{_APACHE}.mirror.DefaultReplicationPolicy",
         f"{_APACHE}.mirror.IdentityReplicationPolicy",

@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from keelman.connect.client_definitions import Client, client_keys
 from keelman.connect.config_def import ConfigValue, parse_type
 from keelman.connect.config_info import Info, prefixed_infos, value_info
-from keelman.connect.connector_keys import DEAD_LETTERS, OFFSETS
+from keelman.connect.connector_keys import DEAD_LETTERS, OFFSETS, WORKER_SUPPORT
 from keelman.connect.java import hash_order
 from keelman.connect.override_policies import refused
 from keelman.connect.plugin import Direction
 from keelman.connect.plugin_keys import version_problem
 from keelman.connect.plugin_kinds import Kind, Plugins
-from keelman.connectors.validation_rules import WORKER_SUPPORT
 from keelman.kafka.client_faults import client_faults
 
 Config = Mapping[str, str | None]

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 
 from keelman.connect.config_def import ConfigValue, Type, parse_type
 from keelman.connect.config_types import trim
-from keelman.connect.connector_keys import BOUNDARY, DEAD_LETTERS, SUPPORT
+from keelman.connect.connector_keys import BOUNDARY, DEAD_LETTERS, SUPPORT, WORKER_SUPPORT
 from keelman.connect.java import java_text
 from keelman.connect.java_regex import JavaPattern, PatternError
 from keelman.connect.plugin import Connector
 
-WORKER_SUPPORT = "exactly.once.source.support"
 GROUP = "consumer.override.group.id"
 
 Config = Mapping[str, str | None]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import javaproperties
 
+from keelman.connect.connector_keys import WORKER_SUPPORT
 from keelman.kafka.topics import CompactedTopic
 from keelman.model.errors import InvalidArgument
 from keelman.model.labels import labels_of
@@ -35,7 +36,6 @@ REQUIRED_OF_A_GROUP = {
 OFFSET_FILE = "offset.storage.file.filename"
 REQUIRED_ALONE = {OFFSET_FILE: "the file that keeps the offsets of sources"}
 STANDALONE = "standalone"
-EXACTLY_ONCE = "exactly.once.source.support"
 SUPPORT = ("disabled", "preparing", "enabled")
 TOPIC_PARTITIONS = {"config": 1, "offset": 25, "status": 5}
 LEAST_MEMORY_BYTES = 64 << 20  # below that no slot could live
@@ -111,7 +111,7 @@ def checked(raw: Mapping[str, str], *, standalone: bool = False) -> WorkerProper
     """The typed properties, with values in place of references. Raises InvalidArgument."""
     raw = with_values(raw)
     if standalone:
-        raw = {**raw, EXACTLY_ONCE: "disabled"}  # so that whoever reads it says no to a connector that requires it
+        raw = {**raw, WORKER_SUPPORT: "disabled"}  # so that whoever reads it says no to a connector that requires it
     reader = PropertyReader(raw)
     reader.choice(SECRETS_POLICY, ALLOW, (ALLOW, REFERENCES))
     required = REQUIRED | (REQUIRED_ALONE if standalone else REQUIRED_OF_A_GROUP)
@@ -124,7 +124,7 @@ def checked(raw: Mapping[str, str], *, standalone: bool = False) -> WorkerProper
     heartbeat = reader.number("heartbeat.interval.ms", 1000, 1)
     if heartbeat >= session:
         reader.refuse("heartbeat.interval.ms", heartbeat, f"less than session.timeout.ms ({session})")
-    support = reader.choice(EXACTLY_ONCE, "enabled", SUPPORT)
+    support = reader.choice(WORKER_SUPPORT, "enabled", SUPPORT)
     for key, default, least in COPY_DEFAULTS:
         reader.number(key, default, least)
     check_life(reader)

@@ -14,7 +14,7 @@ from keelman.worker import loggers, plugins
 from keelman.worker.bodies import json_body, wanted_map
 from keelman.worker.deadlines import TIMED_OUT, remaining
 from keelman.worker.rest_errors import RestError, json_response
-from keelman.worker.rest_parts import Parts, name_in
+from keelman.worker.rest_parts import Parts, flag_in, name_in
 from keelman.worker.validated_secrets import validated_with
 
 CONNECT_VERSION = "4.3.0"
@@ -47,8 +47,7 @@ class Others:
 
     async def plugins(self, request: Request) -> Response:
         """GET /connector-plugins."""
-        only = request.query_params.get("connectorsOnly", "true").lower() == "true"
-        return json_response(plugins.listed(connectors_only=only))
+        return json_response(plugins.listed(connectors_only=flag_in(request, "connectorsOnly", default=True)))
 
     async def plugin_config(self, request: Request) -> Response:
         """GET /connector-plugins/p/config."""

@@ -52,9 +52,10 @@ def task_in(request: Request) -> int:
     return int(text)
 
 
-def flag_in(request: Request, key: str) -> bool:
-    """A yes or no of the query: the first one counts, and anything but true is no."""
-    return (request.query_params.getlist(key) or [""])[0].lower() == "true"
+def flag_in(request: Request, key: str, *, default: bool = False) -> bool:
+    """A yes or no of the query: the first one counts, anything but true is no, and a blank one is none."""
+    text = (request.query_params.getlist(key) or [""])[0]
+    return text.lower() == "true" if text.strip() else default
 
 
 def location(request: Request, name: str) -> str:

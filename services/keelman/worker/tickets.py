@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from keelman.api.copy.v1 import ticket_pb2 as wire
+from keelman.connect.connector_keys import WORKER_SUPPORT
 from keelman.connect.plugin import Connector, Direction, load_connector
 from keelman.engine.bulk import bulk_of
 from keelman.kafka.layout import Work
@@ -31,7 +32,7 @@ PREFIXES = (
     "topic.",
     "keelman.",
     "group.id",
-    "exactly.once.source.support",
+    WORKER_SUPPORT,
     "connector.client.config.override.policy",
 )
 
