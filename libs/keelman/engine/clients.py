@@ -15,11 +15,6 @@ from keelman.model.errors import InvalidArgument
 _JAVA = "java."
 
 
-def given_to_producers(worker: Mapping[str, str], connector: Mapping[str, str]) -> dict[str, str]:
-    """Java's properties of a producer: the worker's, its `producer.`, then the connector's `producer.override.`."""
-    return merged(worker, connector, "producer")
-
-
 def producer_properties(worker: Mapping[str, str], connector: Mapping[str, str]) -> dict[str, Any]:
     """For producers: the worker's common keys, its `producer.`, then the connector's `producer.override.`."""
     return client_settings(merged(worker, connector, "producer"), "producer")

@@ -11,8 +11,8 @@ from keelman.connect.offsets import CommittedOffsets
 from keelman.connect.plugin import Connector
 from keelman.connect.records import Offset
 from keelman.engine.bulk import MOST_SLOTS, plan_offset, plan_partition, planned_parts
-from keelman.engine.clients import given_to_producers
 from keelman.engine.outlet import Outlet
+from keelman.kafka.client_properties import merged
 
 
 class Plan:
@@ -33,7 +33,7 @@ class Plan:
         """
         bulk = self._ticket.bulk
         # Producers that their connector names alike would fence each other.
-        named = "transactional.id" in given_to_producers(dict(self._ticket.worker_config), config)
+        named = "transactional.id" in merged(self._ticket.worker_config, config, "producer")
         parts: list[dict[str, str]] = []
         slots = min(bulk.slots, MOST_SLOTS)
         if bulk.data and named:

@@ -10,11 +10,11 @@ from confluent_kafka import Consumer
 from keelman.connect.errors import ConnectError
 from keelman.connect.java_regex import JavaPattern
 from keelman.connect.plugin import SinkTask
-from keelman.engine.clients import admin_properties, consumer_properties, given_to_producers
+from keelman.engine.clients import admin_properties, consumer_properties
 from keelman.engine.failure import RunFailure
 from keelman.engine.outlet import Outlet
 from keelman.engine.topics import ensure_topic
-from keelman.kafka.client_properties import sink_group
+from keelman.kafka.client_properties import merged, sink_group
 
 PREFIX = "target.cluster."
 ROLES = ("producer.", "consumer.", "admin.")
@@ -32,7 +32,7 @@ class Target:
         # A client's own key may be given plainly or, as for MirrorMaker's clusters, under `producer.`.
         plain = {f"{role}{k}": v for role in ROLES for k, v in given.items() if not k.startswith(ROLES)}
         whole = {**({} if self.named else worker), **plain, **given}
-        self.producer: dict[str, str] = given_to_producers(whole, config)
+        self.producer: dict[str, str] = merged(whole, config, "producer")
         self.admin: dict[str, Any] = admin_properties(whole, config)
         self.consumer: dict[str, Any] = consumer_properties(whole, {})
 

@@ -20,7 +20,7 @@ from keelman.connect.offsets import CommittedOffsets, identity
 from keelman.connect.plugin import Connector, Reader, Watch
 from keelman.connect.records import Offset, Partition, SourceBatch
 from keelman.engine.boundary import Act, boundary_for
-from keelman.engine.clients import admin_properties, given_to_producers, producer_properties
+from keelman.engine.clients import admin_properties, producer_properties
 from keelman.engine.control import Control
 from keelman.engine.conversion import SourceConversion
 from keelman.engine.idle import Idle, park_after_seconds
@@ -33,6 +33,7 @@ from keelman.engine.teller import ALL_READ, Teller
 from keelman.engine.topics import ensure_offset_topic, ensure_topic
 from keelman.engine.transactions import PlainOutlet, Transactions
 from keelman.engine.worker_offsets import WorkerOffsets
+from keelman.kafka.client_properties import merged
 
 SHORT_REST_SECONDS = 0.02
 LONGEST_REST_SECONDS = 0.5
@@ -100,7 +101,7 @@ class SourceCopy:
                 raise
 
     def _open_outlet(self) -> Outlet:
-        given = given_to_producers(self._worker, self._config)
+        given = merged(self._worker, self._config, "producer")
         client_id = f"connector-producer-{self._ticket.connector}-{self._ticket.task}"
         if not self._exactly_once:
             return PlainOutlet(producer_options(given, client_id=client_id), self._control)

@@ -7,14 +7,9 @@ from collections.abc import Mapping
 from keelman.kafka.client_properties import merged, under
 
 
-def producer_client(worker: Mapping[str, str], connector: Mapping[str, str]) -> dict[str, str]:
-    """Of the cluster that the connector's producers write to."""
-    return merged(worker, connector, "producer")
-
-
 def fencing_client(worker: Mapping[str, str], connector: Mapping[str, str]) -> dict[str, str]:
-    """Of an administrator in that cluster."""
-    return {**producer_client(worker, connector), **_admin(worker, connector)}
+    """Of an administrator in the cluster that the connector's producers write to."""
+    return {**merged(worker, connector, "producer"), **_admin(worker, connector)}
 
 
 def sink_group_client(worker: Mapping[str, str], connector: Mapping[str, str]) -> dict[str, str]:
@@ -24,7 +19,7 @@ def sink_group_client(worker: Mapping[str, str], connector: Mapping[str, str]) -
 
 def writes_elsewhere(worker: Mapping[str, str], connector: Mapping[str, str]) -> bool:
     """Whether the connector's producers write to other brokers than the worker's own."""
-    return producer_client(worker, connector).get("bootstrap.servers") != worker.get("bootstrap.servers")
+    return merged(worker, connector, "producer").get("bootstrap.servers") != worker.get("bootstrap.servers")
 
 
 def _admin(worker: Mapping[str, str], connector: Mapping[str, str]) -> dict[str, str]:

@@ -8,9 +8,9 @@ from typing import Any
 from keelman.connect.errors import DataError
 from keelman.connect.offsets import CommittedOffsets
 from keelman.engine.bulk import PLAN
+from keelman.kafka.client_properties import merged
 from keelman.kafka.layout import Work
 from keelman.kafka.writer import FencingWriter, Record, TopicWriter
-from keelman.worker.client_properties import producer_client
 from keelman.worker.offset_state import parsed_rows
 from keelman.worker.rest_errors import RestError
 from keelman.worker.source_offsets import OffsetRow, merged_offsets, offset_topics, own_offsets
@@ -90,7 +90,7 @@ class SourceOffsets:
 
     async def _write_own(self, records: Sequence[Record], still: Confirm) -> None:
         properties = self._store.properties
-        client = producer_client(properties.raw, self._config)
+        client = merged(properties.raw, self._config, "producer")
         client_id = f"connector-offsets-{self._name}"
         if not properties.exactly_once_sources:
             await still()

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from keelman.connect.offsets import identity, parse_key
+from keelman.kafka.client_properties import merged
 from keelman.kafka.reading import read_topic
-from keelman.worker.client_properties import producer_client, writes_elsewhere
+from keelman.worker.client_properties import writes_elsewhere
 from keelman.worker.properties import WorkerProperties
 
 READ_SECONDS = 30.0
@@ -35,7 +36,7 @@ async def own_offsets(properties: WorkerProperties, name: str, connector: Mappin
     own, workers = offset_topics(properties, connector)
     if not workers:
         return []
-    client = producer_client(properties.raw, connector)
+    client = merged(properties.raw, connector, "producer")
     rows = await read_topic(client, own, client_id=f"{properties.group_id}-{name}-offsets", seconds=READ_SECONDS)
     newest: dict[bytes, bytes] = {}
     for row in rows:
