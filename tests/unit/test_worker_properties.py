@@ -54,8 +54,10 @@ def test_a_missing_key_is_named(key: str) -> None:
         ("bootstrap.servers", "nohost", "host:port"),
         ("offset.storage.partitions", "0", "at least 1"),
         ("status.storage.topic", "o", "three different topics"),
-        ("keelman.park.after.ms", "-2", "a whole number, at least -1"),
-        ("keelman.commit.interval.ms", "0", "a whole number, at least 1"),
+        ("keelman.park.after.ms", "-2", "Value must be at least -1"),
+        ("keelman.park.after.ms", "1_0", "Not a number of type LONG"),
+        ("keelman.commit.interval.ms", "0", "between 1 and 600000"),
+        ("keelman.commit.interval.ms", "700000", "between 1 and 600000"),
     ],
 )
 def test_an_illegal_value_is_named_with_what_is_legal(key: str, value: str, legal: str) -> None:

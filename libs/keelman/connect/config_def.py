@@ -112,6 +112,15 @@ class ConfigKey:
             raise ConfigValueError(self.name, None, whole=text)
         return self.default
 
+    def among(self, *configs: Mapping[str, str]) -> Any:
+        """The typed value of the first of these that has more than blanks under the key, else the default.
+
+        For keys that a connector may set and, for those that do not, the worker. Raises ConfigValueError.
+        """
+        texts = (config.get(self.name, "") for config in configs)
+        text = next((text for text in texts if text.strip()), None)
+        return self.parse({} if text is None else {self.name: text})
+
 
 @dataclass(slots=True)
 class ConfigValue:

@@ -16,34 +16,6 @@ _LOW, _TEXT, _INT, _LONG = Importance.LOW, Type.STRING, Type.INT, Type.LONG
 _COPYING: dict[str, Any] = {"group": "Copying", "width": Width.SHORT}
 
 
-def copying_keys() -> ConfigDef:
-    """Ours, of every connector."""
-    limit = {"validator": _limit, **_COPYING}
-    interval = {"validator": _commit_interval, **_COPYING}
-    park = {"validator": at_least(-1), **_COPYING}
-    place = {"validator": _labels, **_COPYING}
-    rows = (
-        ConfigKey(
-            "keelman.limit.records.per.second", Type.DOUBLE, 0, _LOW, "Most records a second; 0 for all.", **limit
-        ),
-        ConfigKey("keelman.limit.bytes.per.second", Type.DOUBLE, 0, _LOW, "Most bytes a second; 0 for all.", **limit),
-        ConfigKey("keelman.commit.interval.ms", _LONG, 500, _LOW, "Longest time between two commits.", **interval),
-        ConfigKey("keelman.park.after.ms", _LONG, 10_000, _LOW, "Idle time until a task is parked; -1: never.", **park),
-        ConfigKey("keelman.placement.labels", _TEXT, None, _LOW, "Labels of the workers that may have it.", **place),
-    )
-    return ConfigDef(*numbered(1, rows))
-
-
-def splitting_keys(slots: str, most: int, least: str, default: int) -> ConfigDef:
-    """Ours, of every source: the names of two keys, the most slots, and the default of the least records."""
-    count = {"validator": _whole(most), **_COPYING}
-    rows = (
-        ConfigKey(slots, _INT, 1, _LOW, "Most slots that a task's backlog is split over; 1: none.", **count),
-        ConfigKey(least, _LONG, default, _LOW, "Least records worth splitting.", validator=at_least(1), **_COPYING),
-    )
-    return ConfigDef(*numbered(5, rows))
-
-
 def _limit(name: str, value: float | None) -> None:
     if value is not None and not math.isfinite(value):
         raise refuse(name, value, "Value must be a finite number, at least 0")
@@ -61,6 +33,53 @@ def _labels(name: str, value: str | None) -> None:
         labels_of(value or "", key=name)
     except InvalidArgument:
         raise refuse(name, value, f"Value must be {LEGAL}") from None
+
+
+COMMIT_INTERVAL = ConfigKey(
+    "keelman.commit.interval.ms",
+    _LONG,
+    500,
+    _LOW,
+    "Longest time between two commits.",
+    validator=_commit_interval,
+    **_COPYING,
+)
+PARK_AFTER = ConfigKey(
+    "keelman.park.after.ms",
+    _LONG,
+    10_000,
+    _LOW,
+    "Idle time until a task is parked; -1: never.",
+    validator=at_least(-1),
+    **_COPYING,
+)
+"""The worker's properties of these two names hold for connectors that do not set them."""
+
+
+def copying_keys() -> ConfigDef:
+    """Ours, of every connector."""
+    limit = {"validator": _limit, **_COPYING}
+    place = {"validator": _labels, **_COPYING}
+    rows = (
+        ConfigKey(
+            "keelman.limit.records.per.second", Type.DOUBLE, 0, _LOW, "Most records a second; 0 for all.", **limit
+        ),
+        ConfigKey("keelman.limit.bytes.per.second", Type.DOUBLE, 0, _LOW, "Most bytes a second; 0 for all.", **limit),
+        COMMIT_INTERVAL,
+        PARK_AFTER,
+        ConfigKey("keelman.placement.labels", _TEXT, None, _LOW, "Labels of the workers that may have it.", **place),
+    )
+    return ConfigDef(*numbered(1, rows))
+
+
+def splitting_keys(slots: str, most: int, least: str, default: int) -> ConfigDef:
+    """Ours, of every source: the names of two keys, the most slots, and the default of the least records."""
+    count = {"validator": _whole(most), **_COPYING}
+    rows = (
+        ConfigKey(slots, _INT, 1, _LOW, "Most slots that a task's backlog is split over; 1: none.", **count),
+        ConfigKey(least, _LONG, default, _LOW, "Least records worth splitting.", validator=at_least(1), **_COPYING),
+    )
+    return ConfigDef(*numbered(5, rows))
 
 
 def _whole(most: int) -> Validator:

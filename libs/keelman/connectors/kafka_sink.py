@@ -14,7 +14,7 @@ from typing import Any
 from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type, non_empty, one_of
 from keelman.connect.plugin import Connector, Direction, KeptOffset, SinkTask, Writer
 from keelman.connect.records import Column, Origin, SinkBatch, SourceBatch, TopicPartition
-from keelman.engine.clients import commit_interval_seconds
+from keelman.engine.boundary import commit_interval_seconds
 from keelman.engine.control import Control
 from keelman.engine.failure import RunFailure
 from keelman.engine.outlet import Outlet

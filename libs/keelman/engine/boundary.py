@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Literal, TypeAlias
 
+from keelman.connect.copying_keys import COMMIT_INTERVAL
 from keelman.connect.errors import ConfigValueError
 from keelman.connect.records import SourceBatch
-from keelman.engine.clients import commit_interval_seconds
 
 Act: TypeAlias = Literal["commit", "abort"]
 
@@ -80,3 +80,9 @@ def boundary_for(config: Mapping[str, str], worker: Mapping[str, str], *, transa
     if kind not in KINDS:
         raise ConfigValueError("transaction.boundary", kind, f"String must be one of: {', '.join(KINDS)}")
     return Boundary(kind, commit_interval_seconds(worker, config))
+
+
+def commit_interval_seconds(worker: Mapping[str, str], connector: Mapping[str, str]) -> float:
+    """`keelman.commit.interval.ms` of the connector, else of the worker, else 500 ms. Raises ConfigValueError."""
+    interval: int = COMMIT_INTERVAL.among(connector, worker)
+    return interval / 1000

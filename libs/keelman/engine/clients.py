@@ -55,12 +55,3 @@ def restored(texts: Mapping[str, str]) -> dict[str, Any]:
         allow_urls(java.get(ALLOWED_KEY, ""))
         settings["oauth_cb"] = client_settings(java, "consumer")["oauth_cb"]
     return settings
-
-
-def commit_interval_seconds(worker: Mapping[str, str], connector: Mapping[str, str]) -> float:
-    """`keelman.commit.interval.ms` of the connector, else of the worker, else 500 ms. Raises ConfigValueError."""
-    key = "keelman.commit.interval.ms"
-    text = connector.get(key, worker.get(key, "500")).strip()
-    if not text.isdigit() or not 1 <= int(text) <= 600_000:
-        raise ConfigValueError(key, text, "Value must be a number of milliseconds between 1 and 600000")
-    return int(text) / 1000

@@ -5,15 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 
-from keelman.connect.errors import ConfigValueError
+from keelman.connect.copying_keys import PARK_AFTER
 
 SHORTEST_NAP_SECONDS = 0.005
 LONGEST_NAP_SECONDS = 0.08
 QUIET_SECONDS = 3.0
 QUIET_NAP_SECONDS = 0.25
 WAKEFUL_SECONDS = 0.01
-PARK_KEY = "keelman.park.after.ms"
-DEFAULT_PARK_MS = "10000"
 
 
 class Idle:
@@ -56,9 +54,5 @@ class Idle:
 
 def park_after_seconds(worker: Mapping[str, str], connector: Mapping[str, str]) -> float | None:
     """`keelman.park.after.ms` of the connector, else of the worker, else 10 s; None for -1. Raises ConfigValueError."""
-    text = connector.get(PARK_KEY, worker.get(PARK_KEY, DEFAULT_PARK_MS)).strip()
-    if text == "-1":
-        return None
-    if not text.isdigit():
-        raise ConfigValueError(PARK_KEY, text, "Value must be a number of milliseconds, or -1 for never")
-    return int(text) / 1000
+    after: int = PARK_AFTER.among(connector, worker)
+    return None if after < 0 else after / 1000

@@ -24,7 +24,7 @@ from keelman.api.copy.v1.copy_run_pb2 import (
 from keelman.api.copy.v1.ticket_pb2 import DELIVERY_GUARANTEE_EXACTLY_ONCE, StartTicket
 from keelman.connect.plugin import Connector, SinkTask, TopicWatch, Watch, Writer
 from keelman.connect.records import TopicPartition
-from keelman.engine.clients import commit_interval_seconds
+from keelman.engine.boundary import commit_interval_seconds
 from keelman.engine.control import Control
 from keelman.engine.failure import RunFailure, judge_kafka
 from keelman.engine.idle import Idle, park_after_seconds

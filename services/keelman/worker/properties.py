@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import javaproperties
 
 from keelman.connect.connector_keys import WORKER_SUPPORT
+from keelman.connect.copying_keys import COMMIT_INTERVAL, PARK_AFTER
 from keelman.kafka.topics import CompactedTopic
 from keelman.model.errors import InvalidArgument
 from keelman.model.labels import labels_of
@@ -39,7 +41,6 @@ STANDALONE = "standalone"
 SUPPORT = ("disabled", "preparing", "enabled")
 TOPIC_PARTITIONS = {"config": 1, "offset": 25, "status": 5}
 LEAST_MEMORY_BYTES = 64 << 20  # below that no slot could live
-COPY_DEFAULTS = (("keelman.park.after.ms", 10_000, -1), ("keelman.commit.interval.ms", 500, 1))  # read in slots
 STORAGE_KEYS = ("topic", "partitions", "replication.factor", "cleanup.policy")
 
 
@@ -125,8 +126,8 @@ def checked(raw: Mapping[str, str], *, standalone: bool = False) -> WorkerProper
     if heartbeat >= session:
         reader.refuse("heartbeat.interval.ms", heartbeat, f"less than session.timeout.ms ({session})")
     support = reader.choice(WORKER_SUPPORT, "enabled", SUPPORT)
-    for key, default, least in COPY_DEFAULTS:
-        reader.number(key, default, least)
+    for rule in (PARK_AFTER, COMMIT_INTERVAL):  # read in slots
+        reader.take(partial(rule.among, raw), None)
     check_life(reader)
     check_clients(reader)
     topics = [raw[key] for kind in TOPIC_PARTITIONS if raw.get(key := f"{kind}.storage.topic")]

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
+from keelman.connect.errors import ConfigValueError
 from keelman.model.errors import InvalidArgument, Violation
 
 T = TypeVar("T")
@@ -66,12 +67,15 @@ class PropertyReader:
         self._problems.append(Violation(key, text))
 
     def take(self, read: Callable[[], T], instead: T) -> T:
-        """What a reader of its own returns; `instead` when it raises InvalidArgument, which is noted."""
+        """What a reader of its own returns; `instead` when it raises InvalidArgument or ConfigValueError, which is
+        noted."""
         try:
             return read()
         except InvalidArgument as error:
             self._note(error)
-            return instead
+        except ConfigValueError as error:
+            self.note(error.key, str(error))
+        return instead
 
     def end(self) -> None:
         """Raises InvalidArgument with everything that was wrong."""
