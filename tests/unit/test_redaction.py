@@ -7,6 +7,7 @@ import re
 import pytest
 
 from keelman.runtime import redaction
+from keelman.runtime.http_errors import error_body
 from keelman.runtime.logging import configure, get_logger
 from keelman.runtime.redaction import Redactor
 
@@ -35,6 +36,13 @@ def test_of_very_many_the_oldest_are_forgotten(monkeypatch: pytest.MonkeyPatch) 
     for secret in ("first", "second", "third"):
         redactor.add({secret: "x"})
     assert redactor.hide("first second third") == "first x x"
+
+
+def test_no_error_leaves_a_server_with_a_secret() -> None:
+    redaction.REDACTOR.add({"error-secret-1": "${env:TOLD}"})
+    told = {"error_code": 400, "message": "no ${env:TOLD} here"}
+    assert json.loads(error_body(400, "no error-secret-1 here")) == told
+    assert json.loads(error_body(500, None)) == {"error_code": 500, "message": None}
 
 
 def test_no_log_record_leaves_with_a_secret(capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,7 +7,7 @@ import contextlib
 import time
 from typing import Any
 
-import orjson
+from keelman.runtime.http_errors import error_body
 
 MAX_BODY_BYTES = 16 * 1024 * 1024
 TOGETHER_BYTES = 4 * MAX_BODY_BYTES
@@ -127,7 +127,7 @@ async def _drain(receive: Any) -> None:
 
 
 async def _refuse(send: Any, refused: Refused) -> None:
-    body = orjson.dumps({"error_code": refused.status, "message": f"{TEXTS[refused.status]}: {refused}"})
+    body = error_body(refused.status, f"{TEXTS[refused.status]}: {refused}")
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     headers.append((b"connection", b"close"))
     await send({"type": "http.response.start", "status": refused.status, "headers": headers})

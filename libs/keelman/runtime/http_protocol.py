@@ -9,8 +9,9 @@ import time
 from typing import Any
 
 import h11
-import orjson
 from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from keelman.runtime.http_errors import error_body
 
 HEAD_SECONDS = 30.0
 READ_SECONDS = 60.0
@@ -95,7 +96,7 @@ class PatientProtocol(H11Protocol):
         self._stop_timers()
         if self.transport.is_closing():
             return
-        body = orjson.dumps({"error_code": status, "message": message})
+        body = error_body(status, message)
         headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body))), ("Connection", "close")]
         try:
             head = self.conn.send(h11.Response(status_code=status, headers=headers, reason=message[9:].encode()))

@@ -7,13 +7,13 @@ from contextlib import AsyncExitStack
 from urllib.parse import unquote_to_bytes, urlsplit
 
 import httpx
-import orjson
 from starlette.types import Receive, Scope, Send
 
 from keelman.gateway.rest import Outgoing, Rest, status_of
 from keelman.gateway.state import State
 from keelman.model.errors import Exhausted, KeelmanError, NotFound
 from keelman.model.names import checked_name
+from keelman.runtime.http_errors import error_body
 from keelman.runtime.logging import get_logger
 
 log = get_logger()
@@ -138,7 +138,7 @@ def not_forwarded(headers: Headers) -> frozenset[bytes]:
 
 async def send_error(send: Send, status: int, message: str) -> None:
     """Answers in the form of Connect's errors."""
-    body = orjson.dumps({"error_code": status, "message": message})
+    body = error_body(status, message)
     headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})

@@ -18,6 +18,7 @@ from keelman.gateway.rest import Rest
 from keelman.gateway.state import State
 from keelman.model.errors import KeelmanError
 from keelman.runtime.exposition import CONTENT_TYPE
+from keelman.runtime.http_errors import error_body
 from keelman.runtime.version import version
 
 
@@ -52,7 +53,7 @@ def application(state: State, rest: Rest, *, max_body_bytes: int) -> Starlette:
             if status == 404
             else str(error)
         )
-        return _json({"error_code": status, "message": detail}, status)
+        return Response(error_body(status, detail), status, media_type="application/json")
 
     app = Starlette(
         routes=[
@@ -67,5 +68,5 @@ def application(state: State, rest: Rest, *, max_body_bytes: int) -> Starlette:
     return app
 
 
-def _json(answer: Any, status: int = 200) -> Response:
-    return Response(orjson.dumps(answer), status, media_type="application/json")
+def _json(answer: Any) -> Response:
+    return Response(orjson.dumps(answer), media_type="application/json")

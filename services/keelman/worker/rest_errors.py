@@ -9,8 +9,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from keelman.model import errors
+from keelman.runtime.http_errors import error_body
 from keelman.runtime.logging import get_logger
-from keelman.runtime.redaction import REDACTOR
 
 log = get_logger()
 
@@ -66,9 +66,8 @@ def json_response(value: object, status: int = 200, headers: dict[str, str] | No
 
 
 def error_response(status: int, message: str | None) -> Response:
-    """The JSON body of an error, without secrets."""
-    shown = None if message is None else REDACTOR.hide(message)
-    return json_response({"error_code": status, "message": shown}, status)
+    """An error in Connect's form, without secrets."""
+    return Response(error_body(status, message), status, media_type="application/json")
 
 
 async def on_rest_error(request: Request, error: Exception) -> Response:
