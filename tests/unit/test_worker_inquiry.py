@@ -15,7 +15,7 @@ from keelman.model.errors import InvalidArgument
 from keelman.runtime.supervise import Siblings
 from keelman.testing.eventually import eventually
 from keelman.worker import inquiry
-from keelman.worker.inquiry import Inquiry
+from keelman.worker.inquiry import Inquiry, due_at
 from keelman.worker.limits import limits_of, without_limits
 from keelman.worker.restart_policy import RestartPolicy
 
@@ -148,3 +148,11 @@ async def test_a_class_that_hangs_keeps_no_other_waiting(monkeypatch: pytest.Mon
         assert asking.about("behind", {"name": "behind", "connector.class": "Slow"}) is None
         Asked.go.set()
         await eventually(lambda: asking.about("behind", {"name": "behind", "connector.class": "Slow"}))
+
+
+def test_those_due_in_the_same_sixtieth_are_asked_together_and_never_early() -> None:
+    dues = {due_at(6_000.0 + n / 10, 600.0) for n in range(1, 100)}
+    assert dues == {6_610.0}
+    assert due_at(6_000.0, 600.0) == 6_600.0
+    assert due_at(5.0, math.inf) == math.inf
+    assert due_at(5.0, 0.0) == 5.0

@@ -51,7 +51,8 @@ class ReplicationPolicy:
 
     def is_heartbeats(self, topic: str) -> bool:
         """The heartbeats topic or a copy of it."""
-        return self.original_topic(topic) == self._heartbeats
+        # A copy's name ends with its topic's: most topics need no closer look.
+        return topic.endswith(self._heartbeats) and self.original_topic(topic) == self._heartbeats
 
     def is_internal(self, topic: str) -> bool:
         """Never mirrored: topics of Kafka, of Connect and of mirroring itself."""

@@ -25,10 +25,14 @@ from confluent_kafka.admin import (
 from keelman.connect.errors import RetriableConnectError
 from keelman.connect.plugin import TopicPlan
 from keelman.connect.records import TopicPartition
+from keelman.connectors.mirror_clusters import CLUSTERS, Cluster
 from keelman.connectors.mirror_policy import TopicChoice, matcher
 from keelman.runtime.logging import get_logger
 
 _log = get_logger()
+_ANYONES = AclBindingFilter(
+    ResourceType.TOPIC, None, ResourcePatternType.ANY, None, None, AclOperation.ANY, AclPermissionType.ANY
+)
 
 
 class MirrorTopics:
@@ -41,7 +45,7 @@ class MirrorTopics:
         self._seconds = parsed["admin.timeout.ms"] / 1000
         self._excluded = matcher(parsed["config.properties.exclude"])
         self._settings = {"source": source, "target": target}
-        self._clients: dict[str, AdminClient] = {}
+        self._clusters: dict[str, Cluster] = {}
 
     def partitions(self) -> list[TopicPartition]:
         """What there is to mirror, in the order of topics and partitions."""
@@ -58,7 +62,8 @@ class MirrorTopics:
 
     def tend(self) -> None:
         """Makes missing copies, gives them as many partitions as their topics, and their configurations and ACLs."""
-        here, there = self._partition_counts("source"), self._partition_counts("target")
+        here = self._partition_counts("source")
+        there = here if self._settings["source"] == self._settings["target"] else self._partition_counts("target")
         self._make_syncs_topic(here if self._parsed["offset-syncs.topic.location"] == "source" else there)
         alias = self._parsed["source.cluster.alias"]
         names = {topic: self._choice.policy.remote_topic(alias, topic) for topic in here if self._choice.wanted(topic)}
@@ -118,11 +123,8 @@ class MirrorTopics:
         return not entry.is_default or self._parsed["use.defaults.from"] == "source"
 
     def _sync_acls(self, names: Mapping[str, str]) -> None:
-        anyone = AclBindingFilter(
-            ResourceType.TOPIC, None, ResourcePatternType.ANY, None, None, AclOperation.ANY, AclPermissionType.ANY
-        )
         try:
-            found = self._client("source").describe_acls(anyone, request_timeout=self._seconds).result()
+            found = self._cluster("source").acls(_ANYONES, self._seconds)
         except KafkaException as error:
             if error.args[0].code() == KafkaError.SECURITY_DISABLED:
                 return
@@ -151,17 +153,19 @@ class MirrorTopics:
             acl.permission_type,
         )
 
-    def _client(self, side: str) -> AdminClient:
-        if side not in self._clients:
-            self._clients[side] = AdminClient(dict(self._settings[side]))
-        return self._clients[side]
+    def _cluster(self, side: str) -> Cluster:
+        if side not in self._clusters:
+            self._clusters[side] = CLUSTERS.at(self._settings[side])
+        return self._clusters[side]
 
-    def _partition_counts(self, side: str) -> dict[str, int]:
+    def _client(self, side: str) -> AdminClient:
+        return self._cluster(side).client
+
+    def _partition_counts(self, side: str) -> Mapping[str, int]:
         try:
-            found = self._client(side).list_topics(timeout=self._seconds).topics
+            return self._cluster(side).partition_counts(self._seconds)
         except KafkaException as error:
             raise RetriableConnectError(f"list topics on {side} cluster: {error.args[0].str()}") from error
-        return {name: len(topic.partitions) for name, topic in found.items() if topic.error is None}
 
     def _configs(self, side: str, topics: list[str]) -> dict[str, dict[str, ConfigEntry]]:
         asked = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import threading
 import time
 from collections import defaultdict
@@ -27,6 +28,7 @@ ANSWER_SECONDS = 100.0  # for all its methods; one of a third party's has less
 AT_A_TIME = 16  # of one class
 SOON_SECONDS = 0.2
 PASSING_SECONDS = (1.0, 60.0)
+ROUNDS = 60  # in the time that a connector is not asked again: those due in one round are asked together
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,7 +138,7 @@ class Inquiry:
                         raise
                     late = f"{asked.config.get('connector.class')}, {asked.at}: no answer in {self._seconds:g} s"
                     raise DeadlineExceeded(late, reason="PLUGIN_HUNG") from None
-                asked.answer, asked.due = Answer(tasks), None if refresh is None else time.monotonic() + refresh
+                asked.answer, asked.due = Answer(tasks), None if refresh is None else due_at(time.monotonic(), refresh)
                 asked.told = ""
                 asked.restarts.healthy()
             except (KeelmanError, ConnectError, ValueError) as error:
@@ -156,6 +158,17 @@ class Inquiry:
         more = {"restart": attempt.value()} if delay is not None or asked.restarts.troubled else {}
         asked.told, asked.answer = trace, Answer(None, attempt.explained(trace), more)
         asked.due = None if delay is None else time.monotonic() + delay
+
+
+def due_at(now: float, refresh: float) -> float:
+    """When to ask a connector again that wants that every `refresh` seconds: with others, at most a sixtieth later.
+
+    Connectors that are asked at the same time share what they ask of clusters, and the worker's turn for the answers.
+    """
+    if not 0 < refresh < math.inf:
+        return now + refresh
+    step = refresh / ROUNDS
+    return math.ceil((now + refresh) / step) * step
 
 
 def _said(one: _Asked) -> tuple[list[dict[str, str]], float | None]:

@@ -1,0 +1,136 @@
+"""Clusters as all mirrors of a process look at them: through one admin client, and with one question for many.
+
+A worker may have thousands of mirrors of the same two clusters. A client of its own for each look, with its threads and
+connections, would cost many times what the look does.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Generic, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AclBinding, AclBindingFilter, AdminClient
+
+T = TypeVar("T")
+UNUSED_SECONDS = 120.0
+MOST_KEPT = 16  # mirrors of as many clusters as there are mirrors must not keep a client each
+
+
+class SharedQuestion(Generic[T]):
+    """A question whose answer is the same for all who ask. Safe in threads."""
+
+    def __init__(self, ask: Callable[[float], T]) -> None:
+        """`ask` takes the seconds that it has and raises KafkaException."""
+        self._ask = ask
+        self._asking = threading.Lock()
+        self._began = self._failed = float("-inf")
+        self._answer: T
+        self._error = KafkaException(KafkaError(KafkaError._TIMED_OUT))
+
+    def answer(self, seconds: float) -> T:
+        """An answer to a question that was put after this call; those who wait at the same time share one.
+
+        Raises KafkaException, also when a question of another failed meanwhile: so nobody waits for two in turn.
+        """
+        called = time.monotonic()
+        if not self._asking.acquire(timeout=seconds):
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+        try:
+            if self._failed > called:
+                raise KafkaException(*self._error.args)
+            if self._began <= called:
+                began = time.monotonic()
+                self._answer = self._ask(seconds)
+                self._began = began
+            return self._answer
+        except KafkaException as error:
+            self._failed, self._error = time.monotonic(), error
+            raise
+        finally:
+            self._asking.release()
+
+
+class Cluster:
+    """A cluster and a way to log in to it. `client` is safe in any thread."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self.client = AdminClient(dict(settings))
+        self._partitions = SharedQuestion(self._ask_partitions)
+        self._acls: dict[AclBindingFilter, SharedQuestion[list[AclBinding]]] = {}
+
+    def partition_counts(self, seconds: float) -> Mapping[str, int]:
+        """How many partitions each topic has now. Raises KafkaException."""
+        return self._partitions.answer(seconds)
+
+    def acls(self, which: AclBindingFilter, seconds: float) -> list[AclBinding]:
+        """The ACLs there are now. Raises KafkaException."""
+        ask = SharedQuestion(lambda left: self.client.describe_acls(which, request_timeout=left).result())
+        return self._acls.setdefault(which, ask).answer(seconds)
+
+    def _ask_partitions(self, seconds: float) -> Mapping[str, int]:
+        found = self.client.list_topics(timeout=seconds).topics
+        return {name: len(topic.partitions) for name, topic in found.items() if topic.error is None}
+
+
+class Clusters:
+    """The clusters that were looked at a moment ago, by the settings of their clients. Safe in threads."""
+
+    def __init__(self, *, unused_seconds: float = UNUSED_SECONDS, most: int = MOST_KEPT) -> None:
+        """A client that nobody asked for in `unused_seconds` is closed, and the longest unused beyond `most`."""
+        self._unused = unused_seconds
+        self._most = most
+        self.forget()
+        self._inherited: list[object] = []
+
+    def forget(self) -> None:
+        """Begins anew, without a look at what there was."""
+        self._lock = threading.Lock()
+        self._known: dict[tuple[tuple[str, str], ...], tuple[Cluster, float]] = {}
+        self._timer: threading.Timer | None = None
+
+    def forked(self) -> None:
+        """In a child: its parent's clients have no threads here, so they can neither be used nor closed."""
+        self._inherited.append(self._known)
+        self.forget()
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def at(self, settings: Mapping[str, Any]) -> Cluster:
+        """The cluster that these settings of librdkafka's lead to; to be asked for anew for each look.
+
+        One that is logged in to by code of ours (OAUTHBEARER) is its asker's alone.
+        """
+        if any(callable(value) for value in settings.values()):
+            return Cluster(settings)
+        key = tuple(sorted((name, str(value)) for name, value in settings.items()))
+        with self._lock:
+            known = self._known.pop(key, None)
+            cluster = Cluster(settings) if known is None else known[0]
+            self._known[key] = cluster, time.monotonic()
+            surplus = [self._known.pop(old) for old in list(self._known)[: -self._most]]
+            self._arm()
+        del surplus  # closed here, where nobody waits for the lock
+        return cluster
+
+    def _arm(self) -> None:
+        if self._timer is None and self._known:
+            self._timer = threading.Timer(self._unused / 2, self._close_unused)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _close_unused(self) -> None:
+        with self._lock:
+            late = time.monotonic() - self._unused
+            unused = [self._known.pop(key) for key, (_, used) in list(self._known.items()) if used < late]
+            self._timer = None
+            self._arm()
+        del unused
+
+
+CLUSTERS = Clusters()
+os.register_at_fork(after_in_child=CLUSTERS.forked)
