@@ -42,6 +42,12 @@ def create_topic(bootstrap: str, topic: str, partitions: int = 1, **config: str)
     client = AdminClient({"bootstrap.servers": bootstrap})
     client.create_topics([new])[topic].result(20)
 
+    def led() -> int:
+        known = client.list_topics(timeout=20).topics.get(topic)
+        return 0 if known is None else sum(one.leader >= 0 for one in known.partitions.values())
+
+    until(lambda: led() == partitions, f"the broker knows {topic}")  # its controller answers before it does
+
 
 def messages(bootstrap: str, topic: str, isolation: str = "read_committed") -> list[Message]:
     """Every record up to the present end, each partition in its order."""
