@@ -11,6 +11,8 @@ from rest_kit import Step
 SOURCE = {"connector.class": "FileStreamSource", "file": "/nowhere/in", "topic": "rest-lines"}
 SINK = {"connector.class": "org.apache.kafka.connect.file.FileStreamSinkConnector", "topics": "rest-lines"}
 GROUP = "rest-recorded"
+# Names and texts of bodies that hold nothing that could be used.
+EMPTY_BODIES = (("empty", ""), ("broken", "{"), ("list", "[]"), ("null", "null"), ("nothing in it", "{}"))
 
 
 def step(

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 
 from rest_kit import Step
-from rest_step import GROUP, SOURCE, step
+from rest_step import EMPTY_BODIES, GROUP, SOURCE, step
 
 
 def lives() -> Iterator[Step]:
@@ -45,11 +45,7 @@ def lives() -> Iterator[Step]:
     yield step("update: other name", "PUT", "/connectors/src/config", {**SOURCE, "name": "dst"})
     yield step("update: name with blanks", "PUT", "/connectors/src/config", {**SOURCE, "name": " src "})
     for name, body in (
-        ("empty", ""),
-        ("broken", "{"),
-        ("list", "[]"),
-        ("null", "null"),
-        ("nothing in it", "{}"),
+        *EMPTY_BODIES,
         ("value object", '{"a":{}}'),
         ("value null", '{"connector.class":"FileStreamSource","topic":"t","a":null}'),
         ("no class", '{"a":"b"}'),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from rest_kit import Step
-from rest_step import SINK, step
+from rest_step import EMPTY_BODIES, SINK, step
 
 
 def source_offsets() -> Iterator[Step]:
@@ -22,11 +22,7 @@ def source_offsets() -> Iterator[Step]:
     yield step("stopped: tasks", "GET", "/connectors/src/tasks")
     yield step("stop again", "PUT", "/connectors/src/stop")
     for name, body in (
-        ("empty", ""),
-        ("broken", "{"),
-        ("list", "[]"),
-        ("null", "null"),
-        ("nothing in it", "{}"),
+        *EMPTY_BODIES,
         ("null list", '{"offsets":null}'),
         ("empty list", '{"offsets":[]}'),
         ("object for a list", '{"offsets":{}}'),
