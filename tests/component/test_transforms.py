@@ -12,6 +12,7 @@ pytestmark = pytest.mark.component
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 STRING = "org.apache.kafka.connect.storage.StringConverter"
+TRANSFORMS = "org.apache.kafka.connect.transforms."
 
 
 def chain(**steps: dict[str, str]) -> dict[str, str]:
@@ -34,10 +35,10 @@ def test_lines_become_structs_in_topics_of_their_own(
         "value.converter": JSON,
         "value.converter.schemas.enable": "true",
         **chain(
-            hoist={"type": "HoistField$Value", "field": "line"},
-            insert={"type": "InsertField$Value", "static.field": "from", "static.value": "a file"},
+            hoist={"type": f"{TRANSFORMS}HoistField$Value", "field": "line"},
+            insert={"type": f"{TRANSFORMS}InsertField$Value", "static.field": "from", "static.value": "a file"},
             mark={"type": "InsertHeader", "header": "h", "value.literal": "[1,2]"},
-            route={"type": "org.apache.kafka.connect.transforms.RegexRouter", "regex": "(.*)", "replacement": "$1-x"},
+            route={"type": f"{TRANSFORMS}RegexRouter", "regex": "(.*)", "replacement": "$1-x"},
         ),
     }
     run = runs(ticket(bootstrap, config))
@@ -76,11 +77,11 @@ def test_records_are_filtered_and_taken_apart_before_a_sink(
         **chain(
             drop={"type": "Filter", "predicate": "nothing"},
             even={"type": "Filter", "predicate": "even", "negate": "true"},
-            name={"type": "ExtractField$Value", "field": "name"},
+            name={"type": f"{TRANSFORMS}ExtractField$Value", "field": "name"},
         ),
         "predicates": "nothing,even",
         "predicates.nothing.type": "RecordIsTombstone",
-        "predicates.even.type": "org.apache.kafka.connect.transforms.predicates.HasHeaderKey",
+        "predicates.even.type": f"{TRANSFORMS}predicates.HasHeaderKey",
         "predicates.even.name": "even",
     }
     run = runs(ticket(bootstrap, config))
@@ -95,7 +96,7 @@ def test_a_step_that_cannot_take_a_record_is_named(
     create_topic(bootstrap, name, 1)
     given = tmp_path / "given.txt"
     given.write_bytes(b"1\nx\n")
-    step = {"type": "Cast$Value", "spec": "int8"}
+    step = {"type": f"{TRANSFORMS}Cast$Value", "spec": "int8"}
     config = {"name": name, "connector.class": "FileStreamSource", "file": str(given), "topic": name}
     run = runs(ticket(bootstrap, {**config, "value.converter": STRING, **chain(number=step)}))
     last = run.until_state("FAILED")

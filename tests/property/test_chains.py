@@ -12,17 +12,22 @@ from keelman.connect.schema import STRING
 from keelman.engine.conversion import SourceConversion
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
+TRANSFORMS = "org.apache.kafka.connect.transforms."
 TEXT = "org.apache.kafka.connect.storage.StringConverter"
 LINES = st.lists(st.one_of(st.binary(max_size=12), st.text(max_size=12).map(str.encode)), max_size=6)
 NAMES = st.sampled_from(["line", "a", "b", "ü", 'q"'])
 STEPS = st.one_of(
-    st.builds(lambda n: {"type": "HoistField$Value", "field": n}, NAMES),
+    st.builds(lambda n: {"type": f"{TRANSFORMS}HoistField$Value", "field": n}, NAMES),
     st.builds(
-        lambda n, v: {"type": "InsertField$Value", "static.field": n, "static.value": v}, NAMES, st.text(max_size=4)
+        lambda n, v: {"type": f"{TRANSFORMS}InsertField$Value", "static.field": n, "static.value": v},
+        NAMES,
+        st.text(max_size=4),
     ),
-    st.builds(lambda n: {"type": "InsertField$Value", "topic.field": n, "timestamp.field": "at"}, NAMES),
-    st.builds(lambda n: {"type": "InsertField$Value", "partition.field": n}, NAMES),
-    st.builds(lambda n, m: {"type": "ReplaceField$Value", "exclude": n, "renames": f"{m}:z"}, NAMES, NAMES),
+    st.builds(lambda n: {"type": f"{TRANSFORMS}InsertField$Value", "topic.field": n, "timestamp.field": "at"}, NAMES),
+    st.builds(lambda n: {"type": f"{TRANSFORMS}InsertField$Value", "partition.field": n}, NAMES),
+    st.builds(
+        lambda n, m: {"type": f"{TRANSFORMS}ReplaceField$Value", "exclude": n, "renames": f"{m}:z"}, NAMES, NAMES
+    ),
     st.just({"type": "InsertHeader", "header": "h", "value.literal": "[1]"}),
     st.just({"type": "RegexRouter", "regex": "t(.*)", "replacement": "$1u"}),
 )

@@ -9,10 +9,10 @@ from itertools import pairwise
 import pytest
 
 from keelman.connect.plugin import Connector
-from keelman.connect.plugin_kinds import Kind
+from keelman.connect.plugin_kinds import Kind, aliases
 from keelman.connectors import registry
 from keelman.connectors.file_source import FileStreamSource
-from keelman.connectors.registry import Registry, aliases, find_connector, full_name, kind_of, listed
+from keelman.connectors.registry import Registry, find_connector, full_name, kind_of, listed
 from keelman.connectors.validation import validate, validate_connector
 from keelman.model.errors import NotFound
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from keelman.connect.columns import ColumnBatch
 from keelman.connect.errors import ConfigValueError, ConnectError
+from keelman.connect.plugin_kinds import Kind, resolved
 from keelman.connect.record import Record
-from keelman.connect.transforms import PACKAGE, PREDICATES, TRANSFORMS, Predicate, Transform
+from keelman.connect.transforms import PREDICATES, TRANSFORMS, Predicate, Transform
+
+Made = TypeVar("Made")
 
 
 class StepError(ConnectError):
@@ -70,10 +74,7 @@ def _listed(config: Mapping[str, str], key: str) -> list[str]:
 def _step(config: Mapping[str, str], alias: str) -> Step:
     prefix = f"transforms.{alias}."
     own = _own(config, prefix)
-    name = own.get("type", "").strip()
-    make = TRANSFORMS.get(name) or TRANSFORMS.get(PACKAGE + name)
-    if make is None:
-        raise ConfigValueError(f"{prefix}type", name, f"Class {name} could not be found.")
+    make = _found(TRANSFORMS, Kind.TRANSFORMATION, f"{prefix}type", own)
     bound = own.get("predicate", "").strip()
     predicate = _predicate(config, bound) if bound else None
     return Step(alias, make(own), predicate, own.get("negate", "false").strip().lower() == "true")
@@ -82,11 +83,15 @@ def _step(config: Mapping[str, str], alias: str) -> Step:
 def _predicate(config: Mapping[str, str], alias: str) -> Predicate:
     prefix = f"predicates.{alias}."
     own = _own(config, prefix)
-    name = own.get("type", "").strip()
-    kind = PREDICATES.get(name) or PREDICATES.get(f"{PACKAGE}predicates.{name}")
-    if kind is None:
-        raise ConfigValueError(f"{prefix}type", name, f"Class {name} could not be found.")
-    return kind(own)
+    return _found(PREDICATES, Kind.PREDICATE, f"{prefix}type", own)(own)
+
+
+def _found(classes: Mapping[str, Made], kind: Kind, key: str, own: Mapping[str, str]) -> Made:
+    name = own.get("type", "")
+    full = resolved(name, dict.fromkeys(classes, (kind,)))
+    if full is None:
+        raise ConfigValueError(key, name, f"Class {name} could not be found.")
+    return classes[full]
 
 
 def _own(config: Mapping[str, str], prefix: str) -> dict[str, str]:

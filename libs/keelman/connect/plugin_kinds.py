@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from enum import Enum
 from typing import Protocol
 
 from keelman.connect.config_def import ConfigDef
+from keelman.connect.config_types import trim
 
 
 class Kind(Enum):
@@ -23,6 +25,25 @@ class Kind(Enum):
         """The simple name of Java's interface for it; without it a class's name is its alias."""
         words = "connector" if self in (Kind.SINK, Kind.SOURCE) else self.value
         return "".join(word.capitalize() for word in words.split("_"))
+
+
+def aliases(class_name: str, kind: Kind) -> set[str]:
+    """The simple name, and that without what its interface is called: `FileStreamSource`; of `Cast$Key` it is `Key`."""
+    simple = class_name.rpartition(".")[2].rpartition("$")[2]
+    place = simple.rfind(kind.interface)
+    return {simple, simple[:place] if place > 0 else simple}
+
+
+def resolved(name: str, classes: Mapping[str, Collection[Kind]]) -> str | None:
+    """Which class, of these with their kinds, a name means: the full name, or an alias that no other class has.
+
+    None when unknown, and when several have the alias.
+    """
+    wanted = trim(name)
+    if wanted in classes:
+        return wanted
+    found = [full for full, kinds in classes.items() if any(wanted in aliases(full, kind) for kind in kinds)]
+    return found[0] if len(found) == 1 else None
 
 
 class Plugins(Protocol):

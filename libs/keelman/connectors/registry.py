@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from keelman.connect.config_def import ConfigDef
-from keelman.connect.config_types import trim
 from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import Connector, Direction
 from keelman.connect.plugin_keys import misfit
-from keelman.connect.plugin_kinds import Kind
+from keelman.connect.plugin_kinds import Kind, resolved
 from keelman.connect.versions import VersionRangeError, requirement
 from keelman.connectors import shipped
 from keelman.connectors.shipped import CONVERTER_VERSION, Shipped
@@ -43,26 +42,15 @@ def add(name: str, *loads: Load) -> None:
     full_name.cache_clear()
 
 
-def aliases(class_name: str, kind: Kind) -> set[str]:
-    """The simple name, and that without what its interface is called: `FileStreamSource`; of `Cast$Key` it is `Key`."""
-    simple = class_name.rpartition(".")[2].rpartition("$")[2]
-    place = simple.rfind(kind.interface)
-    return {simple, simple[:place] if place > 0 else simple}
-
-
 @functools.lru_cache(maxsize=4096)  # asked for each of many connectors at a time
 def full_name(name: str) -> str | None:
     """The full name of a plugin's class by any of its names; None when unknown, or when several have the alias."""
-    wanted = trim(name)
     kinds: dict[str, set[Kind]] = {}
     for one in shipped.ALL:
         kinds.setdefault(one.class_name, set()).add(one.kind)
     for added in _added:
         kinds.setdefault(added, {Kind.SOURCE})  # source or sink: their aliases are made alike
-    if wanted in kinds:
-        return wanted
-    found = [full for full, ones in kinds.items() if any(wanted in aliases(full, kind) for kind in ones)]
-    return found[0] if len(found) == 1 else None
+    return resolved(name, kinds)
 
 
 def all_connectors() -> tuple[type[Connector], ...]:

@@ -16,7 +16,7 @@ from keelman.connect.transforms.routing import Filter, RegexRouter, SetSchemaMet
 from keelman.connect.transforms.structure import ExtractField, Flatten, ValueToKey
 from keelman.connect.transforms.times import TimestampConverter, TimestampRouter
 
-__all__ = ["PACKAGE", "PREDICATES", "TRANSFORMS", "Predicate", "Transform"]
+__all__ = ["PREDICATES", "TRANSFORMS", "Predicate", "Transform"]
 
 _ALL: tuple[type[Transform], ...] = (
     Cast,
