@@ -185,9 +185,8 @@ def _made(case: dict[str, Any]) -> Callable[[], Any]:
     if "predicate" in case:
         judge = PREDICATES[case["predicate"]](case["config"])
         return lambda: {"result": judge.test(record_of(case["record"]))}
-    key = "converter" if "converter" in case else "header_converter"
-    kind = SimpleHeaderConverter if key == "header_converter" else find_converter(key, case[key])
-    converter = kind(case["config"])
+    named = case.get("converter")
+    converter = (find_converter("value", named) if named else SimpleHeaderConverter)(case["config"])
     if "bytes" in case:
         raw = None if case["bytes"] is None else bytes.fromhex(case["bytes"])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal
@@ -11,19 +12,24 @@ from keelman.connect.config_def import ConfigDef
 from keelman.connect.errors import ConfigValueError, DataError
 from keelman.connect.java import java_text
 from keelman.connect.java_numbers import java_class
+from keelman.connect.plugin_kinds import Kind, resolved
 from keelman.connect.records import Column
 from keelman.connect.schema import OPTIONAL_BYTES, OPTIONAL_STRING, java_type
 
 if TYPE_CHECKING:
     from keelman.connect.columns import StructColumn
 
-Role = Literal["key", "value"]
+Role = Literal["key", "value", "header"]
+SIMPLE_HEADERS = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
 
 
 class Converter(ABC):
     """Turns columns into payloads and back. One per role and copy run; keeps no state between batches but caches."""
 
-    names: ClassVar[tuple[str, ...]]
+    name: ClassVar[str]
+    """The full name of Connect's class."""
+    kinds: ClassVar[tuple[Kind, ...]] = (Kind.CONVERTER, Kind.HEADER_CONVERTER)
+    """What it converts, as in Connect."""
 
     @classmethod
     def config_def(cls) -> ConfigDef:
@@ -53,7 +59,7 @@ _UTF8 = frozenset({"utf8", "utf-8"})
 class StringConverter(Converter):
     """Writes toString(), reads optional strings. UTF-8 stays bytes on the way, so a copy of strings costs nothing."""
 
-    names = ("org.apache.kafka.connect.storage.StringConverter", "StringConverter", "String")
+    name = "org.apache.kafka.connect.storage.StringConverter"
 
     @classmethod
     def config_def(cls) -> ConfigDef:
@@ -89,7 +95,7 @@ class StringConverter(Converter):
 class ByteArrayConverter(Converter):
     """Bytes through, unseen."""
 
-    names = ("org.apache.kafka.connect.converters.ByteArrayConverter", "ByteArrayConverter", "ByteArray")
+    name = "org.apache.kafka.connect.converters.ByteArrayConverter"
 
     def from_connect(self, column: Column) -> list[bytes | None]:
         """Bytes or null; raises DataError for anything else."""
@@ -110,15 +116,18 @@ class ByteArrayConverter(Converter):
         return Column(payloads, OPTIONAL_BYTES)
 
 
-def all_converters() -> tuple[type[Converter], ...]:
-    """Every converter there is."""
+@functools.cache
+def all_converters() -> Mapping[str, type[Converter]]:
+    """Every converter there is, by the full name of its class."""
     from keelman.connect import number_converters as numbers  # noqa: PLC0415  they stand on this module
+    from keelman.connect.header_converter import SimpleHeaderConverter  # noqa: PLC0415
     from keelman.connect.json_converter import JsonConverter  # noqa: PLC0415
 
-    return (
+    found: tuple[type[Converter], ...] = (
         StringConverter,
         ByteArrayConverter,
         JsonConverter,
+        SimpleHeaderConverter,
         numbers.BooleanConverter,
         numbers.ShortConverter,
         numbers.IntegerConverter,
@@ -126,46 +135,37 @@ def all_converters() -> tuple[type[Converter], ...]:
         numbers.FloatConverter,
         numbers.DoubleConverter,
     )
+    return {one.name: one for one in found}
 
 
-def find_converter(key: str, class_name: str) -> type[Converter]:
-    """The class by full, simple or short name. Raises ConfigValueError naming `key` with Connect's message."""
-    for converter in all_converters():
-        if class_name.strip() in converter.names:
-            return converter
-    raise ConfigValueError(key, class_name, f"Class {class_name} could not be found.")
-
-
-def header_converter_for(connector: Mapping[str, str], worker: Mapping[str, str]) -> Converter:
-    """The same for headers, of which SimpleHeaderConverter is the default."""
-    from keelman.connect.header_converter import SimpleHeaderConverter  # noqa: PLC0415  it stands on this module
-
-    key = "header.converter"
-    source = connector if connector.get(key, "").strip() else worker
-    name = source.get(key, "").strip() or SimpleHeaderConverter.names[0]
-    prefix = f"{key}."
-    config = {name[len(prefix) :]: value for name, value in source.items() if name.startswith(prefix)}
-    if name in SimpleHeaderConverter.names:
-        return SimpleHeaderConverter(config)
-    return find_converter(key, name)(config)
+def find_converter(role: Role, class_name: str) -> type[Converter]:
+    """The class by its full name or an alias. Raises ConfigValueError naming the role's key with Connect's message."""
+    classes, key = all_converters(), f"{role}.converter"
+    full = resolved(class_name, {name: one.kinds for name, one in classes.items()})
+    if full is None:
+        raise ConfigValueError(key, class_name, f"Class {class_name} could not be found.")
+    kind = Kind.HEADER_CONVERTER if role == "header" else Kind.CONVERTER
+    if kind not in classes[full].kinds:
+        whole = f"Class class {full} does not implement the {kind.interface} interface"
+        raise ConfigValueError(key, class_name, whole=whole)
+    return classes[full]
 
 
 def converter_for(role: Role, connector: Mapping[str, str], worker: Mapping[str, str]) -> Converter:
     """The configured converter of a role: the connector's with its keys, else the worker's with the worker's keys.
 
-    Raises ConfigValueError when neither names one, the class is unknown or one of its values is not legal.
+    Headers have SimpleHeaderConverter by default. Raises ConfigValueError when there is none, the class is unknown or
+    one of its values is not legal.
     """
     key = f"{role}.converter"
     source = connector if connector.get(key, "").strip() else worker
-    if not source.get(key, "").strip():
+    named = source.get(key, "").strip() or (SIMPLE_HEADERS if role == "header" else "")
+    if not named:
         whole = f'Missing required configuration "{key}" which has no default value.'
         raise ConfigValueError(key, None, whole=whole)
-    prefix = f"{key}."
-    config = {name[len(prefix) :]: value for name, value in source.items() if name.startswith(prefix)}
+    converter, prefix = find_converter(role, named), f"{key}."
     try:
-        return find_converter(key, source[key])(config)
+        return converter({name[len(prefix) :]: value for name, value in source.items() if name.startswith(prefix)})
     except ConfigValueError as error:
-        if error.key == key:
-            raise
         text = str(error).replace(f"configuration {error.key}", f"configuration {prefix}{error.key}", 1)
         raise ConfigValueError(prefix + error.key, error.value, whole=text) from None

@@ -7,9 +7,10 @@ import datetime
 from typing import Any
 
 from keelman.connect.config_def import ConfigDef
-from keelman.connect.converters import Converter
+from keelman.connect.converters import SIMPLE_HEADERS, Converter
 from keelman.connect.java import hash_order, java_text, utf8_text
 from keelman.connect.literals import parse_literal
+from keelman.connect.plugin_kinds import Kind
 from keelman.connect.records import Column
 from keelman.connect.schema import Schema, Struct
 from keelman.connect.transforms.cast import iso_text
@@ -18,7 +19,8 @@ from keelman.connect.transforms.cast import iso_text
 class SimpleHeaderConverter(Converter):
     """A column is that of one header's values."""
 
-    names = ("org.apache.kafka.connect.storage.SimpleHeaderConverter", "SimpleHeaderConverter", "Simple")
+    name = SIMPLE_HEADERS
+    kinds = (Kind.HEADER_CONVERTER,)
 
     @classmethod
     def config_def(cls) -> ConfigDef:

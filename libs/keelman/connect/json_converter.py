@@ -33,7 +33,7 @@ _ZEROS = re.compile(r'("(?:[^"\\]|\\.)*")|(?<![\d.eE+])(-?)0+(?=\d)')
 class JsonConverter(Converter):
     """Reads and writes JSON; `schemas.enable` (default true) wraps each value with its schema."""
 
-    names = ("org.apache.kafka.connect.json.JsonConverter", "JsonConverter", "Json")
+    name = "org.apache.kafka.connect.json.JsonConverter"
 
     @classmethod
     def config_def(cls) -> ConfigDef:

@@ -63,42 +63,42 @@ def class_of(schema: Schema | None, value: Any) -> str:
 class ShortConverter(_NumberConverter):
     """Two bytes."""
 
-    names = (_PACKAGE + "ShortConverter", "ShortConverter", "Short")
+    name = _PACKAGE + "ShortConverter"
     word, type, _form = "short", "int16", struct.Struct(">h")
 
 
 class IntegerConverter(_NumberConverter):
     """Four bytes."""
 
-    names = (_PACKAGE + "IntegerConverter", "IntegerConverter", "Integer")
+    name = _PACKAGE + "IntegerConverter"
     word, type, _form = "integer", "int32", struct.Struct(">i")
 
 
 class LongConverter(_NumberConverter):
     """Eight bytes."""
 
-    names = (_PACKAGE + "LongConverter", "LongConverter", "Long")
+    name = _PACKAGE + "LongConverter"
     word, type, _form = "long", "int64", struct.Struct(">q")
 
 
 class FloatConverter(_NumberConverter):
     """Four bytes, IEEE 754."""
 
-    names = (_PACKAGE + "FloatConverter", "FloatConverter", "Float")
+    name = _PACKAGE + "FloatConverter"
     word, type, _form = "float", "float", struct.Struct(">f")
 
 
 class DoubleConverter(_NumberConverter):
     """Eight bytes, IEEE 754."""
 
-    names = (_PACKAGE + "DoubleConverter", "DoubleConverter", "Double")
+    name = _PACKAGE + "DoubleConverter"
     word, type, _form = "double", "double", struct.Struct(">d")
 
 
 class BooleanConverter(Converter):
     """One byte, 0 or 1."""
 
-    names = (_PACKAGE + "BooleanConverter", "BooleanConverter", "Boolean")
+    name = _PACKAGE + "BooleanConverter"
 
     def from_connect(self, column: Column) -> list[bytes | None]:
         """Raises DataError for another type."""

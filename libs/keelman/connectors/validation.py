@@ -16,6 +16,7 @@ from keelman.connect.connector_keys import (
     sink_keys,
     source_keys,
 )
+from keelman.connect.converters import SIMPLE_HEADERS
 from keelman.connect.copying_keys import copying_keys, splitting_keys
 from keelman.connect.java import hash_order, java_text
 from keelman.connect.life_keys import life_keys
@@ -29,7 +30,6 @@ from keelman.connectors.validation_rules import check_sink, check_source
 from keelman.engine.bulk import DEFAULT_LEAST, LEAST_KEY, MOST_SLOTS, SLOTS_KEY
 from keelman.model.errors import InvalidArgument, NotFound
 
-SIMPLE_HEADERS = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
 NULL_VALUE = "Null value can not be supplied as the configuration value."
 
 Config = Mapping[str, str | None]

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from keelman.connect.chain import Chain
 from keelman.connect.columns import ColumnBatch, StructColumn
-from keelman.connect.converters import Converter, converter_for, header_converter_for
+from keelman.connect.converters import Converter, converter_for
 from keelman.connect.record import Header, Record
 from keelman.connect.records import Column, Headers, Origin, SinkBatch, SourceBatch
 from keelman.connect.schema import OPTIONAL_BYTES, Schema
@@ -50,7 +50,7 @@ class _Conversion:
         """Raises ConfigValueError when a converter or a transform is not legal."""
         self._values = converter_for("value", config, worker)
         self._keys = converter_for("key", config, worker)
-        self._headers = header_converter_for(config, worker)
+        self._headers = converter_for("header", config, worker)
         self._chain = Chain(config)
         self.plain = not self._chain.steps
         """Without transforms."""
