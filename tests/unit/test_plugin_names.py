@@ -1,0 +1,72 @@
+"""Of plugins that come with keelman the table and the code agree, and what validation accepts is what copying runs."""
+
+from __future__ import annotations
+
+import importlib
+
+import pytest
+
+from keelman.connect.chain import Chain
+from keelman.connect.converters import Role, all_converters, converter_for, find_converter
+from keelman.connect.errors import ConfigValueError
+from keelman.connect.plugin_kinds import Kind, aliases
+from keelman.connect.transforms import PREDICATES, TRANSFORMS
+from keelman.connectors import shipped
+from keelman.connectors.registry import Registry
+
+NAMES = sorted(
+    {name for one in shipped.ALL for name in (one.class_name, *aliases(one.class_name, one.kind))}
+    | {name.replace("org.apache.kafka.connect.transforms.", "") for name in TRANSFORMS}
+    | {"InsertField", "", "NoSuch", " Filter\t", " Json "}
+)
+MISSING = {"transforms": "x", "transforms.x.predicate": "p"}
+
+
+def run(kind: Kind, name: str) -> None:
+    """Finds the class as a copy run does. Raises ConfigValueError."""
+    if kind is Kind.TRANSFORMATION:
+        Chain({"transforms": "x", "transforms.x.type": name})
+    elif kind is Kind.PREDICATE:
+        Chain({**MISSING, "transforms.x.type": "Filter", "predicates.p.type": name})
+    else:
+        find_converter("header" if kind is Kind.HEADER_CONVERTER else "value", name)
+
+
+@pytest.mark.parametrize(
+    "kind", [Kind.TRANSFORMATION, Kind.PREDICATE, Kind.CONVERTER, Kind.HEADER_CONVERTER], ids=lambda kind: kind.value
+)
+def test_what_validation_accepts_is_what_runs(kind: Kind) -> None:
+    registry, accepted, runs = Registry(), set(), set()
+    for name in NAMES:
+        found = registry.find(name)
+        if found is not None and registry.is_a(found, kind):
+            accepted.add(name)
+        try:
+            run(kind, name)
+        except ConfigValueError as error:
+            if "could not be found" in str(error) or "does not implement" in str(error):
+                continue  # any other is about the configuration of a class that was found
+        runs.add(name)
+    assert runs == accepted
+    assert len(runs) > len(registry.classes(kind)), "aliases too"
+
+
+def test_the_table_is_what_the_code_has() -> None:
+    table: dict[Kind, dict[str, object]] = {kind: {} for kind in Kind}
+    for one in shipped.ALL:
+        table[one.kind][one.class_name] = getattr(importlib.import_module(one.module), one.attribute)
+    assert table[Kind.TRANSFORMATION] == {name: made.func for name, made in TRANSFORMS.items()}  # type: ignore[attr-defined]
+    assert table[Kind.PREDICATE] == PREDICATES
+    for kind in (Kind.CONVERTER, Kind.HEADER_CONVERTER):
+        assert table[kind] == {name: one for name, one in all_converters().items() if kind in one.kinds}
+    connectors = {**table[Kind.SINK], **table[Kind.SOURCE]}
+    assert {name: one.names[0] for name, one in connectors.items()} == {name: name for name in connectors}  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("role", ["key", "value", "header"])
+def test_what_is_wrong_with_a_converter_is_told_under_the_connectors_key(role: Role) -> None:
+    config = {f"{role}.converter": "JsonConverter", f"{role}.converter.schemas.enable": "maybe"}
+    with pytest.raises(ConfigValueError) as caught:
+        converter_for(role, config, {})
+    assert caught.value.key == f"{role}.converter.schemas.enable"
+    assert f"for configuration {role}.converter.schemas.enable" in str(caught.value)
