@@ -236,10 +236,7 @@ class WorkerProcess:
     async def end(self, number: int = signal.SIGTERM) -> int:
         """Signals it and waits; its exit code."""
         assert self.child is not None
-        if self.child.returncode is None:
-            self.child.send_signal(number)
-        async with asyncio.timeout(40):
-            return await self.child.wait()
+        return await ended(self.child, number)
 
     async def ask(self, method: str, path: str, body: Any = None, **options: Any) -> httpx.Response:
         """One REST request."""
@@ -265,6 +262,14 @@ class WorkerProcess:
         except AssertionError as error:
             now = (await self.ask("GET", f"/connectors/{name}/status")).text
             raise AssertionError(f"{error}; now {now}\n{self.output[-3000:]}") from error
+
+
+async def ended(child: asyncio.subprocess.Process, number: int) -> int:
+    """Signals a child that may have ended, and waits; its exit code."""
+    if child.returncode is None:
+        child.send_signal(number)
+    async with asyncio.timeout(60):
+        return await child.wait()
 
 
 def survivors(rows: Sequence[Row]) -> ConfigState:
