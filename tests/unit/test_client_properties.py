@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
+from keelman.connect.client_definitions import client_keys
 from keelman.connect.override_policies import ALLOWED_KEY, POLICY_KEY, refused
 from keelman.engine.clients import client_settings, portable, restored
 from keelman.engine.sink_consumer import sink_consumer_properties
@@ -40,6 +41,12 @@ def test_the_table_has_each_key_of_each_java_client_once() -> None:
     assert len(rows) == len(set(rows))
     assert set(rows) == {(name, client) for name, key in RECORDED["keys"].items() for client in key["clients"]}
     assert all(row.says for row in TABLE if row.use != "used" or not (row.librdkafka or row.aiokafka))
+
+
+def test_validation_has_the_same_keys_with_the_types_that_java_gives_them() -> None:
+    for client in CLIENTS:
+        types = {name: key["type"] for name, key in RECORDED["keys"].items() if client in key["clients"]}
+        assert {name: key.type.value for name, key in client_keys(client).items()} == types
 
 
 @pytest.mark.parametrize(
