@@ -17,7 +17,7 @@ from keelman.worker.spark_beside import SparkBeside
 from keelman.worker.standalone import StandaloneStore
 from keelman.worker.status_state import RUNNING, Status
 
-PLAIN = {"bootstrap.servers": "h:1", "key.converter": "k", "value.converter": "v"}
+PLAIN = {"bootstrap.servers": "h:1", "key.converter": "String", "value.converter": "String"}
 KEY, VALUE = b'["c",{"filename":"/in"}]', b'{"position":7}'
 
 

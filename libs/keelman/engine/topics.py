@@ -9,12 +9,14 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from keelman.connect.config_def import Type, parse_type
 from keelman.connect.plugin import TopicPlan
 from keelman.engine.failure import RunFailure
 
 SECONDS = 20.0
 AGAIN_SECONDS = 0.05
 OFFSET_PARTITIONS = "25"
+_ENABLE = "topic.creation.enable"
 _DEFAULT = "topic.creation.default."
 _STORAGE = "offset.storage."
 
@@ -32,13 +34,13 @@ def ensure_topic(
 
     A missing topic is made as the reader plans it, else with the connector's `topic.creation.default.*`, else with the
     brokers' defaults. Without a plan and with the worker's `topic.creation.enable=false` it is waited for. Raises
-    KafkaException or RunFailure.
+    KafkaException, RunFailure or ConfigValueError.
     """
     if partitions(topic):
         return
     if plan is not None:
         _create(topic, admin, plan)
-    elif worker.get("topic.creation.enable", "true").strip().lower() != "false":
+    elif parse_type(_ENABLE, worker.get(_ENABLE, "").strip() or "true", Type.BOOLEAN):
         _create(topic, admin, _configured(connector))
     _await_topic(topic, partitions)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -10,6 +11,7 @@ from pathlib import Path
 import javaproperties
 
 from keelman.connect.connector_keys import WORKER_SUPPORT
+from keelman.connect.converters import Role, converter_for
 from keelman.connect.copying_keys import COMMIT_INTERVAL, PARK_AFTER
 from keelman.kafka.topics import CompactedTopic
 from keelman.model.errors import InvalidArgument
@@ -39,9 +41,13 @@ OFFSET_FILE = "offset.storage.file.filename"
 REQUIRED_ALONE = {OFFSET_FILE: "the file that keeps the offsets of sources"}
 STANDALONE = "standalone"
 SUPPORT = ("disabled", "preparing", "enabled")
+TOPIC_CREATION = "topic.creation.enable"
+HOST_AND_PORT = "host:port, comma-separated, ports from 1 to 65535"
+TOPIC_NAME = "a topic name (letters, digits, '.', '_', '-')"
 TOPIC_PARTITIONS = {"config": 1, "offset": 25, "status": 5}
 LEAST_MEMORY_BYTES = 64 << 20  # below that no slot could live
 STORAGE_KEYS = ("topic", "partitions", "replication.factor", "cleanup.policy")
+_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +75,10 @@ class WorkerProperties:
     cpus: float
     memory_bytes: int
     plugin_path: str
+    topic_tracking: bool
+    """Whether it is kept which topics a connector uses."""
+    topic_reset: bool
+    """Whether that may be forgotten on request."""
     labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -119,8 +129,11 @@ def checked(raw: Mapping[str, str], *, standalone: bool = False) -> WorkerProper
     for key, legal in required.items():
         if not raw.get(key):
             reader.missing(key, legal)
-    if raw.get("bootstrap.servers"):
-        _servers(reader, raw["bootstrap.servers"])
+    if servers := raw.get("bootstrap.servers"):
+        for server in not_servers(servers):
+            reader.refuse("bootstrap.servers", server, HOST_AND_PORT)
+    _check_converters(reader)
+    reader.flag(TOPIC_CREATION, default=True)  # read in slots
     session = reader.number("session.timeout.ms", 6000, 1)
     heartbeat = reader.number("heartbeat.interval.ms", 1000, 1)
     if heartbeat >= session:
@@ -156,6 +169,8 @@ def checked(raw: Mapping[str, str], *, standalone: bool = False) -> WorkerProper
         cpus=reader.positive("keelman.cpus"),
         memory_bytes=reader.number("keelman.memory.bytes", 0, LEAST_MEMORY_BYTES),
         plugin_path=raw.get("plugin.path", ""),
+        topic_tracking=reader.flag("topic.tracking.enable", default=True),
+        topic_reset=reader.flag("topic.tracking.allow.reset", default=True),
         labels=reader.take(lambda: labels_of(raw.get(WORKER_KEY, ""), key=WORKER_KEY), {}),
     )
     reader.end()
@@ -168,6 +183,9 @@ def _topic(reader: PropertyReader, kind: str, *, standalone: bool) -> CompactedT
     if standalone:
         return CompactedTopic("" if kind == "offset" else kind, 1)
     prefix = f"{kind}.storage."
+    name = reader.raw.get(f"{prefix}topic", "")
+    if name and not is_topic(name):
+        reader.refuse(f"{prefix}topic", name, TOPIC_NAME)
     partitions = reader.number(f"{prefix}partitions", TOPIC_PARTITIONS[kind], 1) if kind != "config" else 1
     factor = reader.number(f"{prefix}replication.factor", 0, -1)
     settings = {
@@ -176,7 +194,7 @@ def _topic(reader: PropertyReader, kind: str, *, standalone: bool) -> CompactedT
         if key.startswith(prefix) and key.removeprefix(prefix) not in STORAGE_KEYS
     }
     return CompactedTopic(
-        name=reader.raw.get(f"{prefix}topic", ""),
+        name=name,
         partitions=partitions,
         replication_factor=factor or None,
         exact=kind == "config",
@@ -185,8 +203,28 @@ def _topic(reader: PropertyReader, kind: str, *, standalone: bool) -> CompactedT
     )
 
 
-def _servers(reader: PropertyReader, text: str) -> None:
-    for server in text.split(","):
-        host, _, port = server.strip().rpartition(":")
-        if not host or not port.isdigit():
-            reader.refuse("bootstrap.servers", server.strip(), "host:port, comma-separated")
+def _check_converters(reader: PropertyReader) -> None:
+    roles: tuple[Role, ...] = ("key", "value", "header")
+    for role in roles:
+        if role == "header" or reader.raw.get(f"{role}.converter"):
+            reader.take(partial(converter_for, role, {}, reader.raw), None)
+
+
+def not_servers(text: str) -> list[str]:
+    """What of a comma-separated list is not host:port."""
+    return [server for server in map(str.strip, text.split(",")) if not _is_server(server)]
+
+
+def _is_server(text: str) -> bool:
+    host, _, port = text.rpartition(":")
+    return bool(host) and is_port(port)
+
+
+def is_port(text: str) -> bool:
+    """Whether this is a number from 1 to 65535."""
+    return text.isdecimal() and len(text) < 6 and 0 < int(text) < 65536
+
+
+def is_topic(text: str) -> bool:
+    """Whether Kafka takes this as the name of a topic."""
+    return bool(_TOPIC.fullmatch(text)) and text not in (".", "..")

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
+from keelman.connect.config_def import Type, parse_type
 from keelman.connect.errors import ConfigValueError
 from keelman.model.errors import InvalidArgument, Violation
 
@@ -52,6 +53,11 @@ class PropertyReader:
             self.refuse(key, text, "one of " + ", ".join(choices))
             return default
         return text.lower()
+
+    def flag(self, key: str, *, default: bool) -> bool:
+        """True or false, in any case."""
+        text = self.raw.get(key, "").strip()
+        return self.take(lambda: bool(parse_type(key, text, Type.BOOLEAN)), default) if text else default
 
     def missing(self, key: str, legal: str) -> None:
         """Notes that a key has to be set."""

@@ -10,7 +10,6 @@ from starlette.responses import Response
 from keelman.worker.operations import etag_of
 from keelman.worker.rest_errors import RestError, json_response
 from keelman.worker.rest_parts import Parts, name_in, task_in
-from keelman.worker.topic_tracking import RESET, TRACKED, flag
 
 TRACKING_OFF = "Topic tracking is disabled."
 RESET_OFF = "Topic tracking reset is disabled."
@@ -65,15 +64,16 @@ class Reads:
     async def topics(self, request: Request) -> Response:
         """GET /connectors/x/topics."""
         parts = self._parts()
-        if not flag(parts.store, TRACKED):
+        if not parts.store.properties.topic_tracking:
             raise RestError(403, TRACKING_OFF)
         return json_response(parts.views.topics(name_in(request)))
 
     async def reset_topics(self, request: Request) -> Response:
         """PUT /connectors/x/topics/reset."""
         parts = self._parts()
-        for key, message in ((TRACKED, TRACKING_OFF), (RESET, RESET_OFF)):
-            if not flag(parts.store, key):
+        properties = parts.store.properties
+        for allowed, message in ((properties.topic_tracking, TRACKING_OFF), (properties.topic_reset, RESET_OFF)):
+            if not allowed:
                 raise RestError(403, message)
         await parts.tracking.reset(name_in(request))
         return Response(status_code=202)

@@ -7,11 +7,11 @@ two, its value behind it or behind `=`. Settings of `keelman worker` may stand b
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
 from keelman.runtime.main import Program, add_flags, run_service
+from keelman.worker.properties import HOST_AND_PORT, TOPIC_NAME, is_port, is_topic, not_servers
 
 FLAGS = (
     ("brokers", "HOST:PORT,...", "list of Kafka brokers, comma-separated (required)"),
@@ -24,7 +24,6 @@ FLAGS = (
 )
 REQUIRED = ("brokers", "group", "offsets", "configs")
 NOT_BESIDE = ("properties_file", "properties", "standalone", "connector_files", "post_config")
-TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 
 
@@ -62,21 +61,19 @@ def wrong(given: Mapping[str, str | None]) -> list[str]:
     """All that is missing or not legal, a sentence each."""
     missing = [f"-{name}" for name in REQUIRED if not given[name]]
     found = [f"{', '.join(missing)} must be given"] if missing else []
-    for server in (given["brokers"] or "").split(","):
-        host, _, port = server.strip().rpartition(":")
-        if given["brokers"] and not (host and _port(port)):
-            found.append(f"-brokers: {server!r} is not legal: host:port, comma-separated")
+    if brokers := given["brokers"]:
+        found += [f"-brokers: {server!r} is not legal: {HOST_AND_PORT}" for server in not_servers(brokers)]
     found += [
-        f"-{name}: {given[name]!r} is not legal: a topic name (letters, digits, '.', '_', '-')"
+        f"-{name}: {given[name]!r} is not legal: {TOPIC_NAME}"
         for name in ("offsets", "configs")
-        if given[name] and (not TOPIC.fullmatch(given[name] or "") or given[name] in (".", ".."))
+        if (topic := given[name]) and not is_topic(topic)
     ]
     topics = [given["offsets"], given["configs"], f"{given['group']}-status"]
     if not missing and len(set(topics)) < len(topics):
         found.append(f"-offsets and -configs have to be two topics, and neither {topics[-1]}, which keeps the status")
     if given["registry"] is not None and not _is_url(given["registry"]):
         found.append(f"-registry: {given['registry']!r} is not legal: a URL, http://host:port")
-    if given["port"] is not None and not _port(given["port"]):
+    if given["port"] is not None and not is_port(given["port"]):
         found.append(f"-port: {given['port']!r} is not legal: a number from 1 to 65535")
     return found
 
@@ -96,10 +93,6 @@ def properties(given: Mapping[str, str | None]) -> dict[str, str]:
     if given["registry"]:
         made |= {f"{role}.converter.schema.registry.url": given["registry"] for role in ("key", "value")}
     return made
-
-
-def _port(text: str) -> bool:
-    return text.isdecimal() and 0 < int(text) < 65536
 
 
 def _is_url(text: str) -> bool:

@@ -15,7 +15,6 @@ from keelman.worker.status_state import topic_key, topic_value
 from keelman.worker.store import Store
 
 log = get_logger()
-TRACKED, RESET = "topic.tracking.enable", "topic.tracking.allow.reset"
 
 
 class TopicTracking:
@@ -23,7 +22,7 @@ class TopicTracking:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._enabled = flag(store, TRACKED)
+        self._enabled = store.properties.topic_tracking
         self._wanted: dict[tuple[str, str], bytes] = {}
         self._seen: dict[Work, tuple[str, int]] = {}
         self._told = asyncio.Event()
@@ -79,8 +78,3 @@ class TopicTracking:
                 await self._store.write_topics_used([(topic_key(topic, name), None) for topic, name in gone])
         except (Unavailable, DeadlineExceeded) as error:
             log.warning("topics_used_unwritten", error=error.message)
-
-
-def flag(store: Store, key: str) -> bool:
-    """A worker property that is true unless it says otherwise."""
-    return store.properties.raw.get(key, "true").strip().lower() != "false"
