@@ -10,8 +10,10 @@ import orjson
 import pytest
 
 from keelman.api.copy.v1.copy_run_pb2 import CopyProgress
+from keelman.connect.errors import ConfigValueError
 from keelman.connectors.mock import MockReader
 from keelman.connectors.mock import _Mock as Mock
+from keelman.engine.plugin_memory import bound_slot
 from keelman.engine.standing import method_in
 from keelman.kafka.layout import Work
 from keelman.model.errors import InvalidArgument
@@ -19,7 +21,7 @@ from keelman.worker import config_state as records
 from keelman.worker.config_state import ConfigState, InForce
 from keelman.worker.felt import changed_tasks, felt
 from keelman.worker.inquiry import tasks_of
-from keelman.worker.plugin_keys import PluginBounds, plugin_bounds
+from keelman.worker.plugin_bounds import PluginBounds, plugin_bounds
 from keelman.worker.status_state import Status, StatusState
 from keelman.worker.third_party import to_ask
 from keelman.worker.watermark import Watermark, stall_seconds
@@ -146,10 +148,12 @@ def test_a_flood_is_slowed_down() -> None:
 
 
 def test_bounds_of_third_party_code() -> None:
-    assert plugin_bounds({}) == PluginBounds(30.0, 2 << 30, 4 << 30)
+    assert plugin_bounds({}) == PluginBounds(30.0, 2 << 30)
     assert plugin_bounds({"keelman.plugin.host.memory.bytes": "0"}).host_memory == 0
     with pytest.raises(InvalidArgument, match=r"keelman\.plugin\.answer\.timeout\.ms: '0' is not legal"):
         plugin_bounds({"keelman.plugin.answer.timeout.ms": "0"})
+    with pytest.raises(ConfigValueError, match=r"keelman\.plugin\.slot\.memory\.bytes: Not a number"):
+        bound_slot({"keelman.plugin.slot.memory.bytes": "4G"})
 
 
 def test_without_a_worker_a_mock_is_asked_where_it_is() -> None:

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from keelman.connect.config_def import ConfigKey, Importance, Type, at_least
 from keelman.runtime.output_brake import bound_memory
 
-SLOT_MEMORY = "keelman.plugin.slot.memory.bytes"
-SLOT_MEMORY_DEFAULT = 4 << 30
+SLOT_MEMORY = ConfigKey(
+    "keelman.plugin.slot.memory.bytes",
+    Type.LONG,
+    4 << 30,
+    Importance.LOW,
+    "Most memory of the slot of a third-party connector's task; 0: no bound.",
+    at_least(0),
+)
+"""A property of the worker; its slots read it."""
 
 
 def bound_slot(worker: Mapping[str, str]) -> None:
-    """Bounds this process, which is a third-party connector's alone, as the worker's properties say."""
-    text = worker.get(SLOT_MEMORY, "").strip()
-    bound_memory(int(text) if text.isdecimal() else SLOT_MEMORY_DEFAULT)
+    """Bounds this process, which is a third-party connector's alone, as the worker's properties say.
+
+    Raises ConfigValueError.
+    """
+    bound_memory(SLOT_MEMORY.among(worker))

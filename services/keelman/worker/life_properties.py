@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from keelman.worker.plugin_keys import plugin_bounds
+from keelman.engine.plugin_memory import SLOT_MEMORY
+from keelman.worker.plugin_bounds import read_bounds
 from keelman.worker.property_reader import PropertyReader
 from keelman.worker.restart_policy import policy_of
 from keelman.worker.watermark import stall_seconds
@@ -12,4 +13,5 @@ def check_life(reader: PropertyReader) -> None:
     """Notes what is not legal; whoever needs a value reads it where it is needed, the connector's before this one."""
     reader.take(lambda: policy_of({}, reader.raw), None)
     reader.take(lambda: stall_seconds({}, reader.raw), 0.0)
-    reader.take(lambda: plugin_bounds(reader.raw), None)
+    reader.take(lambda: SLOT_MEMORY.among(reader.raw), None)
+    read_bounds(reader)

@@ -21,7 +21,7 @@ from keelman.worker.link import SparkLink
 from keelman.worker.membership import Membership
 from keelman.worker.metrics import Metrics
 from keelman.worker.owned_work import OwnedWork
-from keelman.worker.plugin_keys import plugin_bounds
+from keelman.worker.plugin_bounds import plugin_bounds
 from keelman.worker.properties import WorkerProperties, read_properties
 from keelman.worker.reports import report
 from keelman.worker.rest import RestApi

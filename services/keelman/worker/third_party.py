@@ -25,7 +25,7 @@ from keelman.runtime.backoff import Backoff
 from keelman.runtime.logging import get_logger
 from keelman.runtime.supervise import Siblings
 from keelman.runtime.version import version
-from keelman.worker.plugin_keys import PluginBounds, plugin_bounds
+from keelman.worker.plugin_bounds import PluginBounds, plugin_bounds
 
 log = get_logger()
 T = TypeVar("T")
