@@ -81,7 +81,9 @@ class OwnedWork:
 
     def prune(self) -> None:
         """Forgets work that is configured no more; its runs drain."""
-        self.works &= self._store.config.work()
+        kept = self.works & self._store.config.work()
+        if len(kept) < len(self.works):  # the same object while nothing has changed
+            self.works = kept
 
     async def drop_all(self) -> None:
         """The group has lost this worker: whatever runs is cut at once."""

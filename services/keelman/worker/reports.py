@@ -12,6 +12,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from keelman.api.connect.v1.worker_pb2 import WorkerMembership
 from keelman.api.event.v1.report_pb2 import Report, WorkerReport, WorkerUsage
 from keelman.kafka.feed import WORKER_REPORTS, ReportPublisher
+from keelman.kafka.layout import Work
 from keelman.worker.herder import Herder
 from keelman.worker.link import SparkLink
 from keelman.worker.troubles import Troubles, troubles_of
@@ -19,8 +20,15 @@ from keelman.worker.troubles import Troubles, troubles_of
 LOOK_SECONDS = 0.25
 TELL_SECONDS = 5.0
 TROUBLES_SECONDS = 2.0
-NO_TROUBLES = Troubles()
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+class Counted:
+    """What a worker has, counted once: for 10,000 connectors that is not to be done at every look."""
+
+    def __init__(self, works: frozenset[Work] = frozenset()) -> None:
+        self.works = works
+        self.tasks = sum(work.is_task for work in works)
 
 
 async def report(
@@ -28,27 +36,31 @@ async def report(
 ) -> None:
     """Runs until cancelled."""
     last, told, looked = WorkerMembership(), 0.0, 0.0
-    troubles = Troubles()
+    troubles, counted, seen = Troubles(), Counted(), (-1, frozenset[Work]())
     while True:
-        if time.monotonic() - looked >= TROUBLES_SECONDS:
-            looked = time.monotonic()
-            troubles = troubles_of(herder.owned.works, herder.store.statuses.statuses, worker)
-        now = membership_of(herder, troubles)
+        works, statuses = herder.owned.works, herder.store.statuses
+        changed = statuses.changes != seen[0] or works is not seen[1]
+        if changed and time.monotonic() - looked >= TROUBLES_SECONDS:
+            looked, seen = time.monotonic(), (statuses.changes, works)
+            troubles = troubles_of(works, statuses.statuses, worker)
+        if works is not counted.works:
+            counted = Counted(works)
+        now = membership_of(herder, counted, troubles)
         if now != last or time.monotonic() - told >= TELL_SECONDS:
             publisher.publish(WORKER_REPORTS, worker, _report(now, usage_of(link), worker_cluster, worker))
             last, told = now, time.monotonic()
         await asyncio.sleep(LOOK_SECONDS)
 
 
-def membership_of(herder: Herder, troubles: Troubles = NO_TROUBLES) -> WorkerMembership:
+def membership_of(herder: Herder, counted: Counted, troubles: Troubles) -> WorkerMembership:
     """The worker's place, without a time."""
-    place, works = herder.place, herder.owned.works
+    place = herder.place
     return WorkerMembership(
         joined=herder.membership.healthy,
         leader=place is not None and place.leader,
         group_generation=max(0, herder.membership.generation),
-        connectors=sum(not work.is_task for work in works),
-        tasks=sum(work.is_task for work in works),
+        connectors=len(counted.works) - counted.tasks,
+        tasks=counted.tasks,
         troubles=troubles.told,
         troubled_connectors=troubles.connectors,
     )

@@ -59,11 +59,15 @@ class ConnectorStatuses:
 
 @dataclass(slots=True)
 class StatusState:
-    """Built by applying the topic's records. `by_connector` has what `statuses` has, found without looking at all."""
+    """Built by applying the topic's records. `by_connector` has what `statuses` has, found without looking at all.
+
+    `changes` counts the statuses that were applied.
+    """
 
     statuses: dict[Work, Status] = field(default_factory=dict)
     topics: dict[str, set[str]] = field(default_factory=dict)
     by_connector: dict[str, ConnectorStatuses] = field(default_factory=dict)
+    changes: int = 0
 
     def apply(self, key: str, value: bytes | None) -> None:
         """Applies one record; what is not a status is passed over."""
@@ -93,6 +97,7 @@ class StatusState:
     def _put(self, work: Work, status: Status | None) -> None:
         of = self.by_connector.setdefault(work.connector, ConnectorStatuses())
         of.changes += 1
+        self.changes += 1
         if status is None:
             self.statuses.pop(work, None)
             if work.is_task:
