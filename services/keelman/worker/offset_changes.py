@@ -54,6 +54,7 @@ class OffsetChanges:
         if not is_source(config):
             wanted = parsed_sink_offsets(entries)
             looked = await self._looked_at(config, [(one.partition, one.offset) for one in entries])
+            await self._still(name, stored)
             await self._sink(name, config).alter(wanted)
             return _message(ALTERED, looked)
         await self._fenced(name)
@@ -70,6 +71,7 @@ class OffsetChanges:
             sink = self._sink(name, config)
             partitions = [{"kafka_topic": topic, "kafka_partition": part} for topic, part in await sink.read()]
             looked = await self._looked_at(config, [(one, None) for one in partitions])
+            await self._still(name, stored)
             await sink.reset()
             return _message(RESET, looked)
         await self._fenced(name)
