@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, Literal
 
 from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type, one_of
@@ -73,6 +74,7 @@ def common_keys() -> ConfigDef:
     )
 
 
+@cache
 def source_keys() -> ConfigDef:
     """All keys of the source connector; whatever begins with `source.` or `target.` is a client's property."""
     return common_keys() + ConfigDef(
