@@ -10,6 +10,7 @@ import structlog
 from keelman.connect.java_map import dump_map, load_map
 from keelman.kafka.layout import Work
 from keelman.model.errors import FailedPrecondition, InvalidArgument
+from keelman.worker import bodies
 from keelman.worker import config_state as records
 from keelman.worker.connector_files import read_connector, read_connectors
 from keelman.worker.properties import checked
@@ -41,10 +42,12 @@ def test_a_file_of_a_connector_is_known_by_its_content(tmp_path: Path, text: str
     ("text", "told"),
     [
         ("tasks.max=2\n", "name is missing"),
-        ('{"name": "c",', "it begins as JSON and is none"),
+        ('{"name": "c",', "it begins as JSON and is not JSON: Expecting property name"),
         ('{"name": "c", "config": {"name": "d"}}', "doesn't match the one specified in 'name' at the top level"),
-        ('{"name": "c", "config": {}, "state": "STOPPED"}', "state beside config"),
-        ('{"name": "c", "a": ["b"]}', 'a: ["b"] is not legal: a text'),
+        ('{"name": "c", "a": NaN}', "it begins as JSON and is not JSON: NaN is no JSON number"),
+        ('{"name": "c", "config": {}, "state": "STOPPED"}', 'Unrecognized field "state"'),
+        ('{"name": "c", "config": {}, "initial_state": "ended"}', "No enum constant"),
+        ('{"name": "c", "a": ["b"]}', "Cannot deserialize value of type `java.lang.String` from Array value"),
     ],
 )
 def test_what_is_no_connector_is_told_with_its_file(tmp_path: Path, text: str, told: str) -> None:
@@ -53,6 +56,16 @@ def test_what_is_no_connector_is_told_with_its_file(tmp_path: Path, text: str, t
     with pytest.raises(InvalidArgument, match=str(file)) as caught:
         read_connector(file)
     assert told in caught.value.message
+
+
+@pytest.mark.parametrize("text", ['{"name": " c ", %s}', '{"name": " c ", "config": {"name": "c", %s}}'])
+def test_values_are_read_from_files_as_by_rest(tmp_path: Path, text: str) -> None:
+    file, values = tmp_path / "c", '"x": 1.10, "yes": true, "no": null, "big": 1E400'
+    file.write_text(text % values)
+    by_rest = {"name": "c", **bodies.text_map(bodies.parsed(f"{{{values}}}".encode()))}
+    assert (
+        read_connector(file).config == by_rest == {"name": "c", "x": "1.10", "yes": "true", "no": None, "big": "1E400"}
+    )
 
 
 def test_one_name_stands_for_one_connector(tmp_path: Path) -> None:

@@ -48,26 +48,30 @@ async def json_body(request: Request) -> Any:
     return parsed(await request.body())
 
 
-def parsed(raw: bytes) -> Any:
-    """The JSON value that a body is, in any UTF; None for one without any. Raises 500."""
+def parsed(raw: bytes, what: str = "The request's body") -> Any:
+    """The JSON value that a body is, in any UTF, numbers as `Number`; None for one without any. Raises 500 with `what`.
+
+    Also called for the files of connectors that a standalone worker begins with.
+    """
     try:
         text = raw.decode(json.detect_encoding(raw)).strip(" \t\r\n")
     except UnicodeDecodeError as error:
-        raise RestError(500, f"The request's body is not JSON: it is not UTF-8 at byte {error.start}") from None
+        raise RestError(500, f"{what} is not JSON: it is not UTF-8 at byte {error.start}") from None
     if not text:
         return None
     try:
         return _DECODER.decode(text)
     except json.JSONDecodeError as error:
-        raise RestError(
-            500, f"The request's body is not JSON: {error.msg} at line {error.lineno}, column {error.colno}"
-        ) from None
+        where = f"line {error.lineno}, column {error.colno}"
+        raise RestError(500, f"{what} is not JSON: {error.msg} at {where}") from None
+    except ValueError as error:
+        raise RestError(500, f"{what} is not JSON: {error}") from None
     except RecursionError:
-        raise RestError(500, "The request's body is not legal JSON: it is nested too deeply") from None
+        raise RestError(500, f"{what} is not legal JSON: it is nested too deeply") from None
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise RestError(500, f"The request's body is not JSON: {name} is no JSON number")
+    raise ValueError(f"{name} is no JSON number")
 
 
 _DECODER = json.JSONDecoder(parse_int=Number, parse_float=Number, parse_constant=_no_constant)
