@@ -11,7 +11,7 @@ from typing import TypeAlias
 from aiokafka.errors import KafkaError, ProducerFenced
 
 from keelman.kafka.clients import Producer, producer
-from keelman.model.errors import Conflict, Unavailable
+from keelman.model.errors import Conflict, Unauthenticated, Unavailable
 
 Record: TypeAlias = tuple[bytes, bytes | None]
 SECONDS = 30.0
@@ -55,15 +55,17 @@ class FencingWriter:
         self._producer: Producer | None = None
 
     async def claim(self) -> None:
-        """Fences every other writer with the same id. Raises Unavailable."""
+        """Fences every other writer with the same id. Raises Unavailable, also when the login is refused: this is not
+        the first contact, and tokens, passwords and certificates are changed while processes run."""
         await self.close()
         try:
             async with asyncio.timeout(SECONDS):
                 self._producer = await self._stack.enter_async_context(
                     producer(self._properties, client_id=self._client_id, transactional_id=self._transactional_id)
                 )
-        except (KafkaError, TimeoutError) as error:
-            raise Unavailable(f"transactional id {self._transactional_id} cannot be claimed: {error!r}") from None
+        except (KafkaError, TimeoutError, Unauthenticated) as error:
+            why = error.message if isinstance(error, Unauthenticated) else repr(error)
+            raise Unavailable(f"transactional id {self._transactional_id} cannot be claimed: {why}") from None
 
     async def close(self) -> None:
         """Gives the claim up without fencing anyone."""

@@ -1,0 +1,28 @@
+"""The leader's writer when a broker will not have it."""
+
+import asyncio
+
+import pytest
+
+from keelman.kafka.writer import FencingWriter
+from keelman.model.errors import Unavailable
+
+
+async def plain_speech(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """A listener without TLS: it answers the client's hello with words of its own, and is not who it should be."""
+    await reader.read(1)
+    writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+    writer.close()
+
+
+async def test_a_broker_that_refuses_us_later_on_is_tried_again() -> None:
+    """Only at the first contact does it end a worker: then nothing runs yet that would be cut."""
+    server = await asyncio.start_server(plain_speech, "127.0.0.1", 0)
+    async with server:
+        port = server.sockets[0].getsockname()[1]
+        properties = {"bootstrap.servers": f"127.0.0.1:{port}", "security.protocol": "SSL"}
+        writer = FencingWriter(properties, client_id="c", transactional_id="connect-cluster-g")
+        with pytest.raises(Unavailable, match=r"connect-cluster-g cannot be claimed: 127\.0\.0\.1:\d+: TLS failed"):
+            await writer.claim()
+        with pytest.raises(Unavailable):
+            await writer.write("configs", [(b"k", b"v")])
