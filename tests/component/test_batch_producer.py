@@ -14,12 +14,15 @@ import pytest
 from aiokafka.admin import NewTopic
 from confluent_kafka import Consumer, TopicPartition
 
+from keelman.kafka import writer as writers
 from keelman.kafka.batch_producer import FEATURE, BatchProducer, ProduceFailure, ProducerSettings
 from keelman.kafka.clients import admin_client, low_level_client
 from keelman.kafka.features import finalized_features
 from keelman.kafka.record_batch import encode
 from keelman.kafka.wire import Request
 from keelman.kafka.wire_fields import compact
+from keelman.kafka.writer import FencingWriter
+from keelman.model.errors import Unavailable
 from keelman.testing.broker import BrokerProcess
 from keelman.testing.eventually import eventually
 from keelman.testing.kafka_proxy import END_TXN, PRODUCE, Fate, KafkaProxy, of_client
@@ -380,3 +383,33 @@ async def test_room_is_waited_for_and_a_frozen_broker_holds_nobody_up_that_close
         with pytest.raises(ProduceFailure, match="closed"):
             await producer.room()
         held.release()
+
+
+async def test_the_leaders_writer_waits_for_no_broker_that_has_stopped_to_answer(
+    kafka: KafkaProxy, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer = FencingWriter({"bootstrap.servers": kafka.address}, client_id="leader", transactional_id=f"tx-{topic}")
+
+    async def refuse() -> None:
+        raise LookupError("changed meanwhile")
+
+    await writer.write(topic, [(b"k", b"first")])
+    with pytest.raises(LookupError):
+        await writer.write(topic, [(b"k", b"no")], confirm=refuse)
+    monkeypatch.setattr(writers, "END_SECONDS", 0.5)
+    unaborted = kafka.catch(END_TXN, Fate.DROP, transactional_id=f"tx-{topic}")
+    with pytest.raises(LookupError):
+        await within(20, writer.write(topic, [(b"k", b"no")], confirm=refuse))
+    await unaborted.seen()
+    await writer.claim()
+    for request in (END_TXN, PRODUCE):
+        frozen = kafka.catch(request, Fate.DROP, client_id="leader")
+        with monkeypatch.context() as patch:
+            patch.setattr(writers, "SECONDS", 2.0)
+            with pytest.raises(Unavailable, match="cannot be written: TimeoutError"):
+                await within(20, writer.write(topic, [(b"k", b"no")]))
+        await frozen.seen()
+        await writer.claim()
+    await writer.write(topic, [(b"k", b"last")])
+    await writer.close()
+    assert [*await visible(kafka, topic), *await visible(kafka, topic, 1)] == ["first", "last"]

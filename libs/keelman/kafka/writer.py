@@ -15,6 +15,7 @@ from keelman.model.errors import Conflict, Unauthenticated, Unavailable
 
 Record: TypeAlias = tuple[bytes, bytes | None]
 SECONDS = 30.0
+END_SECONDS = 3.0  # for each step of giving up: brokers that do not answer are not waited for
 
 
 class TopicWriter:
@@ -68,11 +69,12 @@ class FencingWriter:
             raise Unavailable(f"transactional id {self._transactional_id} cannot be claimed: {why}") from None
 
     async def close(self) -> None:
-        """Gives the claim up without fencing anyone."""
-        self._producer = None
+        """Gives the claim up without fencing anyone. Waits for no broker for longer than a few seconds."""
+        made, self._producer = self._producer, None
         stack, self._stack = self._stack, AsyncExitStack()
-        with contextlib.suppress(KafkaError):
-            await stack.aclose()
+        if not await _ended(stack.aclose()) and made is not None:
+            await _ended(made._sender.close())
+            await _ended(made.client.close())
 
     async def write(
         self, topic: str, records: Sequence[Record], *, confirm: Callable[[], Awaitable[None]] | None = None
@@ -83,16 +85,35 @@ class FencingWriter:
         """
         if self._producer is None:
             await self.claim()
-        assert self._producer is not None
+        made = self._producer
+        assert made is not None
         try:
-            async with asyncio.timeout(SECONDS), self._producer.transaction():
+            # Not the library's own block: it waits for the brokers' answer to an abort without end.
+            async with asyncio.timeout(SECONDS):
+                await made.begin_transaction()
                 for key, value in records:
-                    await self._producer.send(topic, key=key, value=value)
+                    await made.send(topic, key=key, value=value)
                 if confirm is not None:
                     await confirm()
+                await made.commit_transaction()
         except ProducerFenced:
             await self.close()
             raise Conflict(f"another worker has claimed {self._transactional_id}", reason="FENCED") from None
         except (KafkaError, TimeoutError) as error:
+            await _ended(made.abort_transaction())
             await self.close()
             raise Unavailable(f"topic {topic} cannot be written: {error!r}") from None
+        except BaseException:
+            if not await _ended(made.abort_transaction()):
+                await self.close()
+            raise
+
+
+async def _ended(step: Awaitable[None]) -> bool:
+    """Whether this step of giving up was done in its time. AssertionError: the library's word for one too late."""
+    try:
+        async with asyncio.timeout(END_SECONDS):
+            await step
+    except (KafkaError, TimeoutError, AssertionError):
+        return False
+    return True
