@@ -22,8 +22,8 @@ from keelman.runtime.log_levels import LogLevels
 from keelman.testing.eventually import eventually
 from keelman.worker import bodies, loggers, signatures
 from keelman.worker.config_state import ConfigState, commit_record, connector_record, task_records
+from keelman.worker.rest_context import flag_in
 from keelman.worker.rest_errors import RestError
-from keelman.worker.rest_parts import flag_in
 from keelman.worker.rest_paths import plain_path
 from keelman.worker.rest_reads import Reads
 from keelman.worker.sink_offsets import parsed_sink_offsets

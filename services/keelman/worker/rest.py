@@ -17,6 +17,7 @@ from keelman.worker.forwarding import Forwarder
 from keelman.worker.herder import Herder
 from keelman.worker.offset_changes import OffsetChanges
 from keelman.worker.operations import Operations
+from keelman.worker.rest_context import Handler, RestContext
 from keelman.worker.rest_errors import (
     RestError,
     error_response,
@@ -26,15 +27,14 @@ from keelman.worker.rest_errors import (
     on_status,
 )
 from keelman.worker.rest_kinds import NO_FENCE, NO_TASKS, as_put, refusing
+from keelman.worker.rest_observability import Observability
 from keelman.worker.rest_others import Others
-from keelman.worker.rest_parts import Handler, Parts
 from keelman.worker.rest_paths import by_method, plain_path
 from keelman.worker.rest_reads import Reads
 from keelman.worker.rest_routes import PathRoute
 from keelman.worker.rest_writes import Writes
 from keelman.worker.topic_tracking import TopicTracking
 from keelman.worker.views import Views
-from keelman.worker.watching import Watching
 
 FORWARD_SECONDS = 90.0
 CONFIG = "/connectors/{name}/config"
@@ -48,8 +48,8 @@ class RestApi:
     def __init__(self, tls: ssl.SSLContext, *, standalone: bool = False, post_config: bool = False) -> None:
         """`tls` is what it asks other workers with. With `post_config` a configuration may be sent with POST too."""
         self._standalone, self._post_config = standalone, post_config
-        self._parts: Parts | None = None
-        self.watching = Watching()
+        self._context: RestContext | None = None
+        self.observability = Observability()
         self._http = httpx.AsyncClient(timeout=FORWARD_SECONDS, trust_env=False, verify=tls)
 
     def begin(self, herder: Herder, tracking: TopicTracking, cluster_id: str) -> None:
@@ -60,17 +60,17 @@ class RestApi:
         offsets = OffsetChanges(herder, do.fence)
         forwarder = Forwarder(self._http, views.fresh)
         self.operations = do
-        self._parts = Parts(herder, store, views, do, offsets, tracking, forwarder, cluster_id)
+        self._context = RestContext(herder, store, views, do, offsets, tracking, forwarder, cluster_id)
         store.level_told = loggers.obey
 
     async def close(self) -> None:
         """Ends the connections to other workers."""
         await self._http.aclose()
 
-    def _ready(self) -> Parts:
-        if self._parts is None:
+    def _ready(self) -> RestContext:
+        if self._context is None:
             raise RestError(503, "Worker is starting: its brokers have not answered yet")
-        return self._parts
+        return self._context
 
     def app(self, guard: Callable[[Starlette], ASGIApp]) -> ASGIApp:
         """The ASGI application, with the guard around its routes. Paths are matched as they were sent: a connector's
@@ -119,7 +119,7 @@ class RestApi:
             "/connector-plugins": {"GET": others.plugins},
             "/connector-plugins/{plugin}/config": {"GET": others.plugin_config},
             "/connector-plugins/{plugin}/config/validate": {"PUT": others.validate},
-            "/connectors/{name}/logs": {"GET": self.watching.logs},
+            "/connectors/{name}/logs": {"GET": self.observability.logs},
             "/admin/loggers": {"GET": others.loggers},
             "/admin/loggers/{name}": {"GET": others.logger, "PUT": others.set_level},
         }
@@ -129,7 +129,7 @@ class RestApi:
             table[CONFIG]["POST"] = as_put(writes.put_config)
         return Starlette(
             routes=[
-                PathRoute("/metrics", self.watching.metrics, ("GET",)),  # whatever type is asked for
+                PathRoute("/metrics", self.observability.metrics, ("GET",)),  # whatever type is asked for
                 *(_route(path, handlers) for path, handlers in table.items()),
             ],
             exception_handlers={

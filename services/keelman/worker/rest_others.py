@@ -13,28 +13,28 @@ from keelman.runtime.version import version
 from keelman.worker import loggers, plugins
 from keelman.worker.bodies import json_body, wanted_map
 from keelman.worker.deadlines import TIMED_OUT, remaining
+from keelman.worker.rest_context import RestContext, flag_in, name_in
 from keelman.worker.rest_errors import RestError, json_response
-from keelman.worker.rest_parts import Parts, flag_in, name_in
 from keelman.worker.validated_secrets import validated_with
 
 CONNECT_VERSION = "4.3.0"
 
 
 class Others:
-    """Handlers; `parts` raises 503 while the worker starts."""
+    """Handlers; `context` raises 503 while the worker starts."""
 
-    def __init__(self, parts: Callable[[], Parts]) -> None:
-        self._parts = parts
+    def __init__(self, context: Callable[[], RestContext]) -> None:
+        self._context = context
 
     async def root(self, request: Request) -> Response:
         """Version of Connect that is spoken, version of this installation, id of the Kafka cluster."""
-        commit, cluster = f"keelman-{version()}", self._parts().cluster_id
+        commit, cluster = f"keelman-{version()}", self._context().cluster_id
         return json_response({"version": CONNECT_VERSION, "commit": commit, "kafka_cluster_id": cluster})
 
     async def health(self, request: Request) -> Response:
         """Whether this worker has its place in the group."""
         try:
-            herder = self._parts().herder
+            herder = self._context().herder
         except RestError:
             herder = None
         if herder is None or not herder.joined.is_set():
@@ -57,7 +57,7 @@ class Others:
     async def validate(self, request: Request) -> Response:
         """PUT /connector-plugins/p/config/validate."""
         config = wanted_map(await json_body(request), "the configuration")
-        do, plugin = self._parts().do, request.path_params["plugin"]
+        do, plugin = self._context().do, request.path_params["plugin"]
         async with deadline(remaining(), DeadlineExceeded(TIMED_OUT)):
             return json_response(await validated_with(do.secrets, plugin, config, do.worker_config))
 
@@ -75,5 +75,5 @@ class Others:
         scope = (request.query_params.getlist("scope") or [""])[0]
         if scope.lower() != "cluster":
             return json_response(loggers.put(name_in(request), level))
-        await self._parts().store.write_level(name_in(request), level)
+        await self._context().store.write_level(name_in(request), level)
         return Response(status_code=204)

@@ -12,8 +12,8 @@ from starlette.responses import Response
 from keelman.connect.java import hash_order
 from keelman.worker import deadlines
 from keelman.worker.bodies import JSON_TYPE
+from keelman.worker.rest_context import Handler
 from keelman.worker.rest_errors import STATUS_TEXTS, RestError
-from keelman.worker.rest_parts import Handler
 
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _WITHOUT_BODY = ("", "0")

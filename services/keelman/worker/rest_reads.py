@@ -8,24 +8,24 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from keelman.worker.operations import etag_of
+from keelman.worker.rest_context import RestContext, name_in, task_in
 from keelman.worker.rest_errors import RestError, json_response
-from keelman.worker.rest_parts import Parts, name_in, task_in
 
 TRACKING_OFF = "Topic tracking is disabled."
 RESET_OFF = "Topic tracking reset is disabled."
 
 
 class Reads:
-    """Handlers; `parts` raises 503 while the worker starts."""
+    """Handlers; `context` raises 503 while the worker starts."""
 
-    def __init__(self, parts: Callable[[], Parts]) -> None:
-        self._parts = parts
+    def __init__(self, context: Callable[[], RestContext]) -> None:
+        self._context = context
 
-    async def _fresh(self) -> Parts:
-        """The parts, once what was written through any worker before this request is known here."""
-        parts = self._parts()
-        await parts.views.fresh()
-        return parts
+    async def _fresh(self) -> RestContext:
+        """The context, once what was written through any worker before this request is known here."""
+        context = self._context()
+        await context.views.fresh()
+        return context
 
     async def connectors(self, request: Request) -> Response:
         """GET /connectors: names; with `expand`, status and info of each."""
@@ -63,17 +63,17 @@ class Reads:
 
     async def topics(self, request: Request) -> Response:
         """GET /connectors/x/topics."""
-        parts = self._parts()
-        if not parts.store.properties.topic_tracking:
+        context = self._context()
+        if not context.store.properties.topic_tracking:
             raise RestError(403, TRACKING_OFF)
-        return json_response(parts.views.topics(name_in(request)))
+        return json_response(context.views.topics(name_in(request)))
 
     async def reset_topics(self, request: Request) -> Response:
         """PUT /connectors/x/topics/reset."""
-        parts = self._parts()
-        properties = parts.store.properties
+        context = self._context()
+        properties = context.store.properties
         for allowed, message in ((properties.topic_tracking, TRACKING_OFF), (properties.topic_reset, RESET_OFF)):
             if not allowed:
                 raise RestError(403, message)
-        await parts.tracking.reset(name_in(request))
+        await context.tracking.reset(name_in(request))
         return Response(status_code=202)

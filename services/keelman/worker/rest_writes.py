@@ -11,121 +11,121 @@ from keelman.worker import signatures
 from keelman.worker.bodies import json_body, new_connector, offset_entries, text_maps, wanted_map
 from keelman.worker.config_state import PAUSED, STARTED
 from keelman.worker.operations import Config, other_name
+from keelman.worker.rest_context import RestContext, flag_in, location, name_in, task_in, void
 from keelman.worker.rest_errors import json_response
-from keelman.worker.rest_parts import Parts, flag_in, location, name_in, task_in, void
 
 
 class Writes:
-    """Handlers; `parts` raises 503 while the worker starts."""
+    """Handlers; `context` raises 503 while the worker starts."""
 
-    def __init__(self, parts: Callable[[], Parts]) -> None:
-        self._parts = parts
+    def __init__(self, context: Callable[[], RestContext]) -> None:
+        self._context = context
 
     async def create(self, request: Request) -> Response:
         """POST /connectors."""
         body = new_connector(await json_body(request))
         config = _named(body.name, wanted_map(body.config, "config"))
-        parts = self._parts()
+        context = self._context()
 
         async def do() -> Response:
-            _, info = await parts.do.put_config(body.name, config, create=True, initial_state=body.initial_state)
+            _, info = await context.do.put_config(body.name, config, create=True, initial_state=body.initial_state)
             return json_response(info, 201, {"location": location(request, body.name)})
 
-        return await parts.forwarder.done(request, do)
+        return await context.forwarder.done(request, do)
 
     async def put_config(self, request: Request) -> Response:
         """PUT /connectors/x/config; with If-Match only over the configuration that has this tag."""
         name, etag = name_in(request), request.headers.get("if-match", "")
         config = _named(name, wanted_map(await json_body(request), "the configuration"))
-        parts = self._parts()
+        context = self._context()
 
         async def do() -> Response:
-            created, info = await parts.do.put_config(name, config, create=False, etag=etag)
+            created, info = await context.do.put_config(name, config, create=False, etag=etag)
             return json_response(info, 201, {"location": location(request, name)}) if created else json_response(info)
 
-        return await parts.forwarder.done(request, do)
+        return await context.forwarder.done(request, do)
 
     async def patch_config(self, request: Request) -> Response:
         """PATCH /connectors/x/config; If-Match as in `put_config`."""
         name, etag = name_in(request), request.headers.get("if-match", "")
         patch = wanted_map(await json_body(request), "the patch")
-        parts = self._parts()
+        context = self._context()
 
         async def do() -> Response:
-            return json_response(await parts.do.patch_config(name, patch, etag=etag))
+            return json_response(await context.do.patch_config(name, patch, etag=etag))
 
-        return await parts.forwarder.done(request, do)
+        return await context.forwarder.done(request, do)
 
     async def delete(self, request: Request) -> Response:
         """DELETE /connectors/x."""
-        return await self._void(request, lambda parts: parts.do.delete(name_in(request)), 204)
+        return await self._void(request, lambda context: context.do.delete(name_in(request)), 204)
 
     async def pause(self, request: Request) -> Response:
         """PUT /connectors/x/pause."""
-        return await self._void(request, lambda parts: parts.do.set_target(name_in(request), PAUSED), 202)
+        return await self._void(request, lambda context: context.do.set_target(name_in(request), PAUSED), 202)
 
     async def resume(self, request: Request) -> Response:
         """PUT /connectors/x/resume."""
-        return await self._void(request, lambda parts: parts.do.set_target(name_in(request), STARTED), 202)
+        return await self._void(request, lambda context: context.do.set_target(name_in(request), STARTED), 202)
 
     async def stop(self, request: Request) -> Response:
         """PUT /connectors/x/stop."""
-        return await self._void(request, lambda parts: parts.do.stop(name_in(request)), 204)
+        return await self._void(request, lambda context: context.do.stop(name_in(request)), 204)
 
     async def restart(self, request: Request) -> Response:
         """POST /connectors/x/restart, in both forms."""
         include, only_failed = flag_in(request, "includeTasks"), flag_in(request, "onlyFailed")
-        parts = self._parts()
+        context = self._context()
 
         async def do() -> Response:
-            state = await parts.do.restart(name_in(request), include_tasks=include, only_failed=only_failed)
+            state = await context.do.restart(name_in(request), include_tasks=include, only_failed=only_failed)
             return json_response(state, 202) if include or only_failed else Response(status_code=204)
 
-        return await parts.forwarder.done(request, do)
+        return await context.forwarder.done(request, do)
 
     async def restart_task(self, request: Request) -> Response:
         """POST /connectors/x/tasks/n/restart."""
         task = task_in(request)
-        return await self._void(request, lambda parts: parts.do.restart_task(name_in(request), task), 204)
+        return await self._void(request, lambda context: context.do.restart_task(name_in(request), task), 204)
 
     async def alter_offsets(self, request: Request) -> Response:
         """PATCH /connectors/x/offsets."""
         entries = offset_entries(await json_body(request))
-        parts = self._parts()
+        context = self._context()
 
         async def do() -> Response:
-            return json_response(await parts.offsets.alter(name_in(request), entries))
+            return json_response(await context.offsets.alter(name_in(request), entries))
 
-        return await parts.forwarder.done(request, do)
+        return await context.forwarder.done(request, do)
 
     async def reset_offsets(self, request: Request) -> Response:
         """DELETE /connectors/x/offsets."""
-        parts = self._parts()
+        context = self._context()
 
         async def do() -> Response:
-            return json_response(await parts.offsets.reset(name_in(request)))
+            return json_response(await context.offsets.reset(name_in(request)))
 
-        return await parts.forwarder.done(request, do)
+        return await context.forwarder.done(request, do)
 
     async def put_tasks(self, request: Request) -> Response:
         """POST /connectors/x/tasks: other workers' alone, so it is signed."""
         tasks = text_maps(await request.body())
         await self._check_signature(request)
-        return await self._void(request, lambda parts: parts.do.put_tasks(name_in(request), tasks), 204)
+        return await self._void(request, lambda context: context.do.put_tasks(name_in(request), tasks), 204)
 
     async def fence(self, request: Request) -> Response:
         """PUT /connectors/x/fence: other workers' alone, so it is signed."""
         await self._check_signature(request)
-        return await self._void(request, lambda parts: parts.do.fence(name_in(request)), 204)
+        return await self._void(request, lambda context: context.do.fence(name_in(request)), 204)
 
     async def _check_signature(self, request: Request) -> None:
-        store = self._parts().store
+        store = self._context().store
         accepted = signatures.algorithms(store.properties.raw)
         signatures.check(request.headers, await request.body(), store.config.session_key, accepted)
 
-    async def _void(self, request: Request, do: Callable[[Parts], Awaitable[None]], status: int) -> Response:
-        parts = self._parts()
-        return await parts.forwarder.done(request, lambda: void(do(parts), status))
+    async def _void(self, request: Request, do: Callable[[RestContext], Awaitable[None]], status: int) -> Response:
+        context = self._context()
+        return await context.forwarder.done(request, lambda: void(do(context), status))
 
 
 def _named(name: str, config: Config) -> Config:

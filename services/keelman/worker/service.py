@@ -85,7 +85,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
             owned.topics_used(tracking.used)
             siblings.start(tracking.run(), name="topics in use")
             api.begin(herder, tracking, cluster_id)
-            api.watching.begin(Metrics(herder, link, worker=worker, cluster=cluster))
+            api.observability.begin(Metrics(herder, link, worker=worker, cluster=cluster))
             siblings.start(report(herder, link, publisher, worker_cluster=cluster, worker=worker), name="reports")
             siblings.start(_ready(herder, ready), name="ready")
             if connectors:

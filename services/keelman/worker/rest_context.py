@@ -25,7 +25,7 @@ MOST_TASK = 1 << 31
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class RestContext:
     """One worker's, from the moment it has its topics."""
 
     herder: Herder

@@ -16,7 +16,7 @@ KEPT_LINES = 20_000
 USUAL_LINES = 100
 
 
-class Watching:
+class Observability:
     """`begin` gives it the worker's metrics; before that it says 503."""
 
     def __init__(self) -> None:
