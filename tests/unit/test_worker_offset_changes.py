@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
+from keelman.api.copy.v1 import copy_run_pb2 as copy
+from keelman.api.copy.v1.copy_run_pb2 import CopyProgress
+from keelman.api.copy.v1.run_order_pb2 import RunOrder, RunUpdate
+from keelman.connect.offsets import CommittedOffsets
+from keelman.kafka.layout import Work
+from keelman.runtime.supervise import Siblings
+from keelman.testing.eventually import eventually
 from keelman.worker import config_state as records
 from keelman.worker.bodies import OffsetEntry
-from keelman.worker.herder import Herder
 from keelman.worker.offset_changes import OffsetChanges
+from keelman.worker.owned_work import OwnedWork
 from keelman.worker.properties import checked
 from keelman.worker.rest_errors import RestError
 from keelman.worker.sink_offsets import SinkOffsets
@@ -20,15 +29,36 @@ from keelman.worker.standalone import StandaloneStore
 STRINGS = "org.apache.kafka.connect.storage.StringConverter"
 PLAIN = {"bootstrap.servers": "h:1", "key.converter": STRINGS, "value.converter": STRINGS}
 SINK = {"connector.class": "FileStreamSink", "topics": "t", "tasks.max": "1"}
+SOURCE = {"connector.class": "FileStreamSource", "topic": "t", "tasks.max": "1"}
+PARTITION, TASK = {"filename": "/in"}, Work("c", 0)
 
 
 class World:
-    """A standalone worker's store with a stopped connector, and a herder with nothing else to do."""
+    """A standalone worker's store and work, the orders that it sends, and a herder with nothing else to do."""
+
+    healthy, generation, leased = True, 1, True
 
     def __init__(self, folder: Path) -> None:
         properties = checked({**PLAIN, "offset.storage.file.filename": str(folder / "offsets")}, standalone=True)
         self.store = StandaloneStore(properties, worker_id="w:1")
-        self.changes = OffsetChanges(cast("Herder", self), self.fence)
+        self.sent: list[RunOrder] = []
+        me = cast("Any", self)
+        self.owned = OwnedWork(self.store, me, me, worker_cluster="w", worker="w:1")
+        self.changes = OffsetChanges(me, self.fence)
+
+    def send(self, order: RunOrder) -> None:
+        self.sent.append(order)
+
+    updated: Callable[[RunUpdate], None]
+
+    def tell(self, state: Any, reason: str, position: int) -> None:
+        """What the copy run says that it has committed."""
+        progress = CopyProgress(offsets={json.dumps(PARTITION): json.dumps({"position": position})})
+        self.updated(RunUpdate(run_uid=self.sent[0].run_uid, state=state, reason=reason, progress=progress))
+
+    @property
+    def position(self) -> int:
+        return int(CommittedOffsets("c", self.store.offsets.of("c")).offset(PARTITION)["position"])
 
     async def fence(self, name: str) -> None:
         return None
@@ -81,3 +111,29 @@ async def test_a_sink_that_is_resumed_meanwhile_keeps_its_offsets(
     with pytest.raises(RestError, match="must be in the STOPPED state"):
         await asked()
     assert changed == [change], "once, before it was resumed"
+
+
+async def test_what_a_stopped_task_still_commits_does_not_undo_a_change(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def looked_at(*_: object) -> bool:
+        return True
+
+    monkeypatch.setattr(world.changes, "_looked_at", looked_at)
+    await world.put(SOURCE, records.STARTED, {"task.class": "T"})
+    async with Siblings() as siblings:
+        world.owned.begin(siblings)
+        await world.owned.take([TASK], [])
+        world.owned.follow()
+        await eventually(lambda: world.sent)
+        world.tell(copy.COPY_RUN_STATE_RUNNING, "", 5)
+        await world.put(SOURCE, records.STOPPED)
+        world.owned.follow()
+        await eventually(lambda: len(world.sent) > 1, what="it is told to drain")
+        entries = [OffsetEntry(PARTITION, {"position": 1})]
+        altering = siblings.start(world.changes.alter("c", entries))
+        for _ in range(100):  # nothing of it waits for anything but the task
+            await asyncio.sleep(0)
+        world.tell(copy.COPY_RUN_STATE_ENDED, "DRAINED", 7)
+        await altering
+        assert world.position == 1

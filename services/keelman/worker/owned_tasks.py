@@ -126,6 +126,15 @@ class OwnedTasks:
                 if running.life.done():
                     del self._tasks[work]
 
+    async def ended(self, connector: str) -> None:
+        """Returns once none of the connector's tasks is at work."""
+        while lives := [
+            running.life
+            for work, running in self._tasks.items()
+            if work.connector == connector and not running.life.done()
+        ]:
+            await asyncio.wait(lives)
+
     async def stop(self, works: Iterable[Work], *, cut: bool = False) -> None:
         """Ends these tasks side by side and waits for all."""
         ending = [(work, self._tasks[work]) for work in works if work in self._tasks]

@@ -138,6 +138,10 @@ class OwnedWork:
         task.restart()
         return True
 
+    async def ended(self, connector: str) -> None:
+        """Returns once none of the connector's tasks is at work here: soon, when it was stopped."""
+        await self._tasks.ended(connector)
+
     def tell(self, work: Work, state: str, trace: str | None, more: Mapping[str, object] | None = None) -> None:
         """Has a status of this worker written soon."""
         self.meters.told(work, state)
