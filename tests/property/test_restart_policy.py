@@ -108,6 +108,6 @@ def test_a_policy_is_the_connectors_before_the_workers() -> None:
     assert policy_of({"keelman.restart.max.attempts": "0"}, worker) == RestartPolicy(0, 2.0)
     assert policy_of({"keelman.restart.backoff.max.ms": "1000"}, worker).most_seconds == 2.0
     with pytest.raises(
-        InvalidArgument, match=r"keelman\.restart\.max\.attempts: '-2' is not legal: a whole number, at"
+        InvalidArgument, match=r"-2 for configuration keelman\.restart\.max\.attempts: Value must be at least -1"
     ):
         policy_of({"keelman.restart.max.attempts": "-2"}, worker)

@@ -47,6 +47,8 @@ def test_a_missing_key_is_named(key: str) -> None:
     ("key", "value", "legal"),
     [
         ("session.timeout.ms", "soon", "a whole number"),
+        ("session.timeout.ms", "6_000", "a whole number"),
+        ("keelman.restart.backoff.ms", "0", "Value must be at least 1"),
         ("heartbeat.interval.ms", "6000", "less than session.timeout.ms"),
         ("exactly.once.source.support", "maybe", "one of disabled, preparing, enabled"),
         ("listeners", "ftp://h:1", "http://host:port"),

@@ -12,8 +12,7 @@ from keelman.model.errors import InvalidArgument
 from keelman.model.labels import LEGAL, labels_of
 
 MOST_COMMIT_MS = 600_000
-_LOW, _TEXT, _INT, _LONG = Importance.LOW, Type.STRING, Type.INT, Type.LONG
-_COPYING: dict[str, Any] = {"group": "Copying", "width": Width.SHORT}
+MOST_SLOTS = 64
 
 
 def _limit(name: str, value: float | None) -> None:
@@ -35,56 +34,34 @@ def _labels(name: str, value: str | None) -> None:
         raise refuse(name, value, f"Value must be {LEGAL}") from None
 
 
-COMMIT_INTERVAL = ConfigKey(
-    "keelman.commit.interval.ms",
-    _LONG,
-    500,
-    _LOW,
-    "Longest time between two commits.",
-    validator=_commit_interval,
-    **_COPYING,
+def _slots(name: str, value: int | None) -> None:
+    if value is not None and not 1 <= value <= MOST_SLOTS:
+        raise refuse(name, value, f"Value must be a whole number, at least 1 and at most {MOST_SLOTS}")
+
+
+def _key(name: str, kind: Type, default: Any, doc: str, validator: Validator) -> ConfigKey:
+    return ConfigKey(name, kind, default, Importance.LOW, doc, validator, group="Copying", width=Width.SHORT)
+
+
+RECORDS_LIMIT = _key("keelman.limit.records.per.second", Type.DOUBLE, 0, "Most records a second; 0 for all.", _limit)
+BYTES_LIMIT = _key("keelman.limit.bytes.per.second", Type.DOUBLE, 0, "Most bytes a second; 0 for all.", _limit)
+COMMIT_INTERVAL = _key(
+    "keelman.commit.interval.ms", Type.LONG, 500, "Longest time between two commits.", _commit_interval
 )
-PARK_AFTER = ConfigKey(
-    "keelman.park.after.ms",
-    _LONG,
-    10_000,
-    _LOW,
-    "Idle time until a task is parked; -1: never.",
-    validator=at_least(-1),
-    **_COPYING,
+PARK_AFTER = _key(
+    "keelman.park.after.ms", Type.LONG, 10_000, "Idle time until a task is parked; -1: never.", at_least(-1)
 )
 """The worker's properties of these two names hold for connectors that do not set them."""
+LABELS = _key("keelman.placement.labels", Type.STRING, None, "Labels of the workers that may have it.", _labels)
+BULK_SLOTS = _key("keelman.bulk.slots", Type.INT, 1, "Most slots that a task's backlog is split over; 1: none.", _slots)
+BULK_LEAST = _key("keelman.bulk.min.records", Type.LONG, 1_000_000, "Least records worth splitting.", at_least(1))
 
 
 def copying_keys() -> ConfigDef:
     """Ours, of every connector."""
-    limit = {"validator": _limit, **_COPYING}
-    place = {"validator": _labels, **_COPYING}
-    rows = (
-        ConfigKey(
-            "keelman.limit.records.per.second", Type.DOUBLE, 0, _LOW, "Most records a second; 0 for all.", **limit
-        ),
-        ConfigKey("keelman.limit.bytes.per.second", Type.DOUBLE, 0, _LOW, "Most bytes a second; 0 for all.", **limit),
-        COMMIT_INTERVAL,
-        PARK_AFTER,
-        ConfigKey("keelman.placement.labels", _TEXT, None, _LOW, "Labels of the workers that may have it.", **place),
-    )
-    return ConfigDef(*numbered(1, rows))
+    return ConfigDef(*numbered(1, (RECORDS_LIMIT, BYTES_LIMIT, COMMIT_INTERVAL, PARK_AFTER, LABELS)))
 
 
-def splitting_keys(slots: str, most: int, least: str, default: int) -> ConfigDef:
-    """Ours, of every source: the names of two keys, the most slots, and the default of the least records."""
-    count = {"validator": _whole(most), **_COPYING}
-    rows = (
-        ConfigKey(slots, _INT, 1, _LOW, "Most slots that a task's backlog is split over; 1: none.", **count),
-        ConfigKey(least, _LONG, default, _LOW, "Least records worth splitting.", validator=at_least(1), **_COPYING),
-    )
-    return ConfigDef(*numbered(5, rows))
-
-
-def _whole(most: int) -> Validator:
-    def check(name: str, value: int | None) -> None:
-        if value is not None and not 1 <= value <= most:
-            raise refuse(name, value, f"Value must be a whole number, at least 1 and at most {most}")
-
-    return check
+def splitting_keys() -> ConfigDef:
+    """Ours, of every source."""
+    return ConfigDef(*numbered(5, (BULK_SLOTS, BULK_LEAST)))

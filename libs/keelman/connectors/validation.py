@@ -27,7 +27,6 @@ from keelman.connect.versions import VersionRangeError
 from keelman.connectors.registry import Registry, find_connector, full_name
 from keelman.connectors.validation_clients import converter_infos, override_infos, tell_faults
 from keelman.connectors.validation_rules import check_sink, check_source
-from keelman.engine.bulk import DEFAULT_LEAST, LEAST_KEY, MOST_SLOTS, SLOTS_KEY
 from keelman.model.errors import InvalidArgument, NotFound
 
 NULL_VALUE = "Null value can not be supplied as the configuration value."
@@ -105,8 +104,7 @@ def _definition(connector: type[Connector], config: Config, worker: Mapping[str,
 def _framework(common: ConfigDef, *, sink: bool) -> ConfigDef:
     if sink:
         return common + sink_keys() + copying_keys() + life_keys()
-    splitting = splitting_keys(SLOTS_KEY, MOST_SLOTS, LEAST_KEY, DEFAULT_LEAST)
-    return common + source_keys() + copying_keys() + splitting + life_keys()
+    return common + source_keys() + copying_keys() + splitting_keys() + life_keys()
 
 
 def _converter_default(registry: Registry, role: str, config: Config, worker: Mapping[str, str]) -> ConverterDefault:

@@ -11,15 +11,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from keelman.api.copy.v1.ticket_pb2 import Bulk
-from keelman.connect.errors import ConfigValueError
+from keelman.connect.copying_keys import BULK_LEAST, BULK_SLOTS, MOST_SLOTS
 from keelman.connect.offsets import CommittedOffsets
 from keelman.connect.records import Offset, Partition
 
 PLAN = "keelman.bulk"
-SLOTS_KEY = "keelman.bulk.slots"
-LEAST_KEY = "keelman.bulk.min.records"
-MOST_SLOTS = 64
-DEFAULT_LEAST = 1_000_000
 _PLAN_BYTES = f'"{PLAN}"'.encode()
 
 
@@ -28,8 +24,7 @@ def bulk_of(config: Mapping[str, str]) -> Bulk | None:
 
     Raises ConfigValueError for values that are no numbers or not legal ones.
     """
-    slots = _number(config, SLOTS_KEY, 1, 1, MOST_SLOTS)
-    least = _number(config, LEAST_KEY, DEFAULT_LEAST, 1, None)
+    slots, least = BULK_SLOTS.among(config), BULK_LEAST.among(config)
     return Bulk(slots=slots, least=least) if slots > 1 else None
 
 
@@ -68,13 +63,3 @@ def plans(connector: str, rows: Iterable[tuple[bytes, bytes | None]]) -> dict[in
         if isinstance(task, str) and task.isdigit() and planned_parts(offset):
             found[int(task)] = planned_parts(offset)
     return found
-
-
-def _number(config: Mapping[str, str], key: str, default: int, least: int, most: int | None) -> int:
-    text = config.get(key, "").strip()
-    if not text:
-        return default
-    if not text.isdigit() or int(text) < least or (most is not None and int(text) > most):
-        legal = f"a whole number, at least {least}" + (f" and at most {most}" if most is not None else "")
-        raise ConfigValueError(key, text, f"Value must be {legal}")
-    return int(text)

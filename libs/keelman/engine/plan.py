@@ -6,11 +6,12 @@ from collections.abc import Mapping
 
 from keelman.api.copy.v1.run_order_pb2 import BulkPart
 from keelman.api.copy.v1.ticket_pb2 import StartTicket
+from keelman.connect.copying_keys import MOST_SLOTS
 from keelman.connect.errors import ConnectError
 from keelman.connect.offsets import CommittedOffsets
 from keelman.connect.plugin import Connector
 from keelman.connect.records import Offset
-from keelman.engine.bulk import MOST_SLOTS, plan_offset, plan_partition, planned_parts
+from keelman.engine.bulk import plan_offset, plan_partition, planned_parts
 from keelman.engine.outlet import Outlet
 from keelman.kafka.client_properties import merged
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
+from keelman.connect.copying_keys import LABELS
 from keelman.model.errors import InvalidArgument
 from keelman.model.labels import labels_of
 
 Labels: TypeAlias = Mapping[str, str]
 WORKER_KEY = "keelman.labels"
-CONNECTOR_KEY = "keelman.placement.labels"
+CONNECTOR_KEY = LABELS.name
 # What nobody has: the name is none that can be written.
 NOBODY: Labels = {"": ""}
 

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from keelman.connect.config_def import Type, parse_type
+from keelman.connect.config_def import ConfigKey, Type, parse_type
 from keelman.connect.errors import ConfigValueError
 from keelman.model.errors import InvalidArgument, Violation
 
 T = TypeVar("T")
+
+
+def setting(key: ConfigKey, *configs: Mapping[str, str]) -> Any:
+    """The typed value of the first configuration that sets the key, else its default. Raises InvalidArgument."""
+    try:
+        return key.among(*configs)
+    except ConfigValueError as error:
+        text = str(error)
+        raise InvalidArgument(text, metadata={"field": key.name}, violations=[Violation(key.name, text)]) from None
 
 
 class PropertyReader:
@@ -23,13 +32,11 @@ class PropertyReader:
     def number(self, key: str, default: int, least: int) -> int:
         """A whole number."""
         text = self.raw.get(key, "")
-        if not text:
-            return default
         try:
-            value = int(text)
-        except ValueError:
+            value: int = parse_type(key, text, Type.LONG) if text else default
+        except ConfigValueError:
             value = least - 1
-        if value < least:
+        if text and value < least:
             self.refuse(key, text, f"a whole number, at least {least}")
             return default
         return value

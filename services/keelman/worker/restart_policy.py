@@ -9,13 +9,10 @@ from datetime import UTC, datetime, timedelta
 from enum import Enum
 
 from keelman.connect.errors import ConfigValueError, RetriableConnectError
-from keelman.model.errors import InvalidArgument, KeelmanError, Unavailable
+from keelman.connect.life_keys import ATTEMPTS, FIRST_MS, MOST_MS, RESET_MS
+from keelman.model.errors import KeelmanError, Unavailable
+from keelman.worker.property_reader import setting
 
-ATTEMPTS = "keelman.restart.max.attempts"
-FIRST_MS = "keelman.restart.backoff.ms"
-MOST_MS = "keelman.restart.backoff.max.ms"
-RESET_MS = "keelman.restart.reset.after.ms"
-KEYS = (ATTEMPTS, FIRST_MS, MOST_MS, RESET_MS)
 PASSING_SECONDS = (0.1, 10.0)
 
 # Only another configuration can help, or other credentials.
@@ -42,33 +39,16 @@ class Cause(Enum):
 class RestartPolicy:
     """How a connector and its tasks are tried again. `attempts`: -1 without end, 0 never, as in Connect."""
 
-    attempts: int = -1
-    first_seconds: float = 1.0
-    most_seconds: float = 300.0
-    reset_seconds: float = 600.0
+    attempts: int = ATTEMPTS.default
+    first_seconds: float = FIRST_MS.default / 1000
+    most_seconds: float = MOST_MS.default / 1000
+    reset_seconds: float = RESET_MS.default / 1000
 
 
 def policy_of(config: Mapping[str, str], worker: Mapping[str, str]) -> RestartPolicy:
     """The connector's policy; the worker's properties have the defaults. Raises InvalidArgument."""
-
-    def number(key: str, default: float, least: int) -> int:
-        text = config.get(key, "").strip() or worker.get(key, "").strip()
-        try:
-            value = int(text or default)
-        except ValueError:
-            value = least - 1
-        if value < least:
-            raise InvalidArgument.of(key, text, f"a whole number, at least {least}")
-        return value
-
-    usual = RestartPolicy()
-    first = number(FIRST_MS, usual.first_seconds * 1000, 1) / 1000
-    return RestartPolicy(
-        number(ATTEMPTS, usual.attempts, -1),
-        first,
-        max(first, number(MOST_MS, usual.most_seconds * 1000, 1) / 1000),
-        number(RESET_MS, usual.reset_seconds * 1000, 0) / 1000,
-    )
+    first, most, reset = (setting(key, config, worker) / 1000 for key in (FIRST_MS, MOST_MS, RESET_MS))
+    return RestartPolicy(setting(ATTEMPTS, config, worker), first, max(first, most), reset)
 
 
 @dataclass(slots=True)

@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from keelman.api.copy.v1.copy_run_pb2 import CopyProgress
-from keelman.model.errors import InvalidArgument
+from keelman.connect.copying_keys import COMMIT_INTERVAL
+from keelman.connect.life_keys import STALL_MS
+from keelman.worker.property_reader import setting
 
-STALL_MS = "keelman.stall.after.ms"
-STALL_DEFAULT_MS = 60_000
-KEYS = (STALL_MS,)
 # What may rightly hold a commit back for so long.
-_INTERVALS = ("keelman.commit.interval.ms", "transaction.boundary.interval.ms", "offset.flush.interval.ms")
+_INTERVALS = (COMMIT_INTERVAL.name, "transaction.boundary.interval.ms", "offset.flush.interval.ms")
 
 
 @dataclass(slots=True)
@@ -58,7 +57,7 @@ def stall_seconds(config: Mapping[str, str], worker: Mapping[str, str]) -> float
 
     Twice any interval that rightly holds commits back, if that is longer. Raises InvalidArgument.
     """
-    after = _number(STALL_MS, config.get(STALL_MS, "").strip() or worker.get(STALL_MS, "").strip())
+    after: int = setting(STALL_MS, config, worker)
     if after < 0:
         return math.inf
     boundary = config.get("transaction.boundary", "").strip().lower()
@@ -69,13 +68,3 @@ def stall_seconds(config: Mapping[str, str], worker: Mapping[str, str]) -> float
     if boundary == "interval" and not any(texts[1:]):
         texts.append("60000")
     return max(after, *(2 * int(text) for text in texts if text.strip().isdecimal()), 0) / 1000
-
-
-def _number(key: str, text: str) -> int:
-    try:
-        value = int(text or STALL_DEFAULT_MS)
-    except ValueError:
-        value = -2
-    if value < -1:
-        raise InvalidArgument.of(key, text, "a whole number of milliseconds, or -1 for never")
-    return value
