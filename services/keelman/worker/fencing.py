@@ -59,11 +59,11 @@ class Fencing:
         backoff = Backoff(first=0.1, most=AGAIN_SECONDS)
         while self._wanted.get(name) == since:
             try:
-                config = await self._store.secrets.resolve(config)
-                client = fencing_client(properties.raw, config)
+                resolved = await self._store.secrets.resolve(config)  # a secret may have changed since the last try
+                client = fencing_client(properties.raw, resolved)
                 await fence_all(client, ids, client_id=f"fence-{name}", seconds=FENCE_SECONDS)
                 # Only now nobody can split a task any more.
-                if parts := await self._parts(name, config):
+                if parts := await self._parts(name, resolved):
                     await fence_all(client, parts, client_id=f"fence-{name}", seconds=FENCE_SECONDS)
             except (KeelmanError, ConnectError) as error:
                 log.warning("former_tasks_unfenced", connector=name, tasks=former, error=str(error))

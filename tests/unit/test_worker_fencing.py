@@ -1,0 +1,48 @@
+"""Former tasks are fenced sooner or later, whatever is in the way."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from keelman.model.errors import Unauthenticated
+from keelman.runtime.supervise import Siblings
+from keelman.testing.eventually import eventually
+from keelman.worker import fencing as module
+from keelman.worker.fencing import Fencing
+from keelman.worker.properties import checked
+from keelman.worker.standalone import StandaloneStore
+
+STRINGS = "org.apache.kafka.connect.storage.StringConverter"
+PROVIDER = "org.apache.kafka.common.config.provider.FileConfigProvider"
+KEY = "producer.override.ssl.key.password"
+
+
+async def test_each_try_has_the_secrets_of_its_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    secret, tried, done = tmp_path / "s.properties", [], []
+    secret.write_text("k=old-password\n")
+
+    async def fence_all(client: Mapping[str, str], ids: Sequence[str], *, client_id: str, seconds: float) -> None:
+        tried.append(client["ssl.key.password"])
+        if len(tried) == 1:
+            secret.write_text("k=new-password\n")
+            raise Unauthenticated("refused")
+
+    monkeypatch.setattr(module, "fence_all", fence_all)
+    worker = {
+        "bootstrap.servers": "h:1",
+        "key.converter": STRINGS,
+        "value.converter": STRINGS,
+        "offset.storage.file.filename": str(tmp_path / "offsets"),
+        "config.providers": "file",
+        "config.providers.file.class": PROVIDER,
+    }
+    store = StandaloneStore(checked(worker, standalone=True), worker_id="w:1")
+    fencing = Fencing(store, lambda: done.append("fenced"))
+    async with Siblings() as siblings:
+        fencing.begin(siblings)
+        assert not fencing.done("c", 1, {KEY: f"${{file:{secret}:k}}"}, [0, 1])
+        await eventually(lambda: done)
+    assert tried == ["old-password", "new-password"]
