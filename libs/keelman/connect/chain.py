@@ -11,6 +11,7 @@ from keelman.connect.errors import ConfigValueError, ConnectError
 from keelman.connect.plugin_kinds import Kind, resolved
 from keelman.connect.record import Record
 from keelman.connect.transforms import PREDICATES, TRANSFORMS, Predicate, Transform
+from keelman.model.keys import under
 
 Made = TypeVar("Made")
 
@@ -73,7 +74,7 @@ def _listed(config: Mapping[str, str], key: str) -> list[str]:
 
 def _step(config: Mapping[str, str], alias: str) -> Step:
     prefix = f"transforms.{alias}."
-    own = _own(config, prefix)
+    own = under(prefix, config)
     make = _found(TRANSFORMS, Kind.TRANSFORMATION, f"{prefix}type", own)
     bound = own.get("predicate", "").strip()
     predicate = _predicate(config, bound) if bound else None
@@ -82,7 +83,7 @@ def _step(config: Mapping[str, str], alias: str) -> Step:
 
 def _predicate(config: Mapping[str, str], alias: str) -> Predicate:
     prefix = f"predicates.{alias}."
-    own = _own(config, prefix)
+    own = under(prefix, config)
     return _found(PREDICATES, Kind.PREDICATE, f"{prefix}type", own)(own)
 
 
@@ -92,7 +93,3 @@ def _found(classes: Mapping[str, Made], kind: Kind, key: str, own: Mapping[str, 
     if full is None:
         raise ConfigValueError(key, name, f"Class {name} could not be found.")
     return classes[full]
-
-
-def _own(config: Mapping[str, str], prefix: str) -> dict[str, str]:
-    return {key.removeprefix(prefix): value for key, value in config.items() if key.startswith(prefix)}

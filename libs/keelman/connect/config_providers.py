@@ -20,6 +20,7 @@ import javaproperties
 
 from keelman.connect.errors import ConfigValueError, ConnectError
 from keelman.connect.references import Reference
+from keelman.model.keys import under
 
 NAMES, PACKAGE = "config.providers", "org.apache.kafka.common.config.provider."
 LARGEST_BYTES = 1 << 20
@@ -175,7 +176,7 @@ def providers_of(properties: Mapping[str, str]) -> dict[str, ConfigProvider]:
         if kind is None:
             why = "Could not load config provider class or one of its dependencies"
             raise ConfigValueError(class_key, properties[class_key], why)
-        found[name] = kind({k.removeprefix(prefix): v for k, v in properties.items() if k.startswith(prefix)})
+        found[name] = kind(under(prefix, properties))
     return found
 
 

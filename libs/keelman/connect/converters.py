@@ -15,6 +15,7 @@ from keelman.connect.java_numbers import java_class
 from keelman.connect.plugin_kinds import Kind, resolved
 from keelman.connect.records import Column
 from keelman.connect.schema import OPTIONAL_BYTES, OPTIONAL_STRING, java_type
+from keelman.model.keys import under
 
 if TYPE_CHECKING:
     from keelman.connect.columns import StructColumn
@@ -165,7 +166,7 @@ def converter_for(role: Role, connector: Mapping[str, str], worker: Mapping[str,
         raise ConfigValueError(key, None, whole=whole)
     converter, prefix = find_converter(role, named), f"{key}."
     try:
-        return converter({name[len(prefix) :]: value for name, value in source.items() if name.startswith(prefix)})
+        return converter(under(prefix, source))
     except ConfigValueError as error:
         text = str(error).replace(f"configuration {error.key}", f"configuration {prefix}{error.key}", 1)
         raise ConfigValueError(prefix + error.key, error.value, whole=text) from None

@@ -10,6 +10,7 @@ from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importanc
 from keelman.connect.errors import ConfigValueError
 from keelman.connectors.mirror_policy import DEFAULT_POLICY, IDENTITY_POLICY, matcher
 from keelman.engine.clients import client_settings
+from keelman.model.keys import under
 
 Side = Literal["source", "target"]
 
@@ -132,7 +133,7 @@ def client_properties(config: Mapping[str, str], side: Side, kind: str) -> dict[
     """A client's properties under their Java names: the cluster's, then `<kind>.`, then `<side>.<kind>.`."""
     found: dict[str, str] = {}
     for prefix in (f"{side}.cluster.", f"{kind}.", f"{side}.{kind}."):
-        found |= {k[len(prefix) :]: v for k, v in config.items() if k.startswith(prefix)}
+        found |= under(prefix, config)
     found.pop("alias", None)
     return found
 

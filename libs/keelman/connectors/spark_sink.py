@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type, at_least, non_empty
 from keelman.connect.data_set import DataSink
 from keelman.connect.plugin import Connector, Direction
-from keelman.connectors.spark_source import OPTION, SETTING, coordinates, python_class, slots, under
+from keelman.connectors.spark_source import OPTION, SETTING, coordinates, python_class, slots
 from keelman.engine.data_sink import EVERY_KEY, EVERY_MS, MOST_KEY, MOST_RECORDS
+from keelman.model.keys import under
 
 
 class SparkSink(Connector):

@@ -18,6 +18,7 @@ from keelman.connect.errors import ConfigValueError, ConnectError, RetriableConn
 from keelman.connect.plugin import Connector, Direction, Reader
 from keelman.connect.records import Column, Offset, Partition, SourceBatch
 from keelman.connectors.spark_rows import SparkRows
+from keelman.model.keys import under
 
 MOST_SLOTS = 63
 MOST_PARTS = 2_000
@@ -229,11 +230,6 @@ def _ordered(config: Mapping[str, str]) -> bool:
     parsed = SparkSource.config_def().parse(config)
     given = parsed["spark.ordered"]
     return bool(given) if given is not None else parsed["spark.format"].lower() in ORDERED
-
-
-def under(prefix: str, config: Mapping[str, str]) -> dict[str, str]:
-    """The keys under a prefix, without it."""
-    return {k.removeprefix(prefix): v for k, v in config.items() if k.startswith(prefix)}
 
 
 def coordinates(name: str, value: Sequence[str]) -> None:

@@ -14,6 +14,7 @@ from keelman.connect.plugin import Direction
 from keelman.connect.plugin_keys import version_problem
 from keelman.connect.plugin_kinds import Kind, Plugins
 from keelman.kafka.client_faults import client_faults
+from keelman.model.keys import under
 
 Config = Mapping[str, str | None]
 
@@ -39,7 +40,7 @@ def _clients(direction: Direction, config: Config, worker: Mapping[str, str]) ->
 
 def _overrides(client: Client, config: Config, worker: Mapping[str, str]) -> list[Info]:
     prefix, keys = f"{client}.override.", client_keys(client)
-    given = {key.removeprefix(prefix): value for key, value in config.items() if key.startswith(prefix)}
+    given = under(prefix, config)
     values = []
     for name in hash_order(given):
         value = parse_type(name, given[name], keys[name].type) if name in keys else given[name]
@@ -70,7 +71,7 @@ def converter_infos(plugins: Plugins, config: Config, values: dict[str, ConfigVa
         if class_name is None:
             continue
         definition = plugins.definition(class_name, kind)
-        given = {k.removeprefix(f"{name}."): v for k, v in config.items() if k.startswith(f"{name}.")}
+        given = under(f"{name}.", config)
         checked = definition.validate({"converter.type": role, **given}, plugins.find)
         ordered = [checked[key] for key in hash_order(checked)]
         groups += [key.group for key in map(definition.keys.get, hash_order(checked)) if key and key.group]

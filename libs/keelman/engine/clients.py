@@ -7,10 +7,11 @@ from typing import Any
 
 from keelman.connect.errors import ConfigValueError
 from keelman.kafka.client_keys import Client
-from keelman.kafka.client_properties import merged, under
+from keelman.kafka.client_properties import merged
 from keelman.kafka.client_settings import librdkafka_settings
 from keelman.kafka.oauth import ALLOWED_KEY, allow_urls
 from keelman.model.errors import InvalidArgument
+from keelman.model.keys import under
 
 _JAVA = "java."
 

@@ -15,6 +15,7 @@ from keelman.engine.failure import RunFailure
 from keelman.engine.outlet import Outlet
 from keelman.engine.topics import ensure_topic
 from keelman.kafka.client_properties import merged, sink_group
+from keelman.model.keys import under
 
 PREFIX = "target.cluster."
 ROLES = ("producer.", "consumer.", "admin.")
@@ -27,7 +28,7 @@ class Target:
 
     def __init__(self, config: Mapping[str, str], worker: Mapping[str, str]) -> None:
         """Without `target.cluster.bootstrap.servers` it is the worker's own cluster. Raises ConfigValueError."""
-        given = {k.removeprefix(PREFIX): v for k, v in config.items() if k.startswith(PREFIX)}
+        given = under(PREFIX, config)
         self.named = bool(given.get(_SERVERS, "").strip())
         # A client's own key may be given plainly or, as for MirrorMaker's clusters, under `producer.`.
         plain = {f"{role}{k}": v for role in ROLES for k, v in given.items() if not k.startswith(ROLES)}

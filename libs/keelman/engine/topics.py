@@ -12,6 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from keelman.connect.config_def import Type, parse_type
 from keelman.connect.plugin import TopicPlan
 from keelman.engine.failure import RunFailure
+from keelman.model.keys import under
 
 SECONDS = 20.0
 AGAIN_SECONDS = 0.05
@@ -55,7 +56,7 @@ def ensure_offset_topic(
     """
     if partitions(topic):
         return
-    given = {k.removeprefix(_STORAGE): v for k, v in worker.items() if k.startswith(_STORAGE)}
+    given = under(_STORAGE, worker)
     given.pop("topic", None)
     count = int(given.pop("partitions", OFFSET_PARTITIONS))
     replicas = int(given.pop("replication.factor", "-1"))
@@ -72,7 +73,7 @@ def _await_topic(topic: str, partitions: Callable[[str], int]) -> None:
 
 
 def _configured(connector: Mapping[str, str]) -> TopicPlan:
-    given = {k.removeprefix(_DEFAULT): v for k, v in connector.items() if k.startswith(_DEFAULT)}
+    given = under(_DEFAULT, connector)
     partitions = int(given.pop("partitions", "-1"))
     replicas = int(given.pop("replication.factor", "-1"))
     for key in ("include", "exclude"):

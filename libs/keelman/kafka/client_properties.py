@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from keelman.kafka.client_keys import Client
+from keelman.model.keys import under
 
 _SERVERS = "bootstrap.servers"
 _SHARED = (_SERVERS, "client.dns.lookup")
@@ -28,8 +29,3 @@ def merged(worker: Mapping[str, str], connector: Mapping[str, str], client: Clie
 def sink_group(worker: Mapping[str, str], connector: Mapping[str, str], name: str) -> str:
     """The consumer group of a sink's tasks: what the connector, else the worker gives its consumers, else Connect's."""
     return merged(worker, connector, "consumer").get("group.id", "").strip() or f"connect-{name}"
-
-
-def under(prefix: str, properties: Mapping[str, str]) -> dict[str, str]:
-    """The properties of a prefix, without it."""
-    return {k.removeprefix(prefix): v for k, v in properties.items() if k.startswith(prefix)}

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote_plus, urlsplit
 
 from keelman.model.errors import InvalidArgument, Unauthenticated, Unavailable
+from keelman.model.keys import under
 
 if TYPE_CHECKING:
     import httpx
@@ -133,7 +134,7 @@ def _unsecured(options: Mapping[str, str]) -> Callable[[], Token]:
 
     def of(kind: str) -> dict[str, str]:
         prefix = f"{_UNSECURED}{kind}_"
-        return {k.removeprefix(prefix): v for k, v in options.items() if k.startswith(prefix)}
+        return under(prefix, options)
 
     name = options.get(f"{_UNSECURED}PrincipalClaimName", "sub")
     claims: dict[str, Any] = {
@@ -158,7 +159,7 @@ def _unsecured(options: Mapping[str, str]) -> Callable[[], Token]:
 def _asking(url: str, given: Mapping[str, str], options: Mapping[str, str]) -> Callable[[], Token]:
     claim = given.get("sasl.oauthbearer.sub.claim.name", "") or "sub"
     prefix = "extension_"
-    extensions = {k.removeprefix(prefix): v for k, v in options.items() if k.startswith(prefix)}
+    extensions = under(prefix, options)
     if urlsplit(url).scheme == "file":
         return lambda: _from_jwt(_file(url), claim, extensions, None)
     user = given.get(f"{_CREDENTIALS}client.id", "") or options.get("clientId", "")

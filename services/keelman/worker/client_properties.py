@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from keelman.kafka.client_properties import merged, under
+from keelman.kafka.client_properties import merged
+from keelman.model.keys import under
 
 
 def fencing_client(worker: Mapping[str, str], connector: Mapping[str, str]) -> dict[str, str]:
