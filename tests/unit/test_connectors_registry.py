@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from itertools import pairwise
 
 import pytest
 
+from keelman.connect.config_info import ConfigError, problems
 from keelman.connect.plugin import Connector
 from keelman.connect.plugin_kinds import Kind, aliases
 from keelman.connectors import registry
 from keelman.connectors.file_source import FileStreamSource
 from keelman.connectors.registry import Registry, find_connector, full_name, kind_of, listed
-from keelman.connectors.validation import validate, validate_connector
+from keelman.connectors.validation import validate
 from keelman.model.errors import NotFound
 
 FILE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 WORKER = {f"{role}.converter": JSON for role in ("key", "value")}
+
+
+def faults(config: Mapping[str, str], worker: Mapping[str, str]) -> list[ConfigError]:
+    """All that is wrong with a configuration."""
+    return problems(validate(config, worker), config)
 
 
 @pytest.fixture
@@ -63,8 +69,8 @@ def test_a_third_partys_version_is_told_and_checked(another: type[Connector]) ->
     config = {"name": "n", "connector.class": another.names[0], "topic": "t"}
     assert Registry().versions(another.names[0]) == ["3.1"]
     assert kind_of(another.names[0]) is Kind.SOURCE
-    assert validate_connector({**config, "connector.plugin.version": "[3,4)"}, WORKER) == []
-    one, other = validate_connector({**config, "connector.plugin.version": "[4,)"}, WORKER)
+    assert faults({**config, "connector.plugin.version": "[3,4)"}, WORKER) == []
+    one, other = faults({**config, "connector.plugin.version": "[4,)"}, WORKER)
     assert (one.key, other.key) == ("connector.class", "connector.plugin.version")
     assert one.message == other.message
     assert one.message.endswith("not found that matches the version range [4,), available versions: [3.1]")
@@ -110,7 +116,7 @@ def test_kinds_stand_one_after_the_other() -> None:
 
 def test_a_sink_whose_group_would_be_the_workers() -> None:
     config = {"name": "own", "connector.class": "FileStreamSink", "topics": "t"}
-    (error,) = validate_connector(config, {**WORKER, "group.id": "connect-own"})
+    (error,) = faults(config, {**WORKER, "group.id": "connect-own"})
     assert (error.key, error.message) == (
         "name",
         "Consumer group for sink connector named own conflicts with Connect worker group connect-own",

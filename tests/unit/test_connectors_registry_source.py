@@ -2,7 +2,8 @@
 
 import pytest
 
-from keelman.connectors.validation import validate_connector
+from keelman.connect.config_info import problems
+from keelman.connectors.validation import validate
 
 BASE = {"name": "a", "connector.class": "FileStreamSource", "file": "/in", "topic": "t"}
 CONVERTERS = {f"{k}.converter": "org.apache.kafka.connect.storage.StringConverter" for k in ("key", "value")}
@@ -10,7 +11,8 @@ OFF = {"exactly.once.source.support": "disabled"}
 
 
 def said(config: dict[str, str], worker: dict[str, str] | None = None) -> list[tuple[str, str]]:
-    found = validate_connector({**BASE, **config}, {**CONVERTERS, **(worker or {})})
+    whole = {**BASE, **config}
+    found = problems(validate(whole, {**CONVERTERS, **(worker or {})}), whole)
     return [(error.key, error.message) for error in found]
 
 

@@ -42,7 +42,6 @@ def test_replacements(said: dict[str, Any]) -> None:
             pattern.replace_first(said["text"], said["replacement"])
     else:
         assert pattern.replace_first(said["text"], said["replacement"]) == said["first"]
-        assert pattern.replace_all(said["text"], said["replacement"]) == said["all"]
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from keelman.connect.config_info import ConfigError, problems
 from keelman.connect.data_set import PART, PARTS, PASSING, PROBLEM, SPLIT
 from keelman.connect.errors import ConnectError, RetriableConnectError
 from keelman.connect.offsets import CommittedOffsets
 from keelman.connect.plugin import Reader
 from keelman.connect.records import SourceBatch
 from keelman.connectors.spark_source import BEGUN, MOST_PARTS, SparkSource
-from keelman.connectors.validation import validate_connector
+from keelman.connectors.validation import validate
 from keelman.engine import given
 
 CONFIG = {"connector.class": "SparkSource", "spark.format": "parquet", "spark.path": "/in", "topic": "t"}
@@ -100,6 +101,11 @@ def test_what_may_pass_is_tried_again() -> None:
         split(offsets({}), {**CONFIG, PROBLEM: "connection refused", PASSING: "true"})
 
 
+def faults(more: dict[str, str], worker: dict[str, str]) -> list[ConfigError]:
+    config = {**CONFIG, "name": "c", **more}
+    return problems(validate(config, worker), config)
+
+
 @pytest.mark.parametrize(
     ("key", "legal", "wrong", "why"),
     [
@@ -112,16 +118,16 @@ def test_what_is_wrong_with_jars_and_classes_is_told_before_anything_starts(
     key: str, legal: str, wrong: str, why: str
 ) -> None:
     worker = {f"{role}.converter": "StringConverter" for role in ("key", "value")}
-    assert validate_connector({**CONFIG, "name": "c", key: legal}, worker) == []
-    (error,) = validate_connector({**CONFIG, "name": "c", key: wrong}, worker)
+    assert faults({key: legal}, worker) == []
+    (error,) = faults({key: wrong}, worker)
     assert error.message == f"Invalid value {wrong} for configuration {key}: {why}"
 
 
 def test_a_worker_without_exactly_once_is_refused() -> None:
     string = "org.apache.kafka.connect.storage.StringConverter"
     worker = {"key.converter": string, "value.converter": string}
-    assert validate_connector({**CONFIG, "name": "c"}, worker) == []
-    (error,) = validate_connector({**CONFIG, "name": "c"}, {**worker, "exactly.once.source.support": "disabled"})
+    assert faults({}, worker) == []
+    (error,) = faults({}, {**worker, "exactly.once.source.support": "disabled"})
     assert (error.key, "exactly once only" in error.message) == ("connector.class", True)
 
 

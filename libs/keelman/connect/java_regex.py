@@ -47,10 +47,6 @@ class JavaPattern:
         """
         return self._compiled.sub(lambda found: _expanded(replacement, found), text, count=1)
 
-    def replace_all(self, text: str, replacement: str) -> str:
-        """Matcher.replaceAll."""
-        return self._compiled.sub(lambda found: _expanded(replacement, found), text)
-
 
 @lru_cache(maxsize=256)
 def _compiled(pattern: str) -> re.Pattern[str]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from keelman.connect.config_def import ConfigDef, ConfigValue
-from keelman.connect.config_info import ConfigError, Info, config_infos, infos, problems
+from keelman.connect.config_info import Info, config_infos, infos
 from keelman.connect.config_types import trim
 from keelman.connect.connector_keys import (
     ROLES,
@@ -27,7 +27,7 @@ from keelman.connect.versions import VersionRangeError
 from keelman.connectors.registry import Registry, find_connector, full_name
 from keelman.connectors.validation_clients import converter_infos, override_infos, tell_faults
 from keelman.connectors.validation_rules import check_sink, check_source
-from keelman.model.errors import InvalidArgument, NotFound
+from keelman.model.errors import InvalidArgument
 
 NULL_VALUE = "Null value can not be supplied as the configuration value."
 
@@ -71,17 +71,6 @@ def validate(config: Config, worker: Mapping[str, str]) -> dict[str, Any]:
     configs: list[Info] = [*infos(keys, found), *clients, *converters]
     tell_faults(configs, config, worker)
     return config_infos(named, [*groups, *more], configs)
-
-
-def validate_connector(config: Config, worker: Mapping[str, str]) -> list[ConfigError]:
-    """All that is wrong with a configuration; empty when a task could start with it. Unknown keys are accepted.
-
-    An unknown class, or none, is an error of `connector.class`. Raises as `validate` otherwise.
-    """
-    try:
-        return problems(validate(config, worker), config)
-    except NotFound as error:
-        return [ConfigError(CLASS, config.get(CLASS), error.message)]
 
 
 def keys_of(connector: type[Connector]) -> ConfigDef:
