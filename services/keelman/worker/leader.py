@@ -13,6 +13,7 @@ from keelman.connect.errors import ConnectError
 from keelman.kafka.layout import CONFIG_MISMATCH, Assignment, Metadata, Work
 from keelman.model.errors import KeelmanError
 from keelman.runtime.logging import get_logger
+from keelman.runtime.redaction import REDACTOR
 from keelman.runtime.supervise import Siblings
 from keelman.worker import config_state as records
 from keelman.worker import tickets
@@ -215,14 +216,15 @@ class Leader:
         now, owner = self._store.statuses.statuses.get(work), self.owner(work)
         if now is None or owner is None:
             return
-        if answer.trace and (now.state, now.trace) != (FAILED, answer.trace):
+        trace = REDACTOR.hide(answer.trace)  # as the topic has it
+        if trace and (now.state, now.trace) != (FAILED, trace):
             state = FAILED
-        elif not answer.trace and now.state == FAILED:
+        elif not trace and now.state == FAILED:
             state = PAUSED if self._store.config.target(name) == records.PAUSED else RUNNING
         else:
             return
         worker = urlsplit(owner).netloc
-        told = Status(state, worker, now.generation, answer.trace or None, now.version, answer.more)
+        told = Status(state, worker, now.generation, trace or None, now.version, answer.more)
         self._store.tell(work, told)
 
     async def _fence_former_tasks(self, name: str, since: int) -> None:
@@ -250,9 +252,9 @@ class Leader:
     def tell_unplaced(self, generation: int) -> None:
         """Says of work that no member may have why that is so."""
         for work, why in self._unplaced.items():
-            now = self._store.statuses.statuses.get(work)
-            if now is None or (now.state, now.trace) != (UNASSIGNED, why):
-                self._store.tell(work, Status(UNASSIGNED, urlsplit(self._url).netloc, generation, why))
+            now, trace = self._store.statuses.statuses.get(work), REDACTOR.hide(why)
+            if now is None or (now.state, now.trace) != (UNASSIGNED, trace):
+                self._store.tell(work, Status(UNASSIGNED, urlsplit(self._url).netloc, generation, trace))
 
     def clear_statuses(self) -> None:
         """Tombstones for the statuses of what is configured no more; what a dead worker had runs nowhere."""

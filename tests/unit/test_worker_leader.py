@@ -1,0 +1,78 @@
+"""What the leader writes and when, with a standalone worker's store: what is written is applied at once."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from keelman.kafka.layout import Metadata, Work
+from keelman.runtime.redaction import REDACTOR
+from keelman.runtime.supervise import Siblings
+from keelman.testing.eventually import eventually
+from keelman.worker import config_state as records
+from keelman.worker.leader import Leader
+from keelman.worker.placement import CONNECTOR_KEY
+from keelman.worker.properties import checked
+from keelman.worker.standalone import StandaloneStore
+from keelman.worker.status_state import FAILED, RUNNING, UNASSIGNED, Status
+
+PLAIN = {"bootstrap.servers": "h:1", "key.converter": "String", "value.converter": "String"}
+SOURCE = {"name": "c", "connector.class": "FileStreamSource", "file": "/nowhere/in", "topic": "lines"}
+SINK = {"name": "c", "connector.class": "FileStreamSink", "topics": "lines"}
+URL = "http://w:1/"
+
+
+class Led(StandaloneStore):
+    """A store that counts what it is told."""
+
+    told = 0
+
+    def tell(self, work: Work, status: Status | None) -> None:
+        self.told += 1
+        super().tell(work, status)
+
+
+@asynccontextmanager
+async def leading(folder: Path, **more: str) -> AsyncIterator[tuple[Led, Leader]]:
+    """The leader of one worker that has connector c, which was begun; where its statuses are written soon."""
+    properties = checked({**PLAIN, "offset.storage.file.filename": str(folder / "offsets")}, standalone=True)
+    store = Led(properties, worker_id="w:1")
+    leader = Leader(store, url=URL, delay_ms=0, wake=lambda: None)
+    async with Siblings() as siblings:
+        siblings.start(store.run())
+        leader.begin(siblings)
+        await store.write_config([records.connector_record("c", {**SOURCE, **more})])
+        await leader.share("w", {"w": Metadata(URL, 0)})
+        yield store, leader
+
+
+async def test_a_trace_with_a_secret_is_written_once(tmp_path: Path) -> None:
+    secret = "tell-nobody-of-this"
+    REDACTOR.add({secret: "[hidden]"})
+    async with leading(tmp_path, **{"tasks.max": secret}) as (store, leader):
+        store.tell(Work("c"), Status(RUNNING, "w:1", 1))
+
+        async def written() -> bool:
+            await leader.reconfigure()
+            now = store.statuses.statuses.get(Work("c"))
+            return now is not None and now.state == FAILED
+
+        await eventually(written)
+        trace = store.statuses.statuses[Work("c")].trace or ""
+        assert "[hidden]" in trace, trace
+        assert secret not in trace
+        before = store.told
+        for _ in range(3):
+            await leader.reconfigure()
+        assert store.told == before
+
+
+async def test_why_nobody_may_have_it_is_written_once(tmp_path: Path) -> None:
+    REDACTOR.add({"far-away-zone": "[hidden]"})
+    async with leading(tmp_path, **{CONNECTOR_KEY: "zone=far-away-zone"}) as (store, leader):
+        leader.tell_unplaced(1)
+        await eventually(lambda: Work("c") in store.statuses.statuses)
+        now = store.statuses.statuses[Work("c")]
+        assert now.state == UNASSIGNED
+        assert "zone=[hidden]" in (now.trace or "")
+        leader.tell_unplaced(1)
+        assert store.told == 1
