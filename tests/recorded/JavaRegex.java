@@ -30,7 +30,6 @@ public class JavaRegex {
                     said.put("replacement", replacement);
                     try {
                         said.put("first", pattern.matcher(text).replaceFirst(replacement));
-                        said.put("all", pattern.matcher(text).replaceAll(replacement));
                     } catch (IllegalArgumentException | IndexOutOfBoundsException e) {
                         said.put("error", e.getMessage());
                     }
