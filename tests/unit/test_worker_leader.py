@@ -76,3 +76,15 @@ async def test_why_nobody_may_have_it_is_written_once(tmp_path: Path) -> None:
         assert "zone=[hidden]" in (now.trace or "")
         leader.tell_unplaced(1)
         assert store.told == 1
+
+
+async def test_one_that_runs_without_its_tasks_is_given_them_again(tmp_path: Path) -> None:
+    async with leading(tmp_path) as (store, leader):
+
+        async def has_a_task() -> bool:
+            await leader.reconfigure()
+            return len(store.config.tasks.get("c", ())) == 1
+
+        await eventually(has_a_task)
+        await store.write_config([records.commit_record("c", 0)])  # a stop that did not come to its end
+        await eventually(has_a_task, seconds=20)

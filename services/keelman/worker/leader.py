@@ -127,10 +127,10 @@ class Leader:
         if leftovers := config.leftovers():
             await self._store.write_config(leftovers)
         for gone in self._inquiry.names - set(config.connectors):
-            self._forget(gone)
+            self.forget(gone)
         for name, properties in list(config.connectors.items()):
             if config.target(name) != STARTED:  # as Connect: only a connector that runs is asked for its tasks
-                self._forget(name)
+                self.forget(name)
                 continue
             answer = self._answer(name, without_limits(properties))
             if answer is None:
@@ -141,7 +141,8 @@ class Leader:
                 # Compared with the limits: once the topic is compacted, a connector's record behind its commit record
                 # would have the next reader see no tasks.
                 applied = config.applied.get(name) == properties
-                changed = fresh and answer.tasks != list(config.tasks.get(name, ()))
+                now = list(config.tasks.get(name, ()))
+                changed = answer.tasks != now and (fresh or not now)  # none: it was stopped, or was about to be
                 if not applied or changed or name in config.inconsistent:
                     await self.write_tasks(name, answer.tasks)
             self._tell_problem(name, answer)
@@ -173,6 +174,11 @@ class Leader:
         for request in requests:
             self._inquiry.again(request.connector)
 
+    def forget(self, name: str) -> None:
+        """This connector is gone, or is to be asked anew once it runs again."""
+        self._inquiry.forget(name)
+        self._used.pop(name, None)
+
     async def write_tasks(self, name: str, wanted: list[dict[str, str]]) -> None:
         """Stores task configurations and puts them into force, in one write."""
         config = self._store.config
@@ -201,10 +207,6 @@ class Leader:
             return policy_of(config, self._store.properties.raw)
         except KeelmanError:
             return None  # stored by somebody who did not check it
-
-    def _forget(self, name: str) -> None:
-        self._inquiry.forget(name)
-        self._used.pop(name, None)
 
     def _fences(self, name: str) -> bool:
         config = self._store.config.connectors.get(name)

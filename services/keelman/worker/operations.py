@@ -146,8 +146,9 @@ class Operations:
 
         async def do() -> None:
             self._known(name)
-            await self._put([records.commit_record(name, 0)])
-            await self._store.write_config([records.target_record(name, STOPPED)])
+            # In one write: half of it would be a connector that runs and has no tasks.
+            await self._put([records.commit_record(name, 0), records.target_record(name, STOPPED)])
+            self._herder.leader.forget(name)  # it may be resumed before the leader's next look
 
         await self._lead(do)
 
