@@ -10,8 +10,9 @@ from typing import Any, cast
 import pytest
 
 from keelman.api.copy.v1 import copy_run_pb2 as copy
-from keelman.api.copy.v1.run_order_pb2 import RunOrder, RunUpdate
+from keelman.api.copy.v1.run_order_pb2 import BulkPart, RunOrder, RunUpdate
 from keelman.api.copy.v1.ticket_pb2 import StartTicket
+from keelman.connect.config_providers import ConfigProviderError
 from keelman.kafka.layout import Work
 from keelman.runtime.supervise import Siblings
 from keelman.testing.eventually import eventually
@@ -20,6 +21,7 @@ from keelman.worker.duties import TaskDuties
 from keelman.worker.link import SparkLink
 
 RUNNING, ENDED = copy.COPY_RUN_STATE_RUNNING, copy.COPY_RUN_STATE_ENDED
+FENCED = copy.COPY_RUN_STATE_FENCED
 
 
 class World:
@@ -29,6 +31,7 @@ class World:
         self.sent: list[RunOrder] = []
         self.told: list[tuple[str, str]] = []
         self.leased, self.obeys = True, True
+        self.problem: Exception | None = None
         duties = TaskDuties(
             ticket=lambda uid: StartTicket(run_uid=uid),
             confirm=self.confirm,
@@ -45,7 +48,7 @@ class World:
         self.sent.append(order)
         if order.HasField("start"):
             self.task_runs(order.run_uid)
-        elif self.obeys and not order.HasField("confirm"):
+        elif self.obeys and (order.HasField("drain") or order.HasField("cut")):
             self.task.update(RunUpdate(run_uid=order.run_uid, state=ENDED, reason="DRAINED"))
 
     def task_runs(self, uid: str) -> None:
@@ -55,6 +58,8 @@ class World:
         self.told.append((state, trace or ""))
 
     async def confirm(self, part: bool) -> Any:
+        if self.problem is not None:
+            raise self.problem
         return ()
 
     async def fence(self) -> None:
@@ -113,3 +118,21 @@ async def test_a_task_that_does_not_stop_in_time_is_cut_and_says_so(world: World
     world.obeys = True
     world.task.pause()
     await eventually(lambda: world.told[-1] == ("PAUSED", ""))
+
+
+async def test_a_secret_that_cannot_be_read_withdraws_the_ticket(world: World) -> None:
+    world.problem = ConfigProviderError("no such file")
+    world.task.update(RunUpdate(run_uid=world.sent[0].run_uid, state=FENCED))
+    await eventually(lambda: world.state == "RESTARTING")
+    assert [order.cut.reason for order in world.sent if order.HasField("cut")] == ["WITHDRAWN"]
+
+
+async def test_after_a_fault_of_ours_no_copy_run_stays_in_its_slot(world: World) -> None:
+    uid = world.sent[0].run_uid
+    world.task.update(RunUpdate(run_uid=uid, state=RUNNING, parts=[BulkPart()]))
+    await eventually(lambda: world.sent[-1].run_uid != uid, what="a part is begun")
+    world.problem = RuntimeError("a fault")
+    world.task.update(RunUpdate(run_uid=uid, state=FENCED))
+    await eventually(lambda: world.state in ("FAILED", "RESTARTING"))
+    told = [(order.run_uid == uid, order.WhichOneof("order")) for order in world.sent if not order.HasField("limits")]
+    assert told == [(True, "start"), (False, "start"), (True, "cut"), (False, "drain")]

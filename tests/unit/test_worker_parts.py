@@ -11,6 +11,7 @@ import pytest
 from keelman.api.copy.v1 import copy_run_pb2 as states
 from keelman.api.copy.v1.run_order_pb2 import BulkPart, RunOrder, RunUpdate
 from keelman.api.copy.v1.ticket_pb2 import Bulk, StartTicket
+from keelman.connect.config_providers import ConfigProviderError
 from keelman.worker.bulk import Parts
 from keelman.worker.duties import PartDuties
 from keelman.worker.link import SparkLink
@@ -23,6 +24,7 @@ class World:
     def __init__(self, tickets: int = 100) -> None:
         self.sent: list[RunOrder] = []
         self.tickets = tickets
+        self.problem: Exception | None = None
         self.fenced: list[int] = []
         duties = PartDuties(self.ticket, self.answer, self.fence, lambda uid: None, lambda: False)
         link = cast("SparkLink", self)
@@ -32,6 +34,8 @@ class World:
         self.sent.append(order)
 
     def ticket(self, uid: str) -> StartTicket | None:
+        if self.problem is not None:
+            raise self.problem
         self.tickets -= 1
         return StartTicket(run_uid=uid, transactional_id="g-c-0") if self.tickets >= 0 else None
 
@@ -103,3 +107,11 @@ async def test_a_part_that_ends_before_its_end_ends_the_task() -> None:
     last = await world.parts.follow()
     assert last is not None
     assert last.retriable
+
+
+async def test_a_secret_that_cannot_be_read_makes_no_ticket_for_a_part() -> None:
+    world = World()
+    world.problem = ConfigProviderError("no such file")
+    last = world.begin(2, slots=3)
+    assert last is not None
+    assert (last.reason, last.message, last.retriable) == ("WITHDRAWN", "no such file", True)

@@ -12,6 +12,7 @@ from functools import partial
 from keelman.api.copy.v1 import copy_run_pb2 as copy
 from keelman.api.copy.v1 import run_order_pb2 as orders
 from keelman.api.copy.v1 import ticket_pb2 as tickets
+from keelman.connect.errors import ConnectError
 from keelman.engine.bulk import part_id
 from keelman.engine.teller import ALL_READ, DRAINED
 from keelman.model.errors import KeelmanError
@@ -83,8 +84,8 @@ class Parts:
         ticket, why = None, "no ticket for a part"
         try:
             ticket = self._duties.ticket(uuid.uuid4().hex)
-        except KeelmanError as error:
-            why = error.message
+        except (KeelmanError, ConnectError) as error:
+            why = str(error)
         if ticket is None:
             return orders.RunUpdate(reason="WITHDRAWN", message=why, retriable=True)
         part = self._queue.popleft()

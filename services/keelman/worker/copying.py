@@ -9,6 +9,7 @@ from functools import partial
 from keelman.api.copy.v1 import copy_run_pb2 as copy
 from keelman.api.copy.v1 import run_order_pb2 as orders
 from keelman.api.copy.v1 import ticket_pb2 as tickets
+from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import Watch
 from keelman.engine.watches import from_wire
 from keelman.kafka.layout import Work
@@ -24,6 +25,7 @@ log = get_logger()
 TICKET_SECONDS = 0.1
 # Ends of copy runs that may have left a transaction open: nobody commits or aborts it any more.
 LEFT_OPEN = ("SLOT_LOST", "LINK_LOST")
+BROKEN = "TASK_FAILED"  # a fault of ours: the copy run is not to blame
 MOVED = "MOVED"  # the Spark service has drained it to give the task another slot
 
 
@@ -97,34 +99,43 @@ class Copying:
         self._wanted_parts, self._caught_up = (), False
         run = self._run = RunHandle(ticket, self._link, told.changed, self.topics)
         try:
-            while not (told.parked or self._may_join):
-                await told.until(lambda: run.told or self._parts.told or self._due)
-                if told.unwanted:
-                    last = await self._finish(run, "WORKER_STOPS")
-                    if last is not None and last.reason in LEFT_OPEN:
-                        await self._duties.fence()
-                    return None
-                if run.told:
-                    last = await self._follow(run, run.next())
-                    if last is not None:
-                        await self._parts.finish(last.reason)
-                        return last
-                last = await self._follow_parts(run, ticket)
-                if last is not None:
-                    return last
-            self._keep_whole = self._keep_whole or self._may_join
-            last = await self._finish(run, "PARKED" if told.parked else "WHOLE")
-            if last is not None and last.state == copy.COPY_RUN_STATE_FAILED:
-                return last
-            self._gone(run)
-            if told.parked:
-                await told.until(lambda: told.woken or told.unwanted)
-            return None
+            return await self._steered(run, ticket)
+        except Exception:  # nobody would steer them any more, and the next copy run needs the slot
+            await run.finish(BROKEN, seconds=0.0, hurried=lambda: True)
+            await self._parts.finish(BROKEN)
+            raise
         finally:
             if told.parked:
                 told.parked = False
                 self._duties.left()
             self._gone(run)
+
+    async def _steered(self, run: RunHandle, ticket: tickets.StartTicket) -> orders.RunUpdate | None:
+        """What `once` returns, after the copy run and all its parts have ended."""
+        told = self._orders
+        while not (told.parked or self._may_join):
+            await told.until(lambda: run.told or self._parts.told or self._due)
+            if told.unwanted:
+                last = await self._finish(run, "WORKER_STOPS")
+                if last is not None and last.reason in LEFT_OPEN:
+                    await self._duties.fence()
+                return None
+            if run.told:
+                last = await self._follow(run, run.next())
+                if last is not None:
+                    await self._parts.finish(last.reason)
+                    return last
+            last = await self._follow_parts(run, ticket)
+            if last is not None:
+                return last
+        self._keep_whole = self._keep_whole or self._may_join
+        last = await self._finish(run, "PARKED" if told.parked else "WHOLE")
+        if last is not None and last.state == copy.COPY_RUN_STATE_FAILED:
+            return last
+        self._gone(run)
+        if told.parked:
+            await told.until(lambda: told.woken or told.unwanted)
+        return None
 
     @property
     def _due(self) -> bool:
@@ -201,8 +212,8 @@ class Copying:
     async def _answer_fence(self, run: RunHandle, *, part: bool = False) -> None:
         try:
             offsets = await self._duties.confirm(part)
-        except KeelmanError as error:
-            log.warning("ticket_unconfirmed", **self._names, error=error.message)
+        except (KeelmanError, ConnectError) as error:
+            log.warning("ticket_unconfirmed", **self._names, error=str(error))
             offsets = None
         if offsets is None:
             run.cut("WITHDRAWN")
