@@ -15,8 +15,9 @@ from keelman.model.errors import InvalidArgument
 from keelman.runtime.supervise import Siblings
 from keelman.testing.eventually import eventually
 from keelman.worker import inquiry
+from keelman.worker.effective_config import without_limits
 from keelman.worker.inquiry import Inquiry, due_at
-from keelman.worker.limits import limits_of, without_limits
+from keelman.worker.limits import limits_of
 from keelman.worker.restart_policy import RestartPolicy
 
 

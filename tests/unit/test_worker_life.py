@@ -19,7 +19,7 @@ from keelman.kafka.layout import Work
 from keelman.model.errors import InvalidArgument
 from keelman.worker import config_state as records
 from keelman.worker.config_state import ConfigState, InForce
-from keelman.worker.felt import changed_tasks, felt
+from keelman.worker.effective_config import changed_tasks, effective_config
 from keelman.worker.inquiry import tasks_of
 from keelman.worker.plugin_bounds import PluginBounds, plugin_bounds
 from keelman.worker.status_state import Status, StatusState
@@ -34,14 +34,14 @@ def in_force(config: dict[str, str], *tasks: dict[str, str]) -> InForce:
 
 
 def test_a_task_feels_what_its_slot_may_act_on() -> None:
-    plain = felt(MIRROR, {"n": "0"})
+    plain = effective_config(MIRROR, {"n": "0"})
     unfelt = {"topics": "b", "tasks.max": "3", "keelman.limit.records.per.second": "5", "keelman.stall.after.ms": "1"}
-    assert felt({**MIRROR, **unfelt}, {"n": "0", "refresh.topics.enabled": "false"}) == plain
+    assert effective_config({**MIRROR, **unfelt}, {"n": "0", "refresh.topics.enabled": "false"}) == plain
     for key in ("n", "key.converter", "source.consumer.fetch.min.bytes"):
-        assert felt({**MIRROR, key: "1"}, {"n": "0", key: "1"}) != plain, key
+        assert effective_config({**MIRROR, key: "1"}, {"n": "0", key: "1"}) != plain, key
     sink = {"connector.class": "FileStreamSink", "topics": "a"}
-    assert felt(sink, {}) != felt({**sink, "topics": "b"}, {}), "a sink's tasks read its topics"
-    assert felt({"connector.class": "com.acme.Gone"}, {}) == {"connector.class": "com.acme.Gone"}
+    assert effective_config(sink, {}) != effective_config({**sink, "topics": "b"}, {}), "a sink's tasks read its topics"
+    assert effective_config({"connector.class": "com.acme.Gone"}, {}) == {"connector.class": "com.acme.Gone"}
 
 
 def test_what_is_the_same_task_still_is_not_fenced() -> None:

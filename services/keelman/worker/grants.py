@@ -13,7 +13,8 @@ from keelman.runtime.logging import get_logger
 from keelman.runtime.supervise import supervise
 from keelman.worker import tickets
 from keelman.worker.client_properties import fencing_client
-from keelman.worker.limits import limits_of, without_limits
+from keelman.worker.effective_config import without_limits
+from keelman.worker.limits import limits_of
 from keelman.worker.membership import Membership
 from keelman.worker.source_offsets import OffsetRow, merged_offsets, own_offsets
 from keelman.worker.store import Store

@@ -19,10 +19,9 @@ from keelman.worker import config_state as records
 from keelman.worker import tickets
 from keelman.worker.assignor import MemberView, Memory, assign
 from keelman.worker.config_state import STARTED, RestartRequest
-from keelman.worker.felt import changed_tasks
+from keelman.worker.effective_config import changed_tasks, without_limits
 from keelman.worker.fencing import Fencing
 from keelman.worker.inquiry import Answer, Inquiry, trace_of
-from keelman.worker.limits import without_limits
 from keelman.worker.placement import wants_of, why_unplaced
 from keelman.worker.restart_policy import RestartPolicy, policy_of
 from keelman.worker.status_state import FAILED, PAUSED, RESTARTING, RUNNING, UNASSIGNED, Status

@@ -12,8 +12,8 @@ from keelman.runtime.logging import get_logger
 from keelman.worker import config_state
 from keelman.worker import status_state as states
 from keelman.worker.config_state import ConfigState
+from keelman.worker.effective_config import without_limits
 from keelman.worker.inquiry import trace_of
-from keelman.worker.limits import without_limits
 
 log = get_logger()
 TARGET_STATES = {

@@ -17,7 +17,7 @@ from keelman.worker import config_state
 from keelman.worker import status_state as states
 from keelman.worker.copy_task import CopyTask
 from keelman.worker.duties import TaskDuties
-from keelman.worker.felt import felt
+from keelman.worker.effective_config import effective_config
 from keelman.worker.grants import Grants, TaskConfig
 from keelman.worker.limits import limits_of
 from keelman.worker.link import SparkLink
@@ -43,7 +43,7 @@ class _Running:
     task: CopyTask
     config: TaskConfig
     life: asyncio.Task[None]
-    felt_by: Mapping[str, str] | None = None
+    adjusted_to: Mapping[str, str] | None = None
     limits: wire.Limits | None = None
     stall_seconds: float = 0.0
 
@@ -110,7 +110,7 @@ class OwnedTasks:
         if running is None:
             running = self._start(work, wanted)
         connector = self._store.config.connectors[work.connector]
-        if connector is not running.felt_by:
+        if connector is not running.adjusted_to:
             self._adjust(work, running, connector)
         if self._store.config.target(work.connector) == config_state.STARTED:
             running.task.resume()
@@ -155,7 +155,7 @@ class OwnedTasks:
     def _adjust(self, work: Work, running: _Running, connector: Mapping[str, str]) -> None:
         """What changes without a restart. Illegal values change nothing: no ticket is granted with them."""
         config, worker = self._store.config, self._store.properties.raw
-        running.felt_by = connector
+        running.adjusted_to = connector
         try:
             limits = limits_of(connector, len(config.tasks[work.connector]))
             running.task.follow_policy(policy_of(connector, worker))
@@ -252,7 +252,7 @@ class OwnedTasks:
 
 def _alike(one: TaskConfig, other: TaskConfig) -> bool:
     """Whether a task cannot tell them apart."""
-    return one[2:] == other[2:] and felt(*one[:2]) == felt(*other[:2])
+    return one[2:] == other[2:] and effective_config(*one[:2]) == effective_config(*other[:2])
 
 
 def is_failed(status: states.Status | None) -> bool:
