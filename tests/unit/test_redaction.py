@@ -38,6 +38,20 @@ def test_of_very_many_the_oldest_are_forgotten(monkeypatch: pytest.MonkeyPatch) 
     assert redactor.hide("first second third") == "first x x"
 
 
+def test_what_is_in_use_is_not_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redaction, "MOST", 2)
+    monkeypatch.setattr(redaction, "MOST_PASSING", 2)
+    redactor = Redactor()
+    for secret in ("used-again", "second", "used-again", "third"):
+        redactor.add({secret: "${env:X}" if secret == "used-again" else "x"})
+        redactor.add({"used-again": "[hidden]"})
+    assert redactor.hide("used-again, second, third") == "${env:X}, second, x"
+    for number in range(9):
+        redactor.add({f"of-a-request-{number}": "y"}, passing=True)
+        assert redactor.hide(f"of-a-request-{number}") == "y"
+    assert redactor.hide("used-again, third, of-a-request-0") == "${env:X}, x, of-a-request-0"
+
+
 def test_no_error_leaves_a_server_with_a_secret() -> None:
     redaction.REDACTOR.add({"error-secret-1": "${env:TOLD}"})
     told = {"error_code": 400, "message": "no ${env:TOLD} here"}

@@ -9,10 +9,12 @@ import pytest
 
 from keelman.connect.config_providers import ConfigProviderError
 from keelman.model.errors import InvalidArgument
+from keelman.runtime import redaction
 from keelman.runtime.redaction import REDACTOR
 from keelman.runtime.supervise import Siblings
 from keelman.testing.eventually import eventually
 from keelman.worker import secrets as module
+from keelman.worker.inquiry import Inquiry
 from keelman.worker.own_references import with_values
 from keelman.worker.secrets import Secrets
 
@@ -122,6 +124,21 @@ async def test_what_is_stored_of_tasks_has_references(kit: Kit) -> None:
     tasks = [{"password": "first-value", "topic": "t", "task.class": "T"}]
     assert kit.secrets.restored(tasks, config) == [{**config, "task.class": "T"}]
     assert kit.secrets.restored(tasks, {"topic": "t"}) is tasks
+
+
+async def test_validations_push_no_secret_out(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+    await kit.secrets.resolve({"ssl.key.password": "password-in-use"})
+    inquiry = Inquiry(lambda: None)
+    async with Siblings() as siblings:
+        inquiry.begin(siblings)
+        inquiry.about("c", {"connector.class": "FileStreamSource", "ssl.key.password": "password-asked-with"})
+    monkeypatch.setattr(redaction, "MOST", len(REDACTOR._shown))
+    monkeypatch.setattr(redaction, "MOST_PASSING", 2)
+    for number in range(9):
+        await kit.secrets.read({"ssl.key.password": f"password-tried-{number}"})
+        assert "tried" not in REDACTOR.hide(f"password-tried-{number}")
+    assert REDACTOR.hide("password-in-use password-asked-with") == "[hidden] [hidden]"
+    assert len(REDACTOR._passing) <= 2
 
 
 async def test_the_workers_own_references(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 HIDDEN = "[hidden]"  # what Java's Password prints
 LEAST = 4  # shorter ones are in every other word
-MOST = 20_000
+MOST, MOST_PASSING = 20_000, 1_000
 ORDINARY = frozenset(("true", "false", "null", "none"))
 
 
@@ -22,36 +22,49 @@ class Redactor:
 
     def __init__(self) -> None:
         self._shown: dict[str, str] = {}
-        self._longest_first: tuple[tuple[str, str], ...] = ()  # one may be a part of another
+        self._passing: dict[str, str] = {}
+        self._longest_first: tuple[tuple[str, str], ...] | None = ()  # one may be a part of another
         self._lock = threading.Lock()
 
-    def add(self, secrets: Mapping[str, str]) -> None:
+    def add(self, secrets: Mapping[str, str], *, passing: bool = False) -> None:
         """Hides these from now on: what is shown instead, by secret. What was a secret before stays hidden.
 
         Of a secret of several lines each line is hidden too. Nothing is hidden that is shorter than four characters
-        or an ordinary word: it would be found everywhere. Of very many the oldest are forgotten.
+        or an ordinary word: it would be found everywhere. Of very many those are forgotten that were not added for
+        longest. `passing` ones are of a request and may be anybody's: of these few are kept, and for none of them
+        another is forgotten that is in use.
         """
-        found = {form: shown for secret, shown in secrets.items() for form in _forms(secret)}
+        kept, most = (self._passing, MOST_PASSING) if passing else (self._shown, MOST)
+        found = [(form, shown) for secret, shown in secrets.items() for form in _forms(secret)]
         with self._lock:
-            # A reference says more than that something is hidden.
-            found = {form: shown for form, shown in found.items() if form not in self._shown or shown != HIDDEN}
-            if found.items() <= self._shown.items():
-                return
-            self._shown |= found
-            while len(self._shown) > MOST:
-                del self._shown[next(iter(self._shown))]
-            self._longest_first = tuple(sorted(self._shown.items(), key=lambda one: -len(one[0])))
+            for form, shown in found:
+                before = kept.pop(form, None)
+                # A reference says more than that something is hidden.
+                kept[form] = before if before is not None and shown == HIDDEN else shown
+                if kept[form] != before:
+                    self._longest_first = None
+            while len(kept) > most:
+                del kept[next(iter(kept))]
+                self._longest_first = None
 
     def hide(self, text: str) -> str:
         """The text without secrets."""
-        for secret, shown in self._longest_first:
+        for secret, shown in self._sorted():
             if secret in text:
                 text = text.replace(secret, shown)
         return text
 
+    def _sorted(self) -> tuple[tuple[str, str], ...]:
+        found = self._longest_first
+        if found is None:
+            with self._lock:
+                every = {**self._passing, **self._shown}
+                found = self._longest_first = tuple(sorted(every.items(), key=lambda one: -len(one[0])))
+        return found
+
     def hidden(self, value: Any) -> Any:
         """The same for whatever a log record holds: texts, and texts in mappings and sequences."""
-        if not self._shown:
+        if not self._sorted():
             return value
         if isinstance(value, str):
             return self.hide(value)

@@ -15,8 +15,10 @@ from typing import TypeVar
 
 from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import Connector, load_connector
+from keelman.connect.secret_keys import literal_secrets
 from keelman.model.errors import DeadlineExceeded, KeelmanError
 from keelman.runtime.logging import get_logger
+from keelman.runtime.redaction import REDACTOR
 from keelman.runtime.supervise import Siblings
 from keelman.worker.restart_policy import Attempt, RestartPolicy, Restarts, reason_of
 from keelman.worker.task_count import check_count
@@ -112,6 +114,7 @@ class Inquiry:
         due = asked.answer is None or (asked.due is not None and time.monotonic() >= asked.due)
         if due and not asked.asking and not asked.hung:
             assert self._siblings is not None
+            REDACTOR.add(literal_secrets(config))  # another worker may have validated it
             asked.asking = True
             self._siblings.start(self._ask(name, asked), name=f"asks {name}")
         return asked.answer

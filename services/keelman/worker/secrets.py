@@ -102,12 +102,16 @@ class Secrets:
 
     async def resolve(self, config: Mapping[str, str]) -> Mapping[str, str]:
         """As `resolved`, but waits for values that are still to be read."""
+        REDACTOR.add(literal_secrets(config))
         found = self.resolved(config)
         return await self.read(config) if found is None else found
 
     async def read(self, config: Mapping[str, str]) -> Mapping[str, str]:
-        """The configuration with the values that there are at this moment. Raises ConfigProviderError."""
-        REDACTOR.add(literal_secrets(config))
+        """The configuration with the values that there are at this moment; it may be no connector's yet.
+
+        Raises ConfigProviderError.
+        """
+        REDACTOR.add(literal_secrets(config), passing=True)
         wanted = self._provided(config)
         if not wanted:
             return config
