@@ -6,17 +6,20 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from keelman.api.copy.v1.worker_link_service_pb2 import Bounds
-from keelman.kafka.layout import Work
+from keelman.kafka.group import Described, Member
+from keelman.kafka.layout import PROTOCOL, PROTOCOL_TYPE, Assignment, Metadata, Work, encode_metadata
 from keelman.model.errors import Unavailable
 from keelman.runtime.supervise import Siblings
 from keelman.testing.eventually import eventually
 from keelman.worker import config_state as records
-from keelman.worker.config_state import STARTED
-from keelman.worker.herder import Herder
+from keelman.worker.config_state import STARTED, STOPPED
+from keelman.worker.herder import IDLE_SECONDS, SOON_SECONDS, Herder
 from keelman.worker.leader import Leader
 from keelman.worker.link import SparkLink
-from keelman.worker.membership import Membership
+from keelman.worker.membership import Membership, Place
 from keelman.worker.operations import Operations
 from keelman.worker.owned_work import OwnedWork
 from keelman.worker.properties import checked
@@ -28,7 +31,7 @@ URL = "http://w:1/"
 
 
 class Store(StandaloneStore):
-    """Counts claims, and notes what each write has."""
+    """Counts claims, and refuses them when it is told to."""
 
     claims = 0
     refusing = False
@@ -51,7 +54,7 @@ class World:
 
 
 @asynccontextmanager
-async def at_work(folder: Path, *, refusing: bool = False) -> AsyncIterator[World]:
+async def at_work(folder: Path, *, refusing: bool = False, target: str = STARTED) -> AsyncIterator[World]:
     """A worker alone in its group, which is told of connector c."""
     properties = checked({**PLAIN, "offset.storage.file.filename": str(folder / "offsets")}, standalone=True)
     store, group, wake, stop = Store(properties, worker_id="w:1"), GroupOfOne(), asyncio.Event(), asyncio.Event()
@@ -61,12 +64,13 @@ async def at_work(folder: Path, *, refusing: bool = False) -> AsyncIterator[Worl
     leader = Leader(store, url=URL, delay_ms=0, wake=wake.set)
     owned = OwnedWork(store, membership, link, worker_cluster="g", worker="w:1")
     herder = Herder(store, membership, leader, owned, url=URL, wake=wake)
-    await store.write_config([records.connector_record("c", SOURCE)])
+    await store.write_config([records.target_record("c", target), records.connector_record("c", SOURCE)])
     async with Siblings() as siblings:
         siblings.start(store.run())
         siblings.start(membership.heartbeats())
         running = siblings.start(herder.run(stop))
-        await herder.joined.wait()
+        async with asyncio.timeout(30):
+            await herder.joined.wait()
         yield World(group, store, membership, herder)
         stop.set()
         wake.set()
@@ -83,3 +87,65 @@ async def test_stop_and_resume_in_one_turn_leave_its_tasks(tmp_path: Path) -> No
         await resumed
         await eventually(lambda: config.target("c") == STARTED and len(config.tasks.get("c", ())) == 1)
         assert config.unfenced["c"] > before, "it was stopped"
+
+
+async def test_who_cannot_claim_still_takes_its_work(tmp_path: Path) -> None:
+    async with at_work(tmp_path, refusing=True, target=STOPPED) as world:
+        assert world.herder.owned.works == {Work("c")}
+        assert world.store.claims == 1
+
+
+def test_who_led_before_leads_since_only_when_no_generation_lies_between() -> None:
+    def place(generation: int, *, leader: bool = True) -> Place:
+        return Place("m", generation, leader, Assignment("m", URL, 0))
+
+    assert place(5).leads_since(place(4))
+    assert not place(6).leads_since(place(4)), "the group had lost it, and another may have led"
+    assert not place(5).leads_since(place(4, leader=False))
+    assert not place(5, leader=False).leads_since(place(4))
+    assert not place(5).leads_since(None)
+
+
+async def test_a_leader_that_missed_a_generation_claims_anew(tmp_path: Path) -> None:
+    async with at_work(tmp_path) as world:
+        await eventually(lambda: Work("c", 0) in world.herder.owned.works)
+        assert world.store.claims == 1
+        await world.group.join("another", "", "", b"")
+        world.membership.request_rejoin()
+        await eventually(lambda: world.store.claims == 2)
+
+
+async def test_an_overdue_connector_spins_no_herder(tmp_path: Path) -> None:
+    async with at_work(tmp_path) as world:
+        inquiry = world.herder.leader._inquiry
+        await eventually(lambda: len(world.store.config.tasks.get("c", ())) == 1)
+        inquiry.again("c")  # overdue at once; the herder has not been woken
+        assert inquiry.due_seconds() == 0.0
+        assert world.herder._pause(leads=True) == SOON_SECONDS
+        assert world.herder._pause(leads=False) == IDLE_SECONDS
+
+
+class Dying(GroupOfOne):
+    """A group whose coordinator goes away once it has told who was here."""
+
+    async def describe(self) -> Described:
+        metadata = encode_metadata(Metadata(URL, 0))
+        return Described("Stable", PROTOCOL_TYPE, PROTOCOL, (Member("before", "c", "h", metadata),))
+
+    async def leave(self, member: str) -> int:
+        raise Unavailable("the coordinator does not answer")
+
+
+class Frozen(Dying):
+    """The same, without a word."""
+
+    async def leave(self, member: str) -> int:
+        await asyncio.Event().wait()
+        return 0
+
+
+@pytest.mark.parametrize("group", [Dying(), Frozen()])
+async def test_a_predecessor_that_cannot_be_let_leave_ends_no_worker(group: GroupOfOne) -> None:
+    membership = Membership(group, group_id="g", session_ms=200, heartbeat_ms=100, wake=lambda: None)
+    async with asyncio.timeout(20):
+        await membership.replace_predecessors(URL)

@@ -126,6 +126,21 @@ async def test_a_connector_is_asked_again_within_its_budget(monkeypatch: pytest.
         await eventually(lambda: trace(twice, attempts=1) == last and Asked.calls.count("tend once") == 7 + 2)
 
 
+async def test_one_that_waits_for_values_is_not_due(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inquiry, "load_connector", lambda *_: Asked)
+    asking = Inquiry(lambda: None)
+    config = {"name": "mirror", "connector.class": "Asked"}
+    async with Siblings() as siblings:
+        asking.begin(siblings)
+        await eventually(lambda: asking.about("mirror", config))
+        await eventually(lambda: asking.due_seconds() == 0.0)
+        asking.hold("mirror")
+        assert asking.due_seconds() == math.inf
+        asking.about("mirror", config)
+        await eventually(lambda: asking.due_seconds() < math.inf)
+        asking.hold("nobody")
+
+
 def test_limits_are_shared_by_the_tasks() -> None:
     config = {"name": "x", "keelman.limit.records.per.second": "10"}
     assert without_limits(config) == {"name": "x"}

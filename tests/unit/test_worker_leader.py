@@ -1,5 +1,6 @@
 """What the leader writes and when, with a standalone worker's store: what is written is applied at once."""
 
+import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,6 +17,10 @@ from keelman.worker.standalone import StandaloneStore
 from keelman.worker.status_state import FAILED, RUNNING, UNASSIGNED, Status
 
 PLAIN = {"bootstrap.servers": "h:1", "key.converter": "String", "value.converter": "String"}
+PROVIDER = {
+    "config.providers": "file",
+    "config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider",
+}
 SOURCE = {"name": "c", "connector.class": "FileStreamSource", "file": "/nowhere/in", "topic": "lines"}
 SINK = {"name": "c", "connector.class": "FileStreamSink", "topics": "lines"}
 URL = "http://w:1/"
@@ -34,7 +39,9 @@ class Led(StandaloneStore):
 @asynccontextmanager
 async def leading(folder: Path, **more: str) -> AsyncIterator[tuple[Led, Leader]]:
     """The leader of one worker that has connector c, which was begun; where its statuses are written soon."""
-    properties = checked({**PLAIN, "offset.storage.file.filename": str(folder / "offsets")}, standalone=True)
+    properties = checked(
+        {**PLAIN, **PROVIDER, "offset.storage.file.filename": str(folder / "offsets")}, standalone=True
+    )
     store = Led(properties, worker_id="w:1")
     leader = Leader(store, url=URL, delay_ms=0, wake=lambda: None)
     async with Siblings() as siblings:
@@ -88,3 +95,28 @@ async def test_one_that_runs_without_its_tasks_is_given_them_again(tmp_path: Pat
         await eventually(has_a_task)
         await store.write_config([records.commit_record("c", 0)])  # a stop that did not come to its end
         await eventually(has_a_task, seconds=20)
+
+
+async def test_one_whose_values_are_missing_is_not_overdue(tmp_path: Path) -> None:
+    async with leading(tmp_path) as (store, leader):
+
+        async def answered() -> bool:
+            await leader.reconfigure()
+            return len(store.config.tasks.get("c", ())) == 1
+
+        await eventually(answered)
+        leader.ask_again([records.RestartRequest("c", False, False)])
+        assert leader.again_seconds() == 0.0
+        await store.write_config([records.connector_record("c", {**SOURCE, "file": "${file:/nowhere:name}"})])
+        await leader.reconfigure()  # while the value is read
+        assert leader.again_seconds() == math.inf
+
+        async def failed() -> bool:
+            await leader.reconfigure()
+            return store.told > 0
+
+        store.tell(Work("c"), Status(RUNNING, "w:1", 1))
+        await eventually(lambda: Work("c") in store.statuses.statuses)
+        store.told = 0
+        await eventually(failed)
+        assert leader.again_seconds() == math.inf

@@ -148,7 +148,8 @@ class Herder:
             await self._join(stop)
         await self._serve()
         place = self.membership.place
-        if place is not None and place.leader and self.membership.healthy:
+        leads = place is not None and place.leader and self.membership.healthy
+        if place is not None and leads:
             self.leader.ask_again(self.store.config.restarts)
             await self.leader.reconfigure()
             self.leader.clear_statuses()
@@ -161,8 +162,13 @@ class Herder:
         self._measure()
         if self.membership.rejoin or self._requests:
             return 0.0 if self.membership.healthy else SOON_SECONDS
+        return min(SOON_SECONDS if soon else IDLE_SECONDS, self._pause(leads=leads))
+
+    def _pause(self, *, leads: bool) -> float:
+        """Seconds until something is due: a connector that is overdue may still have to wait for its values."""
         rejoin = IDLE_SECONDS if self._rejoin_at is None else max(0.0, self._rejoin_at - time.monotonic())
-        return min(SOON_SECONDS if soon else IDLE_SECONDS, rejoin, self.leader.again_seconds())
+        again = max(SOON_SECONDS, self.leader.again_seconds()) if leads else IDLE_SECONDS
+        return min(IDLE_SECONDS, rejoin, again)
 
     async def _join(self, stop: asyncio.Event) -> None:
         await self._catch_up()
@@ -175,11 +181,14 @@ class Herder:
         if await self._drop_if_lost():
             self.membership.rejoin = True  # the leader took this worker at its word about what it runs
         told = place.assignment
-        if place.leader and (before is None or not before.leader):
-            self.leader.start_anew()
-            await self.store.claim()
-        elif not place.leader:
+        if not place.leader:
             self.leader.resign()
+        elif not place.leads_since(before):
+            self.leader.start_anew()
+            try:
+                await self.store.claim()
+            except Unavailable as error:  # its work is to begin all the same; the first write claims, or raises
+                log.warning("not_claimed", error=error.message)
         log.info(
             "joined",
             member=place.member,

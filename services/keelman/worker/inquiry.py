@@ -51,6 +51,7 @@ class _Asked:
 
     config: Mapping[str, str]
     asking: bool = False
+    held: bool = False
     since: float = field(default_factory=time.monotonic)
     answer: Answer | None = None
     due: float | None = None
@@ -86,6 +87,12 @@ class Inquiry:
         else:
             self._asked.pop(name, None)
 
+    def hold(self, name: str) -> None:
+        """A connector that cannot be asked now, for want of values: it is due again when it is asked `about`."""
+        asked = self._asked.get(name)
+        if asked is not None:
+            asked.held = True
+
     @property
     def names(self) -> set[str]:
         """The connectors that were asked."""
@@ -110,6 +117,7 @@ class Inquiry:
             known = asked is not None
             asked = self._asked[name] = _Asked(config)
             asked.restarts.attempts = 0 if known else attempts
+        asked.held = False
         asked.restarts.policy = policy or asked.restarts.policy
         due = asked.answer is None or (asked.due is not None and time.monotonic() >= asked.due)
         if due and not asked.asking and not asked.hung:
@@ -126,7 +134,8 @@ class Inquiry:
 
     def due_seconds(self) -> float:
         """Seconds until a connector is to be asked again."""
-        dues = [a.due for a in self._asked.values() if a.due is not None and not a.asking and not a.hung]
+        free = [a for a in self._asked.values() if not (a.asking or a.held or a.hung)]
+        dues = [a.due for a in free if a.due is not None]
         return max(0.0, min(dues) - time.monotonic()) if dues else float("inf")
 
     async def _ask(self, name: str, asked: _Asked) -> None:

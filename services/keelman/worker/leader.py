@@ -154,8 +154,12 @@ class Leader:
         try:
             resolved = secrets.resolved(properties)
         except ConnectError as error:
+            self._inquiry.hold(name)
             return Answer(None, trace_of(error))
-        answer = None if resolved is None else self._asked(name, resolved)
+        if resolved is None:
+            self._inquiry.hold(name)
+            return None
+        answer = self._asked(name, resolved)
         if answer is None or answer.tasks is None or resolved == properties:
             return answer
         return Answer(secrets.restored(answer.tasks, properties), answer.trace)
