@@ -39,6 +39,12 @@ class Place:
     leader: bool
     assignment: Assignment
 
+    def leads_since(self, before: Place | None) -> bool:
+        """Whether this worker leads now and nobody else can have led since it was given the place `before`."""
+        if before is None or not (before.leader and self.leader):
+            return False
+        return before.generation + 1 == self.generation
+
 
 class Membership:
     """One member of the group. `heartbeats()` runs beside the one who calls `join`, all the time."""
@@ -92,14 +98,16 @@ class Membership:
     async def replace_predecessors(self, url: str) -> None:
         """Lets dead members that had this worker's address leave. Called once, before the first join.
 
-        Tries for as long as they can live on: without an answer there would be no place in the group either.
+        Tries for as long as they can live on, and never raises: who does not leave is thrown out by then.
         """
         try:
             async with asyncio.timeout(self._session):
                 described = await self._described()
-        except TimeoutError:
+                await self._replace(url, described)
+        except (TimeoutError, Unavailable):
             log.info("predecessors_unknown", group=self._group_id)
-            return
+
+    async def _replace(self, url: str, described: Described) -> None:
         for member in described.members:
             if described.protocol != PROTOCOL or not member.metadata:
                 continue
