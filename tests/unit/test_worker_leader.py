@@ -22,7 +22,6 @@ PROVIDER = {
     "config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider",
 }
 SOURCE = {"name": "c", "connector.class": "FileStreamSource", "file": "/nowhere/in", "topic": "lines"}
-SINK = {"name": "c", "connector.class": "FileStreamSink", "topics": "lines"}
 URL = "http://w:1/"
 
 
