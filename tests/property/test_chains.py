@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keelman.connect.records import Column, SourceBatch
@@ -44,6 +44,7 @@ def outcome(conversion: SourceConversion, batch: SourceBatch) -> Any:
         return type(error).__name__, str(error)
 
 
+@settings(deadline=None)
 @given(LINES, st.lists(STEPS, min_size=1, max_size=4), st.booleans(), st.booleans())
 def test_columns_and_records(lines: list[bytes], steps: list[dict[str, str]], typed: bool, enveloped: bool) -> None:
     config = {"transforms": ",".join(f"s{n}" for n in range(len(steps)))}

@@ -2,7 +2,7 @@
 
 import re
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keelman.connect.offsets import CommittedOffsets, identity, key_bytes, parse_key, parse_value, value_bytes
@@ -18,6 +18,7 @@ PRIMITIVE = st.one_of(
 FLAT = st.dictionaries(st.text(), PRIMITIVE, max_size=20)
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from([b"a", b"\r", b"\n", b"\r\n", "é".encode(), b"xyz"])).map(b"".join), st.integers(1, 9))
 def test_lines_are_the_same_however_the_file_grows(data: bytes, step: int) -> None:
     found: list[bytes] = []
@@ -31,6 +32,7 @@ def test_lines_are_the_same_however_the_file_grows(data: bytes, step: int) -> No
     assert data[position:] == whole[-1]
 
 
+@settings(deadline=None)
 @given(st.text(min_size=1), FLAT, FLAT)
 def test_offsets_come_back_as_they_were_written(
     connector: str, partition: dict[str, object], offset: dict[str, object]

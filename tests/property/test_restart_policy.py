@@ -4,7 +4,7 @@ import random
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keelman.connect.errors import ConfigValueError, ConnectError, RetriableConnectError
@@ -24,6 +24,7 @@ FAILURES = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(POLICIES, FAILURES, st.randoms(use_true_random=False))
 def test_the_budget_holds_and_delays_stay_within_bounds(
     policy: RestartPolicy, failures: list[tuple[str, bool, bool, float]], source: random.Random

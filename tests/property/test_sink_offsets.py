@@ -46,6 +46,7 @@ def test_every_record_once_whatever_happens(steps: list[str]) -> None:
     assert position == len(data)
 
 
+@settings(deadline=None)
 @given(
     st.integers(0, 50), st.lists(st.one_of(st.none(), st.integers(0, 50)), min_size=1, max_size=3), st.integers(0, 60)
 )

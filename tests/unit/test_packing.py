@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keelman.connect.records import Column, SourceBatch
@@ -33,6 +33,7 @@ def values_by_partition(batches: list[Packed]) -> dict[int, list[bytes | None]]:
     return found
 
 
+@settings(deadline=None)
 @given(
     reads=st.lists(
         st.lists(st.tuples(st.none() | st.integers(0, 2), st.none() | st.binary(max_size=9)), min_size=1, max_size=30),
