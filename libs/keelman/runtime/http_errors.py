@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import orjson
 
 from keelman.runtime.redaction import REDACTOR
@@ -9,4 +11,8 @@ from keelman.runtime.redaction import REDACTOR
 
 def error_body(status: int, message: str | None) -> bytes:
     """The JSON body of an error, without secrets. For every server that answers Connect's clients."""
-    return orjson.dumps({"error_code": status, "message": None if message is None else REDACTOR.hide(message)})
+    body = {"error_code": status, "message": None if message is None else REDACTOR.hide(message)}
+    try:
+        return orjson.dumps(body)
+    except TypeError:  # half a character that a request had in it
+        return json.dumps(body).encode()
