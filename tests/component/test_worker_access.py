@@ -133,7 +133,8 @@ async def test_a_worker_tells_what_goes_on(bootstrap: str, link: tuple[LinkSide,
         await worker.reaches("gone", "FAILED")
 
         async def seen() -> bool:
-            return (await metrics(worker)).of("kafka_connect_source_task_metrics_source_record_write_total") == 70
+            written = "kafka_connect_source_task_metrics_source_record_write_total"
+            return (await metrics(worker)).of(written, connector="copies") == 70
 
         await eventually(seen)
         served = await metrics(worker)
