@@ -96,6 +96,12 @@ class Bench:
         mine, theirs = await self.rates("file-source", throughput.file_source, variants, exactly_once=False)
         self.figures += compared("file-source", "records/s", mine, theirs, ">= 1.8")
 
+    async def json_smt(self) -> None:
+        """File to Kafka through two transforms and JSON, exactly-once on both sides."""
+        variants = throughput.FILE_SOURCE_PEERS
+        mine, theirs = await self.rates("json-smt", throughput.json_smt, variants, exactly_once=True)
+        self.figures += compared("json-smt", "records/s", mine, theirs, ">= 1.3")
+
     async def file_sink(self) -> None:
         """Kafka to file; the peer is at-least-once."""
         variants = throughput.FILE_SINK_PEERS

@@ -19,6 +19,18 @@ OVERRIDES = {f"producer.override.{key}": value for key, value in BATCHES.items()
 MORE_POLLED = {"source.consumer.max.poll.records": "5000"}
 BY_INTERVAL = {"transaction.boundary": "interval", "transaction.boundary.interval.ms": "500"}
 
+JSON = "org.apache.kafka.connect.json.JsonConverter"
+TRANSFORMS = "org.apache.kafka.connect.transforms"
+CHAIN = {
+    "value.converter": JSON,
+    "transforms": "hoist,insert",
+    "transforms.hoist.type": f"{TRANSFORMS}.HoistField$Value",
+    "transforms.hoist.field": "line",
+    "transforms.insert.type": f"{TRANSFORMS}.InsertField$Value",
+    "transforms.insert.static.field": "source",
+    "transforms.insert.static.value": "file",
+}
+
 MIRROR_PEERS: Mapping[str, Mapping[str, str]] = {
     SHIPPED: {},
     "1 MB batches, 5000 polled": {**OVERRIDES, **MORE_POLLED},
@@ -89,6 +101,11 @@ async def file_source(system: System, load: Load, more: Mapping[str, str]) -> fl
     finally:
         await delete(system, name)
         load.topics.delete(topic)
+
+
+async def json_smt(system: System, load: Load, more: Mapping[str, str]) -> float:
+    """The same through HoistField, InsertField and JSON with its schema."""
+    return await file_source(system, load, {**CHAIN, **more})
 
 
 async def file_sink(system: System, load: Load, more: Mapping[str, str]) -> float:
