@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from pathlib import Path
 
 from bench.data import Topics, line
@@ -12,8 +13,14 @@ from bench.throughput import FILE, STRING
 TOPIC = "many"
 
 
-async def active(system: System, topics: Topics, folder: Path, count: int, *, seconds: float) -> tuple[float, float]:
-    """MB of PSS, and processors used, while `count` file sources have a line a second."""
+async def active(
+    system: System, topics: Topics, folder: Path, count: int, *, seconds: float, patience: float
+) -> tuple[float, float, int]:
+    """MB of PSS, and processors used, while `count` file sources have a line a second, and how many of them run.
+
+    They are fewer where a system has not begun them all when the patience, in seconds, is over: that many need no less
+    than what was measured.
+    """
     topic, files = f"{TOPIC}-{system.name}", [folder / f"{system.name}-{n}.txt" for n in range(count)]
     topics.create(topic, 1)
     for file in files:
@@ -29,12 +36,15 @@ async def active(system: System, topics: Topics, folder: Path, count: int, *, se
                 config |= {"key.converter": STRING, "value.converter": STRING}
                 await create(system, f"many-{number}", config)
 
-        await asyncio.gather(*(make(number) for number in range(count)))
-        await _flows(system, topics, topic, count)
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(patience):
+                await asyncio.gather(*(make(number) for number in range(count)))
+                await _flows(system, topics, topic, count)
+        running = await _running(system)
         used, begun = cpu_seconds(system.processes()), asyncio.get_running_loop().time()
         await asyncio.sleep(seconds)
         processors = (cpu_seconds(system.processes()) - used) / (asyncio.get_running_loop().time() - begun)
-        return pss_mb(system.processes()), processors
+        return pss_mb(system.processes()), processors, running
     finally:
         stop.set()
         await trickle
@@ -58,7 +68,7 @@ async def _flows(system: System, topics: Topics, topic: str, count: int) -> None
     A system that is short of time commits several records of a file in one transaction: so their markers count little.
     """
     seen, good = 0, 0
-    for _ in range(1200):
+    while True:
         await asyncio.sleep(1)
         now = await asyncio.to_thread(topics.visible, topic, [0])
         good = good + 1 if now - seen >= 1.1 * count else 0
@@ -67,7 +77,6 @@ async def _flows(system: System, topics: Topics, topic: str, count: int) -> None
             if await _running(system) == count:
                 return
             good = 0
-    raise AssertionError(f"not all of the {count} connectors run after 20 minutes")
 
 
 async def _running(system: System) -> int:

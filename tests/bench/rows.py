@@ -16,6 +16,9 @@ from bench.data import Topics, write_lines
 from bench.figures import Figure, alone, beside, compared, number, percentile
 from bench.systems import Keelman, System, connect, keelman
 
+MANY_SECONDS = 420.0
+"""How long a system may take to begin its connectors of active-300."""
+
 
 class Bench:
     """One run: a broker, both systems started as the rows need them, and the figures so far."""
@@ -132,14 +135,19 @@ class Bench:
         count = self.options.connectors
         self.say(f"{count} connectors with a record a second on keelman")
         async with keelman(self.folder / "keelman-many", self.bootstrap) as ours:
-            mine, mine_cpu = await many.active(ours, self.topics, self.folder, count, seconds=20)
+            mine, mine_cpu, run = await many.active(
+                ours, self.topics, self.folder, count, seconds=20, patience=MANY_SECONDS
+            )
+        assert run == count, f"only {run} of {count} connectors run"
         self.say(f"keelman: {mine:.0f} MB, {mine_cpu:.2f} processors; now on Apache Kafka Connect")
         async with connect(self.folder / "connect-many", self.bootstrap, exactly_once=True) as peer:
-            theirs, their_cpu = await many.active(peer, self.topics, self.folder, count, seconds=20)
-        self.say(f"connect: {theirs:.0f} MB, {their_cpu:.2f} processors")
-        name = f"active-{count}"
-        self.figures += compared(name, "MB", [mine], {throughput.SHIPPED: [theirs]}, "<= 0.35")
-        self.figures += compared(f"{name}-cpu", "processors", [mine_cpu], {throughput.SHIPPED: [their_cpu]}, "")
+            theirs, their_cpu, run = await many.active(
+                peer, self.topics, self.folder, count, seconds=20, patience=MANY_SECONDS
+            )
+        self.say(f"connect: {theirs:.0f} MB, {their_cpu:.2f} processors, {run} of {count} connectors run")
+        name, variant = f"active-{count}", throughput.SHIPPED if run == count else f"as shipped, {run} of {count}"
+        self.figures += compared(name, "MB", [mine], {variant: [theirs]}, "<= 0.35")
+        self.figures += compared(f"{name}-cpu", "processors", [mine_cpu], {variant: [their_cpu]}, "")
 
     async def wake(self) -> None:
         """A parked task gets data."""
