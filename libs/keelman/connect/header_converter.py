@@ -8,12 +8,12 @@ from typing import Any
 
 from keelman.connect.config_def import ConfigDef
 from keelman.connect.converters import SIMPLE_HEADERS, Converter
-from keelman.connect.java import hash_order, java_text, utf8_text
+from keelman.connect.java import java_text, map_order, utf8_text
 from keelman.connect.literals import parse_literal
+from keelman.connect.logical import iso_text
 from keelman.connect.plugin_kinds import Kind
 from keelman.connect.records import Column
 from keelman.connect.schema import Schema, Struct
-from keelman.connect.transforms.cast import iso_text
 
 
 class SimpleHeaderConverter(Converter):
@@ -57,8 +57,7 @@ def literal(value: Any, *, inner: bool = True) -> str:  # noqa: PLR0911  one lin
         pairs = [(f.name, _or_default(f.schema, value.values.get(f.name))) for f in value.schema.fields]
         return "{" + ",".join(f'"{name}":{literal(one)}' for name, one in pairs) + "}"
     if isinstance(value, dict):
-        keys = hash_order(value) if all(isinstance(key, str) for key in value) else list(value)
-        return "{" + ",".join(f"{literal(key)}:{literal(value[key])}" for key in keys) + "}"
+        return "{" + ",".join(f"{literal(key)}:{literal(value[key])}" for key in map_order(value)) + "}"
     if isinstance(value, list | tuple):
         return "[" + ",".join(map(literal, value)) + "]"
     return java_text(value)

@@ -106,6 +106,11 @@ def hash_order(keys: Iterable[str], *, copied: bool = False) -> list[str]:
     return sorted(listed, key=bucket)
 
 
+def map_order(given: Mapping[Any, Any]) -> list[Any]:
+    """The keys of a map in a HashMap's order; as they are where they are not all strings."""
+    return hash_order(given) if all(isinstance(key, str) for key in given) else list(given)
+
+
 def json_string(text: str) -> str:
     """A JSON string as Jackson writes it: non-ASCII raw, control characters as upper-case hex, and so the two halves of
     what has no place among the first 65,536 characters."""
@@ -160,7 +165,7 @@ def java_text(value: Any) -> str:  # noqa: PLR0911  one line a type
         inner = ((f.name, value.values.get(f.name)) for f in value.schema.fields)
         return "Struct{" + ",".join(f"{k}={java_text(v)}" for k, v in inner if v is not None) + "}"
     if isinstance(value, Mapping):
-        keys = hash_order(value) if all(isinstance(k, str) for k in value) else list(value)
+        keys = map_order(value)
         return "{" + ", ".join(f"{java_text(k)}={java_text(value[k])}" for k in keys) + "}"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(java_text, value)) + "]"

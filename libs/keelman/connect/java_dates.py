@@ -12,13 +12,10 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from keelman.connect.errors import DataError
-
 _LETTERS = frozenset("GyYMLwWDdFEuaHkKhmsSzZX")
 _NUMERIC = frozenset("yYwWDdFuHkKhmsS")
 _MONTHS = list(calendar.month_name)[1:]
 _DAYS = list(calendar.day_name)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ZONE = re.compile(r"(?:GMT|UTC)?([+-])(\d{1,2}):?(\d{2})")
 
 
@@ -51,14 +48,6 @@ class _Found:
     evening: bool | None = None
     offset: timedelta = timedelta()
     before_christ: bool = False
-
-
-def moment(ms: int) -> datetime:
-    """A time by its ms since the epoch. Raises DataError beyond the years 1 to 9999."""
-    try:
-        return datetime.fromtimestamp(ms // 1000, UTC).replace(microsecond=ms % 1000 * 1000)
-    except (OverflowError, ValueError, OSError):
-        raise DataError(f"The time {ms} ms is outside the years 1 to 9999") from None
 
 
 class JavaDateFormat:

@@ -46,7 +46,7 @@ class JsonConverter(Converter):
         self._defaults: bool = self.config["replace.null.with.default"]
         self._plain = Plain(numeric=self.config["decimal.format"].upper() == "NUMERIC", defaults=self._defaults)
         self._texts: dict[Schema, str] = {}
-        self._parsed: dict[bytes, Schema | None] = {}
+        self._parsed: dict[bytes, tuple[Schema | None, bool]] = {}  # and whether it has decimals
 
     def from_connect(self, column: Column) -> list[bytes | None]:
         """JSON in UTF-8; a null without a schema is a null record."""
@@ -103,9 +103,10 @@ class JsonConverter(Converter):
         if raw not in self._parsed:
             if len(self._parsed) >= self.config["schemas.cache.size"]:
                 self._parsed.clear()
-            self._parsed[raw] = parse_schema(tree["schema"])
-        schema = self._parsed[raw]
-        if has_decimals(schema):
+            schema = parse_schema(tree["schema"])
+            self._parsed[raw] = schema, has_decimals(schema)
+        schema, decimals = self._parsed[raw]
+        if decimals:
             tree = json.loads(payload, parse_float=decimal.Decimal)  # 1.10 is not 1.1
         if schema is None:
             return None, cut_numbers(tree["payload"])

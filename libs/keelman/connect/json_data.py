@@ -10,13 +10,8 @@ from typing import Any
 from keelman.connect.errors import DataError
 from keelman.connect.java_numbers import INTEGERS, Float32, cut, java_class
 from keelman.connect.json_quick import in_order
+from keelman.connect.logical import DATE, DAY, DECIMAL, EPOCH, MILLISECOND, TIME, TIMESTAMP, number_of
 from keelman.connect.schema import TYPES, Field, Schema, Struct, checked, java_type
-
-_DATA = "org.apache.kafka.connect.data."
-DECIMAL, DATE, TIME, TIMESTAMP = (_DATA + name for name in ("Decimal", "Date", "Time", "Timestamp"))
-_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-_MILLISECOND = datetime.timedelta(milliseconds=1)
-_DAY = datetime.timedelta(days=1)
 
 
 class Plain:
@@ -246,8 +241,7 @@ def _from_logical(schema: Schema, value: Any) -> Any:
             raise DataError(f"{text} Schema has scale {scale}, value has scale {-int(value.as_tuple().exponent)}.")
         return value
     if schema.name in (DATE, TIME, TIMESTAMP) and isinstance(value, datetime.datetime):
-        since = value - _EPOCH
-        return since // _DAY if schema.name == DATE else since // _MILLISECOND
+        return number_of(value, schema.name)
     raise DataError(f"Invalid type for {str(schema.name).rpartition('.')[2]}: {type(value).__name__}")
 
 
@@ -256,9 +250,9 @@ def _to_logical(schema: Schema, value: Any) -> Any:
         scale = int(dict(schema.parameters).get("scale", "0"))
         return decimal.Decimal(int.from_bytes(value, "big", signed=True)).scaleb(-scale)
     if schema.name == DATE:
-        return _EPOCH + value * _DAY
+        return EPOCH + value * DAY
     if schema.name in (TIME, TIMESTAMP):
-        return _EPOCH + value * _MILLISECOND
+        return EPOCH + value * MILLISECOND
     return value
 
 

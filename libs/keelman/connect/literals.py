@@ -9,18 +9,18 @@ from typing import Any
 
 from keelman.connect.java_dates import JavaDateFormat
 from keelman.connect.java_numbers import INTEGERS, Float32
+from keelman.connect.logical import DATE_SCHEMA, DECIMAL, TIME_SCHEMA, TIMESTAMP_SCHEMA
 from keelman.connect.schema import Schema
 
-_DATA = "org.apache.kafka.connect.data."
 _NUMBER = re.compile(r"[+-]?\d+(\.\d*)?([eE][+-]?\d+)?")
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},]|:|[^\[\]{},:"]+')
-_TIMES: tuple[tuple[re.Pattern[str], str, Schema], ...] = (
-    (re.compile(r"\d{4}-\d{2}-\d{2}"), "yyyy-MM-dd", Schema("int32", name=_DATA + "Date", version=1)),
-    (re.compile(r"\d{2}:\d{2}:\d{2}\.\d{3}Z"), "HH:mm:ss.SSS'Z'", Schema("int32", name=_DATA + "Time", version=1)),
+_TIMES: tuple[tuple[re.Pattern[str], JavaDateFormat, Schema], ...] = (
+    (re.compile(r"\d{4}-\d{2}-\d{2}"), JavaDateFormat("yyyy-MM-dd"), DATE_SCHEMA),
+    (re.compile(r"\d{2}:\d{2}:\d{2}\.\d{3}Z"), JavaDateFormat("HH:mm:ss.SSS'Z'"), TIME_SCHEMA),
     (
         re.compile(r"\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3}Z"),
-        "yyyy-MM-dd'T'HH:mm:ss.SSS'Z'",
-        Schema("int64", name=_DATA + "Timestamp", version=1),
+        JavaDateFormat("yyyy-MM-dd'T'HH:mm:ss.SSS'Z'"),
+        TIMESTAMP_SCHEMA,
     ),
 )
 _WIDTHS = ("int8", "int16", "int32", "int64", "float", "double")
@@ -73,7 +73,7 @@ class _Reader:
         if inner and token.startswith('"'):
             text = re.sub(r"\\(.)", r"\1", token[1:-1])
             return next(
-                ((kind, JavaDateFormat(f).parse(text)) for p, f, kind in _TIMES if p.fullmatch(text)), (STRING, text)
+                ((kind, form.parse(text)) for pattern, form, kind in _TIMES if pattern.fullmatch(text)), (STRING, text)
             )
         return self._scalar(token)
 
@@ -85,11 +85,11 @@ class _Reader:
         for pattern, form, schema in _TIMES:
             # A time has colons, which are tokens of their own.
             text = token
-            if ":" in form and self._peek() == ":":
+            if ":" in form.pattern and self._peek() == ":":
                 text = token + "".join(self._tokens[self._at : self._at + 4])
             if pattern.fullmatch(text):
                 self._at += 4 if text is not token else 0
-                return schema, JavaDateFormat(form).parse(text)
+                return schema, form.parse(text)
         if _NUMBER.fullmatch(token):
             return _number(token)
         raise _NoLiteralError
@@ -159,7 +159,7 @@ def _number(text: str) -> Parsed:
             real = kind(value)
             if math.isfinite(real):
                 return Schema(name), real
-    schema = Schema("bytes", name=_DATA + "Decimal", version=1, parameters=(("scale", str(scale)),))
+    schema = Schema("bytes", name=DECIMAL, version=1, parameters=(("scale", str(scale)),))
     return schema, value
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from abc import abstractmethod
 from typing import Any, ClassVar
 
 from keelman.connect.converters import Converter
@@ -14,18 +15,35 @@ from keelman.connect.schema import Schema, java_type
 _PACKAGE = "org.apache.kafka.connect.converters."
 
 
-class _NumberConverter(Converter):
-    """Writes values of one type alone; null stays null."""
+class _SingleConverter(Converter):
+    """Writes and reads values one by one, of one type alone; null stays null."""
 
-    word: ClassVar[str]
-    """What Connect's texts call it."""
     type: ClassVar[str]
-    _form: ClassVar[struct.Struct]
 
     def from_connect(self, column: Column) -> list[bytes | None]:
         """Raises DataError for another type."""
         column = column.texts()
         return [self._packed(column.schema_of(n), value) for n, value in enumerate(column.values)]
+
+    def to_connect(self, payloads: list[bytes | None]) -> Column:
+        """Optional values. Raises DataError for what is none of the type."""
+        return Column([None if p is None else self._unpacked(p) for p in payloads], Schema(self.type, optional=True))
+
+    @abstractmethod
+    def _packed(self, schema: Schema | None, value: Any) -> bytes | None:
+        """A payload."""
+
+    @abstractmethod
+    def _unpacked(self, payload: bytes) -> Any:
+        """A value."""
+
+
+class _NumberConverter(_SingleConverter):
+    """Big-endian, of a fixed size."""
+
+    word: ClassVar[str]
+    """What Connect's texts call it."""
+    _form: ClassVar[struct.Struct]
 
     def _packed(self, schema: Schema | None, value: Any) -> bytes | None:
         if value is None:
@@ -34,10 +52,6 @@ class _NumberConverter(Converter):
         if found != java_class(self._made(0)):
             raise DataError(f"Failed to serialize to {self.word} (was class {found}): ")
         return self._form.pack(value)
-
-    def to_connect(self, payloads: list[bytes | None]) -> Column:
-        """Optional values. Raises DataError for another size."""
-        return Column([None if p is None else self._unpacked(p) for p in payloads], Schema(self.type, optional=True))
 
     def _unpacked(self, payload: bytes) -> Any:
         if len(payload) != self._form.size:
@@ -95,15 +109,11 @@ class DoubleConverter(_NumberConverter):
     word, type, _form = "double", "double", struct.Struct(">d")
 
 
-class BooleanConverter(Converter):
+class BooleanConverter(_SingleConverter):
     """One byte, 0 or 1."""
 
     name = _PACKAGE + "BooleanConverter"
-
-    def from_connect(self, column: Column) -> list[bytes | None]:
-        """Raises DataError for another type."""
-        column = column.texts()
-        return [self._packed(column.schema_of(n), value) for n, value in enumerate(column.values)]
+    type = "boolean"
 
     def _packed(self, schema: Schema | None, value: Any) -> bytes | None:
         if schema is not None and schema.type != "boolean":
@@ -115,11 +125,7 @@ class BooleanConverter(Converter):
             raise DataError(f"BooleanConverter is not compatible with objects of type class {found}")
         return b"\x01" if value else b"\x00"
 
-    def to_connect(self, payloads: list[bytes | None]) -> Column:
-        """Optional values. Raises DataError for any other byte."""
-        found = []
-        for payload in payloads:
-            if payload not in (None, b"\x00", b"\x01"):
-                raise DataError("Failed to deserialize boolean: ")
-            found.append(None if payload is None else payload == b"\x01")
-        return Column(found, Schema("boolean", optional=True))
+    def _unpacked(self, payload: bytes) -> bool:
+        if payload not in (b"\x00", b"\x01"):
+            raise DataError("Failed to deserialize boolean: ")
+        return payload == b"\x01"

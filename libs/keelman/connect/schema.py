@@ -51,7 +51,12 @@ OPTIONAL_BYTES = Schema("bytes", optional=True)
 
 def java_type(schema: Schema) -> str:
     """The type under the name that Connect's texts have for it."""
-    return {"float": "FLOAT32", "double": "FLOAT64"}.get(schema.type, schema.type.upper())
+    return type_name(schema.type)
+
+
+def type_name(kind: str) -> str:
+    """The same of one of TYPES."""
+    return {"float": "FLOAT32", "double": "FLOAT64"}.get(kind, kind.upper())
 
 
 def checked(schema: Schema, value: object) -> object:

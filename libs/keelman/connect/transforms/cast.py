@@ -6,7 +6,7 @@ import base64
 import decimal
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type
@@ -22,8 +22,9 @@ from keelman.connect.java_numbers import (
     parse_whole,
     type_of,
 )
+from keelman.connect.logical import iso_text, number_of
 from keelman.connect.record import Record
-from keelman.connect.schema import Field, Schema, Struct
+from keelman.connect.schema import Field, Schema, Struct, type_name
 from keelman.connect.transforms.base import (
     Part,
     Recent,
@@ -36,7 +37,6 @@ from keelman.connect.transforms.base import (
 )
 from keelman.connect.transforms.fields import renamings
 
-_JAVA = {"float": "FLOAT32", "double": "FLOAT64"}
 _TYPES = {
     **{name: name for name in (*INTEGERS, "boolean", "string", "bytes", "array", "map", "struct")},
     "float32": "float",
@@ -44,8 +44,7 @@ _TYPES = {
 }
 _OUTPUT = (*INTEGERS, "float", "double", "boolean", "string")
 _INPUT = (*_OUTPUT, "bytes")
-_DATA = "org.apache.kafka.connect.data."
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_TYPE = "org.apache.kafka.connect.data.Schema.Type"
 
 
 class Cast(Transform):
@@ -135,7 +134,7 @@ def _parsed(pairs: list[str]) -> tuple[str | None, dict[str, str]]:
 def _type(text: str) -> str:
     kind = _TYPES.get(text.lower())
     if kind is None:
-        shown = f"java.lang.IllegalArgumentException: No enum constant {_DATA}Schema.Type.{text.upper()}"
+        shown = f"java.lang.IllegalArgumentException: No enum constant {_TYPE}.{text.upper()}"
         raise ConfigValueError(f"Invalid type found in casting spec: {text}", shown)
     if kind not in _OUTPUT:
         raise ConfigValueError("spec", text, whole=_unsupported("to", kind, _OUTPUT))
@@ -143,12 +142,8 @@ def _type(text: str) -> str:
 
 
 def _unsupported(direction: str, kind: str, legal: tuple[str, ...]) -> str:
-    listed = ", ".join(_java(one) for one in legal)
-    return f"Cast transformation does not support casting {direction} {_java(kind)}; supported types are [{listed}]"
-
-
-def _java(kind: str) -> str:
-    return _JAVA.get(kind, kind.upper())
+    listed = ", ".join(type_name(one) for one in legal)
+    return f"Cast transformation does not support casting {direction} {type_name(kind)}; supported types are [{listed}]"
 
 
 def cast(schema: Schema | None, value: Any, target: str) -> Any:
@@ -164,8 +159,7 @@ def cast(schema: Schema | None, value: Any, target: str) -> Any:
     if kind not in _INPUT:
         raise DataError(_unsupported("from", kind, _INPUT))
     if schema is not None and target != "string" and isinstance(value, datetime):
-        since = value - _EPOCH
-        value = since // timedelta(days=1) if schema.name == _DATA + "Date" else since // timedelta(milliseconds=1)
+        value = number_of(value, schema.name)
     try:
         return _MAKERS[target](value)
     except NumberFormatError:
@@ -216,17 +210,6 @@ def _string(value: Any) -> str:
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
     return java_text(value)
-
-
-def iso_text(value: datetime) -> str:
-    """A java.util.Date as Connect writes it: a day alone, a time of the first day alone, or both."""
-    day, time = value.date(), value.timetz()
-    ms = f"{value:%H:%M:%S}.{value.microsecond // 1000:03d}Z"
-    if (value - _EPOCH) < timedelta(days=1) and value >= _EPOCH:
-        return ms
-    if time.hour == time.minute == time.second == time.microsecond == 0:
-        return f"{day:%Y-%m-%d}"
-    return f"{day:%Y-%m-%d}T{ms}"
 
 
 def _unexpected(value: Any) -> DataError:

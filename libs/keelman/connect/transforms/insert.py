@@ -9,14 +9,12 @@ from typing import Any
 from keelman.connect.columns import ColumnBatch, Constant, StructColumn
 from keelman.connect.config_def import ConfigDef, ConfigKey, Importance, Type
 from keelman.connect.errors import ConfigValueError, DataError
-from keelman.connect.java_dates import moment
 from keelman.connect.java_numbers import Int32
+from keelman.connect.logical import TIMESTAMP_SCHEMA, moment
 from keelman.connect.record import Record
 from keelman.connect.records import Column
 from keelman.connect.schema import Field, Schema, Struct
 from keelman.connect.transforms.base import Part, Recent, Transform, a_map, a_struct, got, null_default, with_fields
-
-_TIMESTAMP = "org.apache.kafka.connect.data.Timestamp"
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,6 +141,6 @@ _INSERTED: Mapping[str, Schema] = {
     "topic": Schema("string"),
     "partition": Schema("int32"),
     "offset": Schema("int64"),
-    "timestamp": Schema("int64", name=_TIMESTAMP, version=1),
+    "timestamp": TIMESTAMP_SCHEMA,
     "static": Schema("string"),
 }

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import decimal
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type, non_empty
 from keelman.connect.errors import DataError
 from keelman.connect.java_numbers import INTEGERS, Float32, Int32, cut, java_class, type_of
+from keelman.connect.logical import EPOCH
 from keelman.connect.record import Record
 from keelman.connect.schema import Schema, Struct
 from keelman.connect.transforms.base import Part, Transform, a_map, a_struct, got, null_default, some_names
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class MaskField(Transform):
@@ -84,7 +83,7 @@ _NOTHING: Mapping[str, Any] = {
     "float": Float32(0),
     "double": 0.0,
     "decimal": decimal.Decimal(0),
-    "date": _EPOCH,
+    "date": EPOCH,
     "string": "",
     "array": [],
     "map": {},

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type, one_of
 from keelman.connect.errors import ConfigValueError, ConnectError, DataError
-from keelman.connect.java_dates import JavaDateFormat, ParseError, PatternError, moment
+from keelman.connect.java_dates import JavaDateFormat, ParseError, PatternError
 from keelman.connect.java_numbers import java_class
+from keelman.connect.logical import DATE_SCHEMA, TIME_SCHEMA, TIMESTAMP, TIMESTAMP_SCHEMA, moment, number_of
 from keelman.connect.record import Record
-from keelman.connect.schema import Field, Schema, Struct
+from keelman.connect.schema import Field, Schema, Struct, java_type
 from keelman.connect.transforms.base import (
     IllegalArgumentError,
     Part,
@@ -25,15 +26,14 @@ from keelman.connect.transforms.base import (
     with_fields,
 )
 
-_DATA = "org.apache.kafka.connect.data."
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TARGETS: Mapping[str, Schema] = {
     "string": Schema("string"),
     "unix": Schema("int64"),
-    "Date": Schema("int32", name=_DATA + "Date", version=1),
-    "Time": Schema("int32", name=_DATA + "Time", version=1),
-    "Timestamp": Schema("int64", name=_DATA + "Timestamp", version=1),
+    "Date": DATE_SCHEMA,
+    "Time": TIME_SCHEMA,
+    "Timestamp": TIMESTAMP_SCHEMA,
 }
+_NO_FORMAT = "TimestampConverter requires format option to be specified when using string timestamps"
 _PER_SECOND = {"nanoseconds": 1_000_000_000, "microseconds": 1_000_000, "milliseconds": 1000, "seconds": 1}
 
 
@@ -105,8 +105,7 @@ class TimestampConverter(Transform):
         self._schemas = Recent()
         pattern: str = self.config["format"]
         if self._target == "string" and not pattern.strip():
-            whole = "TimestampConverter requires format option to be specified when using string timestamps"
-            raise ConfigValueError("format", pattern, whole=whole)
+            raise ConfigValueError("format", pattern, whole=_NO_FORMAT)
         try:
             self._format = JavaDateFormat(pattern) if pattern.strip() else None
         except PatternError as error:
@@ -170,9 +169,7 @@ class TimestampConverter(Transform):
             )
         if form == "string":
             if self._format is None:
-                raise DataError(
-                    "TimestampConverter requires format option to be specified when using string timestamps"
-                )
+                raise DataError(_NO_FORMAT)
             try:
                 return self._format.parse(value)
             except ParseError:
@@ -187,7 +184,7 @@ class TimestampConverter(Transform):
         return self._format.format(value)
 
     def _number(self, value: datetime) -> int:
-        ms = (value - _EPOCH) // timedelta(milliseconds=1)
+        ms = number_of(value, TIMESTAMP)
         if self._per_second >= 1000:
             return ms * (self._per_second // 1000)
         return -(-ms // 1000) if ms < 0 else ms // 1000
@@ -204,16 +201,13 @@ def _cut(value: int, per_second: int) -> int:
 
 def _form(schema: Schema) -> str:
     for name in ("Timestamp", "Date", "Time"):
-        if schema.name == _DATA + name:
+        if schema.name == _TARGETS[name].name:
             return name
     if schema.type in ("string", "int64"):
         return "string" if schema.type == "string" else "unix"
-    shown = _JAVA.get(schema.type, schema.type.upper())
+    shown = java_type(schema)
     shown = f"{schema.name}:{shown}" if schema.name else shown
     raise ConnectError(f"Schema Schema{{{shown}}} does not correspond to a known timestamp type format")
-
-
-_JAVA = {"float": "FLOAT32", "double": "FLOAT64"}
 
 
 def _same(value: datetime) -> datetime:
