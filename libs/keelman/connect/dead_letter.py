@@ -1,0 +1,188 @@
+"""Dead letters: records that could not be copied, as they stand in the topic that is kept for them.
+
+The record is as it was; behind its own headers stand those that tell where it came from and why it is here, in one
+order, so that they can be told from those of an earlier dead letter that was read and failed again. The names that
+begin with `__connect.` and their order are Connect's (KIP-298,
+https://cwiki.apache.org/confluence/display/KAFKA/KIP-298%3A+Error+Handling+in+Connect), their values UTF-8 texts.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from keelman.connect.records import Headers, Offset, Partition
+
+_CONNECT, _OURS = "__connect.errors.", "keelman.errors."
+
+TOPIC = _CONNECT + "topic"
+PARTITION = _CONNECT + "partition"
+OFFSET = _CONNECT + "offset"
+CONNECTOR = _CONNECT + "connector.name"
+TASK = _CONNECT + "task.id"
+STAGE = _CONNECT + "stage"
+CLASS = _CONNECT + "class.name"
+EXCEPTION = _CONNECT + "exception.class.name"
+MESSAGE = _CONNECT + "exception.message"
+TRACE = _CONNECT + "exception.stacktrace"
+SOURCE_PARTITION = _OURS + "source.partition"
+SOURCE_OFFSET = _OURS + "source.offset"
+KEY_FORMAT = _OURS + "key.format"
+VALUE_FORMAT = _OURS + "value.format"
+RECORD_BYTES = _OURS + "record.bytes"
+
+CONNECTS = (TOPIC, PARTITION, OFFSET, CONNECTOR, TASK, STAGE, CLASS, EXCEPTION, MESSAGE, TRACE)
+OURS = (SOURCE_PARTITION, SOURCE_OFFSET, KEY_FORMAT, VALUE_FORMAT, RECORD_BYTES)
+_PLACES = {name: place for place, name in enumerate(CONNECTS + OURS)}
+
+Format = Literal["bytes", "json", "text"]
+"""What a key or value of a dead letter is: the bytes that it was; JsonConverter's schema and payload, for what a source
+had not made bytes yet; Java's text of it, where even that cannot be made. A null is null in each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Whence:
+    """Where a record comes from.
+
+    A sink's record: its topic, partition and offset. A source's: the topic that it was to go to, and its source
+    partition and source offset where the source says them; its partition and offset are None.
+    """
+
+    topic: str
+    partition: int | None = None
+    offset: int | None = None
+    source_partition: Partition | None = None
+    source_offset: Offset | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Why:
+    """What went wrong: the stage in Connect's name, the full Java class that was at work, the error's Java class, its
+    message (None as in Java) and its trace."""
+
+    stage: str
+    class_name: str
+    exception: str
+    message: str | None
+    trace: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeadLetter:
+    """One dead letter, read back. `headers` are the record's own; the rest is None where no header tells."""
+
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+    whence: Whence | None = None
+    connector: str | None = None
+    task: int | None = None
+    why: Why | None = None
+    key_format: Format = "bytes"
+    value_format: Format = "bytes"
+    record_bytes: int | None = None
+    """The record's size where it was too large and its value is therefore null."""
+
+
+def context_headers(
+    whence: Whence,
+    why: Why,
+    *,
+    connector: str,
+    task: int,
+    key_format: Format = "bytes",
+    value_format: Format = "bytes",
+    record_bytes: int | None = None,
+) -> list[tuple[str, bytes | None]]:
+    """The headers of a dead letter, to stand behind the record's own.
+
+    The formats are told for a source's records only, whose bytes are not those of a record in Kafka.
+    """
+    sourced = whence.offset is None
+    texts: list[tuple[str, str | None]] = [(TOPIC, whence.topic)]
+    if not sourced:
+        texts += [(PARTITION, str(whence.partition)), (OFFSET, str(whence.offset))]
+    texts += [
+        (CONNECTOR, connector),
+        (TASK, str(task)),
+        (STAGE, why.stage),
+        (CLASS, why.class_name),
+        (EXCEPTION, why.exception),
+        (MESSAGE, why.message),
+        (TRACE, why.trace),
+    ]
+    if sourced and whence.source_partition is not None:
+        texts.append((SOURCE_PARTITION, _json(whence.source_partition)))
+    if sourced and whence.source_offset is not None:
+        texts.append((SOURCE_OFFSET, _json(whence.source_offset)))
+    if sourced:
+        texts += [(KEY_FORMAT, key_format), (VALUE_FORMAT, value_format)]
+    if record_bytes is not None:
+        texts.append((RECORD_BYTES, str(record_bytes)))
+    return [(name, None if text is None else text.encode("utf-8", "replace")) for name, text in texts]
+
+
+def read_letter(key: bytes | None, value: bytes | None, headers: Headers | None) -> DeadLetter:
+    """A record of a topic of dead letters, ours or Connect's, with or without headers that tell of it.
+
+    What is told by a header that does not make sense is not known.
+    """
+    own, told = _parted(headers or ())
+    texts = {name: None if raw is None else raw.decode("utf-8", "replace") for name, raw in told}
+    topic, stage = texts.get(TOPIC), texts.get(STAGE)
+    whence = None
+    if topic is not None:
+        partition, offset = _number(texts.get(PARTITION)), _number(texts.get(OFFSET))
+        whence = Whence(topic, partition, offset, _tree(texts.get(SOURCE_PARTITION)), _tree(texts.get(SOURCE_OFFSET)))
+    why = None
+    if stage is not None:
+        why = Why(
+            stage,
+            texts.get(CLASS) or "",
+            texts.get(EXCEPTION) or "",
+            texts.get(MESSAGE),
+            texts.get(TRACE) or "",
+        )
+    return DeadLetter(
+        key,
+        value,
+        own,
+        whence,
+        texts.get(CONNECTOR),
+        _number(texts.get(TASK)),
+        why,
+        _format(texts.get(KEY_FORMAT)),
+        _format(texts.get(VALUE_FORMAT)),
+        _number(texts.get(RECORD_BYTES)),
+    )
+
+
+def _parted(headers: Headers) -> tuple[Headers, Headers]:
+    """The record's own, and those that the last failure put behind them: at the end, each once, in their order."""
+    at, before = len(headers), len(_PLACES)
+    while at and _PLACES.get(headers[at - 1][0], before) < before:
+        at -= 1
+        before = _PLACES[headers[at][0]]
+    return list(headers[:at]), list(headers[at:])
+
+
+def _json(tree: Mapping[str, Any]) -> str:
+    return json.dumps(dict(tree), separators=(",", ":"), ensure_ascii=False)
+
+
+def _tree(text: str | None) -> Mapping[str, Any] | None:
+    try:
+        tree = None if text is None else json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return tree if isinstance(tree, dict) else None
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isascii() and text.isdigit() and len(text) < 20 else None
+
+
+def _format(text: str | None) -> Format:
+    return text if text in ("json", "text") else "bytes"
