@@ -249,19 +249,7 @@ async def test_an_unknown_run_is_answered(one: Worker) -> None:
     assert (answer.reason, answer.retriable) == ("UNKNOWN_RUN", True)
 
 
-async def test_sigterm_drains_and_leaves_no_process(spark: Spark, one: Worker, tmp_path: Path) -> None:
-    uid = await one.running(tmp_path)
-    await grows(tmp_path / uid)
-    spark.below()
-    spark.process.send_signal(signal.SIGTERM)
-    assert (await one.reached(uid, ENDED)).reason == "DRAINED"
-    await eventually(lambda: spark.process.poll() is not None, what="the service ends")
-    assert spark.process.returncode == 0, spark.text()
-    await spark.nothing_left(5)
-    assert "Traceback" not in spark.text()
-
-
-async def test_a_killed_jvm_takes_its_slots_and_is_started_again_under_the_same_service(tmp_path: Path) -> None:
+async def test_a_killed_jvm_is_started_again_under_the_same_service_and_sigterm_drains_that(tmp_path: Path) -> None:
     spark = Spark(tmp_path)
     try:
         await spark.serving()
@@ -275,11 +263,13 @@ async def test_a_killed_jvm_takes_its_slots_and_is_started_again_under_the_same_
             assert not slot.is_running(), "it went with its JVM"
             assert spark.jvm() != lost
             assert "spark_lost" in spark.text()
-        spark.below()
-        spark.process.send_signal(signal.SIGTERM)
+            spark.below()
+            spark.process.send_signal(signal.SIGTERM)
+            assert (await one.reached(again, ENDED)).reason == "DRAINED"
         await eventually(lambda: spark.process.poll() is not None, what="the service ends")
         assert spark.process.returncode == 0, spark.text()
         await spark.nothing_left(10)
+        assert "Traceback" not in spark.text()
     finally:
         spark.kill()
 

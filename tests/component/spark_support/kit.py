@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from pathlib import Path
 from typing import Any
 
@@ -44,7 +44,7 @@ class Spark:
         self.port = free_ports(1)[0]
         self.address = f"127.0.0.1:{self.port}"
         self.log = folder / "spark.log"
-        given = {"port": self.port, "work_folder": folder / "work", "lease_seconds": 2, "slots_per_worker": 2, **flags}
+        given = {"port": self.port, "work_folder": folder / "work", "lease_seconds": 4, "slots_per_worker": 2, **flags}
         environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
@@ -110,6 +110,7 @@ class Worker:
         self.renewed = 0
         self.usage = SlotUsage()
         self.renewing = True
+        self.ended: list[Exception] = []
         self._call, self._runs = call, runs
         self._outgoing: asyncio.Queue[OpenLinkRequest] = asyncio.Queue()
 
@@ -139,6 +140,20 @@ class Worker:
                 due = time.monotonic() + 0.5
                 if self.renewing:
                     await self._call.write(OpenLinkRequest(renewal=LeaseRenewal()))
+
+    async def until_it_ends(self, work: Awaitable[None]) -> None:
+        """A link that the service ends is not this side's error; how it ended is kept."""
+        try:
+            await work
+        except Exception as error:
+            self.ended.append(error)
+
+    async def welcomed(self) -> None:
+        try:
+            await eventually(lambda: self.welcome is not None or self.ended, what="the welcome")
+            assert self.welcome is not None, "the link ended before the welcome"
+        except AssertionError as error:
+            raise AssertionError(f"{error}; ended by: {self.ended}; log:\n{self.spark.text()}") from None
 
     def order(self, uid: str, **order: Any) -> None:
         self._outgoing.put_nowait(OpenLinkRequest(order=RunOrder(run_uid=uid, **order)))
@@ -205,16 +220,10 @@ async def worker(spark: Spark, name: str, incarnation: str = "1") -> AsyncIterat
     """A linked, welcomed worker; the link ends with the block."""
     async with channel(spark.address) as link, asyncio.TaskGroup() as tasks:
         made = Worker(spark, WorkerLinkServiceStub(link).OpenLink(), CopyRunServiceStub(link), name, incarnation)
-        loops = [tasks.create_task(quietly(made.read())), tasks.create_task(quietly(made.write()))]
+        loops = [tasks.create_task(made.until_it_ends(work)) for work in (made.read(), made.write())]
         try:
-            await eventually(lambda: made.welcome is not None, what="the welcome")
+            await made.welcomed()
             yield made
         finally:
             for loop in loops:
                 loop.cancel()
-
-
-async def quietly(work: Any) -> None:
-    """A link that the service ends is not this side's error."""
-    with contextlib.suppress(Exception):
-        await work
