@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from keelman.connect import converter_keys
 from keelman.connect.config_def import ConfigDef
@@ -19,6 +19,7 @@ from keelman.model.keys import under
 
 if TYPE_CHECKING:
     from keelman.connect.columns import StructColumn
+    from keelman.connect.registry import OpenRegistry
 
 Role = Literal["key", "value", "header"]
 SIMPLE_HEADERS = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
@@ -31,6 +32,8 @@ class Converter(ABC):
     """The full name of Connect's class."""
     kinds: ClassVar[tuple[Kind, ...]] = (Kind.CONVERTER, Kind.HEADER_CONVERTER)
     """What it converts, as in Connect."""
+    by_topic: ClassVar[bool] = False
+    """Whether payloads depend on the topic: then only what `of_topic` gives converts."""
 
     @classmethod
     def config_def(cls) -> ConfigDef:
@@ -40,6 +43,13 @@ class Converter(ABC):
     def __init__(self, config: Mapping[str, str]) -> None:
         """`config` has the keys without prefix. Raises ConfigValueError."""
         self.config = self.config_def().parse({converter_keys.ROLE: "value", **config})
+
+    def bind(self, open_registry: OpenRegistry) -> None:  # noqa: B027  most have no use for it
+        """Called once by whoever makes it to convert: how to get at a schema registry."""
+
+    def of_topic(self, topic: str) -> Self:
+        """The one for the records of a topic: itself, unless payloads depend on that."""
+        return self
 
     @abstractmethod
     def from_connect(self, column: Column) -> list[bytes | None]:
@@ -152,11 +162,16 @@ def find_converter(role: Role, class_name: str) -> type[Converter]:
     return classes[full]
 
 
-def converter_for(role: Role, connector: Mapping[str, str], worker: Mapping[str, str]) -> Converter:
+def converter_for(
+    role: Role,
+    connector: Mapping[str, str],
+    worker: Mapping[str, str],
+    open_registry: OpenRegistry | None = None,
+) -> Converter:
     """The configured converter of a role: the connector's with its keys, else the worker's with the worker's keys.
 
-    Headers have SimpleHeaderConverter by default. Raises ConfigValueError when there is none, the class is unknown or
-    one of its values is not legal.
+    Headers have SimpleHeaderConverter by default. Without `open_registry` it is only made to see whether it is legal.
+    Raises ConfigValueError when there is none, the class is unknown or one of its values is not legal.
     """
     key = f"{role}.converter"
     source = connector if connector.get(key, "").strip() else worker
@@ -166,7 +181,10 @@ def converter_for(role: Role, connector: Mapping[str, str], worker: Mapping[str,
         raise ConfigValueError(key, None, whole=whole)
     converter, prefix = find_converter(role, named), f"{key}."
     try:
-        return converter(under(prefix, source))
+        made = converter({**under(prefix, source), converter_keys.ROLE: role})
+        if open_registry is not None:
+            made.bind(open_registry)
+        return made
     except ConfigValueError as error:
         text = str(error).replace(f"configuration {error.key}", f"configuration {prefix}{error.key}", 1)
         raise ConfigValueError(prefix + error.key, error.value, whole=text) from None

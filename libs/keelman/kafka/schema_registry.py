@@ -1,0 +1,226 @@
+"""Asks a schema registry over HTTP: its URLs in turn, with credentials, TLS and an end to all waiting.
+
+The API is Confluent's, https://docs.confluent.io/platform/current/schema-registry/develop/api.html; the properties are
+those of its client. httpx it is, and not Confluent's own client for Python, because that takes no JKS and no PKCS12
+stores, and needs a second HTTP library and three more packages beside it.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import threading
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+from keelman.kafka import jaas
+from keelman.model.errors import InvalidArgument, Unauthenticated, Unavailable
+from keelman.model.keys import under
+
+if TYPE_CHECKING:
+    import httpx
+
+PREFIX = "schema.registry."
+URL = "schema.registry.url"
+CONTENT_TYPE = "application/vnd.schemaregistry.v1+json"
+MOST_SECONDS = 8.0
+"""All waiting of one request together: a loop that is silent for longer gets its slot recycled."""
+MOST_ANSWER_BYTES = 16 << 20
+_OWN = (
+    "basic.auth.",
+    "bearer.auth.",
+    "http.",
+    "max.retries",
+    "proxy.",
+    "request.header.",
+    "retries.",
+    "sasl.jaas.config",
+    "ssl.",
+)
+_BUSY = frozenset({408, 429, 500, 502, 503, 504})
+
+
+class RegistryNo(Exception):
+    """The registry answered with an error: `status` of HTTP, `code` its own (40401 and so on)."""
+
+    def __init__(self, message: str, status: int, code: int) -> None:
+        super().__init__(message)
+        self.status, self.code = status, code
+
+
+def client_properties(config: Mapping[str, str]) -> dict[str, str]:
+    """What of a converter's configuration the client goes by; those behind `schema.registry.` win."""
+    given = {key: value for key, value in config.items() if key.startswith(_OWN)}
+    given |= {key: value for key, value in under(PREFIX, config).items() if key.startswith(_OWN)}
+    return {**given, URL: config.get(URL, "")}
+
+
+class RegistryHttp:
+    """One registry, by its URLs; for any thread. Opens connections when it is first asked."""
+
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        """`properties` are those of `client_properties`. Raises InvalidArgument that names the one at fault."""
+        self._properties = dict(properties)
+        self._urls, self._headers = _places(self._properties)
+        self.urls = tuple(url for url, _ in self._urls)
+        """Without user and password."""
+        self._connect = _number(properties, "http.connect.timeout.ms", 5_000) / 1000
+        self._read = _number(properties, "http.read.timeout.ms", 10_000) / 1000
+        self._retries = int(_number(properties, "max.retries", 1))
+        self._wait = _number(properties, "retries.wait.ms", 200) / 1000
+        self._most_wait = _number(properties, "retries.max.wait.ms", 2_000) / 1000
+        self._lock = threading.Lock()
+        self._client: httpx.Client | None = None
+        self._good = 0
+
+    def ask(self, method: str, path: str, body: Any = None) -> Any:
+        """The JSON of an answer.
+
+        Raises RegistryNo for an error of the registry's own, Unauthenticated when it does not let us in, Unavailable
+        when none of the URLs answers in time or all are busy, InvalidArgument for stores that cannot be read.
+        """
+        end, wait, problem = time.monotonic() + MOST_SECONDS, self._wait, ""
+        for attempt in range(self._retries + 1):
+            if attempt:
+                pause = min(wait, self._most_wait)
+                if time.monotonic() + pause >= end:
+                    break
+                time.sleep(pause)
+                wait *= 2
+            for turn in range(len(self._urls)):
+                place = (self._good + turn) % len(self._urls)
+                try:
+                    answer = self._asked(place, method, path, body, end=end)
+                except Unavailable as error:
+                    problem = error.message
+                    continue
+                self._good = place
+                return answer
+        raise Unavailable(problem or f"{', '.join(self.urls)} gave no answer", reason="NO_REGISTRY")
+
+    def _asked(self, place: int, method: str, path: str, body: Any, *, end: float) -> Any:
+        import httpx  # noqa: PLC0415  (10 MB that only who has a registry need have)
+
+        url, credentials = self._urls[place]
+        left = end - time.monotonic()
+        if left <= 0:
+            raise Unavailable(f"{url} gave no answer within {MOST_SECONDS:.0f} s", reason="NO_REGISTRY")
+        seconds = httpx.Timeout(min(self._read, left), connect=min(self._connect, left))
+        content = None if body is None else json.dumps(body).encode()
+        headers = {**credentials, "Content-Type": CONTENT_TYPE} if content is not None else credentials
+        try:
+            answer = self._connected().request(method, url + path, content=content, headers=headers, timeout=seconds)
+        except httpx.HTTPError as error:
+            said = str(error) or type(error).__name__
+            raise Unavailable(f"{url} does not answer: {said}", reason="NO_REGISTRY") from None
+        return _read_answer(url, path, answer)
+
+    def _connected(self) -> httpx.Client:
+        with self._lock:
+            if self._client is None:
+                import httpx  # noqa: PLC0415  (the same)
+
+                self._client = httpx.Client(
+                    headers={"Accept": f"{CONTENT_TYPE}, application/json", **self._headers},
+                    verify=self._context(),
+                    proxy=_proxy(self._properties),
+                    trust_env=False,
+                    follow_redirects=False,
+                )
+            return self._client
+
+    def _context(self) -> Any:
+        if not any(url.lower().startswith("https:") for url in self.urls):
+            return False
+        from keelman.runtime.tls import client_context  # noqa: PLC0415  (the same)
+
+        return client_context(self._properties)
+
+    def close(self) -> None:
+        """Closes its connections; the next question opens new ones."""
+        with self._lock:
+            client, self._client = self._client, None
+        if client is not None:
+            client.close()
+
+
+def _read_answer(url: str, path: str, answer: httpx.Response) -> Any:
+    if answer.status_code in (401, 403):
+        said = _told(answer)[0]
+        raise Unauthenticated(f"{url} does not let us in: it answered {answer.status_code} {said}".rstrip())
+    if answer.status_code in _BUSY:
+        raise Unavailable(f"{url} answered {answer.status_code} {_told(answer)[0]}".rstrip(), reason="NO_REGISTRY")
+    if answer.is_success:
+        try:
+            return json.loads(answer.content[:MOST_ANSWER_BYTES])
+        except ValueError:
+            raise RegistryNo(f"{url}{path} answered with something else than JSON", answer.status_code, 0) from None
+    message, code = _told(answer)
+    raise RegistryNo(message or f"{url}{path} answered {answer.status_code}", answer.status_code, code)
+
+
+def _told(answer: httpx.Response) -> tuple[str, int]:
+    """The registry's own message and code."""
+    try:
+        told = json.loads(answer.content[:MOST_ANSWER_BYTES])
+        message = str(told.get("message") or told.get("title") or told.get("detail") or "")
+        return " ".join(message.split())[:2000], int(told.get("error_code") or answer.status_code)
+    except (ValueError, TypeError, AttributeError):
+        return "", answer.status_code
+
+
+def _places(properties: Mapping[str, str]) -> tuple[list[tuple[str, dict[str, str]]], dict[str, str]]:
+    """Each URL without its user, with the header for it; and the headers of all."""
+    urls = [part.strip().rstrip("/") for part in properties.get(URL, "").split(",") if part.strip()]
+    if not urls:
+        raise InvalidArgument(f"{URL} is missing: http://host:port of the schema registry")
+    headers = under("request.header.", properties)
+    source = (properties.get("basic.auth.credentials.source", "") or "URL").strip().upper()
+    token = properties.get("bearer.auth.token", "").strip()
+    shared = ""
+    if token and properties.get("bearer.auth.credentials.source", "STATIC_TOKEN").strip():
+        headers["Authorization"] = f"Bearer {token}"
+    elif source == "USER_INFO":
+        shared = properties.get("basic.auth.user.info", "").strip()
+        if ":" not in shared:
+            raise InvalidArgument("basic.auth.user.info is missing: user:password, since its source is USER_INFO")
+    elif source == "SASL_INHERIT":
+        module = jaas.parse(properties.get("sasl.jaas.config", ""))
+        if not {"username", "password"} <= module.options.keys():
+            raise InvalidArgument("sasl.jaas.config: username and password must be there: SASL_INHERIT asks for them")
+        shared = f"{module.options['username']}:{module.options['password']}"
+    found = []
+    for url in urls:
+        plain, own = _without_user(url)
+        user = shared or (own if "Authorization" not in headers else "")
+        basic = base64.b64encode(user.encode()).decode()
+        found.append((plain, {"Authorization": f"Basic {basic}"} if user else {}))
+    return found, headers
+
+
+def _without_user(url: str) -> tuple[str, str]:
+    try:
+        parts = urlsplit(url)
+        legal = parts.scheme.lower() in ("http", "https") and bool(parts.hostname) and (parts.port or 1) > 0
+    except ValueError:
+        legal = False
+    if not legal:
+        raise InvalidArgument.of(URL, url, "URLs, http://host:port")
+    user, at, host = parts.netloc.rpartition("@")
+    return (parts._replace(netloc=host).geturl(), unquote(user)) if at else (url, "")
+
+
+def _proxy(properties: Mapping[str, str]) -> str | None:
+    host = properties.get("proxy.host", "").strip()
+    port = int(_number(properties, "proxy.port", -1))
+    return f"http://{host}:{port}" if host and port > 0 else None
+
+
+def _number(properties: Mapping[str, str], key: str, default: float) -> float:
+    text = properties.get(key, "").strip()
+    try:
+        return float(text) if text else default
+    except ValueError:
+        raise InvalidArgument.of(key, text, "a number") from None
