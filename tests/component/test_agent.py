@@ -38,7 +38,8 @@ from keelman.api.node.v1.workload_pb2 import (
 from keelman.rpc.channels import channel
 from keelman.rpc.server import Service, serve
 from keelman.rpc.times import to_duration
-from keelman.runtime.children import family, read_record, start_of
+from keelman.runtime.children import read_record
+from keelman.runtime.families import family, start_of
 from keelman.runtime.home import Home
 from keelman.runtime.ports import free_ports
 from keelman.testing.eventually import eventually

@@ -20,7 +20,7 @@ from keelman.api.node.v1.agent_service_pb2_grpc import AgentServiceStub
 from keelman.api.node.v1.node_service_pb2 import ListNodesRequest
 from keelman.api.node.v1.workload_pb2 import Workload, WorkloadState
 from keelman.rpc.channels import channel
-from keelman.runtime.children import family, is_marked, kill_all, start_of
+from keelman.runtime.families import family, is_marked, kill_all, start_of
 from keelman.runtime.home import Home
 from keelman.runtime.ports import free_ports
 from keelman.testing.eventually import eventually

@@ -17,6 +17,7 @@ import pytest
 
 from keelman.runtime import children, exit_record
 from keelman.runtime.children import Child, Exit, Record
+from keelman.runtime.families import family, is_marked, start_of
 from keelman.testing.eventually import eventually
 
 SLEEP = "import time; print('up', flush=True); time.sleep(600)"
@@ -28,9 +29,9 @@ async def folder(tmp_path: Path) -> AsyncIterator[Path]:
     yield tmp_path
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error):
-            if children.is_marked(process.pid, tmp_path):
+            if is_marked(process.pid, tmp_path):
                 process.kill()
-                await eventually(lambda pid=process.pid: children.start_of(pid) is None)  # type: ignore[misc]
+                await eventually(lambda pid=process.pid: start_of(pid) is None)  # type: ignore[misc]
 
 
 def start(folder: Path, script: str = SLEEP, python: tuple[str, ...] = ("-S", "-u")) -> Child:
@@ -66,7 +67,7 @@ async def test_a_child_leads_a_session_and_writes_to_its_file(folder: Path) -> N
     child.terminate()
     await ends(ended)
     assert child.exit == Exit(-signal.SIGTERM)
-    assert children.start_of(child.pid) is None
+    assert start_of(child.pid) is None
 
 
 async def test_exit_codes_and_what_a_process_tells_of_its_end(folder: Path) -> None:
@@ -107,7 +108,7 @@ async def test_a_stranger_with_the_same_pid_is_neither_adopted_nor_swept(folder:
     assert children.adopt(mine) == (record, None)
     assert await children.sweep(mine, record, seen=False) == []
     assert await children.sweep(mine, record, seen=True) == []
-    assert children.start_of(stranger.pid) == stranger.record.start
+    assert start_of(stranger.pid) == stranger.record.start
     stranger.kill()
     await ends(ended)
 
@@ -145,38 +146,38 @@ async def test_killing_takes_the_whole_family(folder: Path, more: str) -> None:
     child = start(folder, FAMILY.format(more=more) + SLEEP)
     ended = watched(child)
     await until_up(folder)
-    family = children.family(child.pid)
-    assert len(family) == 2
-    assert child.pid in family
+    alive = family(child.pid)
+    assert len(alive) == 2
+    assert child.pid in alive
     child.kill()
     await ends(ended)
-    await eventually(lambda: not any(children.start_of(p) for p in family))
+    await eventually(lambda: not any(start_of(p) for p in alive))
 
 
 @pytest.mark.parametrize("seen", [True, False])
 async def test_what_an_ended_child_left_is_swept(folder: Path, seen: bool) -> None:
     child = start(folder, FAMILY.format(more="") + "print('up', flush=True)")
     await ends(watched(child))
-    (left,) = children.family(child.pid)
+    (left,) = family(child.pid)
     assert await children.sweep(folder, child.record, seen=seen) == [left]
-    assert children.start_of(left) is None
+    assert start_of(left) is None
     assert await children.sweep(folder, child.record, seen=seen) == []
 
 
 async def test_what_left_the_session_is_swept_by_its_mark(folder: Path) -> None:
     child = start(folder, FAMILY.format(more="start_new_session=True") + "print('up', flush=True)")
     await ends(watched(child))
-    assert children.family(child.pid) == []
+    assert family(child.pid) == []
     (left,) = await children.sweep(folder, child.record, seen=True)
-    assert children.start_of(left) is None
+    assert start_of(left) is None
 
 
 async def test_an_unseen_end_leaves_those_alone_that_carry_no_mark(folder: Path) -> None:
     child = start(folder, FAMILY.format(more="env={}") + "print('up', flush=True)")
     await ends(watched(child))
-    (left,) = children.family(child.pid)
+    (left,) = family(child.pid)
     assert await children.sweep(folder, child.record, seen=False) == []
-    assert children.start_of(left) is not None
+    assert start_of(left) is not None
     assert await children.sweep(folder, child.record, seen=True) == [left]
 
 

@@ -14,19 +14,17 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cache
 from pathlib import Path
 
 import psutil
 
 from keelman.runtime import exit_record
+from keelman.runtime.families import MARK, family, is_marked, kill_all, marked_leader, start_of
 from keelman.runtime.home import write_file
 
-MARK = "KEELMAN_CHILD"
 TITLE_KEEPS_ENVIRONMENT = {"SPT_NOENV": "1"}  # setproctitle would write over what /proc shows, and so over the mark
-PROC = Path("/proc/self/stat").exists()
 POLL_SECONDS = 0.2
 SWEEP_SECONDS = 10.0
 
@@ -168,7 +166,7 @@ def adopt(folder: Path) -> tuple[Record, Child | None] | None:
     if record.ended:
         return record, None
     if not record.pid:
-        pid = _marked_leader(folder)
+        pid = marked_leader(folder)
         if pid is None:
             return record, None
         with contextlib.suppress(psutil.Error):
@@ -206,79 +204,6 @@ def read_record(folder: Path) -> Record | None:
         return None
 
 
-def start_of(pid: int) -> str | None:
-    """When a process started, as a text equal for the same process only; None when it is gone or a zombie."""
-    if PROC:
-        try:
-            with open(f"/proc/{pid}/stat", "rb") as file:
-                fields = file.read().rpartition(b")")[2].split()
-        except (FileNotFoundError, ProcessLookupError):
-            return None
-        return None if fields[0] in (b"Z", b"X") else f"{_boot()}:{int(fields[19])}"
-    try:
-        process = psutil.Process(pid)
-        return None if process.status() == psutil.STATUS_ZOMBIE else f"{process.create_time():.3f}"
-    except psutil.NoSuchProcess:
-        return None
-
-
-def is_marked(pid: int, folder: Path) -> bool:
-    """True for a process that was started for this folder, or by one that was."""
-    try:
-        return psutil.Process(pid).environ().get(MARK) == str(folder)
-    except (psutil.Error, OSError):
-        return False
-
-
-def _marked_leader(folder: Path) -> int | None:
-    for pid in psutil.pids():
-        with contextlib.suppress(OSError):
-            if os.getsid(pid) == pid and is_marked(pid, folder):
-                return pid
-    return None
-
-
-def family(leader: int) -> list[int]:
-    """All living processes of a session and their descendants, the leader included. One pass over the process table."""
-    return families([leader])[leader]
-
-
-def families(leaders: Iterable[int]) -> dict[int, list[int]]:
-    """`family` of several leaders in one pass, which takes some 10 ms on a busy host: work for a thread."""
-    found: dict[int, list[int]] = {leader: [] for leader in leaders}
-    owner: dict[int, int] = {}
-    others: list[tuple[int, int]] = []
-    for pid in psutil.pids():
-        try:
-            session = os.getsid(pid)
-        except OSError:
-            continue
-        if session in found:
-            owner[pid] = session
-        else:
-            with contextlib.suppress(psutil.Error):
-                others.append((pid, psutil.Process(pid).ppid()))
-    # A grandchild can be listed before its parent: repeat until nothing is added.
-    added = bool(owner)
-    while added:
-        added = False
-        for pid, parent in others:
-            if pid not in owner and parent in owner:
-                owner[pid] = owner[parent]
-                added = True
-    for pid, leader in owner.items():
-        if start_of(pid) is not None:
-            found[leader].append(pid)
-    return found
-
-
-def kill_all(pids: Iterable[int]) -> None:
-    """SIGKILL to each that still is there."""
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-
-
 async def sweep(folder: Path, record: Record, *, seen: bool) -> list[int]:
     """Kills what an ended child left behind and waits until it is gone, so that its ports are free.
 
@@ -306,11 +231,6 @@ def own_environment(services: Sequence[str]) -> dict[str, str]:
     prefixes = tuple(f"KEELMAN_{s.upper()}_" for s in services)
     mine = (exit_record.VARIABLE, MARK)
     return {k: v for k, v in os.environ.items() if not k.startswith(prefixes) and k not in mine}
-
-
-@cache
-def _boot() -> str:
-    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 
 
 def _pidfd(pid: int) -> int | None:

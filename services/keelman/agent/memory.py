@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import psutil
 
-from keelman.runtime.children import families
+from keelman.runtime.families import families
 
 
 def tree_bytes(leaders: Sequence[int]) -> dict[int, int]:

@@ -10,6 +10,7 @@ from pathlib import Path
 from keelman.cli.waiting import until
 from keelman.runtime import children
 from keelman.runtime.children import Record
+from keelman.runtime.families import families, family, kill_all, start_of
 from keelman.runtime.home import Home
 
 STOP_SECONDS = 30.0
@@ -54,7 +55,7 @@ async def stop_workloads(home: Home) -> list[str]:
                 async with asyncio.timeout(STOP_SECONDS):
                     await until(lambda record=record: not _lives(record), every=POLL_SECONDS)  # type: ignore[misc]
             except TimeoutError:
-                children.kill_all(children.family(record.pid))
+                kill_all(family(record.pid))
         await children.sweep(folder, record, seen=seen)
     return stopped
 
@@ -62,12 +63,12 @@ async def stop_workloads(home: Home) -> list[str]:
 def kill_workloads(home: Home) -> None:
     """Kills every process of every workload at once."""
     kept = records(home)
-    for pids in children.families([r.pid for r in kept if _lives(r)]).values():
-        children.kill_all(pids)
+    for pids in families([r.pid for r in kept if _lives(r)]).values():
+        kill_all(pids)
 
 
 def _lives(record: Record) -> bool:
-    return record.pid > 0 and children.start_of(record.pid) == record.start
+    return record.pid > 0 and start_of(record.pid) == record.start
 
 
 def _rank(record: Record) -> tuple[int, str]:

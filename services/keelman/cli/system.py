@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from keelman.runtime.children import start_of
+from keelman.runtime.families import start_of
 from keelman.runtime.home import Home, write_file
 
 

@@ -1,0 +1,95 @@
+"""Processes by session and descent: which one a pid means, who belongs to whom, and the end of all of them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+import psutil
+
+MARK = "KEELMAN_CHILD"
+"""The environment variable that says for which folder a process was started."""
+PROC = Path("/proc/self/stat").exists()
+
+
+def start_of(pid: int) -> str | None:
+    """When a process started, as a text equal for the same process only; None when it is gone or a zombie."""
+    if PROC:
+        try:
+            with open(f"/proc/{pid}/stat", "rb") as file:
+                fields = file.read().rpartition(b")")[2].split()
+        except (FileNotFoundError, ProcessLookupError):
+            return None
+        return None if fields[0] in (b"Z", b"X") else f"{_boot()}:{int(fields[19])}"
+    try:
+        process = psutil.Process(pid)
+        return None if process.status() == psutil.STATUS_ZOMBIE else f"{process.create_time():.3f}"
+    except psutil.NoSuchProcess:
+        return None
+
+
+def is_marked(pid: int, folder: Path) -> bool:
+    """True for a process that was started for this folder, or by one that was."""
+    try:
+        return psutil.Process(pid).environ().get(MARK) == str(folder)
+    except (psutil.Error, OSError):
+        return False
+
+
+def marked_leader(folder: Path) -> int | None:
+    """The leader of a session that was started for this folder."""
+    for pid in psutil.pids():
+        with contextlib.suppress(OSError):
+            if os.getsid(pid) == pid and is_marked(pid, folder):
+                return pid
+    return None
+
+
+def family(leader: int) -> list[int]:
+    """All living processes of a session and their descendants, the leader included. One pass over the process table."""
+    return families([leader])[leader]
+
+
+def families(leaders: Iterable[int]) -> dict[int, list[int]]:
+    """`family` of several leaders in one pass, which takes some 10 ms on a busy host: work for a thread."""
+    found: dict[int, list[int]] = {leader: [] for leader in leaders}
+    owner: dict[int, int] = {}
+    others: list[tuple[int, int]] = []
+    for pid in psutil.pids():
+        try:
+            session = os.getsid(pid)
+        except OSError:
+            continue
+        if session in found:
+            owner[pid] = session
+        else:
+            with contextlib.suppress(psutil.Error):
+                others.append((pid, psutil.Process(pid).ppid()))
+    # A grandchild can be listed before its parent: repeat until nothing is added.
+    added = bool(owner)
+    while added:
+        added = False
+        for pid, parent in others:
+            if pid not in owner and parent in owner:
+                owner[pid] = owner[parent]
+                added = True
+    for pid, leader in owner.items():
+        if start_of(pid) is not None:
+            found[leader].append(pid)
+    return found
+
+
+def kill_all(pids: Iterable[int]) -> None:
+    """SIGKILL to each that still is there."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+@cache
+def _boot() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
