@@ -1,4 +1,4 @@
-"""Nodes, clusters and workloads in the database: rows to model and back, each write with its event.
+"""Nodes, clusters and workloads in the database: each write with its event.
 
 Every function takes a session (to read) or a transaction (to write). A cluster's status is derived: `settle` brings it
 up to date at the end of each writing transaction, so no stored status is ever behind what it is derived from.
@@ -16,31 +16,16 @@ from sqlmodel.ext.asyncio.session import AsyncSession
 from keelman.api.event.v1 import event_pb2
 from keelman.model.cluster import (
     BrokerCluster,
-    BrokerClusterSpec,
-    BrokerClusterStatus,
-    ClusterGoal,
-    ClusterState,
-    ExternalBrokers,
-    ManagedBrokers,
     WorkerCluster,
-    WorkerClusterSpec,
-    WorkerClusterStatus,
 )
 from keelman.model.errors import Conflict, NotFound
 from keelman.model.node import Node, NodeState
 from keelman.model.workload import (
-    BrokerSpec,
-    Goal,
-    ProcessState,
-    SparkSpec,
-    WorkerSpec,
     Workload,
-    WorkloadKind,
-    WorkloadSpec,
-    WorkloadStatus,
 )
 from keelman.state import statuses
-from keelman.state.database import Transaction, micros, moment
+from keelman.state.database import Transaction, micros
+from keelman.state.rows import broker_cluster_of, node_of, plain, worker_cluster_of, workload_of
 from keelman.state.snapshot import Snapshot
 from keelman.state.tables import BrokerClusterRow, CounterRow, NodeRow, WorkerClusterRow, WorkloadRow
 from keelman.state.wire import event_bytes
@@ -55,10 +40,10 @@ NOUNS = (NODE, BROKER_CLUSTER, WORKER_CLUSTER, WORKLOAD)
 async def load(session: AsyncSession) -> Snapshot:
     """Everything, as one moment saw it."""
     return Snapshot(
-        nodes={r.name: _node(r) for r in (await session.exec(select(NodeRow))).all()},
-        broker_clusters={r.name: _broker_cluster(r) for r in (await session.exec(select(BrokerClusterRow))).all()},
-        worker_clusters={r.name: _worker_cluster(r) for r in (await session.exec(select(WorkerClusterRow))).all()},
-        workloads={r.name: _workload(r) for r in (await session.exec(select(WorkloadRow))).all()},
+        nodes={r.name: node_of(r) for r in (await session.exec(select(NodeRow))).all()},
+        broker_clusters={r.name: broker_cluster_of(r) for r in (await session.exec(select(BrokerClusterRow))).all()},
+        worker_clusters={r.name: worker_cluster_of(r) for r in (await session.exec(select(WorkerClusterRow))).all()},
+        workloads={r.name: workload_of(r) for r in (await session.exec(select(WorkloadRow))).all()},
     )
 
 
@@ -66,7 +51,7 @@ async def workloads_of(session: AsyncSession, node: str) -> tuple[int, dict[str,
     """The workloads of one node, and the revision at which they are so."""
     revision = (await session.exec(select(CounterRow.value).where(col(CounterRow.name) == "revision"))).one()
     rows = (await session.exec(select(WorkloadRow).where(col(WorkloadRow.node) == node))).all()
-    return revision, {r.name: _workload(r) for r in rows}
+    return revision, {r.name: workload_of(r) for r in rows}
 
 
 async def next_session(tx: Transaction) -> int:
@@ -132,8 +117,8 @@ async def save_broker_cluster(tx: Transaction, cluster: BrokerCluster) -> Broker
     values: dict[str, Any] = {
         "uid": cluster.uid, "create_time": micros(cluster.create_time), "update_time": micros(cluster.update_time),
         "generation": cluster.generation, "revision": tx.revision + 1, "goal": str(cluster.goal),
-        "spec": _plain(cluster.spec), "kafka_cluster_id": cluster.kafka_cluster_id, "note": cluster.note,
-        "reachable": cluster.reachable, "status": _plain(cluster.status),
+        "spec": plain(cluster.spec), "kafka_cluster_id": cluster.kafka_cluster_id, "note": cluster.note,
+        "reachable": cluster.reachable, "status": plain(cluster.status),
     }  # fmt: skip
     kind = await _upsert(tx, BrokerClusterRow, cluster.name, values)
     tx.record(BROKER_CLUSTER, cluster.name, lambda r, t: event_bytes(kind, cluster, r, t))
@@ -147,8 +132,8 @@ async def save_worker_cluster(tx: Transaction, cluster: WorkerCluster) -> Worker
     values: dict[str, Any] = {
         "uid": cluster.uid, "create_time": micros(cluster.create_time), "update_time": micros(cluster.update_time),
         "generation": cluster.generation, "revision": tx.revision + 1, "goal": str(cluster.goal),
-        "broker_cluster": cluster.spec.broker_cluster, "spec": _plain(cluster.spec), "note": cluster.note,
-        "status": _plain(cluster.status),
+        "broker_cluster": cluster.spec.broker_cluster, "spec": plain(cluster.spec), "note": cluster.note,
+        "status": plain(cluster.status),
     }  # fmt: skip
     kind = await _upsert(tx, WorkerClusterRow, cluster.name, values)
     tx.record(WORKER_CLUSTER, cluster.name, lambda r, t: event_bytes(kind, cluster, r, t))
@@ -159,7 +144,7 @@ async def save_worker_cluster(tx: Transaction, cluster: WorkerCluster) -> Worker
 async def drop_broker_cluster(tx: Transaction, name: str) -> None:
     """Deletes a broker cluster whose workloads are gone."""
     row = await tx.session.get_one(BrokerClusterRow, name)
-    gone = _broker_cluster(row)
+    gone = broker_cluster_of(row)
     await tx.session.delete(row)
     tx.record(BROKER_CLUSTER, name, lambda r, t: event_bytes(DELETED, gone, r, t))
     await tx.session.flush()
@@ -168,7 +153,7 @@ async def drop_broker_cluster(tx: Transaction, name: str) -> None:
 async def drop_worker_cluster(tx: Transaction, name: str) -> None:
     """Deletes a worker cluster whose workloads are gone."""
     row = await tx.session.get_one(WorkerClusterRow, name)
-    gone = _worker_cluster(row)
+    gone = worker_cluster_of(row)
     await tx.session.delete(row)
     tx.record(WORKER_CLUSTER, name, lambda r, t: event_bytes(DELETED, gone, r, t))
     await tx.session.flush()
@@ -181,7 +166,7 @@ async def save_workload(tx: Transaction, workload: Workload) -> None:
         workload = dataclasses.replace(workload, uid=row.uid if row is not None else str(uuid.uuid4()))
     values: dict[str, Any] = {
         "uid": workload.uid, "node": workload.node, "generation": workload.generation, "goal": str(workload.goal),
-        "spec": _plain(workload.spec), "status": None if workload.status is None else _plain(workload.status),
+        "spec": plain(workload.spec), "status": None if workload.status is None else plain(workload.status),
         "has_run": workload.has_run, "tried_ports": list(workload.tried_ports),
     }  # fmt: skip
     kind = await _upsert(tx, WorkloadRow, workload.name, values)
@@ -192,7 +177,7 @@ async def save_workload(tx: Transaction, workload: Workload) -> None:
 async def drop_workload(tx: Transaction, name: str) -> None:
     """Deletes a workload that its node no longer has."""
     row = await tx.session.get_one(WorkloadRow, name)
-    gone = _workload(row)
+    gone = workload_of(row)
     await tx.session.delete(row)
     tx.record(WORKLOAD, name, lambda r, t: event_bytes(DELETED, gone, r, t))
     await tx.session.flush()
@@ -247,67 +232,6 @@ def check_etag(name: str, given: str, present: str) -> None:
 
 
 async def _node_event(tx: Transaction, row: NodeRow, kind: int) -> None:
-    node = _node(row)
+    node = node_of(row)
     await tx.session.flush()
     tx.record(NODE, node.name, lambda r, t: event_bytes(kind, node, r, t))
-
-
-def _plain(value: Any) -> dict[str, Any]:
-    """A dataclass as JSON values; times become microseconds."""
-    made = dataclasses.asdict(value)
-    return {k: micros(v) if hasattr(v, "tzinfo") else list(v) if isinstance(v, tuple) else v for k, v in made.items()}
-
-
-def _node(row: NodeRow) -> Node:
-    return Node(
-        name=row.name, uid=row.uid, create_time=moment(row.create_time), update_time=moment(row.update_time),
-        state=NodeState(row.state), agent_address=row.agent_address, cpus=row.cpus, memory_bytes=row.memory_bytes,
-        version=row.version, message=row.message,
-    )  # fmt: skip
-
-
-def _broker_cluster(row: BrokerClusterRow) -> BrokerCluster:
-    spec: BrokerClusterSpec
-    if "nodes" in row.spec:
-        spec = ManagedBrokers(tuple(row.spec["nodes"]), row.spec["properties"])
-    else:
-        spec = ExternalBrokers(**row.spec)
-    status = BrokerClusterStatus(**row.status | {"state": ClusterState(row.status["state"])})
-    return BrokerCluster(
-        name=row.name, uid=row.uid, create_time=moment(row.create_time), update_time=moment(row.update_time),
-        generation=row.generation, etag=str(row.revision), goal=ClusterGoal(row.goal), spec=spec,
-        kafka_cluster_id=row.kafka_cluster_id, note=row.note, reachable=row.reachable, status=status,
-    )  # fmt: skip
-
-
-def _worker_cluster(row: WorkerClusterRow) -> WorkerCluster:
-    spec = WorkerClusterSpec(**row.spec | {"nodes": tuple(row.spec["nodes"])})
-    status = WorkerClusterStatus(
-        **row.status | {"state": ClusterState(row.status["state"]), "rest_urls": tuple(row.status["rest_urls"])}
-    )
-    return WorkerCluster(
-        name=row.name, uid=row.uid, create_time=moment(row.create_time), update_time=moment(row.update_time),
-        generation=row.generation, etag=str(row.revision), goal=ClusterGoal(row.goal), spec=spec, note=row.note,
-        status=status,
-    )  # fmt: skip
-
-
-_SPECS: dict[WorkloadKind, type[WorkloadSpec]] = {
-    WorkloadKind.BROKER: BrokerSpec,
-    WorkloadKind.SPARK: SparkSpec,
-    WorkloadKind.WORKER: WorkerSpec,
-}
-
-
-def _workload(row: WorkloadRow) -> Workload:
-    return Workload(
-        name=row.name, uid=row.uid, node=row.node, generation=row.generation, goal=Goal(row.goal),
-        spec=_SPECS[WorkloadKind(row.name.partition("/")[0])](**row.spec),
-        status=None if row.status is None else _status(row.status), has_run=row.has_run,
-        tried_ports=tuple(row.tried_ports),
-    )  # fmt: skip
-
-
-def _status(plain: dict[str, Any]) -> WorkloadStatus:
-    times = {k: None if plain[k] is None else moment(plain[k]) for k in ("start_time", "observe_time")}
-    return WorkloadStatus(**plain | times | {"state": ProcessState(plain["state"])})
