@@ -6,11 +6,17 @@ import logging
 import sys
 from typing import Any, cast
 
-import structlog
+# structlog imports rich, for tracebacks in a form that is not ours, and that is a tenth of a second of every start.
+if _alone := "rich" not in sys.modules:
+    sys.modules["rich"] = cast(Any, None)
+import structlog  # noqa: E402
 
-from keelman.runtime.log_levels import LOG_LEVELS, ROOT
-from keelman.runtime.recent_lines import RECENT
-from keelman.runtime.redaction import hide_in_log
+if _alone:
+    del sys.modules["rich"]
+
+from keelman.runtime.log_levels import LOG_LEVELS, ROOT  # noqa: E402
+from keelman.runtime.recent_lines import RECENT  # noqa: E402
+from keelman.runtime.redaction import hide_in_log  # noqa: E402
 
 Logger = structlog.stdlib.BoundLogger
 _SEVERITIES = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "warn": logging.WARNING}

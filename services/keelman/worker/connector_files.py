@@ -11,7 +11,7 @@ from keelman.runtime.logging import get_logger
 from keelman.worker.bodies import new_connector, parsed, text_map
 from keelman.worker.herder import Herder
 from keelman.worker.operations import Operations
-from keelman.worker.properties import file_properties
+from keelman.worker.property_file import file_properties
 from keelman.worker.rest_errors import RestError
 
 log = get_logger()

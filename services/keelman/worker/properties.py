@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-import javaproperties
-
 from keelman.connect.connector_keys import WORKER_SUPPORT
 from keelman.connect.converters import Role, converter_for
 from keelman.connect.copying_keys import COMMIT_INTERVAL, PARK_AFTER
@@ -23,6 +21,7 @@ from keelman.worker.life_properties import check_life
 from keelman.worker.listeners import Listeners, read_listeners
 from keelman.worker.own_references import ALLOW, REFERENCES, SECRETS_POLICY, with_values
 from keelman.worker.placement import WORKER_KEY
+from keelman.worker.property_file import file_properties
 from keelman.worker.property_reader import PropertyReader
 from keelman.worker.signatures import check_algorithms
 
@@ -105,17 +104,6 @@ def read_properties(file: Path | None, given: Mapping[str, str], *, standalone: 
             f"a file is missing: keelman worker {'standalone' if standalone else 'run'} worker.properties"
         )
     return checked({**(file_properties(file) if file is not None else {}), **given}, standalone=standalone)
-
-
-def file_properties(file: Path) -> dict[str, str]:
-    """The file's properties as Java reads them, values trimmed. Raises InvalidArgument."""
-    try:
-        with file.open("rb") as stream:
-            return {k: v.strip() for k, v in javaproperties.load(stream).items()}
-    except OSError as error:
-        raise InvalidArgument(f"worker.properties_file: {str(file)!r} cannot be read: {error.strerror}") from None
-    except javaproperties.InvalidUEscapeError as error:
-        raise InvalidArgument(f"worker.properties_file: {str(file)!r} is not a .properties file: {error}") from None
 
 
 def checked(raw: Mapping[str, str], *, standalone: bool = False) -> WorkerProperties:

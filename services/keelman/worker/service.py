@@ -62,7 +62,13 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
             wake=wake.set,
         )
         store.right = lambda: membership.healthy
-        membership.note = NoteKeeper(settings.member_file, url)
+        membership.note = NoteKeeper(
+            settings.member_file,
+            url,
+            group=properties.group_id,
+            session_ms=properties.session_ms,
+            rebalance_ms=properties.rebalance_ms,
+        )
         cluster = settings.worker_cluster or properties.group_id
         link = SparkLink(
             spark,
