@@ -9,14 +9,14 @@ from typing import Any, cast
 # structlog imports rich, for tracebacks in a form that is not ours, and that is a tenth of a second of every start.
 if _alone := "rich" not in sys.modules:
     sys.modules["rich"] = cast(Any, None)
-import structlog  # noqa: E402
+import structlog
 
 if _alone:
     del sys.modules["rich"]
 
-from keelman.runtime.log_levels import LOG_LEVELS, ROOT  # noqa: E402
-from keelman.runtime.recent_lines import RECENT  # noqa: E402
-from keelman.runtime.redaction import hide_in_log  # noqa: E402
+from keelman.runtime.log_levels import LOG_LEVELS, ROOT
+from keelman.runtime.recent_lines import RECENT
+from keelman.runtime.redaction import hide_in_log
 
 Logger = structlog.stdlib.BoundLogger
 _SEVERITIES = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "warn": logging.WARNING}
