@@ -23,7 +23,7 @@ class ClassReader:
         while reader.take("&&"):
             found = sets.intersection(found, self._operand(first=False)) if reader.peek() not in "&]" else found
         if not reader.take("]"):
-            raise reader.error("Unclosed character class")
+            raise reader.error("Unclosed character class", before=1)
         return sets.complement(found) if negated else found
 
     def _operand(self, *, first: bool) -> Ranges:
@@ -33,7 +33,7 @@ class ClassReader:
         while True:
             reader.skip_comments()
             if not reader.more():
-                raise reader.error("Unclosed character class")
+                raise reader.error("Unclosed character class", before=1)
             if reader.peek() == "&" == reader.peek(1) and (parts or not first):
                 break
             if reader.peek() == "]" and (parts or not first):

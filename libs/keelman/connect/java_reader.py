@@ -33,9 +33,9 @@ class Reader:
         self._at = 0
         self.flags: frozenset[str] = frozenset()
 
-    def error(self, why: str) -> PatternError:
-        """What is wrong here."""
-        return PatternError(why, self._text, self._at)
+    def error(self, why: str, *, before: int = 0) -> PatternError:
+        """What is wrong here, or so many characters before."""
+        return PatternError(why, self._text, self._at - before)
 
     def has(self, flag: str) -> bool:
         """Whether a flag holds."""

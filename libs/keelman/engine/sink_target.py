@@ -64,7 +64,8 @@ class TargetTopics:
                 raise ConnectError(f"topic {topic} would be copied to itself: `topic` must give another name")
             if self._pattern.matches(name):
                 raise ConnectError(f"topics.regex matches {name}, which this connector writes: it would never end")
-        config = {"topic.creation.default.partitions": str(partitions), **self._config}
+        default = {"partitions": str(partitions), "replication.factor": "-1"}
+        config = {**{f"topic.creation.default.{key}": value for key, value in default.items()}, **self._config}
         ensure_topic(name, outlet.partitions, self._target.admin, self._task.worker, config)
         there = outlet.partitions(name)
         if same_partitions and there < partitions:

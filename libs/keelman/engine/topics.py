@@ -1,4 +1,4 @@
-"""Makes sure that a source's topics are there before its first record."""
+"""Makes sure that topics are there before the first record is written to them."""
 
 from __future__ import annotations
 
@@ -9,17 +9,30 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from keelman.connect.config_def import Type, parse_type
+from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import TopicPlan
+from keelman.connect.topic_creation import TopicCreation, creates_topics
 from keelman.engine.failure import RunFailure
 from keelman.model.keys import under
+from keelman.runtime.logging import get_logger
 
 SECONDS = 20.0
 AGAIN_SECONDS = 0.05
+ASK_SECONDS = 5.0
 OFFSET_PARTITIONS = "25"
-_ENABLE = "topic.creation.enable"
-_DEFAULT = "topic.creation.default."
+DEAD_LETTER_REPLICAS = "errors.deadletterqueue.topic.replication.factor"
 _STORAGE = "offset.storage."
+_NOT_ALLOWED = (KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED)
+# What the same request will always get.
+_REFUSED = (
+    KafkaError.INVALID_CONFIG,
+    KafkaError.INVALID_PARTITIONS,
+    KafkaError.INVALID_REPLICATION_FACTOR,
+    KafkaError.POLICY_VIOLATION,
+    KafkaError.TOPIC_EXCEPTION,
+)
+
+_log = get_logger()
 
 
 def ensure_topic(
@@ -33,16 +46,40 @@ def ensure_topic(
 ) -> None:
     """Returns once the topic can be written. `partitions` tells how many a topic has, 0 while it is not there.
 
-    A missing topic is made as the reader plans it, else with the connector's `topic.creation.default.*`, else with the
-    brokers' defaults. Without a plan and with the worker's `topic.creation.enable=false` it is waited for. Raises
-    KafkaException, RunFailure or ConfigValueError.
+    A missing topic is made as the reader plans it, else as the first of the connector's `topic.creation.*` groups that
+    matches has it, else with the brokers' defaults. Without a plan and with the worker's `topic.creation.enable=false`
+    it is the brokers' to make, if they do. Raises KafkaException, RunFailure, ConnectError or ConfigValueError.
     """
     if partitions(topic):
         return
+    if plan is None and creates_topics(worker):
+        plan = TopicCreation(connector).plan(topic) or TopicPlan()
     if plan is not None:
         _create(topic, admin, plan)
-    elif parse_type(_ENABLE, worker.get(_ENABLE, "").strip() or "true", Type.BOOLEAN):
-        _create(topic, admin, _configured(connector))
+    else:
+        _have_brokers_create(topic, admin)
+    _await_topic(topic, partitions)
+
+
+def ensure_dead_letter_topic(
+    topic: str, partitions: Callable[[str], int], admin: Mapping[str, Any], connector: Mapping[str, str]
+) -> None:
+    """Returns once a connector's topic of dead letters can be written; a missing one is made with one partition.
+
+    As in Connect with `errors.deadletterqueue.topic.replication.factor` replicas; where that is not set with three, or
+    as many as the brokers have by default where they are fewer. Raises as `ensure_topic`.
+    """
+    if partitions(topic):
+        return
+    given = connector.get(DEAD_LETTER_REPLICAS, "").strip()
+    try:
+        _create(topic, admin, TopicPlan(1, int(given or 3)))
+    except ConnectError as error:
+        cause = error.__cause__
+        few = isinstance(cause, KafkaException) and cause.args[0].code() == KafkaError.INVALID_REPLICATION_FACTOR
+        if given or not few:
+            raise ConnectError(f"Could not initialize dead letter queue with topic={topic}: {error}") from cause
+        _create(topic, admin, TopicPlan(1))
     _await_topic(topic, partitions)
 
 
@@ -72,16 +109,8 @@ def _await_topic(topic: str, partitions: Callable[[str], int]) -> None:
             raise RunFailure("BROKER_LOST", f"topic {topic} not present in metadata after {SECONDS:.0f} s")
 
 
-def _configured(connector: Mapping[str, str]) -> TopicPlan:
-    given = under(_DEFAULT, connector)
-    partitions = int(given.pop("partitions", "-1"))
-    replicas = int(given.pop("replication.factor", "-1"))
-    for key in ("include", "exclude"):
-        given.pop(key, None)
-    return TopicPlan(partitions, replicas, given)
-
-
 def _create(topic: str, admin: Mapping[str, Any], plan: TopicPlan) -> None:
+    """Raises ConnectError with topic and reason where the brokers refuse it, KafkaException for what may pass."""
     wanted = NewTopic(
         topic, num_partitions=plan.partitions, replication_factor=plan.replication_factor, config=dict(plan.config)
     )
@@ -89,5 +118,20 @@ def _create(topic: str, admin: Mapping[str, Any], plan: TopicPlan) -> None:
     try:
         client.create_topics([wanted], request_timeout=4.0)[topic].result(5.0)
     except KafkaException as error:
-        if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+        code, why = error.args[0].code(), error.args[0].str()
+        if code in _NOT_ALLOWED:
+            raise ConnectError(
+                f"Task failed to create new topic {topic}: {why}. Ensure that the task is authorized to create topics "
+                "or that the topic exists and restart the task"
+            ) from error
+        if code in _REFUSED:
+            raise ConnectError(f"Unable to create topic(s) '{topic}': {why}") from error
+        if code != KafkaError.TOPIC_ALREADY_EXISTS:
             raise
+    else:
+        _log.info("topic_created", topic=topic, partitions=plan.partitions, replicas=plan.replication_factor)
+
+
+def _have_brokers_create(topic: str, admin: Mapping[str, Any]) -> None:
+    """Asks for the topic as a producer does: brokers with `auto.create.topics.enable` then make it."""
+    AdminClient({**admin, "allow.auto.create.topics": True}).list_topics(topic, ASK_SECONDS)

@@ -14,8 +14,9 @@ from datetime import UTC, datetime
 from typing import TypeVar
 
 from keelman.connect.errors import ConnectError
-from keelman.connect.plugin import Connector, load_connector
+from keelman.connect.plugin import Connector, Direction, load_connector
 from keelman.connect.secret_keys import literal_secrets
+from keelman.connect.topic_creation import TopicCreation
 from keelman.model.errors import DeadlineExceeded, KeelmanError
 from keelman.runtime.logging import get_logger
 from keelman.runtime.redaction import REDACTOR
@@ -69,9 +70,13 @@ class _Asked:
 class Inquiry:
     """The leader's. `answered` is called when there is a new answer; nothing here blocks or raises."""
 
-    def __init__(self, answered: Callable[[], None], *, answer_seconds: float = ANSWER_SECONDS) -> None:
+    def __init__(
+        self, answered: Callable[[], None], *, answer_seconds: float = ANSWER_SECONDS, creates_topics: bool = True
+    ) -> None:
+        """`creates_topics`: whether this worker heeds `topic.creation.*` of its sources."""
         self._answered = answered
         self._seconds = answer_seconds
+        self._creates_topics = creates_topics
         self._asked: dict[str, _Asked] = {}
         self._siblings: Siblings | None = None
         self._places: defaultdict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(AT_A_TIME))
@@ -141,7 +146,7 @@ class Inquiry:
     async def _ask(self, name: str, asked: _Asked) -> None:
         async with self._places[asked.config.get("connector.class", "")]:
             try:
-                asked.thread, said = in_thread(lambda: _said(asked))
+                asked.thread, said = in_thread(lambda: _said(asked, creates_topics=self._creates_topics))
                 try:
                     async with asyncio.timeout(self._seconds) as scope:
                         tasks, refresh = await said
@@ -183,9 +188,13 @@ def due_at(now: float, refresh: float) -> float:
     return math.ceil((now + refresh) / step) * step
 
 
-def _said(one: _Asked) -> tuple[list[dict[str, str]], float | None]:
+def _said(one: _Asked, *, creates_topics: bool) -> tuple[list[dict[str, str]], float | None]:
     config, one.at = one.config, "tend"
     kind = to_ask(load_connector(config.get("connector.class", ""), config.get("connector.plugin.version")))
+    if creates_topics and kind.direction is Direction.SOURCE:
+        idle = TopicCreation(config).without_effect
+        if idle:
+            log.warning("topic_creation_without_effect", connector=config.get("name"), keys=", ".join(idle))
     kind.tend(config)
     one.at = "task_configs"
     tasks = tasks_of(kind, config)

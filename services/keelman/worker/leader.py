@@ -10,6 +10,7 @@ from dataclasses import replace
 from urllib.parse import urlsplit
 
 from keelman.connect.errors import ConnectError
+from keelman.connect.topic_creation import creates_topics
 from keelman.kafka.layout import CONFIG_MISMATCH, Assignment, Metadata, Work
 from keelman.model.errors import KeelmanError
 from keelman.runtime.logging import get_logger
@@ -40,7 +41,7 @@ class Leader:
         self._url = url
         self._delay_ms = delay_ms
         self._memory = Memory()
-        self._inquiry = Inquiry(wake)
+        self._inquiry = Inquiry(wake, creates_topics=creates_topics(store.properties.raw))
         self._fencing = Fencing(store, wake)
         self._used: dict[str, Answer] = {}
         self._unplaced: dict[Work, str] = {}

@@ -1,0 +1,124 @@
+"""Which settings a source's new topics get: `topic.creation.*` of its configuration, as in Connect (KIP-158,
+https://cwiki.apache.org/confluence/display/KAFKA/KIP-158).
+
+What Connect makes of them is recorded: tests/recorded/topic_creation.json.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Type, parse_type
+from keelman.connect.config_rules import refuse
+from keelman.connect.java_regex import JavaPattern, PatternError
+from keelman.connect.plugin import TopicPlan
+from keelman.model.keys import under
+
+PREFIX = "topic.creation."
+GROUPS = PREFIX + "groups"
+ENABLE = PREFIX + "enable"
+"""Of the worker."""
+DEFAULT = "default"
+_DEFAULTS = f"{PREFIX}{DEFAULT}."
+_OWN = ("include", "exclude", "replication.factor", "partitions")
+
+
+@dataclass(frozen=True, slots=True)
+class TopicGroup:
+    """One group: the topics that it is for, and how they are made. The default group, the last, is for all topics."""
+
+    name: str
+    include: JavaPattern | None
+    exclude: JavaPattern | None
+    plan: TopicPlan
+
+    def matches(self, topic: str) -> bool:
+        """Whether the topic's whole name matches what is included and nothing that is excluded."""
+        if self.name == DEFAULT:
+            return True
+        if self.exclude is not None and self.exclude.matches(topic):
+            return False
+        return self.include is not None and self.include.matches(topic)
+
+
+class TopicCreation:
+    """The groups of one connector, in the order in which they are tried; none when it sets no `topic.creation.*`."""
+
+    def __init__(self, config: Mapping[str, str]) -> None:
+        """Raises ConfigValueError with Connect's text."""
+        self.groups: tuple[TopicGroup, ...] = ()
+        self.without_effect: tuple[str, ...] = ()
+        """Keys that look as if they chose topics and do not: patterns of the default group, groups not listed."""
+        if not any(key.startswith(PREFIX) for key in config):
+            return
+        default = ConfigDef(*_sizes().embedded(f"{PREFIX}{DEFAULT}.", "", 0)).parse(config)
+        names = [one for one in dict.fromkeys(_LISTED.parse(config)[GROUPS]) if one != DEFAULT]
+        self.groups = tuple(_group(config, one, default) for one in (*names, DEFAULT))
+        self.without_effect = tuple(_idle(config, names))
+
+    def plan(self, topic: str) -> TopicPlan | None:
+        """How to make a topic: by the first group that matches. None when the connector does not say."""
+        return next((group.plan for group in self.groups if group.matches(topic)), None)
+
+
+def creates_topics(worker: Mapping[str, str]) -> bool:
+    """What the worker's `topic.creation.enable` says; true unless it is set. Raises ConfigValueError."""
+    return bool(parse_type(ENABLE, worker.get(ENABLE, "").strip() or "true", Type.BOOLEAN))
+
+
+def _group(config: Mapping[str, str], name: str, default: Mapping[str, Any]) -> TopicGroup:
+    prefix = f"{PREFIX}{name}."
+    keys = _sizes(default[_DEFAULTS + "replication.factor"], default[_DEFAULTS + "partitions"])
+    patterns = () if name == DEFAULT else (_pattern("include"), _pattern("exclude"))
+    parsed = ConfigDef(*(ConfigDef(*patterns) + keys).embedded(prefix, "", 0)).parse(config)
+    own = {key: value for key, value in under(prefix, config).items() if key not in _OWN}
+    plan = TopicPlan(parsed[prefix + "partitions"], parsed[prefix + "replication.factor"], own)
+    include, exclude = (_joined(parsed.get(prefix + key)) for key in ("include", "exclude"))
+    return TopicGroup(name, include, exclude, plan)
+
+
+def _sizes(replicas: Any = REQUIRED, partitions: Any = REQUIRED) -> ConfigDef:
+    return ConfigDef(
+        ConfigKey("replication.factor", Type.SHORT, replicas, validator=_replicas, order=1),
+        ConfigKey("partitions", Type.INT, partitions, validator=_partitions, order=2),
+    )
+
+
+def _pattern(name: str) -> ConfigKey:
+    return ConfigKey(name, Type.LIST, [], validator=_patterns)
+
+
+def _joined(patterns: Sequence[str] | None) -> JavaPattern | None:
+    return JavaPattern("|".join(patterns)) if patterns else None
+
+
+def _patterns(name: str, value: Sequence[str]) -> None:
+    for one in value:
+        try:
+            JavaPattern(one)
+        except PatternError as error:
+            raise refuse(name, value, f"Syntax error in regular expression: {error}") from None
+
+
+def _replicas(name: str, value: int) -> None:
+    if value < 1 and value != -1:
+        whole = "must be positive and not larger than the number of brokers in the Kafka cluster"
+        raise refuse(name, value, f"Replication factor {whole}, or -1 to use the broker's default")
+
+
+def _partitions(name: str, value: int) -> None:
+    if value < 1 and value != -1:
+        raise refuse(name, value, "Number of partitions must be positive, or -1 to use the broker's default")
+
+
+def _idle(config: Mapping[str, str], names: Sequence[str]) -> Iterator[str]:
+    known = tuple(f"{PREFIX}{one}." for one in (*names, DEFAULT))
+    patterns = tuple(_DEFAULTS + key for key in ("include", "exclude"))
+    for key in sorted(config):
+        if key in patterns or (key.startswith(PREFIX) and key not in (GROUPS, ENABLE) and not key.startswith(known)):
+            yield key
+
+
+_LISTED = ConfigDef(ConfigKey(GROUPS, Type.LIST, []))
