@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from keelman.api.copy.v1.ticket_pb2 import Bulk, StartTicket
 from keelman.api.copy.v1.write_job_pb2 import WriteJob
 from keelman.connect.data_set import PART, PARTS, PASSING, PROBLEM, SPLIT, DataSet
 from keelman.model.errors import InvalidArgument
-from keelman.spark.data import Split, Unread, python_source, shape
+from keelman.spark.data import Split, Unread, python_source, shape, wanted
 from keelman.spark.dispatch import Dispatcher
 from keelman.spark.pool import Times
 from keelman.spark.runs import Owner
@@ -82,6 +83,15 @@ def test_a_task_waits_for_what_spark_says_of_its_data_set() -> None:
     assert (order.start.task_config[PARTS], order.start.task_config[SPLIT]) == ("5", "digest")
 
 
+@pytest.mark.parametrize("ticket", [{"plugin": {"folder": "/plugin"}}, {"connector_config": {}}])
+def test_for_a_class_that_is_not_ours_none_is_loaded(ticket: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(name: str) -> None:
+        raise AssertionError(f"{name} is looked for where leases are renewed")
+
+    monkeypatch.setattr("keelman.spark.data.load_connector", load)
+    assert wanted(StartTicket(run_uid="r", **ticket)) is None
+
+
 def test_what_spark_cannot_read_is_the_tasks_to_say() -> None:
     world = World()
     world.order("own", CONFIG)
@@ -124,9 +134,9 @@ def test_a_part_has_a_slot_with_its_rows_that_ends_with_it() -> None:
     world = World()
     world.order("part", CONFIG, part=1)
     slot = world.attached(world.started[0])
-    wanted = world.d.data_of(slot)
-    assert wanted is not None
-    assert (wanted.part, wanted.split, wanted.data.path) == (7, "digest", "/in")
+    rows = world.d.data_of(slot)
+    assert rows is not None
+    assert (rows.part, rows.split, rows.data.path) == (7, "digest", "/in")
     world.order("other", CONFIG, part=2)
     assert world.started[1].data == "other"
     world.d.update(slot, RunUpdate(run_uid="part", state=states.COPY_RUN_STATE_ENDED, reason="ALL_READ"))

@@ -251,6 +251,25 @@ def test_a_lapsed_lease_fails_runs_and_ends_slots(w: World) -> None:
     assert w.run("c").state == PENDING
 
 
+def test_time_in_which_the_service_was_not_awake_lapses_no_lease_and_then_counts_again(w: World) -> None:
+    w.running("a")
+    w.after(2, renew=False)
+    w.now += 60
+    w.d.tick()
+    assert w.run("a").state == RUNNING, "what its worker said meanwhile is not read yet"
+    w.after(1.5, renew=False)
+    assert w.run("a").reason == "LEASE_LAPSED"
+
+
+def test_a_lease_renewed_as_the_service_wakes_is_no_longer_than_any(w: World) -> None:
+    w.running("a")
+    w.now += 60
+    w.d.leases.renew(ME)
+    w.d.tick()
+    w.after(3.5, renew=False)
+    assert w.run("a").reason == "LEASE_LAPSED"
+
+
 def test_a_lease_outlives_its_link_but_not_for_longer_than_its_time(w: World) -> None:
     w.running("a")
     w.d.leases.unlink(ME, w)

@@ -80,8 +80,11 @@ def wanted(ticket: StartTicket) -> DataSet | Wanted | None:
     Raises ConnectError for a configuration that is not legal.
     """
     config = {**ticket.connector_config, **ticket.task_config}
+    name = config.get("connector.class", "")
+    if ticket.plugin.folder or not name:
+        return None  # looking for a class that is none of ours loads all of them: not while leases wait to be renewed
     try:
-        connector: type[Connector] = load_connector(config.get("connector.class", ""))
+        connector: type[Connector] = load_connector(name)
     except NotFound:
         return None  # the copy run says so
     data = connector.data_set(config)

@@ -232,8 +232,6 @@ class Dispatcher:
         found = [self.book.get(uid) for uid in sorted(slot.runs)]
         return [run for run in found if run is not None and run.live]
 
-    # --- copy runs
-
     def place(self) -> None:
         """Gives every copy run without a slot its place, or says why there is none."""
         self._placing.place(warm=not self.draining)
@@ -250,14 +248,13 @@ class Dispatcher:
             if slot.usable:
                 self.place()
 
-    # --- time
-
     def tick(self) -> None:
         """Judges leases and slots by the clock; called several times a second."""
         now = self._clock()
         gap, self._ticked = now - self._ticked, now
         if gap > STALL_SECONDS:
             self._pool.slept(gap)
+            self.leases.slept(gap)
         for owner in self.leases.lapse():
             if self.book.live(owner):
                 log.warning("lease_lapsed", worker=owner.worker, worker_cluster=owner.worker_cluster)

@@ -139,11 +139,10 @@ class Driver:
         raise await ended(self._process)
 
     async def _stopped(self) -> None:
-        context = self._session.sparkContext._jsc.sc()
         while True:
             frozen = Unavailable(f"Spark's JVM did not answer for {FROZEN_SECONDS:.0f} s", reason="SPARK_LOST")
             async with deadline(FROZEN_SECONDS, frozen):
-                stopped = await asyncio.to_thread(_stopped, context)
+                stopped = await asyncio.to_thread(_stopped, self._session.sparkContext)
             if stopped:
                 raise Unavailable("Spark has stopped: its master or its executors are gone", reason="SPARK_LOST")
             await asyncio.sleep(LOOK_SECONDS)
@@ -193,6 +192,6 @@ async def ended(process: Process) -> Unavailable:
 
 def _stopped(context: Any) -> bool:
     try:
-        return bool(context.isStopped())
+        return bool(context._jsc.sc().isStopped())
     except Exception:
         return False  # the JVM is gone, which its watcher tells

@@ -76,6 +76,12 @@ class Leases:
         lease.deadline, lease.lapsed = self._clock() + self._seconds, False
         return True
 
+    def slept(self, seconds: float) -> None:
+        """This process was not awake for so long: renewals of that time are not read yet, and each has its chance."""
+        longest = self._clock() + self._seconds
+        for lease in self._leases.values():
+            lease.deadline = min(lease.deadline + seconds, longest)
+
     def bounds(self, owner: Owner) -> Bounds:
         """What the worker's slots may use together."""
         lease = self._leases.get(owner)
