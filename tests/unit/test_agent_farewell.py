@@ -7,17 +7,21 @@ from keelman.agent.commands import MEMBER, farewell
 from keelman.worker.farewell import Note, NoteKeeper
 
 
+def keeper(folder: Path) -> NoteKeeper:
+    return NoteKeeper(folder / MEMBER, "http://w:1/", group="g", session_ms=6000, rebalance_ms=60_000)
+
+
 def test_one_that_died_is_bidden_farewell_until_it_was_said(tmp_path: Path) -> None:
     assert farewell(tmp_path) == ()
     assert farewell(tmp_path / "no-folder") == ()
-    keep = NoteKeeper(tmp_path / MEMBER, "http://w:1/")
+    keep = keeper(tmp_path)
     keep("m-1", False)
     command = farewell(tmp_path)
     aside = tmp_path / f"gone-{MEMBER}"
     properties = str(tmp_path / "worker.properties")
     files = ("--properties-file", properties, "--member-file", str(aside))
     assert command == (sys.executable, "-m", "keelman.worker.farewell", *files)
-    assert Note.read(aside) == Note("m-1", "http://w:1/", False)
+    assert Note.read(aside) == Note("m-1", "http://w:1/", False, "g", 6000, 60_000)
     assert not (tmp_path / MEMBER).exists(), "the next worker of this folder writes its own"
     assert farewell(tmp_path) == command, "an agent that ended before it was said"
     aside.unlink()
@@ -25,15 +29,15 @@ def test_one_that_died_is_bidden_farewell_until_it_was_said(tmp_path: Path) -> N
 
 
 def test_one_that_left_in_order_is_not(tmp_path: Path) -> None:
-    keep = NoteKeeper(tmp_path / MEMBER, "http://w:1/")
+    keep = keeper(tmp_path)
     keep("m-1", False)
     keep("m-1", True)
-    assert Note.read(tmp_path / MEMBER) == Note("m-1", "http://w:1/", True)
+    assert Note.read(tmp_path / MEMBER) == Note("m-1", "http://w:1/", True, "g", 6000, 60_000)
     keep("", False)
     assert farewell(tmp_path) == ()
 
 
 def test_a_note_that_is_none_is_none(tmp_path: Path) -> None:
-    for text in ("", "[]", "{}", '{"member":"m"}'):
+    for text in ("", "[]", "{}", '{"member":"m"}', '{"member":"m","url":"http://w:1/","leader":false}'):
         (tmp_path / MEMBER).write_text(text)
         assert Note.read(tmp_path / MEMBER) is None
