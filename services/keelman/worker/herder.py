@@ -181,22 +181,13 @@ class Herder:
         if await self._drop_if_lost():
             self.membership.rejoin = True  # the leader took this worker at its word about what it runs
         told = place.assignment
+        leads_anew = place.leader and not place.leads_since(before)
         if not place.leader:
             self.leader.resign()
-        elif not place.leads_since(before):
+        elif leads_anew:
             self.leader.start_anew()
-            try:
-                await self.store.claim()
-            except Unavailable as error:  # its work is to begin all the same; the first write claims, or raises
-                log.warning("not_claimed", error=error.message)
-        log.info(
-            "joined",
-            member=place.member,
-            generation=place.generation,
-            leader=place.leader,
-            new=len(told.assigned),
-            revoked=len(told.revoked),
-        )
+        counts = {"new": len(told.assigned), "revoked": len(told.revoked)}
+        log.info("joined", member=place.member, generation=place.generation, leader=place.leader, **counts)
         if told.error:
             await self.store.read_config()
             self.membership.rejoin = True
@@ -204,11 +195,17 @@ class Herder:
         while self.store.config.offset < told.config_offset:
             await self.store.read_config()
         await self.owned.take(told.assigned, told.revoked)
+        self.owned.follow()  # what nobody copies meanwhile waits for nothing that a leader has to do
         self._rejoin_at = time.monotonic() + told.delay_ms / 1000 if told.delay_ms else None
         if told.revoked:
             self.membership.rejoin = True
         self.joined.set()
         self._wake.set()
+        if leads_anew:
+            try:
+                await self.store.claim()
+            except Unavailable as error:  # the first write claims, or raises
+                log.warning("not_claimed", error=error.message)
 
     async def _drop_if_lost(self) -> bool:
         """Cuts everything when the group has lost this worker since the last look."""
