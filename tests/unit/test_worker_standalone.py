@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
@@ -13,7 +15,7 @@ from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.worker import bodies
 from keelman.worker import config_state as records
 from keelman.worker.connector_files import read_connector, read_connectors
-from keelman.worker.properties import checked
+from keelman.worker.properties import WorkerProperties, checked
 from keelman.worker.spark_beside import SparkBeside
 from keelman.worker.standalone import StandaloneStore
 from keelman.worker.status_state import RUNNING, Status
@@ -77,9 +79,16 @@ def test_one_name_stands_for_one_connector(tmp_path: Path) -> None:
         read_connectors([str(tmp_path / "none")])
 
 
+def properties_of(file: Path) -> WorkerProperties:
+    return checked({**PLAIN, "offset.storage.file.filename": str(file)}, standalone=True)
+
+
 def store_of(file: Path) -> StandaloneStore:
-    properties = checked({**PLAIN, "offset.storage.file.filename": str(file)}, standalone=True)
-    return StandaloneStore(properties, worker_id="w:1")
+    return StandaloneStore(properties_of(file), worker_id="w:1")
+
+
+def opened(file: Path) -> AbstractAsyncContextManager[StandaloneStore]:
+    return StandaloneStore.opened(properties_of(file), worker_id="w:1")
 
 
 async def test_offsets_outlive_the_worker_and_nothing_else_does(tmp_path: Path) -> None:
@@ -119,6 +128,22 @@ async def test_an_offset_topic_of_a_connector_is_told_to_mean_nothing(tmp_path: 
             await store.write_config([records.connector_record(name, {"name": name, **more})])
     told = {"connector": "a", "topic": "mine", "file": str(tmp_path / "offsets"), "log_level": "warning"}
     assert logged == [{"event": "offset_topic_ignored", **told}], "once, when it is created"
+
+
+async def test_one_file_of_offsets_is_one_workers(tmp_path: Path) -> None:
+    file, link = tmp_path / "offsets", tmp_path / "link"
+    link.symlink_to(file)
+    told = f"a file that no other worker has: the one with process id {os.getpid()} does"
+    async with opened(file):
+        for same in (file, link):
+            with pytest.raises(InvalidArgument, match=told):
+                async with opened(same):
+                    pass
+    async with opened(link):
+        pass
+    with pytest.raises(InvalidArgument, match="a file that can be written"):
+        async with opened(tmp_path / "none" / "offsets"):
+            pass
 
 
 async def test_a_place_that_cannot_be_written_is_told_at_once() -> None:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import fcntl
+import os
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 
 from keelman.connect.errors import DataError
@@ -15,6 +19,34 @@ from keelman.worker.properties import OFFSET_FILE
 
 log = get_logger()
 NEW_MODE = 0o644
+
+
+@contextlib.contextmanager
+def held(path: Path) -> Iterator[None]:
+    """Keeps other workers of ours from the file until the block is left, whatever ends the process.
+
+    The lock is on `<file>.lock` beside it, since the file itself is replaced with each writing; Connect's own workers
+    know nothing of it. Raises InvalidArgument when another worker has the file, or where no lock can be kept.
+    """
+    path = path.resolve()
+    lock = path.with_name(f"{path.name}.lock")
+    try:
+        descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, NEW_MODE)
+    except OSError as error:
+        raise InvalidArgument.of(OFFSET_FILE, str(path), f"a file that can be written ({error.strerror})") from None
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            other = os.read(descriptor, 20).decode(errors="replace").strip()
+            raise InvalidArgument.of(
+                OFFSET_FILE, str(path), f"a file that no other worker has: the one with process id {other} does"
+            ) from None
+        os.ftruncate(descriptor, 0)
+        os.write(descriptor, f"{os.getpid()}\n".encode())
+        yield
+    finally:
+        os.close(descriptor)
 
 
 class OffsetFile:

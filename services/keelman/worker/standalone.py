@@ -21,7 +21,7 @@ from keelman.kafka.table import Row, TopicTable
 from keelman.kafka.writer import Record, TopicWriter
 from keelman.runtime.logging import get_logger
 from keelman.runtime.supervise import supervise
-from keelman.worker.offset_file import OffsetFile
+from keelman.worker.offset_file import OffsetFile, held
 from keelman.worker.properties import STANDALONE, WorkerProperties
 from keelman.worker.store import Store
 
@@ -117,12 +117,17 @@ class StandaloneStore(Store):
     @staticmethod
     @contextlib.asynccontextmanager
     async def opened(properties: WorkerProperties, *, worker_id: str) -> AsyncIterator[StandaloneStore]:
-        """Reads the file of offsets; on leaving writes what is not written yet. `run()` must run inside the block."""
-        store = StandaloneStore(properties, worker_id=worker_id)
-        try:
-            yield store
-        finally:
-            store.file.write()
+        """Reads the file of offsets; on leaving writes what is not written yet. `run()` must run inside the block.
+
+        Raises InvalidArgument for a file that cannot be used, or that another worker has.
+        """
+        assert properties.offset_file is not None
+        with held(properties.offset_file):
+            store = StandaloneStore(properties, worker_id=worker_id)
+            try:
+                yield store
+            finally:
+                store.file.write()
 
     async def run(self) -> None:
         """Writes statuses and the file of offsets, until cancelled."""
