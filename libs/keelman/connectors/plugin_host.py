@@ -76,6 +76,13 @@ def alter_offsets(kind: type[Connector], request: Request) -> bool:
     return bool(kind.alter_offsets(request["config"], offsets))
 
 
+def preview(kind: type[Connector], request: Request) -> dict[str, Any]:
+    """Its next records through each of its steps; only asked of a process that ends after it."""
+    from keelman.connectors import previews  # noqa: PLC0415  brings the clients of Kafka, which no other question needs
+
+    return previews.preview(kind, request)
+
+
 METHODS: dict[str, Callable[[type[Connector], Request], Any]] = {
     f.__name__: f
     for f in (
@@ -87,6 +94,7 @@ METHODS: dict[str, Callable[[type[Connector], Request], Any]] = {
         tend,
         refresh_seconds,
         alter_offsets,
+        preview,
     )
 }
 

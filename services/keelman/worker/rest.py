@@ -13,10 +13,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from keelman.model.errors import KeelmanError
 from keelman.worker import loggers
+from keelman.worker.apart import Apart
 from keelman.worker.forwarding import Forwarder
 from keelman.worker.herder import Herder
 from keelman.worker.offset_changes import OffsetChanges
 from keelman.worker.operations import Operations
+from keelman.worker.plugin_bounds import plugin_bounds
+from keelman.worker.previews import Previews
 from keelman.worker.rest_context import Handler, RestContext
 from keelman.worker.rest_errors import (
     RestError,
@@ -30,6 +33,7 @@ from keelman.worker.rest_kinds import NO_FENCE, NO_TASKS, as_put, refusing
 from keelman.worker.rest_observability import Observability
 from keelman.worker.rest_others import Others
 from keelman.worker.rest_paths import by_method, plain_path
+from keelman.worker.rest_preview import Trials
 from keelman.worker.rest_reads import Reads
 from keelman.worker.rest_routes import PathRoute
 from keelman.worker.rest_writes import Writes
@@ -60,7 +64,9 @@ class RestApi:
         offsets = OffsetChanges(herder, do.fence)
         forwarder = Forwarder(self._http, views.fresh)
         self.operations = do
-        self._context = RestContext(herder, store, views, do, offsets, tracking, forwarder, cluster_id)
+        apart = Apart(memory_bytes=plugin_bounds(store.properties.raw).host_memory)
+        previews = Previews(herder, do, apart)
+        self._context = RestContext(herder, store, views, do, offsets, tracking, forwarder, previews, cluster_id)
         store.level_told = loggers.obey
 
     async def close(self) -> None:
@@ -90,6 +96,7 @@ class RestApi:
 
     def _routed(self) -> Starlette:
         reads, writes, others = Reads(self._ready), Writes(self._ready), Others(self._ready)
+        trials = Trials(self._ready)
         table: dict[str, dict[str, Handler]] = {
             "/": {"GET": others.root},
             "/health": {"GET": others.health},
@@ -116,6 +123,7 @@ class RestApi:
             "/connectors/{name}/stop": {"PUT": writes.stop},
             "/connectors/{name}/restart": {"POST": writes.restart},
             FENCE: {"PUT": writes.fence},
+            "/connectors/{name}/preview": {"POST": trials.preview},
             "/connector-plugins": {"GET": others.plugins},
             "/connector-plugins/{plugin}/config": {"GET": others.plugin_config},
             "/connector-plugins/{plugin}/config/validate": {"PUT": others.validate},

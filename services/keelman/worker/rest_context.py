@@ -14,6 +14,7 @@ from keelman.worker.forwarding import Forwarder
 from keelman.worker.herder import Herder
 from keelman.worker.offset_changes import OffsetChanges
 from keelman.worker.operations import Operations
+from keelman.worker.previews import Previews
 from keelman.worker.rest_errors import STATUS_TEXTS, not_found
 from keelman.worker.store import Store
 from keelman.worker.topic_tracking import TopicTracking
@@ -35,6 +36,7 @@ class RestContext:
     offsets: OffsetChanges
     tracking: TopicTracking
     forwarder: Forwarder
+    previews: Previews
     cluster_id: str
 
 

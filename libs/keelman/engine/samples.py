@@ -1,0 +1,122 @@
+"""A few real records of a connector, read as its tasks would read them, and nothing done with them: no group, no
+transaction, no offset committed, no topic made."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Literal
+
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import TopicPartition as ClientPartition
+
+from keelman.connect.plugin import Connector
+from keelman.connect.records import Offset, Partition, SourceBatch
+from keelman.engine.sink_consumer import sink_consumer_properties
+from keelman.engine.subscription import Subscription
+
+QUIET_SECONDS = 3.0
+AGAIN_SECONDS = 0.05
+ASK_SECONDS = 10.0
+# Markers of transactions have offsets too: so far beyond the wanted records is read.
+MARKERS = 10
+
+
+def source_records(
+    kind: type[Connector],
+    configs: Sequence[Mapping[str, str]],
+    offset: Callable[[Partition], Offset | None],
+    *,
+    most: int,
+    seconds: float,
+) -> Iterator[tuple[SourceBatch, int]]:
+    """The next records of a source, task after task, as batch and index: until there are enough, or no task has had
+    any for a while. `configs` are the whole configurations of its tasks. Raises ConnectError."""
+    until, found = time.monotonic() + seconds, 0
+    for config in configs:
+        reader = kind.open_reader(config, offset)
+        try:
+            reader.packs = False
+            heard = time.monotonic()
+            while found < most and time.monotonic() < min(until, heard + QUIET_SECONDS):
+                reader.most_records = most - found
+                batch = reader.read()
+                if batch is None:
+                    time.sleep(AGAIN_SECONDS)
+                    continue
+                heard = time.monotonic()
+                for index in range(min(len(batch.values.values), most - found)):
+                    yield batch, index
+                    found += 1
+        finally:
+            reader.close()
+        if found >= most or time.monotonic() > until:
+            return
+
+
+def sink_records(
+    worker: Mapping[str, str],
+    config: Mapping[str, str],
+    name: str,
+    *,
+    most: int,
+    begin: Literal["beginning", "end"],
+    seconds: float,
+) -> list[Message]:
+    """The first or the last records of a sink's topics, about as many of each partition, in their order. Raises
+    KafkaException, ConfigValueError."""
+    subscription = Subscription(config)
+    properties = sink_consumer_properties(worker, config, name, 0, read_committed=True, zombie_seconds=0)
+    del properties["group.instance.id"]
+    consumer = Consumer({**properties, "client.id": f"connector-preview-{name}"})
+    try:
+        known = consumer.list_topics(timeout=ASK_SECONDS).topics
+        wanted = [one for one in subscription.names(known) if one in known]
+        ends = {}
+        for topic in wanted:
+            for number in known[topic].partitions:
+                low, high = consumer.get_watermark_offsets(ClientPartition(topic, number), ASK_SECONDS)
+                if high > low:
+                    ends[topic, number] = (low, high)
+        return _read(consumer, ends, most, begin, seconds)
+    finally:
+        consumer.close()
+
+
+def _read(
+    consumer: Consumer, ends: Mapping[tuple[str, int], tuple[int, int]], most: int, begin: str, seconds: float
+) -> list[Message]:
+    if not ends:
+        return []
+    each = math.ceil(most / len(ends))
+    starts = {
+        one: low if begin == "beginning" else max(low, high - 2 * each - MARKERS) for one, (low, high) in ends.items()
+    }
+    consumer.assign([ClientPartition(*one, offset) for one, offset in starts.items()])
+    kept: dict[tuple[str, int], deque[Message] | list[Message]] = {
+        one: [] if begin == "beginning" else deque(maxlen=each) for one in ends
+    }
+    open_, until = set(ends), time.monotonic() + seconds
+    while open_ and time.monotonic() < until:
+        for message in consumer.consume(500, 0.2):
+            one = message.topic() or "", message.partition() or 0
+            error = message.error()
+            if error is not None and error.code() == KafkaError._PARTITION_EOF:
+                open_.discard(one)
+            elif error is not None:
+                if error.fatal() or not error.retriable():
+                    raise KafkaException(error)
+            elif one in open_:
+                if (message.offset() or 0) < ends[one][1]:
+                    kept[one].append(message)
+                if begin == "beginning" and len(kept[one]) >= each:
+                    open_.discard(one)
+    every = sorted((m for one in kept.values() for m in one), key=_time)
+    return every[:most] if begin == "beginning" else every[-most:]
+
+
+def _time(message: Message) -> int:
+    kind, time_ms = message.timestamp()
+    return -1 if kind == TIMESTAMP_NOT_AVAILABLE else int(time_ms)
