@@ -22,6 +22,7 @@ class StepError(ConnectError):
     def __init__(self, step: str, error: ConnectError) -> None:
         super().__init__(f"{error} ({step})")
         self.step = step
+        self.cause = error
         self.java_name = error.java_name
 
 

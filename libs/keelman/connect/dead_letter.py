@@ -185,4 +185,4 @@ def _number(text: str | None) -> int | None:
 
 
 def _format(text: str | None) -> Format:
-    return text if text in ("json", "text") else "bytes"
+    return "json" if text == "json" else "text" if text == "text" else "bytes"

@@ -134,18 +134,26 @@ class KeptOffset:
     mirrored: tuple[int | None, ...]
 
 
+def unreported(_index: int, error: Exception) -> None:
+    """Reports nothing: the error itself fails the task."""
+    raise error
+
+
 @dataclass(frozen=True, slots=True)
 class SinkTask:
     """The task that a writer is opened for.
 
     `worker` has the worker's properties that matter to copying, named as in Java. `beat` is to be called at least once
-    a second by a writer that waits for something; it raises when the run must end at once.
+    a second by a writer that waits for something; it raises when the run must end at once. `report` is for records that
+    alone cannot be written: called within `write` with a record's index in the batch and the error, it does with the
+    record what `errors.tolerance` and the keys beside it say, or raises what fails the task.
     """
 
     connector: str
     task: int
     worker: Mapping[str, str]
     beat: Callable[[], None]
+    report: Callable[[int, Exception], None] = unreported
 
 
 class Writer(ABC):

@@ -76,6 +76,7 @@ class SourceBatch:
     `delivered` has, by index, whom to tell the offset that a record got in its topic: called with partition and offset,
     in the thread that reads, before its reader is told that they are committed, or not at all. The index of a packed
     batch stands for its last record.
+    `position` gives, for an index, the source partition and offset of that record alone; asked for bad records only.
     """
 
     topic: str
@@ -90,6 +91,7 @@ class SourceBatch:
     packed: Sequence[PackedRecords] = ()
     boundary: Literal["commit", "abort"] | None = None
     delivered: Mapping[int, Callable[[int, int], None]] | None = None
+    position: Callable[[int], tuple[Partition, Offset | None]] | None = None
 
 
 @dataclass(slots=True)

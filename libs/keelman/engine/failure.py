@@ -10,6 +10,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException
 
 from keelman.connect.errors import ConfigValueError, ConnectError, RetriableConnectError
+from keelman.connect.tolerance import RecordRefused
 from keelman.kafka.batch_producer import ProduceFailure
 from keelman.model.errors import InvalidArgument, KeelmanError, NotFound, Unauthenticated, Unavailable
 
@@ -129,7 +130,8 @@ def judge(error: BaseException) -> Verdict:
     elif isinstance(error, NotFound | Unauthenticated):
         reason, retriable = error.reason, False
     else:
-        reason, retriable = "TASK_FAILED", isinstance(error, RetriableConnectError)
+        passing = error.retriable if isinstance(error, RecordRefused) else isinstance(error, RetriableConnectError)
+        reason, retriable = "TASK_FAILED", passing
     return Verdict(reason, message, trace(error, message), retriable)
 
 
@@ -152,12 +154,23 @@ def release(error: BaseException | None) -> None:
 
 def trace(error: BaseException, message: str) -> str:
     """The error in the shape of a Java trace, as Connect's clients show it: class and message, then where."""
+    if isinstance(error, RecordRefused):
+        return _of_record(error)
     lines = [f"{java_name(error)}: {message}"]
     frames = traceback.extract_tb(error.__traceback__)
     lines += [f"\tat {f.name}({f.filename.rpartition('/')[2]}:{f.lineno})" for f in reversed(frames)]
     if error.__cause__ is not None:
         cause = " ".join(str(error.__cause__).split())
         lines.append(f"Caused by: {java_name(error.__cause__)}: {cause}")
+    return "\n".join(lines)
+
+
+def _of_record(error: RecordRefused) -> str:
+    """Connect's first line; then in one line which record it was, at which step, and why."""
+    failure = error.failure
+    lines = [f"{error.java_name}: {error.head}", f"Caused by: {failure.java_name}: {failure}"]
+    frames = traceback.extract_tb(failure.__cause__.__traceback__ if failure.__cause__ is not None else None)
+    lines += [f"\tat {f.name}({f.filename.rpartition('/')[2]}:{f.lineno})" for f in reversed(frames)]
     return "\n".join(lines)
 
 

@@ -57,6 +57,11 @@ class Outlet(ABC):
         """The compression that is asked for, as record batches number it; None when none is."""
         return self._options.codec
 
+    @property
+    def request_bytes(self) -> int:
+        """What a single record may take at most, before compression."""
+        return self._options.request_bytes
+
     def fence(self) -> None:
         """Connects, and ends what a predecessor may still do."""
         self._wait(self._open())

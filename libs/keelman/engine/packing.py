@@ -12,6 +12,7 @@ from typing import Any
 from keelman.connect.records import Headers, SourceBatch
 from keelman.engine.failure import RunFailure
 from keelman.engine.progress import payload_bytes
+from keelman.engine.record_size import too_large
 from keelman.kafka.partitioner import partitions_for
 from keelman.kafka.record_batch import pack
 
@@ -203,14 +204,6 @@ class Packing:
 def size_of(values: list[bytes | None], keys: list[bytes | None] | None) -> int:
     """About what so many records take."""
     return payload_bytes(values) + (0 if keys is None else payload_bytes(keys)) + RECORD_BYTES * len(values)
-
-
-def too_large(size: int, most: int) -> str:
-    """Java's producer's words for a record that it refuses."""
-    return (
-        f"The message is {size} bytes when serialized which is larger than {most}, which is the value of the "
-        "max.request.size configuration."
-    )
 
 
 @dataclass(slots=True)

@@ -6,6 +6,7 @@ import time
 from collections import deque
 
 from keelman.api.copy.v1.copy_run_pb2 import LAG_UNIT_BYTES, LAG_UNIT_UNSPECIFIED, CopyProgress, LagUnit
+from keelman.engine.bad_records import Counts
 
 WINDOW_SECONDS = 5.0
 
@@ -13,7 +14,9 @@ WINDOW_SECONDS = 5.0
 class Progress:
     """One run's progress. Only the run's thread uses it."""
 
-    def __init__(self, now: float | None = None) -> None:
+    def __init__(self, now: float | None = None, bad: Counts | None = None) -> None:
+        """`bad` is what the run counts of bad records."""
+        self._bad = Counts() if bad is None else bad
         self._records = 0
         self._bytes = 0
         self._offsets: dict[str, str] = {}
@@ -37,6 +40,7 @@ class Progress:
         self._bytes += size
         self._offsets.update(offsets)
         self._committed_at = time.time()
+        self.errors = self._bad.skipped
         self.changed = True
 
     def message(self, lag: int | None, unit: LagUnit.ValueType, now: float | None = None) -> CopyProgress:

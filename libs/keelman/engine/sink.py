@@ -22,14 +22,15 @@ from keelman.api.copy.v1.copy_run_pb2 import (
     LAG_UNIT_RECORDS,
 )
 from keelman.api.copy.v1.ticket_pb2 import DELIVERY_GUARANTEE_EXACTLY_ONCE, StartTicket
-from keelman.connect.plugin import Connector, SinkTask, TopicWatch, Watch, Writer
+from keelman.connect.plugin import Connector, TopicWatch, Watch, Writer
 from keelman.connect.records import TopicPartition
 from keelman.engine.boundary import commit_interval_seconds
 from keelman.engine.control import Control
+from keelman.engine.delivery import Delivery
 from keelman.engine.failure import RunFailure, judge_kafka
 from keelman.engine.idle import Idle, park_after_seconds
 from keelman.engine.progress import Progress
-from keelman.engine.sink_batch import Columns, sorted_out
+from keelman.engine.sink_batch import sorted_out
 from keelman.engine.sink_consumer import most_records, sink_consumer_properties, watch_properties
 from keelman.engine.sink_positions import Positions, find_start
 from keelman.engine.subscription import Subscription
@@ -62,10 +63,10 @@ class SinkCopy:
         self._exactly_once = ticket.delivery == DELIVERY_GUARANTEE_EXACTLY_ONCE
         self._interval = commit_interval_seconds(self._worker, self._config)
         self._most = most_records(self._worker, self._config)
-        self._columns = Columns(self._config, self._worker)
+        self._delivery = Delivery(ticket.connector, ticket.task, self._worker, self._config, control)
         self._subscription = Subscription(self._config)
         self._idle = Idle(park_after_seconds(self._worker, self._config))
-        self._progress = Progress()
+        self._progress = Progress(bad=self._delivery.counts)
         self._positions = Positions()
         self._log = _log.bind(connector=ticket.connector, task=ticket.task)
         self._watch: Watch | None = None
@@ -81,7 +82,8 @@ class SinkCopy:
             self._teller.tell(COPY_RUN_STATE_FENCED)
             if self._control.await_confirmation() is None:
                 return
-            task = SinkTask(self._ticket.connector, self._ticket.task, self._worker, self._control.beat)
+            stack.callback(self._delivery.close)
+            task = self._delivery.open()
             self._writer = self._connector.open_task_writer(self._config, task, exactly_once=self._exactly_once)
             stack.callback(self._writer.close)
             self._consumer = Consumer(self._properties())
@@ -173,10 +175,9 @@ class SinkCopy:
             self._take_error(message, error)
 
     def _write(self, messages: list[Message]) -> None:
-        batch, size = self._columns.batch(messages, self._writer)
-        self._writer.write(batch)
+        records, size = self._delivery.put(messages, self._writer)
         self._positions.advance(messages)
-        self._records += len(messages)
+        self._records += records
         self._bytes += size
         self._unkept = self._unsent = True
         self._idle.copied()
@@ -200,6 +201,7 @@ class SinkCopy:
             self._send_group(asynchronous=True)
 
     def _keep(self, *, clean: bool = False) -> None:
+        self._delivery.flush()
         self._writer.commit(self._positions.kept(), clean=clean)
         self._progress.commit(self._records, self._bytes, self._positions.texts())
         self._records = self._bytes = 0

@@ -3,33 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, KafkaError, Message
 
 from keelman.connect.plugin import Writer
 from keelman.connect.records import Origin, SinkBatch
-from keelman.engine.conversion import SinkConversion
+from keelman.engine.bad_records import BadRecords
 from keelman.engine.progress import payload_bytes
+from keelman.engine.sink_conversion import SinkConversion
 
 
 class Columns:
     """Builds columns with the task's converters: one pass in C over the messages for each, no loop in Python."""
 
-    def __init__(self, config: Mapping[str, str], worker: Mapping[str, str]) -> None:
+    def __init__(self, config: Mapping[str, str], worker: Mapping[str, str], bad: BadRecords) -> None:
         """Raises ConfigValueError when a converter is not legal."""
-        self._conversion = SinkConversion(config, worker)
+        self._conversion = SinkConversion(config, worker, bad)
+        self._bad = bad
 
     def batch(self, messages: list[Message], writer: Writer) -> tuple[SinkBatch, int]:
-        """The batch, and the bytes of its keys and values. Raises DataError."""
+        """The batch without bad records, and the bytes of all keys and values. Raises RecordRefused or RunFailure."""
+        conversion, raw = self._conversion, writer.wants_payloads
         values = list(map(Message.value, messages))
         size = payload_bytes(values)
         keys = None
-        wants = not self._conversion.plain
-        if writer.wants_keys or wants:
+        wants = not conversion.plain
+        if writer.wants_keys or wants or not (raw or conversion.takes_any_key):
             keys = list(map(Message.key, messages))
             size += payload_bytes(keys)
         came = origin(messages) if writer.wants_origin or wants else None
-        return self._conversion.batch(values, keys, came, raw=writer.wants_payloads), size
+        self._bad.took(len(messages))
+        made: SinkBatch | None = None
+        with suppress(Exception):  # which record it is about, the records will tell
+            made = conversion.batch(values, keys, came, raw=raw)
+        if made is None:
+            keys = keys or list(map(Message.key, messages))
+            made = conversion.one_by_one(values, keys, came or origin(messages), raw=raw)
+        if not writer.wants_keys:
+            made.keys = None
+        return made, size
+
+    def place(self, index: int) -> int:
+        """Which of the messages given last the record of their batch with this index was."""
+        places = self._conversion.places
+        return index if places is None else places[index]
 
 
 def origin(messages: list[Message]) -> Origin:

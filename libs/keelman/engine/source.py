@@ -15,22 +15,21 @@ from keelman.api.copy.v1.copy_run_pb2 import (
     LAG_UNIT_RECORDS,
 )
 from keelman.api.copy.v1.ticket_pb2 import DELIVERY_GUARANTEE_EXACTLY_ONCE, StartTicket
-from keelman.connect.errors import ConnectError
 from keelman.connect.offsets import CommittedOffsets, identity
 from keelman.connect.plugin import Connector, Reader, Watch
 from keelman.connect.records import Offset, Partition, SourceBatch
 from keelman.engine.boundary import Act, boundary_for
 from keelman.engine.clients import admin_properties, producer_properties
 from keelman.engine.control import Control
-from keelman.engine.conversion import SourceConversion
 from keelman.engine.idle import Idle, park_after_seconds
 from keelman.engine.lookout import LOOKOUT
 from keelman.engine.outlet import Outlet
 from keelman.engine.plan import Plan
 from keelman.engine.producer_options import producer_options
-from keelman.engine.progress import Progress, payload_bytes
+from keelman.engine.progress import Progress
+from keelman.engine.shipment import Shipment
 from keelman.engine.teller import ALL_READ, Teller
-from keelman.engine.topics import ensure_offset_topic, ensure_topic
+from keelman.engine.topics import ensure_offset_topic
 from keelman.engine.transactions import PlainOutlet, Transactions
 from keelman.engine.worker_offsets import WorkerOffsets
 from keelman.kafka.client_properties import merged
@@ -59,15 +58,14 @@ class SourceCopy:
         self._exactly_once = ticket.delivery == DELIVERY_GUARANTEE_EXACTLY_ONCE
         self._boundary = boundary_for(self._config, worker, transactional=self._exactly_once)
         self._idle = Idle(park_after_seconds(worker, self._config))
-        self._conversion = SourceConversion(self._config, worker)
-        self._progress = Progress()
+        self._shipment = Shipment(ticket, worker, self._config, control)
+        self._progress = Progress(bad=self._shipment.counts)
         self._pending: dict[str, tuple[Partition, Offset | None]] = {}
         self._open = False
         self._records = 0
         self._bytes = 0
         self._waits_for = ""
         self._watch: Watch | None = None
-        self._topics: set[str] = set()
         self._worker_offsets: WorkerOffsets | None = None
         self._plan: Plan | None = None
 
@@ -90,7 +88,8 @@ class SourceCopy:
                 self._teller.parts = self._plan.parts
             self._reader = self._connector.open_reader(self._config, self._committed.offset)
             stack.callback(self._reader.close)
-            self._reader.codec, self._reader.packs = outlet.codec, self._conversion.plain
+            self._reader.codec, self._reader.packs = outlet.codec, self._shipment.plain
+            self._shipment.open(outlet, self._reader)
             self._teller.tell(COPY_RUN_STATE_RUNNING, progress=self._message())
             try:
                 self._write_again()
@@ -194,7 +193,8 @@ class SourceCopy:
         if not self._open:
             self._boundary.begun()
             self._open = True
-        records, size = self._pass_on(batch) if batch.packed else self._convert(batch)
+        records, size = self._shipment.send(batch)
+        self._teller.topics = self._shipment.topics
         self._records += records
         self._bytes += size
         self._control.pace.spend(records, size)
@@ -204,34 +204,6 @@ class SourceCopy:
             self._pending.setdefault("", ({}, None))
         self._idle.copied()
         self._watch = None
-
-    def _pass_on(self, batch: SourceBatch) -> tuple[int, int]:
-        self._meet_topic(batch.topic)
-        self._outlet.send_packed(batch)
-        return sum(one.records for one in batch.packed), sum(len(one.data) for one in batch.packed)
-
-    def _convert(self, batch: SourceBatch) -> tuple[int, int]:
-        records = size = 0
-        for made, values, keys in self._conversion.payloads(batch):
-            if values:
-                self._meet_topic(made.topic)
-                self._outlet.send(made, values, keys)
-            records += len(values)
-            size += payload_bytes(values) + (0 if keys is None else payload_bytes(keys))
-        return records, size
-
-    def _meet_topic(self, topic: str) -> None:
-        if topic in self._topics:
-            return
-        if self._exactly_once and topic == self._ticket.offset_topic:
-            raise ConnectError(
-                "Source tasks may not produce to their own offsets topics when exactly-once support is enabled"
-            )
-        admin = admin_properties(self._worker, self._config)
-        plan = self._reader.topic_plan(topic)
-        ensure_topic(topic, self._outlet.partitions, admin, self._worker, self._config, plan=plan)
-        self._topics.add(topic)
-        self._teller.topics = sorted(self._topics)
 
     def _end(self, act: Act | None, *, last: bool = False) -> None:
         """Ends what is pending as the boundary wants it.

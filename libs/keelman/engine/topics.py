@@ -7,12 +7,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient, NewTopic
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
 from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import TopicPlan
 from keelman.connect.topic_creation import TopicCreation, creates_topics
 from keelman.engine.failure import RunFailure
+from keelman.engine.record_size import NO_LIMIT
 from keelman.model.keys import under
 from keelman.runtime.logging import get_logger
 
@@ -81,6 +82,16 @@ def ensure_dead_letter_topic(
             raise ConnectError(f"Could not initialize dead letter queue with topic={topic}: {error}") from cause
         _create(topic, admin, TopicPlan(1))
     _await_topic(topic, partitions)
+
+
+def most_message_bytes(topic: str, admin: Mapping[str, Any]) -> int:
+    """The topic's max.message.bytes; no limit where nobody tells."""
+    asked = ConfigResource(ResourceType.TOPIC, topic)
+    try:
+        told = AdminClient(dict(admin)).describe_configs([asked], request_timeout=4.0)[asked].result(5.0)
+        return int(told["max.message.bytes"].value)
+    except (KafkaException, KeyError, TimeoutError, TypeError, ValueError):
+        return NO_LIMIT
 
 
 def ensure_offset_topic(

@@ -1,0 +1,202 @@
+"""What becomes of a record that cannot be copied: Connect's `errors.*` keys, and a budget of ours. Pure.
+
+As Connect's RetryWithToleranceOperator decides (KIP-298): only errors that may pass are tried again, and what is not
+tolerated fails the task.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from keelman.connect.connector_keys import DEAD_LETTERS, common_keys
+from keelman.connect.dead_letter import Whence
+from keelman.connect.error_keys import BUDGET, BUDGET_PERCENT, BUDGET_WINDOW, budget_keys, dead_letter_keys
+from keelman.connect.errors import ConnectError, DataError, RetriableConnectError
+
+FIRST_DELAY_MS = 300
+MOST_LINE = 2_000
+LEAST_FOR_PERCENT = 10
+"""Fewer bad records say nothing about a share of them."""
+
+StageName = Literal[
+    "KEY_CONVERTER", "VALUE_CONVERTER", "HEADER_CONVERTER", "TRANSFORMATION", "TASK_PUT", "KAFKA_PRODUCE"
+]
+CONVERTER_STAGES: Mapping[str, StageName] = {
+    "key": "KEY_CONVERTER",
+    "value": "VALUE_CONVERTER",
+    "header": "HEADER_CONVERTER",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """Where a record can fail: the stage's name in Connect, the full Java class at work, and both for people."""
+
+    name: StageName
+    class_name: str
+    text: str
+
+
+def converter_stage(role: str, class_name: str) -> Stage:
+    """Of a converter; `role` is key, value or header."""
+    return Stage(CONVERTER_STAGES[role], class_name, f"{role} converter {simple(class_name)}")
+
+
+def transform_stage(alias: str, class_name: str) -> Stage:
+    """Of a transform under its alias."""
+    return Stage("TRANSFORMATION", class_name, f"transform {alias}: {simple(class_name)}")
+
+
+def simple(class_name: str) -> str:
+    """A Java class without its package: `MaskField$Value`."""
+    return class_name.rpartition(".")[2]
+
+
+class RecordTooLarge(ConnectError):
+    """A record is over the size that its producer or its topic takes."""
+
+    java_name = "org.apache.kafka.common.errors.RecordTooLargeException"
+
+    def __init__(self, size: int, text: str) -> None:
+        super().__init__(text)
+        self.size = size
+
+
+class RecordFailure(ConnectError):
+    """One record could not be taken at one stage; raised with the error as its cause."""
+
+    def __init__(self, stage: Stage, error: Exception, whence: Whence) -> None:
+        self.stage = stage
+        self.error = known(error)
+        self.whence = whence
+        self.java_name = self.error.java_name
+        super().__init__(f"{_one_line(str(self.error))} ({place_of(whence)}; {stage.text})")
+        self.__cause__ = error
+
+
+class RecordRefused(ConnectError):
+    """Ends a task because of one record. `head` is Connect's own first line for it; the cause is a RecordFailure."""
+
+    def __init__(self, head: str, failure: RecordFailure) -> None:
+        super().__init__(f"{head}: {failure}")
+        self.head = head
+        self.failure = failure
+        self.retriable = isinstance(failure.error, RetriableConnectError)
+        self.__cause__ = failure
+
+
+def refused(failure: RecordFailure) -> RecordRefused:
+    """What ends the task, under Connect's words for the stage."""
+    if failure.stage.name == "KAFKA_PRODUCE":
+        return RecordRefused("Unrecoverable exception from producer send callback", failure)
+    return RecordRefused("Tolerance exceeded in error handler", failure)
+
+
+def known(error: Exception) -> ConnectError:
+    """The error as one of Connect's: what Python raises by itself about some data is a fault of the data."""
+    return error if isinstance(error, ConnectError) else DataError(f"{type(error).__name__}: {error}")
+
+
+def place_of(whence: Whence) -> str:
+    """Where a record comes from, for people."""
+    if whence.offset is not None:
+        return f"topic {whence.topic}, partition {whence.partition}, offset {whence.offset}"
+    if whence.source_partition is None:
+        return f"for topic {whence.topic}"
+    place = f"source partition {dict(whence.source_partition)}, for topic {whence.topic}"
+    return place if whence.source_offset is None else f"source offset {dict(whence.source_offset)}, {place}"
+
+
+def _one_line(text: str) -> str:
+    return shortened(" ".join(text.split()), MOST_LINE)
+
+
+def shortened(text: str, most: int) -> str:
+    """A text of so many characters at most."""
+    return text if len(text) <= most else f"{text[: most - 1]}\u2026"
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """What the `errors.*` keys of a connector say. Times are in milliseconds."""
+
+    tolerant: bool = False
+    retry_ms: int = 0
+    """-1: without end."""
+    delay_ms: int = 60_000
+    log: bool = False
+    log_messages: bool = False
+    dead_letters: str = ""
+    """Their topic; empty for none."""
+    context: bool = False
+    budget: int = -1
+    budget_percent: float = 100.0
+    window_ms: int = 3_600_000
+
+    @classmethod
+    def of(cls, config: Mapping[str, str], *, sink: bool) -> Policy:
+        """Raises ConfigValueError."""
+        keys = common_keys() + dead_letter_keys(sink=sink) + budget_keys()
+        found = {name: key.parse(config) for name, key in keys.keys.items() if "errors." in name}
+        return cls(
+            tolerant=found["errors.tolerance"] == "all",
+            retry_ms=found["errors.retry.timeout"],
+            delay_ms=found["errors.retry.delay.max.ms"],
+            log=found["errors.log.enable"],
+            log_messages=found["errors.log.include.messages"],
+            dead_letters=(found[DEAD_LETTERS] or "").strip(),
+            context=found["errors.deadletterqueue.context.headers.enable"],
+            budget=found[BUDGET.name],
+            budget_percent=found[BUDGET_PERCENT.name],
+            window_ms=found[BUDGET_WINDOW.name],
+        )
+
+    def pause_ms(self, attempt: int, elapsed_ms: float) -> float | None:
+        """How long to wait after a failed attempt, counted from 1, before the next; None for no other."""
+        pause = min(FIRST_DELAY_MS << min(attempt - 1, 32), max(self.delay_ms, 0))
+        if self.retry_ms < 0:
+            return pause
+        left = self.retry_ms - elapsed_ms
+        return None if left <= 0 else min(pause, left)
+
+
+@dataclass(slots=True)
+class Budget:
+    """Counts what was passed over in the last time; told all times in milliseconds."""
+
+    policy: Policy
+    _bad: deque[float] = field(default_factory=deque)
+    _slices: deque[list[float]] = field(default_factory=deque)
+    _records: int = 0
+
+    def took(self, records: int, now_ms: float) -> None:
+        """So many records were read, bad ones among them."""
+        if self.policy.budget_percent >= 100:
+            return
+        width = self.policy.window_ms / 60
+        if not self._slices or now_ms - self._slices[-1][0] > width:
+            self._slices.append([now_ms, 0])
+        self._slices[-1][1] += records
+        self._records += records
+        while self._slices and now_ms - self._slices[0][0] > self.policy.window_ms:
+            self._records -= int(self._slices.popleft()[1])
+
+    def spend(self, now_ms: float) -> str | None:
+        """One more was passed over; why that is too much, None when it is not."""
+        policy = self.policy
+        if policy.budget < 0 and policy.budget_percent >= 100:
+            return None
+        self._bad.append(now_ms)
+        while now_ms - self._bad[0] > policy.window_ms:
+            self._bad.popleft()
+        bad, within = len(self._bad), f"within {policy.window_ms} ms"
+        if 0 <= policy.budget < bad:
+            return f"{bad} records could not be copied {within}, {BUDGET.name} allows {policy.budget}"
+        records = max(self._records, bad)
+        if bad >= LEAST_FOR_PERCENT and bad * 100 > policy.budget_percent * records:
+            told = f"{bad} of {records} records could not be copied {within}"
+            return f"{told}, {BUDGET_PERCENT.name} allows {policy.budget_percent:g} of 100"
+        return None

@@ -1,0 +1,102 @@
+"""Where dead letters are written: a source's with its records, a sink's by a producer of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from keelman.connect.records import Column, Headers, SourceBatch
+from keelman.engine.bad_records import BadRecords, Letter
+from keelman.engine.clients import admin_properties
+from keelman.engine.control import Control
+from keelman.engine.outlet import Outlet
+from keelman.engine.producer_options import producer_options
+from keelman.engine.record_size import Sizes, record_bytes
+from keelman.engine.topics import ensure_dead_letter_topic, most_message_bytes
+from keelman.engine.transactions import PlainOutlet
+from keelman.kafka.client_properties import merged
+
+
+class DeadLetters:
+    """The topic of one task's dead letters; used by its thread alone."""
+
+    def __init__(self, bad: BadRecords, worker: Mapping[str, str], config: Mapping[str, str]) -> None:
+        self._bad = bad
+        self._topic = bad.policy.dead_letters
+        self._admin = admin_properties(worker, config)
+        self._config = config
+        self._most = 0
+
+    def ensure(self, outlet: Outlet) -> None:
+        """Makes the topic where it is missing. Raises KafkaException, RunFailure or ConnectError."""
+        ensure_dead_letter_topic(self._topic, outlet.partitions, self._admin, self._config)
+        self._most = Sizes(outlet.request_bytes, most_message_bytes(self._topic, self._admin)).least
+
+    def send(self, outlet: Outlet) -> int:
+        """Queues what has come together; how many they are."""
+        letters = self._bad.take_letters()
+        if letters:
+            rows = [self._row(letter) for letter in letters]
+            keys, values, headers = map(list, zip(*rows, strict=True))
+            times = [letter.original.timestamp_ms for letter in letters]
+            batch = SourceBatch(
+                self._topic, Column(values), Column(keys), timestamps_ms=times, headers=headers, raw=True
+            )
+            outlet.send(batch, values, keys)
+        return len(letters)
+
+    def _row(self, letter: Letter) -> tuple[bytes | None, bytes | None, Headers]:
+        """Key, value and headers, without those of them for which there is no room, the value first."""
+        own = letter.original
+        size = letter.size
+        if size is None:
+            headers = [*own.headers, *self._bad.context(letter, None)]
+            if record_bytes(own.key, own.value, headers) <= self._most:
+                return own.key, own.value, headers
+            size = record_bytes(own.key, own.value, own.headers)
+        context = self._bad.context(letter, size)
+        attempts: Sequence[tuple[bytes | None, Headers]] = ((own.key, own.headers), (own.key, ()), (None, ()))
+        for key, kept in attempts:
+            if record_bytes(key, None, [*kept, *context]) <= self._most:
+                return key, None, [*kept, *context]
+        return None, None, context
+
+
+class SinkDeadLetters(DeadLetters):
+    """With a producer of their own, as Connect's `connector-dlq-producer-<connector>-<task>`."""
+
+    def __init__(
+        self,
+        bad: BadRecords,
+        worker: Mapping[str, str],
+        config: Mapping[str, str],
+        control: Control,
+        *,
+        client_id: str,
+    ) -> None:
+        """Raises ConfigValueError for properties of the producer that are not legal."""
+        super().__init__(bad, worker, config)
+        self._outlet = PlainOutlet(producer_options(merged(worker, config, "producer"), client_id=client_id), control)
+        self._waiting = False
+
+    def open(self) -> None:
+        """Connects, and makes the topic where it is missing. Raises KafkaException, RunFailure or ProduceFailure."""
+        self._outlet.fence()
+        self.ensure(self._outlet)
+
+    def write(self) -> None:
+        """Queues what has come together."""
+        self._waiting = bool(self.send(self._outlet)) or self._waiting
+
+    def flush(self) -> None:
+        """Returns once all are in the topic. Raises ProduceFailure."""
+        if self._waiting:
+            try:
+                self._outlet.commit("", [])
+            except BaseException:
+                self._bad.counts.letters_failed += 1
+                raise
+            self._waiting = False
+
+    def close(self) -> None:
+        """Gives the producer back."""
+        self._outlet.close()

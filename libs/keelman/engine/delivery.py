@@ -1,0 +1,77 @@
+"""Gives what a sink's consumer read to its writer: converted and transformed, bad records as the policy says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from confluent_kafka import Message
+
+from keelman.connect.plugin import SinkTask, Writer
+from keelman.connect.tolerance import Policy, RecordFailure, Stage
+from keelman.engine.bad_records import BadRecords, Counts
+from keelman.engine.control import Control
+from keelman.engine.dead_letters import SinkDeadLetters
+from keelman.engine.sink_batch import Columns, origin
+from keelman.engine.sink_conversion import original, whence_of
+
+_PUT = Stage("TASK_PUT", "org.apache.kafka.connect.sink.SinkTask", "put")
+
+
+class Delivery:
+    """Of one run of one sink task; its thread alone uses it."""
+
+    def __init__(
+        self, connector: str, task: int, worker: Mapping[str, str], config: Mapping[str, str], control: Control
+    ) -> None:
+        """Raises ConfigValueError when a converter, a transform or a key about errors is not legal."""
+        self._connector, self._task, self._worker, self._control = connector, task, worker, control
+        policy = Policy.of(config, sink=True)
+        self._bad = BadRecords(connector, task, policy, control)
+        self._columns = Columns(config, worker, self._bad)
+        self._messages: list[Message] = []
+        self._dead: SinkDeadLetters | None = None
+        if policy.tolerant and policy.dead_letters:
+            client_id = f"connector-dlq-producer-{connector}-{task}"
+            self._dead = SinkDeadLetters(self._bad, worker, config, control, client_id=client_id)
+
+    @property
+    def counts(self) -> Counts:
+        """What went wrong."""
+        return self._bad.counts
+
+    def open(self) -> SinkTask:
+        """Makes ready for dead letters; what the writer is told of the task. Raises KafkaException, RunFailure,
+        ConnectError or ProduceFailure."""
+        if self._dead is not None:
+            self._dead.open()
+        return SinkTask(self._connector, self._task, self._worker, self._control.beat, self._report)
+
+    def put(self, messages: list[Message], writer: Writer) -> tuple[int, int]:
+        """Writes a batch; its good records, and the bytes of all. Raises RecordRefused, RunFailure and what the writer
+        raises."""
+        before = self._bad.counts.skipped
+        self._messages = messages
+        batch, size = self._columns.batch(messages, writer)
+        if batch.values.values:
+            writer.write(batch)
+        if self._dead is not None:
+            self._dead.write()
+        return len(messages) - (self._bad.counts.skipped - before), size
+
+    def _report(self, index: int, error: Exception) -> None:
+        """A writer could not write the record with this index of the batch that it was given last."""
+        messages = [self._messages[self._columns.place(index)]]
+        came, value, key = origin(messages), [messages[0].value()], [messages[0].key()]
+        failure = RecordFailure(_PUT, error, whence_of(came, 0))
+        self._bad.pass_over(failure, lambda: original(value, key, came, 0))
+
+    def flush(self) -> None:
+        """Returns once all dead letters are in their topic, before what they came from is committed."""
+        if self._dead is not None:
+            self._dead.write()
+            self._dead.flush()
+
+    def close(self) -> None:
+        """Gives everything back."""
+        if self._dead is not None:
+            self._dead.close()

@@ -1,0 +1,150 @@
+"""From what comes out of Kafka to what writers get: converters, then a connector's transforms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from keelman.connect.converters import ByteArrayConverter, StringConverter
+from keelman.connect.dead_letter import Whence
+from keelman.connect.record import Record
+from keelman.connect.records import Column, Headers, Origin, SinkBatch
+from keelman.connect.schema import OPTIONAL_BYTES
+from keelman.connect.tolerance import RecordFailure
+from keelman.engine.bad_records import BadRecords, Original
+from keelman.engine.conversion import Conversion, Payloads
+from keelman.engine.rows import Rows
+
+
+class SinkConversion(Conversion):
+    """Of a sink task."""
+
+    def __init__(self, config: Mapping[str, str], worker: Mapping[str, str], bad: BadRecords | None = None) -> None:
+        """Raises ConfigValueError when a converter or a transform is not legal."""
+        super().__init__(config, worker, bad or BadRecords.of(config, sink=True))
+        self.takes_any_key = isinstance(self._keys, StringConverter | ByteArrayConverter)
+        """Whether no key is a bad one."""
+        self.places: list[int] | None = None
+        """Where each record of the last batch was among those given; None for all of them in their order."""
+
+    def batch(self, values: Payloads, keys: Payloads | None, origin: Origin | None, *, raw: bool) -> SinkBatch:
+        """What the writer gets, with `raw` payloads. With transforms keys and origin must be given.
+
+        Raises what converters and transforms raise.
+        """
+        self.places = None
+        if raw and self.plain:
+            whole = None if keys is None else Column(keys, OPTIONAL_BYTES)
+            return SinkBatch(Column(values, OPTIONAL_BYTES), whole, origin)
+        made = SinkBatch(self._values.to_connect(values), None if keys is None else self._keys.to_connect(keys), origin)
+        if self.plain:
+            return made
+        made = self._transformed(made)
+        if raw and made.keys is not None:
+            made.values = Column(self._values.from_connect(made.values), OPTIONAL_BYTES)
+            made.keys = Column(self._keys.from_connect(made.keys), OPTIONAL_BYTES)
+        return made
+
+    def one_by_one(self, values: Payloads, keys: Payloads, origin: Origin, *, raw: bool) -> SinkBatch:
+        """The same, each record and each step by itself, without those that are passed over.
+
+        Raises RecordRefused or RunFailure.
+        """
+        rows, topics, headers = Rows(), [], []
+        for n in range(len(values)):
+            whence = whence_of(origin, n)
+            try:
+                found = self._one(values[n], keys[n], origin, n, whence, raw=raw)
+            except RecordFailure as failure:
+                self._bad.pass_over(failure, lambda n=n: original(values, keys, origin, n))  # type: ignore[misc]
+                continue
+            if found is not None:
+                record, own = found
+                rows.add(record, n)
+                topics.append(record.topic)
+                headers.append(own)
+        self.places = rows.origins
+        return _made(rows, topics, headers, origin)
+
+    def _one(
+        self, value: bytes | None, key: bytes | None, origin: Origin, n: int, whence: Whence, *, raw: bool
+    ) -> tuple[Record, Headers | None] | None:
+        """One record with its headers as bytes, None when a transform dropped it. Raises RecordFailure."""
+        if raw and self.plain:
+            keyed, valued = Column([key], OPTIONAL_BYTES), Column([value], OPTIONAL_BYTES)
+        else:
+            keyed, valued = self.opened("key", key, whence), self.opened("value", value, whence)
+        own = origin.headers[n]
+        record = Record(
+            origin.topics[n],
+            origin.partitions[n],
+            keyed.schema_of(0),
+            keyed.values[0],
+            valued.schema_of(0),
+            valued.values[0],
+            origin.timestamps_ms[n],
+            [] if self.plain else self.opened_headers(own, whence),
+            origin.offsets[n],
+        )
+        if self.plain:
+            return record, own
+        found = self.transformed(record, whence)
+        if found is None:
+            return None
+        if raw:
+            found.key = self.closed("key", Column([found.key], found.key_schema), whence)
+            found.value = self.closed("value", Column([found.value], found.value_schema), whence)
+            found.key_schema = found.value_schema = OPTIONAL_BYTES
+        return found, self.closed_headers(found.headers, whence) or None
+
+    def _transformed(self, batch: SinkBatch) -> SinkBatch:
+        rows, topics = Rows(), []
+        for n, record in enumerate(self._records(batch)):
+            after = self._chain.apply(record)
+            if after is not None:
+                rows.add(after, n)
+                topics.append(after.topic)
+        assert batch.origin is not None
+        self.places = rows.origins
+        headers = [[self._raw(header) for header in one] or None for one in rows.headers]
+        return _made(rows, topics, headers, batch.origin)
+
+    def _records(self, batch: SinkBatch) -> Iterator[Record]:
+        values, origin = batch.values.texts(), batch.origin
+        assert batch.keys is not None
+        assert origin is not None
+        keys = batch.keys.texts()
+        for n, value in enumerate(values.values):
+            yield Record(
+                origin.topics[n],
+                origin.partitions[n],
+                keys.schema_of(n),
+                keys.values[n],
+                values.schema_of(n),
+                value,
+                origin.timestamps_ms[n],
+                [self._header(name, raw) for name, raw in origin.headers[n] or ()],
+                origin.offsets[n],
+            )
+
+
+def _made(rows: Rows, topics: list[str], headers: list[Any], given: Origin) -> SinkBatch:
+    origin = Origin(
+        topics,
+        [partition or 0 for partition in rows.partitions],
+        [given.offsets[n] for n in rows.origins],
+        rows.times,
+        headers,
+    )
+    keys = Column(rows.keys, schemas=rows.key_schemas)
+    return SinkBatch(Column(rows.values, schemas=rows.schemas), keys, origin)
+
+
+def whence_of(origin: Origin, n: int) -> Whence:
+    """Where a record was in Kafka."""
+    return Whence(origin.topics[n], origin.partitions[n], origin.offsets[n])
+
+
+def original(values: Payloads, keys: Payloads, origin: Origin, n: int) -> Original:
+    """A record as it was in Kafka, for a dead letter."""
+    return Original(keys[n], values[n], origin.headers[n] or (), origin.timestamps_ms[n])

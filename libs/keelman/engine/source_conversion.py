@@ -1,0 +1,242 @@
+"""From what readers give to what goes into Kafka: a connector's transforms, then converters.
+
+Without transforms a batch stays in columns. With them it is taken apart into records, and put together again by topic.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+from keelman.connect.columns import ColumnBatch, StructColumn
+from keelman.connect.converters import Converter
+from keelman.connect.dead_letter import Format, Whence
+from keelman.connect.java import java_text
+from keelman.connect.json_converter import JsonConverter
+from keelman.connect.record import Header, Record
+from keelman.connect.records import Column, Headers, SourceBatch
+from keelman.connect.schema import OPTIONAL_BYTES
+from keelman.connect.tolerance import RecordFailure, Stage
+from keelman.engine.bad_records import BadRecords, Original
+from keelman.engine.conversion import Conversion, Payloads
+from keelman.engine.record_size import ANY_SIZE, Sizes, may_be_over
+from keelman.engine.rows import Rows
+
+Converted = tuple[SourceBatch, Payloads, Payloads | None]
+PRODUCER_CLASS = "org.apache.kafka.connect.runtime.WorkerSourceTask"
+
+
+@dataclass(slots=True)
+class _Good:
+    """The good records of one topic, converted one by one."""
+
+    values: Payloads = field(default_factory=list)
+    keys: Payloads = field(default_factory=list)
+    partitions: list[int | None] = field(default_factory=list)
+    times: list[int | None] = field(default_factory=list)
+    headers: list[Headers] = field(default_factory=list)
+    origins: list[int] = field(default_factory=list)
+
+
+class SourceConversion(Conversion):
+    """Of a source task."""
+
+    def __init__(self, config: Mapping[str, str], worker: Mapping[str, str], bad: BadRecords | None = None) -> None:
+        """Raises ConfigValueError when a converter or a transform is not legal."""
+        super().__init__(config, worker, bad or BadRecords.of(config, sink=False))
+        self._envelope = JsonConverter({})
+        self.sizes: Callable[[str], Sizes] = lambda _topic: ANY_SIZE
+        """Set by the engine: what a record for a topic may take."""
+        self._producing = Stage("KAFKA_PRODUCE", PRODUCER_CLASS, "produce")
+
+    def payloads(self, batch: SourceBatch) -> Iterator[Converted]:
+        """The batch for each topic, with its values and keys as payloads. Raises ConnectError or RunFailure."""
+        self._bad.took(len(batch.values.values))
+        made: list[Converted] | None = None
+        with suppress(Exception):  # which record it is about, the records will tell
+            made = list(self._whole(batch))
+        if made is None or any(self._too_large(*one) for one in made):
+            made = list(self._one_by_one(batch))
+        yield from made
+
+    def _too_large(self, made: SourceBatch, values: Payloads, keys: Payloads | None) -> bool:
+        return may_be_over(values, keys, made.headers, self.sizes(made.topic).least)
+
+    def _whole(self, batch: SourceBatch) -> Iterator[Converted]:
+        if not self.plain:
+            whole = self._at_once(batch)
+            yield from self._transformed(batch) if whole is None else (whole,)
+        elif batch.raw:
+            yield batch, batch.values.values, None if batch.keys is None else batch.keys.values
+        else:
+            keys = None if batch.keys is None else self._keys.from_connect(batch.keys)
+            yield batch, self._values.from_connect(batch.values), keys
+
+    def _at_once(self, batch: SourceBatch) -> Converted | None:
+        """The same for records of one shape, in columns; None where each has to be looked at."""
+        if batch.raw or batch.headers is not None or batch.values.schemas is not None or not batch.values.values:
+            return None
+        if batch.keys is not None and batch.keys.schemas is not None:
+            return None
+        columns = ColumnBatch(
+            batch.topic, len(batch.values.values), batch.values, batch.keys, batch.partitions, batch.timestamps_ms
+        )
+        if not self._chain.columnar(columns):
+            return None
+        values = _at_once(self._values, columns.value, columns.count)
+        keys = None if columns.key is None else _at_once(self._keys, columns.key, columns.count)
+        if values is None or (keys is None and columns.key is not None):
+            return None
+        headers = None
+        if columns.headers:
+            headers = [tuple(self._raw(header) for header in columns.headers)] * columns.count
+        return replace(batch, topic=columns.topic, headers=headers), values, keys
+
+    def _transformed(self, batch: SourceBatch) -> Iterator[Converted]:
+        topics: dict[str, Rows] = {}
+        for index, record in enumerate(self._records(batch)):
+            after = self._chain.apply(record)
+            if after is not None:
+                topics.setdefault(after.topic, Rows()).add(after, index)
+        for topic, rows in topics.items():
+            made = replace(
+                batch,
+                topic=topic,
+                values=Column(rows.values, schemas=rows.schemas),
+                keys=Column(rows.keys, schemas=rows.key_schemas),
+                partitions=rows.partitions if any(p is not None for p in rows.partitions) else None,
+                timestamps_ms=rows.times if any(t is not None for t in rows.times) else None,
+                headers=self._all_headers(rows.headers),
+                delivered=_moved(batch, rows.origins),
+            )
+            values, keys = _payloads(self._values, made.values, batch), _payloads(self._keys, made.keys, batch)
+            yield made, values, keys if any(key is not None for key in keys) else None
+
+    def _all_headers(self, headers: list[list[Header]]) -> list[Headers] | None:
+        if not any(headers):
+            return None
+        return [tuple(self._raw(header) for header in one) for one in headers]
+
+    def _records(self, batch: SourceBatch) -> Iterator[Record]:
+        values = _typed(batch, batch.values)
+        keys = None if batch.keys is None else _typed(batch, batch.keys)
+        for n, headers in enumerate(batch.headers or [()] * len(values.values)):
+            yield _record(batch, values, keys, n, [self._header(name, raw) for name, raw in headers or ()])
+
+    def _one_by_one(self, batch: SourceBatch) -> Iterator[Converted]:
+        """The same, each record and each step by itself, without those that are passed over."""
+        topics: dict[str, _Good] = {}
+        values = _typed(batch, batch.values)
+        keys = None if batch.keys is None else _typed(batch, batch.keys)
+        for n in range(len(values.values)):
+            whence = whence_of(batch, n)
+            try:
+                self._take(batch, _record(batch, values, keys, n, []), n, whence, topics)
+            except RecordFailure as failure:
+                self._bad.pass_over(failure, lambda n=n: self.original(batch, n))  # type: ignore[misc]
+        for topic, good in topics.items():
+            made = replace(
+                batch,
+                topic=topic,
+                values=Column(good.values),
+                keys=Column(good.keys),
+                partitions=good.partitions if any(p is not None for p in good.partitions) else None,
+                timestamps_ms=good.times if any(t is not None for t in good.times) else None,
+                headers=good.headers if any(good.headers) else None,
+                delivered=_moved(batch, good.origins),
+            )
+            yield made, good.values, good.keys if any(key is not None for key in good.keys) else None
+
+    def _take(self, batch: SourceBatch, record: Record, n: int, whence: Whence, topics: dict[str, _Good]) -> None:
+        """One record into what goes to its topic. Raises RecordFailure."""
+        headers = () if batch.headers is None else batch.headers[n] or ()
+        if not self.plain:
+            record.headers = self.opened_headers(headers, whence)
+            found = self.transformed(record, whence)
+            if found is None:
+                return
+            record, headers = found, self.closed_headers(found.headers, whence)
+        key, value = record.key, record.value
+        if not (batch.raw and (key is None or isinstance(key, bytes))) and (batch.keys or not self.plain):
+            key = self.closed("key", Column([key], record.key_schema), whence)
+        if not (batch.raw and (value is None or isinstance(value, bytes))):
+            value = self.closed("value", Column([value], record.value_schema), whence)
+        size = self.sizes(record.topic).fault(key, value, headers)
+        if size is not None:
+            raise RecordFailure(self._producing, size, whence)
+        good = topics.setdefault(record.topic, _Good())
+        good.values.append(value)
+        good.keys.append(key)
+        good.partitions.append(record.partition)
+        good.times.append(record.timestamp_ms)
+        good.headers.append(headers)
+        good.origins.append(n)
+
+    def original(self, batch: SourceBatch, n: int) -> Original:
+        """A record of a batch as it was read, for a dead letter."""
+        key, key_format = self._enveloped(batch, batch.keys, n)
+        value, value_format = self._enveloped(batch, batch.values, n)
+        headers = () if batch.headers is None else batch.headers[n] or ()
+        time = None if batch.timestamps_ms is None else batch.timestamps_ms[n]
+        return Original(key, value, headers, time, key_format, value_format)
+
+    def _enveloped(self, batch: SourceBatch, column: Column | None, n: int) -> tuple[bytes | None, Format]:
+        value = None if column is None else column.values[n]
+        if column is None or value is None or batch.raw:
+            return value, "bytes"
+        one = Column([value], column.schema_of(n), utf8=column.utf8).texts()
+        try:
+            return self._envelope.from_connect(one)[0], "json"
+        except Exception:  # it may be the very reason why it is a dead letter
+            return java_text(one.values[0]).encode("utf-8", "replace"), "text"
+
+
+def whence_of(batch: SourceBatch, n: int) -> Whence:
+    """Where a record of a batch comes from, as far as its reader tells: of itself, else of what the batch is of."""
+    if batch.position is not None:
+        return Whence(batch.topic, None, None, *batch.position(n))
+    if len(batch.offsets) != 1:
+        return Whence(batch.topic)
+    partition, offset = batch.offsets[0]
+    return Whence(batch.topic, None, None, partition, offset)
+
+
+def _record(batch: SourceBatch, values: Column, keys: Column | None, n: int, headers: list[Header]) -> Record:
+    return Record(
+        batch.topic,
+        None if batch.partitions is None else batch.partitions[n],
+        None if keys is None else keys.schema_of(n),
+        None if keys is None else keys.values[n],
+        values.schema_of(n),
+        values.values[n],
+        None if batch.timestamps_ms is None else batch.timestamps_ms[n],
+        headers,
+    )
+
+
+def _at_once(converter: Converter, column: Column | StructColumn, count: int) -> Payloads | None:
+    if isinstance(column, Column):
+        return converter.from_connect(column)
+    return cast("Payloads | None", converter.from_structs(column, count))
+
+
+def _typed(batch: SourceBatch, column: Column) -> Column:
+    return Column(column.values, OPTIONAL_BYTES) if batch.raw else column.texts()
+
+
+def _payloads(converter: Any, column: Column | None, batch: SourceBatch) -> Payloads:
+    """What is bytes already stays so where the reader wants it."""
+    assert column is not None
+    if batch.raw and all(value is None or isinstance(value, bytes) for value in column.values):
+        return column.values
+    made: Payloads = converter.from_connect(column)
+    return made
+
+
+def _moved(batch: SourceBatch, origins: list[int]) -> Mapping[int, Any] | None:
+    """Whom to tell, by the places that the records have now."""
+    if not batch.delivered:
+        return None
+    return {at: batch.delivered[origin] for at, origin in enumerate(origins) if origin in batch.delivered}
