@@ -5,13 +5,13 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from keelman.connectors.mirror_clusters import Clusters, SharedQuestion
+from keelman.connectors.mirror_clusters import Clusters, GatheredQuestion, SharedQuestion
 
 NOWHERE = {"bootstrap.servers": "127.0.0.1:1", "log_level": 0}
 
@@ -121,3 +121,44 @@ def test_a_child_has_no_clients_of_its_parent() -> None:
             os._exit(len(clusters) + clusters._lock.locked())
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert len(clusters) == 1
+
+
+def test_names_of_all_who_wait_are_asked_for_at_once_and_each_gets_its_own() -> None:
+    asked: list[list[str]] = []
+    begun, go = threading.Event(), threading.Event()
+
+    def ask(names: Sequence[str], _seconds: float) -> dict[str, str]:
+        asked.append(list(names))
+        begun.set()
+        assert go.wait(30)
+        return {name: f"of {name}" for name in names if name != "gone"}
+
+    question = GatheredQuestion(ask)
+    with ThreadPoolExecutor(4) as pool:
+        first = pool.submit(question.answer, ["a"], 30.0)
+        assert begun.wait(30)
+        others = [pool.submit(question.answer, names, 30.0) for names in (["b"], ["c", "b"], ["d"])]
+        until(lambda: question._names == {"b", "c", "d"})
+        go.set()
+        assert first.result()["a"] == "of a"
+        assert [one.result()[name] for one, name in zip(others, "bcd", strict=True)] == ["of b", "of c", "of d"]
+    assert asked[:2] == [["a"], ["b", "c", "d"]]
+    question._names.clear()
+    assert question.answer(["a"], 30.0)["a"] == "of a"
+    assert asked[-1] == ["a"], "never an answer of before"
+
+
+def test_topics_are_chosen_once_while_there_are_no_other_ones() -> None:
+    cluster, times = Clusters().at(NOWHERE), 0
+
+    def choose() -> list[str]:
+        nonlocal times
+        times += 1
+        return ["t"]
+
+    counts = {"t": 1}
+    assert cluster.chosen(counts, "x", choose) == cluster.chosen(counts, "x", choose) == ["t"]
+    assert times == 1
+    cluster.chosen(counts, "y", choose)
+    cluster.chosen({"t": 1}, "x", choose)
+    assert times == 3

@@ -9,14 +9,23 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from concurrent.futures import Future, wait
 from typing import Any, Generic, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AclBinding, AclBindingFilter, AdminClient
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AdminClient,
+    ConfigEntry,
+    ConfigResource,
+    ResourceType,
+)
 
 T = TypeVar("T")
 UNUSED_SECONDS = 120.0
+MOST_GATHERED = 100  # topics of one who asks for their configurations: larger answers are not kept for others
 MOST_KEPT = 16  # mirrors of as many clusters as there are mirrors must not keep a client each
 
 
@@ -54,17 +63,60 @@ class SharedQuestion(Generic[T]):
             self._asking.release()
 
 
+class GatheredQuestion(Generic[T]):
+    """A question about several names, put once for all who ask at the same time. Safe in threads."""
+
+    def __init__(self, ask: Callable[[Sequence[str], float], Mapping[str, T]]) -> None:
+        """`ask` takes names and the seconds that it has, and raises KafkaException."""
+        self._names: set[str] = set()
+        self._gathering = threading.Lock()
+        self._ask = ask
+        self._shared = SharedQuestion(self._ask_for_all)
+
+    def answer(self, names: Sequence[str], seconds: float) -> Mapping[str, T]:
+        """For these names, to a question that was put after this call. Raises KafkaException."""
+        with self._gathering:
+            self._names.update(names)
+        answers = self._shared.answer(seconds)
+        missing = [name for name in names if name not in answers]
+        # Theirs was answered by a question before the one that was shared.
+        return {**answers, **self._ask(missing, seconds)} if missing else answers
+
+    def _ask_for_all(self, seconds: float) -> Mapping[str, T]:
+        with self._gathering:
+            names, self._names = self._names, set()
+        return self._ask(sorted(names), seconds) if names else {}
+
+
 class Cluster:
     """A cluster and a way to log in to it. `client` is safe in any thread."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self.client = AdminClient(dict(settings))
         self._partitions = SharedQuestion(self._ask_partitions)
+        self._configs = GatheredQuestion(self._ask_configs)
         self._acls: dict[AclBindingFilter, SharedQuestion[list[AclBinding]]] = {}
+        self._counts: Mapping[str, int] = {}
+        self._chosen: tuple[Mapping[str, int], dict[Hashable, Sequence[str]]] = {}, {}
 
     def partition_counts(self, seconds: float) -> Mapping[str, int]:
-        """How many partitions each topic has now. Raises KafkaException."""
+        """How many partitions each topic has now; the same object while that is the same. Raises KafkaException."""
         return self._partitions.answer(seconds)
+
+    def chosen(self, counts: Mapping[str, int], choice: Hashable, choose: Callable[[], Sequence[str]]) -> Sequence[str]:
+        """What `choose` says of these topics: asked once for each choice while there are no other ones."""
+        known = self._chosen
+        if known[0] is not counts:
+            known = self._chosen = counts, {}
+        found = known[1].get(choice)
+        if found is None:
+            found = known[1][choice] = choose()
+        return found
+
+    def configs(self, topics: Sequence[str], seconds: float) -> Mapping[str, Mapping[str, ConfigEntry]]:
+        """How these topics are configured now. Raises KafkaException."""
+        asked = self._configs.answer if len(topics) <= MOST_GATHERED else self._ask_configs
+        return {topic: answer.result() for topic, answer in asked(topics, seconds).items()}
 
     def acls(self, which: AclBindingFilter, seconds: float) -> list[AclBinding]:
         """The ACLs there are now. Raises KafkaException."""
@@ -73,7 +125,16 @@ class Cluster:
 
     def _ask_partitions(self, seconds: float) -> Mapping[str, int]:
         found = self.client.list_topics(timeout=seconds).topics
-        return {name: len(topic.partitions) for name, topic in found.items() if topic.error is None}
+        counts = {name: len(topic.partitions) for name, topic in found.items() if topic.error is None}
+        if counts != self._counts:
+            self._counts = counts
+        return self._counts
+
+    def _ask_configs(self, topics: Sequence[str], seconds: float) -> Mapping[str, Future[Mapping[str, ConfigEntry]]]:
+        asked = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
+        answers = self.client.describe_configs(asked, request_timeout=seconds)
+        wait(answers.values())
+        return {resource.name: answer for resource, answer in answers.items()}
 
 
 class Clusters:

@@ -10,6 +10,11 @@ from keelman.connect.java_regex import JavaPattern
 
 DEFAULT_POLICY = "org.apache.kafka.connect.mirror.DefaultReplicationPolicy"
 IDENTITY_POLICY = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
+CHOOSING = (
+    *("topics", "topics.exclude", "heartbeats.replication.enabled", "source.cluster.alias", "target.cluster.alias"),
+    *("replication.policy.class", "replication.policy.separator"),
+    "replication.policy.internal.topic.separator.enabled",
+)
 
 
 class ReplicationPolicy:
@@ -106,11 +111,15 @@ def matcher(patterns: Iterable[str]) -> Callable[[str], bool]:
 
 
 class TopicChoice:
-    """The topics that a flow from source to target mirrors: DefaultTopicFilter, without cycles and internal topics."""
+    """The topics that a flow from source to target mirrors: DefaultTopicFilter, without cycles and internal topics.
+
+    Two with the same `key` choose the same.
+    """
 
     def __init__(self, parsed: Mapping[str, Any]) -> None:
         """Raises ConfigValueError or ValueError for what cannot be a filter."""
         self.policy = policy_for(parsed)
+        self.key = tuple(str(parsed[name]) for name in CHOOSING)
         self._target = parsed["target.cluster.alias"]
         self._included = matcher(parsed["topics"])
         self._excluded = matcher(parsed["topics.exclude"])

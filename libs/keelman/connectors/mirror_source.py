@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from keelman.connect.config_def import ConfigDef
@@ -156,7 +157,12 @@ def _checked(offset: Offset | None) -> Offset | None:
     return None if value < 0 else offset
 
 
-def _parsed(config: Mapping[str, str]) -> dict[str, Any]:
+def _parsed(config: Mapping[str, str]) -> Mapping[str, Any]:
+    return _parsed_once(frozenset(config.items()))
+
+
+@lru_cache(maxsize=64)  # each look asks several times, and as many looks as there are connectors go on side by side
+def _parsed_once(config: frozenset[tuple[str, str]]) -> Mapping[str, Any]:
     known = dict(config)
     for old, new in _OLD_NAMES.items():
         if old in known and new not in known:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
@@ -50,8 +50,7 @@ class MirrorTopics:
     def partitions(self) -> list[TopicPartition]:
         """What there is to mirror, in the order of topics and partitions."""
         found = self._partition_counts("source")
-        wanted = sorted(topic for topic in found if self._choice.wanted(topic))
-        return [TopicPartition(topic, number) for topic in wanted for number in range(found[topic])]
+        return [TopicPartition(topic, number) for topic in self._chosen(found) for number in range(found[topic])]
 
     def plan(self, topic: str) -> TopicPlan:
         """How the copy of a topic of the source cluster is to be made."""
@@ -66,7 +65,7 @@ class MirrorTopics:
         there = here if self._settings["source"] == self._settings["target"] else self._partition_counts("target")
         self._make_syncs_topic(here if self._parsed["offset-syncs.topic.location"] == "source" else there)
         alias = self._parsed["source.cluster.alias"]
-        names = {topic: self._choice.policy.remote_topic(alias, topic) for topic in here if self._choice.wanted(topic)}
+        names = {topic: self._choice.policy.remote_topic(alias, topic) for topic in self._chosen(here)}
         for topic, remote in names.items():
             if remote not in there:
                 plan = self.plan(topic)
@@ -167,11 +166,14 @@ class MirrorTopics:
         except KafkaException as error:
             raise RetriableConnectError(f"list topics on {side} cluster: {error.args[0].str()}") from error
 
-    def _configs(self, side: str, topics: list[str]) -> dict[str, dict[str, ConfigEntry]]:
-        asked = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
+    def _chosen(self, found: Mapping[str, int]) -> Sequence[str]:
+        """What is to be mirrored of the source cluster's topics, in their order."""
+        choice = self._choice
+        return self._cluster("source").chosen(found, choice.key, lambda: sorted(filter(choice.wanted, found)))
+
+    def _configs(self, side: str, topics: list[str]) -> Mapping[str, Mapping[str, ConfigEntry]]:
         try:
-            answers = self._client(side).describe_configs(asked, request_timeout=self._seconds)
-            return {resource.name: answer.result() for resource, answer in answers.items()}
+            return self._cluster(side).configs(topics, self._seconds)
         except KafkaException as error:
             raise RetriableConnectError(f"describe configs on {side} cluster: {error.args[0].str()}") from error
 
