@@ -64,9 +64,9 @@ class Conversion:
         converter = self._converter(role).of_topic(whence.topic)
         return self.tried(self._stages[role], whence, lambda: converter.to_connect([payload]).texts())
 
-    def closed(self, role: Role, column: Column, whence: Whence) -> bytes | None:
-        """A column of one as the payload for Kafka. Raises RecordFailure."""
-        converter = self._converter(role).of_topic(whence.topic)
+    def closed(self, role: Role, column: Column, whence: Whence, topic: str) -> bytes | None:
+        """A column of one as the payload for Kafka's topic. Raises RecordFailure."""
+        converter = self._converter(role).of_topic(topic)
         return self.tried(self._stages[role], whence, lambda: converter.from_connect(column))[0]
 
     def opened_headers(self, headers: Headers | None, whence: Whence) -> list[Header]:

@@ -11,6 +11,7 @@ from keelman.connect.record import Record
 from keelman.connect.records import Column, Headers, Origin, SinkBatch
 from keelman.connect.schema import OPTIONAL_BYTES
 from keelman.connect.tolerance import RecordFailure
+from keelman.connect.topic_payloads import read, written
 from keelman.engine.bad_records import BadRecords, Original
 from keelman.engine.conversion import Conversion, Payloads
 from keelman.engine.rows import Rows
@@ -28,7 +29,8 @@ class SinkConversion(Conversion):
         """Where each record of the last batch was among those given; None for all of them in their order."""
 
     def batch(self, values: Payloads, keys: Payloads | None, origin: Origin | None, *, raw: bool) -> SinkBatch:
-        """What the writer gets, with `raw` payloads. With transforms keys and origin must be given.
+        """What the writer gets, with `raw` payloads. With transforms keys and origin must be given, and origin also where
+        converters go by the topic.
 
         Raises what converters and transforms raise.
         """
@@ -36,13 +38,16 @@ class SinkConversion(Conversion):
         if raw and self.plain:
             whole = None if keys is None else Column(keys, OPTIONAL_BYTES)
             return SinkBatch(Column(values, OPTIONAL_BYTES), whole, origin)
-        made = SinkBatch(self._values.to_connect(values), None if keys is None else self._keys.to_connect(keys), origin)
+        topics = None if origin is None else origin.topics
+        opened = None if keys is None else read(self._keys, keys, topics)
+        made = SinkBatch(read(self._values, values, topics), opened, origin)
         if self.plain:
             return made
         made = self._transformed(made)
         if raw and made.keys is not None:
-            made.values = Column(self._values.from_connect(made.values), OPTIONAL_BYTES)
-            made.keys = Column(self._keys.from_connect(made.keys), OPTIONAL_BYTES)
+            assert made.origin is not None
+            made.values = Column(written(self._values, made.values, made.origin.topics), OPTIONAL_BYTES)
+            made.keys = Column(written(self._keys, made.keys, made.origin.topics), OPTIONAL_BYTES)
         return made
 
     def one_by_one(self, values: Payloads, keys: Payloads, origin: Origin, *, raw: bool) -> SinkBatch:
@@ -92,8 +97,8 @@ class SinkConversion(Conversion):
         if found is None:
             return None
         if raw:
-            found.key = self.closed("key", Column([found.key], found.key_schema), whence)
-            found.value = self.closed("value", Column([found.value], found.value_schema), whence)
+            found.key = self.closed("key", Column([found.key], found.key_schema), whence, found.topic)
+            found.value = self.closed("value", Column([found.value], found.value_schema), whence, found.topic)
             found.key_schema = found.value_schema = OPTIONAL_BYTES
         return found, self.closed_headers(found.headers, whence) or None
 

@@ -71,8 +71,8 @@ class SourceConversion(Conversion):
         elif batch.raw:
             yield batch, batch.values.values, None if batch.keys is None else batch.keys.values
         else:
-            keys = None if batch.keys is None else self._keys.from_connect(batch.keys)
-            yield batch, self._values.from_connect(batch.values), keys
+            keys = None if batch.keys is None else self._keys.of_topic(batch.topic).from_connect(batch.keys)
+            yield batch, self._values.of_topic(batch.topic).from_connect(batch.values), keys
 
     def _at_once(self, batch: SourceBatch) -> Converted | None:
         """The same for records of one shape, in columns; None where each has to be looked at."""
@@ -85,8 +85,9 @@ class SourceConversion(Conversion):
         )
         if not self._chain.columnar(columns):
             return None
-        values = _at_once(self._values, columns.value, columns.count)
-        keys = None if columns.key is None else _at_once(self._keys, columns.key, columns.count)
+        value_converter, key_converter = self._values.of_topic(columns.topic), self._keys.of_topic(columns.topic)
+        values = _at_once(value_converter, columns.value, columns.count)
+        keys = None if columns.key is None else _at_once(key_converter, columns.key, columns.count)
         if values is None or (keys is None and columns.key is not None):
             return None
         headers = None
@@ -111,7 +112,8 @@ class SourceConversion(Conversion):
                 headers=self._all_headers(rows.headers),
                 delivered=_moved(batch, rows.origins),
             )
-            values, keys = _payloads(self._values, made.values, batch), _payloads(self._keys, made.keys, batch)
+            values = _payloads(self._values.of_topic(topic), made.values, batch)
+            keys = _payloads(self._keys.of_topic(topic), made.keys, batch)
             yield made, values, keys if any(key is not None for key in keys) else None
 
     def _all_headers(self, headers: list[list[Header]]) -> list[Headers] | None:
@@ -160,9 +162,9 @@ class SourceConversion(Conversion):
             record, headers = found, self.closed_headers(found.headers, whence)
         key, value = record.key, record.value
         if not (batch.raw and (key is None or isinstance(key, bytes))) and (batch.keys or not self.plain):
-            key = self.closed("key", Column([key], record.key_schema), whence)
+            key = self.closed("key", Column([key], record.key_schema), whence, record.topic)
         if not (batch.raw and (value is None or isinstance(value, bytes))):
-            value = self.closed("value", Column([value], record.value_schema), whence)
+            value = self.closed("value", Column([value], record.value_schema), whence, record.topic)
         size = self.sizes(record.topic).fault(key, value, headers)
         if size is not None:
             raise RecordFailure(self._producing, size, whence)
