@@ -29,8 +29,8 @@ class SinkConversion(Conversion):
         """Where each record of the last batch was among those given; None for all of them in their order."""
 
     def batch(self, values: Payloads, keys: Payloads | None, origin: Origin | None, *, raw: bool) -> SinkBatch:
-        """What the writer gets, with `raw` payloads. With transforms keys and origin must be given, and origin also where
-        converters go by the topic.
+        """What the writer gets, with `raw` payloads. With transforms keys and origin must be given, and origin also for
+        converters that go by the topic.
 
         Raises what converters and transforms raise.
         """
