@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from keelman.connect.errors import ConnectError
 from keelman.connect.topic_creation import creates_topics
 from keelman.kafka.layout import CONFIG_MISMATCH, Assignment, Metadata, Work
+from keelman.kafka.writer import Record
 from keelman.model.errors import KeelmanError
 from keelman.runtime.logging import get_logger
 from keelman.runtime.redaction import REDACTOR
@@ -30,6 +31,7 @@ from keelman.worker.store import Store
 
 log = get_logger()
 SESSION_KEY_BYTES = 64
+WRITTEN_AT_ONCE = 1000  # records
 
 
 class Leader:
@@ -128,6 +130,8 @@ class Leader:
             await self._store.write_config(leftovers)
         for gone in self._inquiry.names - set(config.connectors):
             self.forget(gone)
+        used: dict[str, Answer] = {}
+        written: list[Record] = []
         for name, properties in list(config.connectors.items()):
             if config.target(name) != STARTED:  # as Connect: only a connector that runs is asked for its tasks
                 self.forget(name)
@@ -136,7 +140,6 @@ class Leader:
             if answer is None:
                 continue
             fresh = self._used.get(name) is not answer
-            self._used[name] = answer
             if answer.tasks is not None:
                 # Compared with the limits: once the topic is compacted, a connector's record behind its commit record
                 # would have the next reader see no tasks.
@@ -144,8 +147,17 @@ class Leader:
                 now = list(config.tasks.get(name, ()))
                 changed = answer.tasks != now and (fresh or not now)  # none: it was stopped, or was about to be
                 if not applied or changed or name in config.inconsistent:
-                    await self.write_tasks(name, answer.tasks)
+                    written += self._new_tasks(name, answer.tasks)
+            if fresh:
+                used[name] = answer
+            if len(written) >= WRITTEN_AT_ONCE:
+                await self._store.write_config(written)
+                self._used |= used
+                written, used = [], {}
             self._tell_problem(name, answer)
+        if written:  # many at once: thousands of writes in turn would hold up all else for minutes
+            await self._store.write_config(written)
+        self._used |= used
         for name, since in list(config.unfenced.items()):
             await self._fence_former_tasks(name, since)
 
@@ -185,6 +197,10 @@ class Leader:
 
     async def write_tasks(self, name: str, wanted: list[dict[str, str]]) -> None:
         """Stores task configurations and puts them into force, in one write."""
+        await self._store.write_config(self._new_tasks(name, wanted))
+
+    def _new_tasks(self, name: str, wanted: list[dict[str, str]]) -> list[Record]:
+        """What stores task configurations and puts them into force, once all of it is in the topic."""
         config = self._store.config
         written = [*records.task_records(name, wanted), records.commit_record(name, len(wanted))]
         before = config.fencing.get(name, 0)
@@ -192,7 +208,7 @@ class Leader:
         nobody = before == 0 or (name not in config.unfenced and (alone or self._copy_on(name, wanted)))
         if nobody and self._fences(name):
             written.append(records.fencing_record(name, len(wanted)))
-        await self._store.write_config(written)
+        return written
 
     def _copy_on(self, name: str, wanted: list[dict[str, str]]) -> bool:
         """Whether the tasks in force all go on as they are: there may be more of them now, but no other ones."""
