@@ -99,6 +99,26 @@ async def test_usage_is_told_with_each_renewal_and_counts_slots_that_are_gone(on
     assert one.usage.cpu_seconds >= used.cpu_seconds
 
 
+async def test_levels_of_logging_that_are_set_on_a_worker_reach_its_slots(one: Worker, tmp_path: Path) -> None:
+    uid = await one.running(tmp_path)
+    await grows(tmp_path / uid)
+    assert "counted" not in one.spark.text()
+    one.log_levels = {"root": "ERROR", "spark_support": "DEBUG"}
+
+    def counted() -> list[str]:
+        return [line for line in one.spark.text().splitlines() if "counted" in line and uid in line]
+
+    await eventually(counted, what="the slot logs more")
+    one.log_levels = {"root": "ERROR", "spark_support": "INFO"}
+
+    async def quiet() -> bool:
+        before = len(counted())
+        await grows(tmp_path / uid)
+        return len(counted()) == before
+
+    await eventually(quiet, what="the slot logs less")
+
+
 async def test_plugins_have_slots_of_their_own_where_their_modules_are_found(one: Worker, tmp_path: Path) -> None:
     plugin = tmp_path / "plugin"
     (plugin / "acme-1.0.dist-info").mkdir(parents=True)

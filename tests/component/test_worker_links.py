@@ -43,6 +43,9 @@ async def test_limits_and_lost_orders(bootstrap: str, link: tuple[LinkSide, str]
         await worker.reaches("snk", "RUNNING", "RUNNING", "RUNNING")
         told = side.greetings[worker.id].bounds
         assert (told.cpus, told.memory_bytes) == (1.5, 536870912)
+        assert side.log_levels.get(worker.id, {}) == {}
+        assert (await worker.ask("PUT", "/admin/loggers/acme", {"level": "debug"})).status_code == 200
+        await eventually(lambda: side.log_levels[worker.id] == {"acme": "DEBUG"}, what="the level is told")
         one, two = side.of("snk", 0)[0], side.of("snk", 1)[0]
         assert one.ticket.limits == tickets.Limits(records_per_second=500)
         await worker.ask("PUT", "/connectors/snk/config", {**SINK, BYTES: "3e6"})

@@ -56,6 +56,7 @@ class LinkSide(WorkerLinkServiceServicer):
 
     runs: dict[str, Run] = field(default_factory=dict)
     renewals: dict[str, int] = field(default_factory=dict)
+    log_levels: dict[str, dict[str, str]] = field(default_factory=dict)
     links: dict[str, asyncio.Queue[Any]] = field(default_factory=dict)
     greetings: dict[str, Any] = field(default_factory=dict)
     slow: bool = False  # fences only when a test says so
@@ -119,6 +120,7 @@ class LinkSide(WorkerLinkServiceServicer):
             async for message in requests:
                 if message.WhichOneof("message") == "renewal":
                     self.renewals[worker] = self.renewals.get(worker, 0) + 1
+                    self.log_levels[worker] = dict(message.renewal.log_levels)
                     out.put_nowait(wire.OpenLinkResponse(renewed=wire.LeaseRenewed()))
                 elif self.deaf:
                     self.heard_nothing += 1

@@ -513,6 +513,25 @@ def test_a_worker_without_bounds_is_not_bound(w: World) -> None:
     assert not [m for m in w.sent(slot) if m.HasField("bounds")]
 
 
+def test_levels_of_logging_reach_every_slot_of_their_worker_once(w: World) -> None:
+    def told(slot: Slot) -> list[dict[str, str]]:
+        return [dict(m.log_levels.levels) for m in w.sent(slot) if m.HasField("log_levels")]
+
+    slot, levels = w.running("a"), {"keelman.engine": "DEBUG"}
+    w.d.greet(OTHER, w)
+    others = w.running("o", OTHER)
+    for _ in range(2):
+        w.d.log_levels(ME, {})
+    assert told(slot) == []
+    for _ in range(2):
+        w.d.log_levels(ME, levels)
+    assert (told(slot), told(others)) == ([levels], [])
+    w.d.job_ended(slot.id, "")
+    assert w.run("a").state == FAILED
+    w.d.log_levels(ME, levels)
+    assert told(w.running("b")) == [levels], "one that comes later has them too"
+
+
 async def test_a_stream_without_a_greeting_is_not_held_open(monkeypatch: pytest.MonkeyPatch) -> None:
     async def silent() -> AsyncIterator[AttachRequest]:
         await asyncio.Event().wait()

@@ -29,6 +29,7 @@ from keelman.engine.vitals import Vitals
 from keelman.model.errors import KeelmanError, NotFound
 from keelman.rpc.channels import channel
 from keelman.rpc.errors import translated
+from keelman.runtime.log_levels import LOG_LEVELS
 from keelman.runtime.logging import configure
 from keelman.runtime.output_brake import brake_output
 from keelman.runtime.redaction import REDACTOR
@@ -157,6 +158,8 @@ class SlotHost:
                     self._loops.obey(message.order)
                 case "bounds":
                     self._share.bound(message.bounds.cpus)
+                case "log_levels":
+                    LOG_LEVELS.take(message.log_levels.levels)
                 case "end":
                     return
                 case _:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 ROOT = "root"
@@ -70,6 +71,20 @@ class LogLevels:
         self._found.clear()
         self._tell_library(logger, level)
         return sorted(set(changed))
+
+    @property
+    def changed(self) -> dict[str, str]:
+        """The levels that were set since the process began, by logger."""
+        return {name: one.level for name, one in self._set.items() if one.modified_ms is not None}
+
+    def take(self, levels: Mapping[str, str]) -> None:
+        """Sets what was `changed` in another process; what is no level is passed over."""
+        now = int(time.time() * 1000)
+        for name in sorted(levels, key=lambda one: (one != ROOT, one.count("."))):  # each after those above it
+            if levels[name] in LEVELS:
+                self._set[name] = LoggerLevel(levels[name], now)
+                self._tell_library(name, levels[name])
+        self._found.clear()
 
     def level_of(self, logger: str) -> int:
         """The least severity, as in `logging`, that this logger tells."""

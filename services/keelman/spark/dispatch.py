@@ -6,7 +6,7 @@ Plain synchronous code on the service's event loop; what it does to the world go
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 
@@ -73,8 +73,6 @@ class Dispatcher:
         """All slots, by id."""
         return self._pool.slots
 
-    # --- workers
-
     def greet(self, owner: Owner, link: Link, bounds: Bounds | None = None) -> list[Owner]:
         """A worker opened a link. Cuts and returns older incarnations of it; raises Conflict for one of those."""
         old = self.leases.grant(owner, link, [s.owner for s in self.slots.values()], bounds)
@@ -90,6 +88,10 @@ class Dispatcher:
     def usage(self, owner: Owner) -> SlotUsage:
         """What the worker's slots use now, for the answer to a renewal."""
         return self._usage.of(owner, self._pool.of(owner))
+
+    def log_levels(self, owner: Owner, levels: Mapping[str, str]) -> None:
+        """The levels of logging that were set on a worker."""
+        self._pool.log_levels(owner, levels)
 
     def order(self, owner: Owner, order: RunOrder) -> None:
         """Carries out a worker's order; what cannot be done is answered with a FAILED update."""
@@ -164,8 +166,6 @@ class Dispatcher:
         for run in self.book.live(owner):
             self._life.fail(run, reason, message)
         self._placing.forgive(owner)
-
-    # --- slots
 
     def attach(self, greeting: SlotGreeting) -> tuple[Slot, Mailbox]:
         """A slot calls home. Raises Unauthenticated for a wrong or used token, FailedPrecondition when too late."""

@@ -62,6 +62,7 @@ class LinkApi(WorkerLinkServiceServicer):
             match message.WhichOneof("message"):
                 case "renewal":
                     self._dispatcher.leases.renew(owner)
+                    self._dispatcher.log_levels(owner, dict(message.renewal.log_levels))
                     updates.put(RENEWED)
                 case "order":
                     self._dispatcher.order(owner, message.order)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 
 from keelman.api.copy.v1.run_order_pb2 import RunOrder
-from keelman.api.copy.v1.slot_service_pb2 import AttachResponse, SlotBounds, SlotEnd
+from keelman.api.copy.v1.slot_service_pb2 import AttachResponse, SlotBounds, SlotEnd, SlotLogLevels
 
 
 class Mailbox:
@@ -26,3 +27,7 @@ class Mailbox:
     def bound(self, cpus: float) -> None:
         """Tells the slot how many processors it may use; 0 lifts the bound."""
         self.queue.put_nowait(AttachResponse(bounds=SlotBounds(cpus=cpus)))
+
+    def log_levels(self, levels: Mapping[str, str]) -> None:
+        """Tells the slot which levels of logging were set on its worker."""
+        self.queue.put_nowait(AttachResponse(log_levels=SlotLogLevels(levels=levels)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -68,6 +68,7 @@ class SlotPool:
         self._jobs, self._times, self._clock, self._tenants = jobs, times, clock, tenants
         self._mail: dict[str, Mailbox] = {}
         self._ending: dict[str, float] = {}
+        self._log_levels: dict[Owner, Mapping[str, str]] = {}
 
     def of(self, owner: Owner) -> list[Slot]:
         """The owner's slots."""
@@ -76,6 +77,15 @@ class SlotPool:
     def mail(self, slot: Slot) -> Mailbox:
         """Where the slot's orders go."""
         return self._mail[slot.id]
+
+    def log_levels(self, owner: Owner, levels: Mapping[str, str]) -> None:
+        """What was set on the owner, for all its slots, those to come too. Called each second."""
+        if levels == self._log_levels.get(owner, {}):
+            return
+        self._log_levels[owner] = levels
+        for slot in self.of(owner):
+            if slot.state is SlotState.ATTACHED:
+                self._mail[slot.id].log_levels(levels)
 
     def start(self, owner: Owner, kind: NewSlot) -> Slot:
         """Starts a slot's job; the slot calls home later, or it has failed."""
@@ -96,6 +106,8 @@ class SlotPool:
             raise FailedPrecondition(f"slot {slot.id} is to end", reason="SLOT_ENDING")
         now = self._clock()
         slot.state, slot.pid, slot.heard, slot.empty_since = SlotState.ATTACHED, greeting.pid, now, now
+        if slot.owner in self._log_levels:
+            self._mail[slot.id].log_levels(self._log_levels[slot.owner])
         log.info(
             "slot_attached", slot=slot.id, pid=slot.pid, worker=slot.owner.worker, seconds=round(now - slot.started, 3)
         )
@@ -152,6 +164,8 @@ class SlotPool:
         self._close(slot)
         del self.slots[slot_id], self._mail[slot_id]
         self._ending.pop(slot_id, None)
+        if not self.of(slot.owner):
+            self._log_levels.pop(slot.owner, None)  # a worker that lives tells it again
         log.info("slot_ended", slot=slot_id, worker=slot.owner.worker)
         self._tenants.slot_ended(slot)
 

@@ -15,6 +15,7 @@ from keelman.model.errors import KeelmanError, Unavailable
 from keelman.rpc.channels import channel
 from keelman.rpc.errors import translated_stream
 from keelman.runtime.backoff import Backoff
+from keelman.runtime.log_levels import LOG_LEVELS
 from keelman.runtime.logging import get_logger
 from keelman.runtime.supervise import first_of
 
@@ -114,7 +115,7 @@ class SparkLink:
         while True:
             now, right = time.monotonic(), self._right()
             if right and (not had_right or now - sent >= RENEW_SECONDS):
-                self._out.put_nowait(wire.OpenLinkRequest(renewal=wire.LeaseRenewal()))
+                self._out.put_nowait(wire.OpenLinkRequest(renewal=wire.LeaseRenewal(log_levels=LOG_LEVELS.changed)))
                 self._asked = self._asked or now
                 sent = now
             had_right = right

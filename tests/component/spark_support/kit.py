@@ -110,6 +110,7 @@ class Worker:
         self.renewed = 0
         self.usage = SlotUsage()
         self.renewing = True
+        self.log_levels: dict[str, str] = {}
         self.ended: list[Exception] = []
         self._call, self._runs = call, runs
         self._outgoing: asyncio.Queue[OpenLinkRequest] = asyncio.Queue()
@@ -139,7 +140,8 @@ class Worker:
             if time.monotonic() >= due:
                 due = time.monotonic() + 0.5
                 if self.renewing:
-                    await self._call.write(OpenLinkRequest(renewal=LeaseRenewal()))
+                    renewal = LeaseRenewal(log_levels=self.log_levels)
+                    await self._call.write(OpenLinkRequest(renewal=renewal))
 
     async def until_it_ends(self, work: Awaitable[None]) -> None:
         """A link that the service ends is not this side's error; how it ended is kept."""

@@ -11,6 +11,9 @@ from pathlib import Path
 from keelman.api.copy.v1 import copy_run_pb2 as states
 from keelman.api.copy.v1.run_order_pb2 import RunUpdate
 from keelman.api.copy.v1.ticket_pb2 import Confirmation, StartTicket
+from keelman.runtime.logging import get_logger
+
+log = get_logger()
 
 
 class CountingLoop:
@@ -83,6 +86,7 @@ class CountingLoop:
         while not self._drain.is_set() and not self._cut.is_set():
             if self._allowed():
                 records += 1
+                log.debug("counted", copy_run=self._ticket.run_uid)
                 with self._file.open("a") as file:
                     file.write(f"{time.time()}\n")
                 self._say(states.COPY_RUN_STATE_RUNNING, records)

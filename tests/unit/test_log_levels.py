@@ -1,0 +1,20 @@
+"""Levels of logging that one process takes over from another."""
+
+import logging
+
+from keelman.runtime.log_levels import LogLevels
+
+
+def test_what_was_set_in_one_process_holds_in_another() -> None:
+    mine, other = LogLevels(), LogLevels()
+    mine.begin("info")
+    assert mine.changed == {}
+    mine.set("keelman.connectors.file_source", "TRACE")
+    mine.set("acme", "ERROR")
+    mine.set("root", "WARN")
+    mine.set("org.apache.kafka.connect", "DEBUG")
+    other.take({**mine.changed, "keelman.kafka": "LOUD"})
+    assert other.changed == mine.changed
+    names = ("keelman.connectors.file_source", "keelman.connectors.mirror_source", "keelman.kafka.group", "acme.x", "b")
+    assert [other.level_of(name) for name in names] == [mine.level_of(name) for name in names]
+    assert other.level_of("b") == logging.WARNING
