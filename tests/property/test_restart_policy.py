@@ -11,7 +11,16 @@ from keelman.connect.errors import ConfigValueError, ConnectError, RetriableConn
 from keelman.model.errors import DeadlineExceeded, InvalidArgument, NotFound, Unauthenticated, Unavailable
 from keelman.worker.restart_policy import Attempt, Cause, RestartPolicy, Restarts, policy_of, reason_of
 
-REASONS = ("TASK_FAILED", "BROKER_LOST", "SLOT_LOST", "CONFIG_INVALID", "BROKER_REFUSED", "LINK_LOST", "PLUGIN_HUNG")
+REASONS = (
+    "TASK_FAILED",
+    "BROKER_LOST",
+    "SLOT_LOST",
+    "CONFIG_INVALID",
+    "BROKER_REFUSED",
+    "LINK_LOST",
+    "PLUGIN_HUNG",
+    "NOT_ALLOWED",
+)
 POLICIES = st.builds(
     RestartPolicy,
     attempts=st.integers(-1, 5),
@@ -38,6 +47,9 @@ def test_the_budget_holds_and_delays_stay_within_bounds(
         elif cause is Cause.PASSING:
             assert delay is not None, "what passes is tried without end"
             assert 0.05 <= delay <= 10
+        elif cause is Cause.FORBIDDEN:
+            assert (delay is None) == (policy.attempts == 0), "a permission is waited for, unless nothing is"
+            assert delay is None or policy.first_seconds / 2 <= delay <= policy.most_seconds
         elif delay is None:
             assert 0 <= policy.attempts <= own
         else:
@@ -57,6 +69,17 @@ def test_delays_grow() -> None:
         assert delay is not None
         whole = min(60, 2**n)
         assert whole / 2 <= delay <= whole
+
+
+def test_a_permission_that_is_wanting_costs_nothing_and_is_seen() -> None:
+    restarts, now = Restarts(RestartPolicy(attempts=1)), datetime(2025, 1, 1, tzinfo=UTC)
+    for _ in range(3):
+        cause, delay = restarts.failed("NOT_ALLOWED", retriable=False, alone=False, healthy_seconds=0)
+    assert (cause, restarts.attempts, restarts.troubled) == (Cause.FORBIDDEN, 0, True)
+    told = Attempt.made("NOT_ALLOWED", restarts, delay, now)
+    assert told.value() == {"reason": "NOT_ALLOWED", "attempt": 3, "next": told.next}
+    assert told.explained("").startswith("Restart: NOT_ALLOWED, attempt 3 at 2025-01-01T00:00:0")
+    assert restarts.failed("TASK_FAILED", retriable=False, alone=False, healthy_seconds=0)[1] is not None
 
 
 def test_one_crash_may_be_an_accident() -> None:

@@ -16,7 +16,7 @@ from keelman.model.errors import Unavailable
         ("MESSAGE_TOO_LARGE", "TASK_FAILED", False),
         ("INVALID_RECORD", "TASK_FAILED", False),
         ("INVALID_TIMESTAMP", "TASK_FAILED", False),
-        ("TOPIC_AUTHORIZATION_FAILED", "TASK_FAILED", False),
+        ("TOPIC_AUTHORIZATION_FAILED", "NOT_ALLOWED", False),
         ("UNSUPPORTED_COMPRESSION_TYPE", "TASK_FAILED", False),
         ("NOT_ENOUGH_REPLICAS", "BROKER_LOST", True),
         ("UNSUPPORTED_VERSION", "BROKER_LOST", True),  # brokers whose features were lowered: the next producer looks

@@ -14,7 +14,7 @@ from keelman.connect.tolerance import RecordRefused
 from keelman.kafka.batch_producer import ProduceFailure
 from keelman.model.errors import InvalidArgument, KeelmanError, NotFound, Unauthenticated, Unavailable
 
-CONFIG_INVALID, BROKER_REFUSED = "CONFIG_INVALID", "BROKER_REFUSED"
+CONFIG_INVALID, BROKER_REFUSED, NOT_ALLOWED = "CONFIG_INVALID", "BROKER_REFUSED", "NOT_ALLOWED"
 
 
 class RunFailure(Exception):
@@ -64,6 +64,16 @@ _REFUSALS = frozenset({KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError.UNSUPPO
 _REFUSED = ("SASL authentication error: ", "Unsupported SASL mechanism", "certificate verify failed")
 _TORN = ("SaslAuthenticateRequest failed: ",)
 
+# A broker knows us and does not let us: until somebody gives the permission.
+_FORBIDDEN = frozenset(
+    {
+        KafkaError.TOPIC_AUTHORIZATION_FAILED,
+        KafkaError.GROUP_AUTHORIZATION_FAILED,
+        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
+        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+    }
+)
+
 # Errors that the same configuration will meet again. All others may pass: a broker that starts, a leader that moves.
 _LASTING = frozenset(
     {
@@ -77,10 +87,6 @@ _LASTING = frozenset(
         76,  # UNSUPPORTED_COMPRESSION_TYPE, which the client library has no name for
         KafkaError.OFFSET_OUT_OF_RANGE,  # told only where `auto.offset.reset` is none
         KafkaError._INVALID_DIFFERENT_RECORD,  # a record of the same batch as one that the broker refused
-        KafkaError.TOPIC_AUTHORIZATION_FAILED,
-        KafkaError.GROUP_AUTHORIZATION_FAILED,
-        KafkaError.CLUSTER_AUTHORIZATION_FAILED,
-        KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
         KafkaError.POLICY_VIOLATION,
         KafkaError._AUTHENTICATION,
         KafkaError._UNSUPPORTED_FEATURE,
@@ -105,6 +111,8 @@ def judge_code(code: int) -> tuple[str, bool]:
         return CONFIG_INVALID, False
     if code in _REFUSALS:
         return BROKER_REFUSED, False
+    if code in _FORBIDDEN:
+        return NOT_ALLOWED, False
     if code in _LASTING:
         return "TASK_FAILED", False
     return "BROKER_LOST", True

@@ -20,6 +20,8 @@ CONFIG_INVALID, FAILED = "CONFIG_INVALID", "TASK_FAILED"
 CONFIG_REASONS = frozenset(
     {CONFIG_INVALID, "BROKER_REFUSED", "CONNECTOR_CLASS_UNKNOWN", "INVALID_ARGUMENT", "PLUGIN_BROKEN", "RUNS_ON_NODE"}
 )
+# Somebody has to give a permission, which needs no other configuration.
+FORBIDDEN_REASONS = frozenset({"NOT_ALLOWED"})
 # Its process is gone. Once may be an accident; again and again it is the code that runs there alone.
 CRASH_REASONS = frozenset({"SLOT_LOST", "MEMORY_BOUND", "PLUGIN_DIED", "PLUGIN_HUNG"})
 
@@ -31,6 +33,8 @@ class Cause(Enum):
     """Something that it needs is away: brokers, a slot, a lease. Tried again without end, as Connect's clients do."""
     OWN = "own"
     """The connector's code or its data. Tried again within the budget."""
+    FORBIDDEN = "forbidden"
+    """A broker does not permit it. FAILED, so that somebody sees it; tried again ever less often, at no cost."""
     CONFIG = "config"
     """Its configuration. Not tried again."""
 
@@ -53,7 +57,8 @@ def policy_of(config: Mapping[str, str], worker: Mapping[str, str]) -> RestartPo
 
 @dataclass(slots=True)
 class Restarts:
-    """The failures of one task or connector since it was last healthy. `attempts` are those that its budget paid.
+    """The failures of one task or connector since it was last healthy. `attempts` are those that its budget paid,
+    `forbidden` those for want of a permission.
 
     `passing_seconds` are the first and the longest delay where nothing has to be paid.
     """
@@ -62,6 +67,7 @@ class Restarts:
     attempts: int = 0
     passing_seconds: tuple[float, float] = PASSING_SECONDS
     source: random.Random = field(default_factory=random.Random)
+    forbidden: int = 0
     _passing: int = 0
     _crashes: int = 0
 
@@ -82,6 +88,9 @@ class Restarts:
         if cause is Cause.PASSING:
             self._passing += 1
             return cause, self._delay(*self.passing_seconds, self._passing)
+        if cause is Cause.FORBIDDEN and self.policy.attempts:
+            self.forbidden += 1
+            return cause, self._delay(self.policy.first_seconds, self.policy.most_seconds, self.forbidden)
         if 0 <= self.policy.attempts <= self.attempts:
             return cause, None
         self.attempts += 1
@@ -89,16 +98,18 @@ class Restarts:
 
     def healthy(self) -> None:
         """All is well: the budget is whole again."""
-        self.attempts = self._passing = self._crashes = 0
+        self.attempts = self.forbidden = self._passing = self._crashes = 0
 
     @property
     def troubled(self) -> bool:
-        """Whether something of the budget is used."""
-        return self.attempts > 0
+        """Whether there were attempts since it was last healthy."""
+        return self.attempts + self.forbidden > 0
 
     def _cause(self, reason: str, *, retriable: bool, alone: bool) -> Cause:
         if reason in CONFIG_REASONS:
             return Cause.CONFIG
+        if reason in FORBIDDEN_REASONS:
+            return Cause.FORBIDDEN
         if reason in CRASH_REASONS:
             self._crashes += 1
             return Cause.OWN if alone and self._crashes > 1 else Cause.PASSING
@@ -122,6 +133,8 @@ class Attempt:
     def made(reason: str, restarts: Restarts, delay: float | None, now: datetime) -> Attempt:
         """What there is to tell after a failure."""
         at = "" if delay is None else stamp(now + timedelta(seconds=delay))
+        if reason in FORBIDDEN_REASONS and at:
+            return Attempt(reason, restarts.forbidden, -1, at)
         return Attempt(reason, restarts.attempts, restarts.policy.attempts, at)
 
     def value(self) -> dict[str, object]:
