@@ -9,17 +9,17 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from typing import Any
 
-from keelman.connect.chain import Chain, Step
 from keelman.connect.connector_keys import DEAD_LETTERS
-from keelman.connect.converters import Converter, converter_for
+from keelman.connect.dry_registry import DryRegistry
 from keelman.connect.errors import ConnectError
 from keelman.connect.json_converter import JsonConverter
-from keelman.connect.record import Header, Record
+from keelman.connect.record import Record
 from keelman.connect.records import Column, Headers, SourceBatch
+from keelman.connect.registry import OpenRegistry
 from keelman.connect.schema import OPTIONAL_BYTES, Schema
+from keelman.connect.walk import Passed, StepFailure, Walk, Written, one_of
 
 BEGINNING, COMMITTED, END = "beginning", "committed", "end"
 """Where a preview reads from: a source's data or its committed offsets, a sink's topics from either side."""
@@ -29,26 +29,15 @@ View = dict[str, Any]
 _PLAIN = JsonConverter({"schemas.enable": "false", "decimal.format": "NUMERIC"})
 
 
-class _Failed(Exception):
-    """A record ends here: stage in Connect's name, the step that it failed in, and the error."""
-
-    def __init__(self, stage: str, step: str, error: ConnectError) -> None:
-        super().__init__(str(error))
-        self.stage, self.step, self.error = stage, step, error
-
-
 class Preview:
     """One connector's steps. Used by one thread."""
 
-    def __init__(self, config: Mapping[str, str], worker: Mapping[str, str]) -> None:
-        """Raises ConfigValueError when a converter or a transform is not legal."""
+    def __init__(self, config: Mapping[str, str], worker: Mapping[str, str], open_registry: OpenRegistry) -> None:
+        """Nothing is registered. Raises ConfigValueError when a converter or a transform is not legal."""
         self._config = config
-        self._keys, self._values = converter_for("key", config, worker), converter_for("value", config, worker)
-        self._headers = converter_for("header", config, worker)
-        self._chain = Chain(config)
-        self._predicates = {
-            step.alias: config.get(f"transforms.{step.alias}.predicate", "").strip() for step in self._chain.steps
-        }
+        self.new_schemas: list[str] = []
+        """Subjects of the schema registry that the records seen would add a schema to."""
+        self._walk = Walk(config, worker, lambda given: DryRegistry(open_registry(given), self.new_schemas))
 
     def of_source(self, batch: SourceBatch, index: int) -> View:
         """A record that a reader gave, up to what would be written."""
@@ -57,35 +46,31 @@ class Preview:
         def walk() -> str:
             record = self._read(batch, index)
             steps.append({"step": "read", "record": typed(record)})
-            after = self._chained(record, steps)
+            after = self._walk.through(record, lambda passed: steps.append(self._passed(passed)))
             if after is None:
                 return "dropped"
-            steps.append({"step": "written", "record": self._written(after, raw=batch.raw)})
+            steps.append({"step": "written", "record": _written(self._walk.written(after, raw=batch.raw))})
             return "written"
 
         return self._told(walk, steps)
 
     def of_sink(self, record: Record, key: bytes | None, value: bytes | None, headers: Headers) -> View:
         """A record of a topic, up to what the connector would be given. `record` has all but key, value, headers."""
-        where = {"partition": record.partition, "offset": record.offset, "timestamp_ms": record.timestamp_ms}
-        read = {"topic": record.topic, **where, "key": payload(key), "value": payload(value)}
-        steps: list[View] = [{"step": "read", "record": {**read, "headers": _raw_headers(headers)}}]
+        read = Written(record.topic, record.partition, record.timestamp_ms, key, value, headers)
+        steps: list[View] = [{"step": "read", "record": {"offset": record.offset, **_written(read)}}]
 
         def walk() -> str:
-            with _at("KEY_CONVERTER", "key.converter"):
-                record.key_schema, record.key = _opened(self._keys, key)
-            with _at("VALUE_CONVERTER", "value.converter"):
-                record.value_schema, record.value = _opened(self._values, value)
-            record.headers = [self._header(name, raw) for name, raw in headers]
-            steps.append({"step": "converted", "record": typed(record)})
-            return "dropped" if self._chained(record, steps) is None else "given"
+            converted = self._walk.opened(record, key, value, headers)
+            steps.append({"step": "converted", "record": typed(converted)})
+            after = self._walk.through(converted, lambda passed: steps.append(self._passed(passed)))
+            return "dropped" if after is None else "given"
 
         return self._told(walk, steps)
 
     def _told(self, walk: Callable[[], str], steps: list[View]) -> View:
         try:
             return {"outcome": walk(), "steps": steps}
-        except _Failed as failed:
+        except StepFailure as failed:
             error = {
                 "stage": failed.stage,
                 "step": failed.step,
@@ -103,13 +88,12 @@ class Preview:
         return f"the record becomes a dead letter in topic {topic}" if topic else "the record is skipped"
 
     def _read(self, batch: SourceBatch, index: int) -> Record:
-        values = Column(batch.values.values, OPTIONAL_BYTES) if batch.raw else batch.values
-        keys = batch.keys
-        if keys is not None and batch.raw:
-            keys = Column(keys.values, OPTIONAL_BYTES)
-        key_schema, key = (None, None) if keys is None else _one(keys, index)
-        value_schema, value = _one(values, index)
-        headers = () if batch.headers is None else batch.headers[index] or ()
+        values, keys = batch.values, batch.keys
+        if batch.raw:
+            values = Column(values.values, OPTIONAL_BYTES)
+            keys = None if keys is None else Column(keys.values, OPTIONAL_BYTES)
+        key_schema, key = (None, None) if keys is None else one_of(keys, index)
+        value_schema, value = one_of(values, index)
         return Record(
             batch.topic,
             None if batch.partitions is None else batch.partitions[index],
@@ -118,85 +102,32 @@ class Preview:
             value_schema,
             value,
             None if batch.timestamps_ms is None else batch.timestamps_ms[index],
-            [self._header(name, raw) for name, raw in headers],
+            [] if batch.headers is None else self._walk.headers(batch.headers[index] or ()),
         )
 
-    def _header(self, name: str, raw: bytes | None) -> Header:
-        with _at("HEADER_CONVERTER", "header.converter"):
-            schema, value = _opened(self._headers, raw)
-        return Header(name, schema, value, raw)
-
-    def _chained(self, record: Record, steps: list[View]) -> Record | None:
-        found: Record | None = record
-        for step in self._chain.steps:
-            assert found is not None
-            name = f"transforms.{step.alias}"
-            told: View = {"step": "transform", "alias": step.alias, "class": self._config.get(f"{name}.type", "")}
-            with _at("TRANSFORMATION", name):
-                told["applied"] = self._applies(step, found, told)
-                if told["applied"]:
-                    found = step.transform.apply(found)
-            steps.append({**told, "record": None if found is None else typed(found)})
-            if found is None:
-                return None
-        return found
-
-    def _applies(self, step: Step, record: Record, told: View) -> bool:
-        if step.predicate is None:
-            return True
-        holds, alias = step.predicate.test(record), self._predicates[step.alias]
-        told["predicate"] = {
-            "alias": alias,
-            "class": self._config.get(f"predicates.{alias}.type", ""),
-            "holds": holds,
-            "negate": step.negate,
-        }
-        return holds != step.negate
-
-    def _written(self, record: Record, *, raw: bool) -> View:
-        with _at("KEY_CONVERTER", "key.converter"):
-            key = _closed(self._keys, record.key_schema, record.key, raw=raw)
-        with _at("VALUE_CONVERTER", "value.converter"):
-            value = _closed(self._values, record.value_schema, record.value, raw=raw)
-        with _at("HEADER_CONVERTER", "header.converter"):
-            headers = [(one.name, self._header_bytes(one)) for one in record.headers]
-        return {
-            "topic": record.topic,
-            "partition": record.partition,
-            "timestamp_ms": record.timestamp_ms,
-            "key": payload(key),
-            "value": payload(value),
-            "headers": _raw_headers(headers),
-        }
-
-    def _header_bytes(self, header: Header) -> bytes | None:
-        if header.raw is not None:
-            return header.raw
-        return self._headers.from_connect(Column([header.value], header.schema))[0]
+    def _passed(self, passed: Passed) -> View:
+        alias, step = passed.step.alias, f"transforms.{passed.step.alias}"
+        told: View = {"step": "transform", "alias": alias, "class": self._config.get(f"{step}.type", "")}
+        if passed.holds is not None:
+            bound = self._config.get(f"{step}.predicate", "").strip()
+            told["predicate"] = {
+                "alias": bound,
+                "class": self._config.get(f"predicates.{bound}.type", ""),
+                "holds": passed.holds,
+                "negate": passed.step.negate,
+            }
+        return {**told, "applied": passed.applied, "record": None if passed.record is None else typed(passed.record)}
 
 
-@contextmanager
-def _at(stage: str, step: str) -> Iterator[None]:
-    try:
-        yield
-    except ConnectError as error:
-        raise _Failed(stage, step, error) from error
-
-
-def _one(column: Column, index: int) -> tuple[Schema | None, Any]:
-    single = Column([column.values[index]], column.schema_of(index), utf8=column.utf8).texts()
-    return single.schema, single.values[0]
-
-
-def _opened(converter: Converter, data: bytes | None) -> tuple[Schema | None, Any]:
-    return _one(converter.to_connect([data]), 0)
-
-
-def _closed(converter: Converter, schema: Schema | None, value: Any, *, raw: bool) -> bytes | None:
-    """What is bytes already stays so where the reader wants it."""
-    if raw and (value is None or isinstance(value, bytes)):
-        return value
-    return converter.from_connect(Column([value], schema))[0]
+def _written(record: Written) -> View:
+    return {
+        "topic": record.topic,
+        "partition": record.partition,
+        "timestamp_ms": record.timestamp_ms,
+        "key": payload(record.key),
+        "value": payload(record.value),
+        "headers": [{"name": name, "value": payload(raw)} for name, raw in record.headers],
+    }
 
 
 def payload(data: bytes | None) -> View | None:
@@ -257,7 +188,3 @@ def schema_text(schema: Schema) -> str:
 
 def _fields(schema: Schema) -> Iterator[str]:
     return (f"{one.name}:{schema_text(one.schema)}" for one in schema.fields)
-
-
-def _raw_headers(headers: Headers) -> list[View]:
-    return [{"name": name, "value": payload(raw)} for name, raw in headers]

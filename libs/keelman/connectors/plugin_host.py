@@ -83,6 +83,20 @@ def preview(kind: type[Connector], request: Request) -> dict[str, Any]:
     return previews.preview(kind, request)
 
 
+def dead_letters(_kind: type[Connector], request: Request) -> dict[str, Any]:
+    """What is in its topic of dead letters; asked like `preview`."""
+    from keelman.engine import letters  # noqa: PLC0415
+
+    return letters.survey(request)
+
+
+def replay(_kind: type[Connector], request: Request) -> dict[str, Any]:
+    """Sends its dead letters back; asked like `preview`."""
+    from keelman.engine import replay as replays  # noqa: PLC0415
+
+    return replays.replay(request)
+
+
 METHODS: dict[str, Callable[[type[Connector], Request], Any]] = {
     f.__name__: f
     for f in (
@@ -95,6 +109,8 @@ METHODS: dict[str, Callable[[type[Connector], Request], Any]] = {
         refresh_seconds,
         alter_offsets,
         preview,
+        dead_letters,
+        replay,
     )
 }
 

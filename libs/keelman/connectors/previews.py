@@ -13,6 +13,7 @@ from keelman.connect.offsets import CommittedOffsets
 from keelman.connect.plugin import Connector, Direction
 from keelman.connect.preview import BEGINNING, Preview, View
 from keelman.connect.record import Record
+from keelman.engine.registries import open_registry
 from keelman.engine.samples import sink_records, source_records
 from keelman.kafka.oauth import ALLOWED_KEY, allow_urls
 
@@ -22,10 +23,11 @@ def preview(kind: type[Connector], request: Mapping[str, Any]) -> View:
     (rows of the offset topic, base64), `from`, `records` and `seconds`. Raises ConnectError, KafkaException."""
     config, worker, most = request["config"], request["worker_config"], request["records"]
     allow_urls(worker.get(ALLOWED_KEY, ""))
-    steps = Preview(config, worker)
+    steps = Preview(config, worker, open_registry)
     sink = kind.direction is Direction.SINK
     records = _sink(steps, request, most) if sink else _source(kind, steps, request, most)
-    return {"connector": request["name"], "type": kind.direction.value, "from": request["from"], "records": records}
+    told = {"connector": request["name"], "type": kind.direction.value, "from": request["from"], "records": records}
+    return {**told, "new_schemas": steps.new_schemas}
 
 
 def _source(kind: type[Connector], steps: Preview, request: Mapping[str, Any], most: int) -> list[View]:

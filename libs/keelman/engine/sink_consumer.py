@@ -31,7 +31,7 @@ CONSUMER_DEFAULTS: dict[str, Any] = {
     "socket.nagle.disable": True,
 }
 
-_CONNECTION = ("bootstrap.servers", "client.dns.lookup", "security.", "sasl.", "ssl.")
+CONNECTION = ("bootstrap.servers", "client.dns.lookup", "security.", "sasl.", "ssl.")
 
 
 def sink_consumer_properties(
@@ -67,4 +67,4 @@ def most_records(worker: Mapping[str, str], config: Mapping[str, str]) -> int:
 def watch_properties(worker: Mapping[str, str], config: Mapping[str, str]) -> dict[str, str]:
     """How to reach the cluster that the sink reads, in the names of Java's clients: what a topic watch needs."""
     given = merged(worker, config, "consumer")
-    return {k: v for k, v in given.items() if k.startswith(_CONNECTION)}
+    return {k: v for k, v in given.items() if k.startswith(CONNECTION)}

@@ -67,7 +67,7 @@ class Previews:
                     seconds=min(READ_SECONDS, remaining()),
                     name=name,
                     config=dict(resolved),
-                    worker_config={k: v for k, v in self._store.properties.raw.items() if k.startswith(PREFIXES)},
+                    worker_config=told_of_worker(self._store.properties.raw),
                     tasks=tasks,
                     offsets=rows,
                     records=records,
@@ -104,6 +104,11 @@ class Previews:
                 raise Elsewhere(owner)
 
         await self._herder.call(do, seconds=remaining())
+
+
+def told_of_worker(raw: Mapping[str, str]) -> dict[str, str]:
+    """What of the worker's properties matters to copying: no more goes to another process."""
+    return {key: value for key, value in raw.items() if key.startswith(PREFIXES)}
 
 
 def _begin(given: str, *, source: bool) -> str:

@@ -16,6 +16,7 @@ from keelman.worker import loggers
 from keelman.worker.apart import Apart
 from keelman.worker.forwarding import Forwarder
 from keelman.worker.herder import Herder
+from keelman.worker.letters import DeadLetters
 from keelman.worker.offset_changes import OffsetChanges
 from keelman.worker.operations import Operations
 from keelman.worker.plugin_bounds import plugin_bounds
@@ -65,8 +66,8 @@ class RestApi:
         forwarder = Forwarder(self._http, views.fresh)
         self.operations = do
         apart = Apart(memory_bytes=plugin_bounds(store.properties.raw).host_memory)
-        previews = Previews(herder, do, apart)
-        self._context = RestContext(herder, store, views, do, offsets, tracking, forwarder, previews, cluster_id)
+        asides = Previews(herder, do, apart), DeadLetters(store, apart)
+        self._context = RestContext(herder, store, views, do, offsets, tracking, forwarder, *asides, cluster_id)
         store.level_told = loggers.obey
 
     async def close(self) -> None:
@@ -124,6 +125,8 @@ class RestApi:
             "/connectors/{name}/restart": {"POST": writes.restart},
             FENCE: {"PUT": writes.fence},
             "/connectors/{name}/preview": {"POST": trials.preview},
+            "/connectors/{name}/dead-letters": {"GET": trials.dead_letters},
+            "/connectors/{name}/dead-letters/replay": {"POST": trials.replay},
             "/connector-plugins": {"GET": others.plugins},
             "/connector-plugins/{plugin}/config": {"GET": others.plugin_config},
             "/connector-plugins/{plugin}/config/validate": {"PUT": others.validate},

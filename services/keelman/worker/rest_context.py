@@ -12,6 +12,7 @@ from starlette.responses import Response
 
 from keelman.worker.forwarding import Forwarder
 from keelman.worker.herder import Herder
+from keelman.worker.letters import DeadLetters
 from keelman.worker.offset_changes import OffsetChanges
 from keelman.worker.operations import Operations
 from keelman.worker.previews import Previews
@@ -37,6 +38,7 @@ class RestContext:
     tracking: TopicTracking
     forwarder: Forwarder
     previews: Previews
+    letters: DeadLetters
     cluster_id: str
 
 

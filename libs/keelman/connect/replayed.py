@@ -1,0 +1,73 @@
+"""Which dead letters of a partition are replayed: all below an offset, and ranges beyond it. Pure.
+
+The offset is a consumer group's committed one and the ranges its metadata, so that both are committed together with the
+records that were sent. Between ranges are the letters that failed again, or that nobody asked for yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+MARK = "replayed "
+MOST_TEXT = 4_000
+"""Brokers keep 4,096 bytes of metadata by default (offset.metadata.max.bytes)."""
+
+
+class Replayed:
+    """Offsets from `begin` on."""
+
+    def __init__(self, begin: int, ranges: Iterable[tuple[int, int]] = ()) -> None:
+        """`ranges` have their first offset and the one after their last."""
+        self.begin = begin
+        self._ranges: list[tuple[int, int]] = []
+        for first, end in ranges:
+            self.add(first, end)
+
+    @classmethod
+    def read(cls, begin: int, metadata: str | None) -> Replayed:
+        """As committed; metadata of others means nothing."""
+        if not metadata or not metadata.startswith(MARK):
+            return cls(begin)
+        ranges, at = [], begin
+        try:
+            for part in metadata.removeprefix(MARK).split():
+                gap, _, count = part.partition("+")
+                first = at + int(gap)
+                at = first + int(count)
+                ranges.append((first, at))
+        except ValueError:
+            return cls(begin)
+        return cls(begin, ranges)
+
+    def text(self) -> str:
+        """For the metadata; raises OverflowError when it is too long."""
+        parts, at = [], self.begin
+        for first, end in self._ranges:
+            parts.append(f"{first - at}+{end - first}")
+            at = end
+        found = MARK + " ".join(parts) if parts else ""
+        if len(found) > MOST_TEXT:
+            raise OverflowError(f"{len(self._ranges)} ranges")
+        return found
+
+    def __contains__(self, offset: int) -> bool:
+        return offset < self.begin or any(first <= offset < end for first, end in self._ranges)
+
+    def add(self, first: int, end: int) -> None:
+        """These are replayed, too."""
+        first = max(first, self.begin)
+        if first >= end:
+            return
+        kept = []
+        for one in self._ranges:
+            if one[1] < first or one[0] > end:
+                kept.append(one)
+            else:
+                first, end = min(first, one[0]), max(end, one[1])
+        self._ranges = sorted([*kept, (first, end)])
+        if self._ranges[0][0] == self.begin:
+            self.begin = self._ranges.pop(0)[1]
+
+    def copy(self) -> Replayed:
+        """Another one that is equal."""
+        return Replayed(self.begin, self._ranges)

@@ -1,0 +1,219 @@
+"""Sends dead letters back, each exactly once: records and what is replayed are committed in one transaction.
+
+A sink's letter goes to the topic that it came from; one that its connector's present converters and transforms still
+cannot take stays a dead letter. A source's letter takes its connector's present way into Kafka.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from confluent_kafka import KafkaException, Message, Producer
+from confluent_kafka import TopicPartition as ClientPartition
+
+from keelman.connect.errors import ConnectError
+from keelman.connect.preview import View
+from keelman.connect.replayed import Replayed
+from keelman.connect.walk import Written
+from keelman.engine.clients import admin_properties, client_settings
+from keelman.engine.failure import judge_kafka
+from keelman.engine.fates import SETTLED, Fate, Tally, Ways
+from keelman.engine.letters import ASK_SECONDS, Letters, replay_group
+from keelman.engine.sink_consumer import CONNECTION
+from keelman.engine.topics import ensure_topic
+from keelman.kafka.client_properties import merged
+
+TRANSACTION_SECONDS = 30.0
+PRODUCER_KEYS = (*CONNECTION, "compression.type", "max.request.size")
+
+
+class Sender:
+    """Commits what is sent together with what is replayed. Raises KafkaException, ConnectError."""
+
+    def __init__(self, request: Mapping[str, Any], letters: Letters) -> None:
+        """Fences former replays of the connector."""
+        self._config, self._worker = request["config"], request["worker_config"]
+        self._letters = letters
+        given = merged(self._worker, self._config, "producer")
+        properties = {key: value for key, value in given.items() if key.startswith(PRODUCER_KEYS)}
+        self._producer = Producer(
+            {
+                **client_settings(properties, "producer"),
+                "client.id": f"connector-replay-{letters.connector}",
+                "transactional.id": replay_group(letters.connector),
+                "transaction.timeout.ms": round(TRANSACTION_SECONDS * 1000),
+                "partitioner": "murmur2_random",
+            }
+        )
+        self._producer.init_transactions(TRANSACTION_SECONDS)
+        self._met: set[str] = set()
+
+    def meet(self, topic: str) -> None:
+        """Makes a source's topic that is not there."""
+        if topic not in self._met:
+            ensure_topic(topic, self._known, admin_properties(self._worker, self._config), self._worker, self._config)
+            self._met.add(topic)
+
+    def _known(self, topic: str) -> int:
+        return len(self._producer.list_topics(timeout=ASK_SECONDS).topics.get(topic, _NOTHING).partitions)
+
+    def send(self, fates: list[Fate], marked: Callable[[], Mapping[int, Replayed]]) -> None:
+        """All letters to be sent, in one transaction with what is then `marked` as replayed; those that the brokers
+        refuse for themselves stay dead letters. Raises OverflowError too."""
+        while True:
+            refused: dict[int, str] = {}
+            offsets = [
+                ClientPartition(self._letters.topic, number, one.begin, one.text()) for number, one in marked().items()
+            ]
+            self._producer.begin_transaction()
+            for index, fate in enumerate(fates):
+                if fate.record is not None:
+                    self._produce(index, fate.record, refused)
+            try:
+                if not refused:
+                    group = self._letters.consumer.consumer_group_metadata()
+                    self._producer.send_offsets_to_transaction(offsets, group, TRANSACTION_SECONDS)
+                    self._producer.commit_transaction(TRANSACTION_SECONDS)
+                    return
+            except KafkaException:
+                if not refused:
+                    raise
+            self._producer.abort_transaction(TRANSACTION_SECONDS)
+            for index, why in refused.items():
+                fates[index].outcome, fates[index].record, fates[index].why = "failed", None, why
+
+    def _produce(self, index: int, record: Written, refused: dict[int, str]) -> None:
+        def delivered(error: Any, _message: Message) -> None:
+            if error is not None and judge_kafka(error) == ("TASK_FAILED", False):
+                refused[index] = f"{error.name()}: {error.str()}"
+
+        where = {"partition": record.partition} if record.partition is not None else {}
+        when = {"timestamp": record.timestamp_ms} if record.timestamp_ms is not None else {}
+        while True:
+            try:
+                self._producer.produce(
+                    record.topic,
+                    record.value,
+                    record.key,
+                    headers=[(name, raw) for name, raw in record.headers],
+                    on_delivery=delivered,
+                    **where,
+                    **when,
+                )
+            except BufferError:
+                self._producer.poll(0.1)
+            except KafkaException as error:
+                if judge_kafka(error.args[0])[1]:
+                    raise
+                refused[index] = f"{error.args[0].name()}: {error.args[0].str()}"
+                return
+            else:
+                return
+
+
+class _Nothing:
+    partitions: Mapping[int, Any] = {}
+
+
+_NOTHING: Any = _Nothing()
+
+
+class _Replay:
+    """One request. `at` is the next letter of each partition to look at."""
+
+    def __init__(self, request: Mapping[str, Any], letters: Letters) -> None:
+        self._request = request
+        self._letters = letters
+        self._until = time.monotonic() + request["seconds"]
+        self._ways = Ways(request)
+        self._ways.know(letters.consumer.list_topics(timeout=ASK_SECONDS).topics)
+        self._sender = None if request["dry_run"] or not letters.ends else Sender(request, letters)
+        letters.look_again()
+        self._tally = Tally()
+        cursor = request["cursor"] or {}
+        went = cursor.get("at", {})
+        self._at = {n: max(one.begin, went.get(str(n), 0)) for n, one in letters.replayed.items()}
+        for number, end in cursor.get("ends", {}).items():
+            letters.ends[int(number)] = min(end, letters.ends.get(int(number), 0))
+
+    def run(self) -> View:
+        """Looks at letter after letter, and tells."""
+        sent, most = 0, self._request["most"]
+        for batch in self._letters.batches(self._at, self._until):
+            fates: list[Fate] = []
+            for message in batch:
+                if sent == most:
+                    break
+                fates.append(self._ways.fate(message, self._letters.replayed[message.partition() or 0]))
+                sent += fates[-1].outcome == "sent"
+            self._settle(fates)
+            if sent == most:
+                break
+        return self._told()
+
+    def _settle(self, fates: list[Fate]) -> None:
+        if self._sender is not None and fates:
+            for fate in fates:
+                if fate.record is not None and not self._request["sink"]:
+                    self._sender.meet(fate.record.topic)
+            try:
+                self._sender.send(fates, lambda: self._marked(fates))
+            except OverflowError:
+                raise ConnectError(
+                    f"too many dead letters of connector {self._letters.connector} that stay lie between those that "
+                    "were sent, to keep which ones: replay without a filter, once what makes them fail is mended"
+                ) from None
+            self._letters.replayed.update(self._marked(fates))
+        for fate in fates:
+            self._tally.add(fate)
+            self._at[fate.message.partition() or 0] = (fate.message.offset() or 0) + 1
+
+    def _marked(self, fates: list[Fate]) -> dict[int, Replayed]:
+        """What is replayed once these are. Offsets without records, of markers say, count as that too."""
+        found: dict[int, Replayed] = {}
+        at = dict(self._at)
+        for fate in fates:
+            number, offset = fate.message.partition() or 0, fate.message.offset() or 0
+            if number not in found:
+                found[number] = self._letters.replayed[number].copy()
+            found[number].add(at[number], offset + 1 if fate.outcome in SETTLED else offset)
+            at[number] = offset + 1
+        return found
+
+    def _told(self) -> View:
+        letters, tally = self._letters, self._tally
+        unread = any(self._at[number] < end for number, end in letters.ends.items())
+        cursor = {
+            "at": {str(number): offset for number, offset in self._at.items()},
+            "ends": {str(number): end for number, end in letters.ends.items()},
+        }
+        return {
+            "connector": letters.connector,
+            "topic": letters.topic,
+            "dry_run": self._request["dry_run"],
+            **{one: tally.counts.get(one, 0) for one in ("sent", "failed", "lost", "dropped", "filtered")},
+            "kinds": [{"stage": stage, "exception": one, **counts} for (stage, one), counts in tally.kinds.items()],
+            "examples": tally.examples,
+            "cursor": cursor if unread and time.monotonic() >= self._until else None,
+        }
+
+
+def replay(request: Mapping[str, Any]) -> View:
+    """Replays for `seconds` at most; `cursor` is where to go on, None when all is done.
+
+    Beside those of `Letters` `request` has `sink`, `to`, `stage`, `exception`, `since_ms`, `most`, `dry_run` and the
+    `cursor` of the call before. Raises ConnectError, KafkaException.
+    """
+    letters = Letters(request)
+    try:
+        return _Replay(request, letters).run()
+    except KafkaException as error:
+        if judge_kafka(error.args[0])[0] == "FENCED":
+            raise ConnectError(
+                f"another replay of connector {letters.connector} has begun, and goes on alone"
+            ) from error
+        raise
+    finally:
+        letters.close()
