@@ -164,7 +164,7 @@ def test_a_list_shows_every_change_though_it_is_kept() -> None:
     views = Views(tables)  # type: ignore[arg-type]
 
     def listed(*kinds: str) -> Any:
-        return json.loads(views.listed(kinds))
+        return json.loads(b"".join(views.listed(kinds)))
 
     assert listed("status", "info") == {n: {"status": views.status(n), "info": views.info(n)} for n in views.names()}
     assert listed() == {"c-0": {}, "c-1": {}, "c-2": {}}

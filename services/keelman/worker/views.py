@@ -25,18 +25,19 @@ STALE_SECONDS = 2.0
 STATUS_SECONDS = 3.0
 LOOK_SECONDS = 0.02
 KINDS = ("status", "info")
+PIECE = 200  # connectors of a list that are sent at a time
 UNKNOWN = "unknown"
 
 
 @dataclass(slots=True)
 class _Rendered:
-    """A connector's bodies as bytes, and what they were made of."""
+    """A connector's part of a list as bytes, for each choice of kinds, and what it was made of."""
 
     config: Mapping[str, str]
     tasks: object
     statuses: ConnectorStatuses | None
     changes: int
-    bodies: dict[str, bytes] = field(default_factory=dict)
+    parts: dict[tuple[str, ...], bytes] = field(default_factory=dict)
 
 
 class Views:
@@ -131,43 +132,46 @@ class Views:
         """Topics that the connector used since it was created or reset."""
         return {name: {"topics": sorted(self._store.statuses.topics.get(name, ()))}}
 
-    def listed(self, wanted: Iterable[str]) -> bytes:
-        """The JSON of all connectors, each with its status and info as far as they are wanted.
+    def listed(self, wanted: Iterable[str]) -> list[bytes]:
+        """The JSON of all connectors, each with its status and info as far as they are wanted, in pieces of some size.
 
-        Tens of thousands must be quick, so what a connector's body was last time is kept until it changes.
+        Tens of thousands must be quick, so what a connector's part was last time is kept until it changes.
         """
-        kinds = [kind for kind in KINDS if kind in set(wanted)]
+        asked = set(wanted)
+        kinds = tuple(kind for kind in KINDS if kind in asked)
+        config, statuses = self._store.config, self._store.statuses.by_connector
         parts: list[bytes] = []
         for name in self.names():
-            bodies = self._bodies(name)
-            if all(kind in bodies for kind in kinds):
-                inner = b",".join(b'"%b":%b' % (kind.encode(), bodies[kind]) for kind in kinds)
-                parts.append(b"%b:{%b}" % (orjson.dumps(name), inner))
-        for gone in self._rendered.keys() - self._store.config.connectors.keys():
-            del self._rendered[gone]
-        return b"{%b}" % b",".join(parts)
+            kept, told = self._rendered.get(name), statuses.get(name)
+            if (
+                kept is None
+                or kept.config is not config.connectors[name]
+                or kept.tasks is not config.tasks.get(name)
+                or kept.statuses is not told
+                or (told is not None and kept.changes != told.changes)
+            ):
+                kept = self._rendered[name] = _Rendered(
+                    config.connectors[name], config.tasks.get(name), told, 0 if told is None else told.changes
+                )
+            part = kept.parts.get(kinds)
+            if part is None:
+                part = self._part(name, kinds, told)
+                if self._type(kept.config) != UNKNOWN:  # a plugin's class may become known
+                    kept.parts[kinds] = part
+            if part:
+                parts.append(part)
+        if len(self._rendered) > len(config.connectors):
+            for gone in self._rendered.keys() - config.connectors.keys():
+                del self._rendered[gone]
+        pieces = [b",".join(parts[first : first + PIECE]) for first in range(0, len(parts), PIECE)]
+        return [b"{", *(b"," + piece if number else piece for number, piece in enumerate(pieces)), b"}"]
 
-    def _bodies(self, name: str) -> Mapping[str, bytes]:
-        config = self._store.config.connectors[name]
-        tasks = self._store.config.tasks.get(name)
-        statuses = self._store.statuses.by_connector.get(name)
-        changes = 0 if statuses is None else statuses.changes
-        kept = self._rendered.get(name)
-        if (
-            kept is not None
-            and kept.config is config
-            and kept.tasks is tasks
-            and kept.statuses is statuses
-            and kept.changes == changes
-        ):
-            return kept.bodies
-        made = _Rendered(config, tasks, statuses, changes)
-        made.bodies["info"] = orjson.dumps(self.info(name))
-        if statuses is not None and statuses.connector is not None:
-            made.bodies["status"] = orjson.dumps(self.status(name))
-        if self._type(config) != UNKNOWN:  # a plugin's class may become known
-            self._rendered[name] = made
-        return made.bodies
+    def _part(self, name: str, kinds: Iterable[str], statuses: ConnectorStatuses | None) -> bytes:
+        """Empty for one without a status, where that is wanted: it is left out, as by Connect."""
+        if "status" in kinds and (statuses is None or statuses.connector is None):
+            return b""
+        made = {kind: self.status(name) if kind == "status" else self.info(name) for kind in kinds}
+        return b"%b:%b" % (orjson.dumps(name), orjson.dumps(made))
 
     def _type(self, config: Mapping[str, str]) -> str:
         """What `connector_type` says, without a search for each of ten thousand connectors."""
