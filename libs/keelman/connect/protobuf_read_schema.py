@@ -125,11 +125,11 @@ class _Reader:
             self._open[name].append(again)
             return again
         self._open[name] = []
-        fields = self._fields(message)
+        schema = Schema("struct", fields=self._fields(message), **about)
         for one in self._open.pop(name):
-            one.close(fields)
-        self._done[name] = fields
-        return Schema("struct", fields=fields, **about)
+            one.close(schema)
+        self._done[name] = schema.fields
+        return schema
 
     def _name(self, thing: Descriptor) -> str:
         return str(thing.full_name if self._options.enhanced_protobuf_schema_support else thing.name)

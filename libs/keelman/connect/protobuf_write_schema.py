@@ -33,7 +33,8 @@ from keelman.connect.protobuf_names import (
     split_name,
 )
 from keelman.connect.protobuf_text import EnumText, FieldText, MessageText, file_text
-from keelman.connect.schema import Schema, type_name
+from keelman.connect.recurring import Recurring
+from keelman.connect.schema import Field, Schema, type_name
 
 _TYPES = {"int8": "int32", "int16": "int32", "int32": "int32", "int64": "int64", "boolean": "bool"}
 _RESERVED = range(19_000, 20_000)
@@ -92,6 +93,7 @@ class _Writer:
         self._imports: set[str] = set()
         self._dot = ""
         self._known: dict[int, dict[str, Schema]] = {}
+        self._open: list[tuple[tuple[Field, ...], str]] = []
 
     def whole(self, schema: Schema) -> tuple[str, str]:
         package, name = split_name(self._named(schema.name))
@@ -115,6 +117,7 @@ class _Writer:
     def _message(self, name: str, schema: Schema) -> MessageText:
         message = MessageText(name)
         self._known[id(message)] = {}
+        self._open.append((schema.fields, name))
         numbers = _numbers(schema)
         for field in schema.fields:
             if is_union(field.schema):
@@ -126,6 +129,7 @@ class _Writer:
             else:
                 number = next(numbers)
                 message.fields.append(self._field(message, schema, self._scrub(field.name), field.schema, number))
+        self._open.pop()
         return message
 
     def _oneof_name(self, schema: Schema) -> str:
@@ -183,9 +187,9 @@ class _Writer:
         return kind
 
     def _struct(self, message: MessageText, parent: Schema, schema: Schema) -> str:
+        if isinstance(schema, Recurring):
+            return next(above for fields, above in self._open if fields is schema.fields)
         name = self._simple(schema.name)
-        if name == message.name and schema.fields == parent.fields:
-            return name
         taken = {self._scrub(one.name) for one in parent.fields}
         while name in taken:  # one scope holds the names of fields and of types
             name += "Message"

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from keelman.connect.schema import Field, Schema
+from keelman.connect.schema import Schema
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Recurring(Schema):
-    """A struct's schema where it is met again within itself. Its fields are set once they are known, and it is told
-    from others by all else: to go through its fields would not end."""
+    """A struct's schema where it is met again within itself: what it stands for is set once it is known.
 
-    def close(self, fields: tuple[Field, ...]) -> None:
-        """Sets the fields: those of the schema that it stands for. Called once, by whoever made it."""
-        object.__setattr__(self, "fields", fields)
+    Two are equal when the names of their fields are and all but the fields: to go through those would not end.
+    """
+
+    def close(self, schema: Schema) -> None:
+        """Makes it stand for a schema, whose fields it has from now on. Called once, by whoever made it."""
+        for attribute in ("fields", "name", "version"):
+            object.__setattr__(self, attribute, getattr(schema, attribute))
 
     def _known_by(self) -> tuple[object, ...]:
         names = tuple(field.name for field in self.fields)
@@ -24,7 +27,7 @@ class Recurring(Schema):
         return self is other or (isinstance(other, Recurring) and self._known_by() == other._known_by())
 
     def __hash__(self) -> int:
-        return hash((self.type, self.name))
+        return hash(self.type)
 
     def __repr__(self) -> str:
         return f"Recurring({self.name})"

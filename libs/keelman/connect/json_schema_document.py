@@ -1,0 +1,69 @@
+"""The texts of JSON Schemas with all that they refer to, and the check of values against them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urljoin
+
+import jsonschema_rs
+
+from keelman.connect.errors import DataError
+
+_BASE = "json-schema:///"
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaDocument:
+    """A JSON Schema with all that it refers to; nothing is fetched from anywhere."""
+
+    tree: Any
+    base: str
+    registry: jsonschema_rs.Registry
+
+    def validator(self) -> jsonschema_rs.Validator:
+        """What checks values. Raises DataError for a schema that is none."""
+        draft7 = not isinstance(self.tree, dict) or "$schema" not in self.tree
+        make: Callable[..., Any] = jsonschema_rs.Draft7Validator if draft7 else jsonschema_rs.validator_for
+        try:
+            found: jsonschema_rs.Validator = make(
+                self.tree, registry=self.registry, retriever=_fetched, base_uri=self.base
+            )
+        except (ValueError, jsonschema_rs.ReferencingError) as error:
+            raise DataError(f"The JSON Schema is not sound: {first_line(error)}") from None
+        return found
+
+
+def document(text: str, references: Mapping[str, str]) -> SchemaDocument:
+    """`references` are the texts of other schemas by the names that stand in `$ref`. Raises DataError."""
+    tree = _parsed(text, "The JSON Schema")
+    own = tree.get("$id") if isinstance(tree, dict) else None
+    base = urljoin(_BASE, own.removesuffix("#")) if isinstance(own, str) and not own.startswith("#") else _BASE
+    named = {name: _parsed(one, f"The JSON Schema {name}") for name, one in references.items()}
+    resources = {urljoin(one, name): inner for name, inner in named.items() for one in (_BASE, base)}
+    resources.pop(base, None)
+    try:
+        registry = jsonschema_rs.Registry(
+            [(base, tree), *resources.items()], draft=jsonschema_rs.Draft7, retriever=_fetched
+        )
+    except (ValueError, jsonschema_rs.ReferencingError) as error:
+        raise DataError(f"The JSON Schema is not sound: {first_line(error)}") from None
+    return SchemaDocument(tree, base, registry)
+
+
+def _parsed(text: str, what: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{what} cannot be read: {first_line(error)}") from None
+
+
+def _fetched(uri: str) -> Any:
+    raise ValueError(f"{uri} is not among the references of the schema")
+
+
+def first_line(error: Exception) -> str:
+    """What it says, in one line."""
+    return (str(error) or type(error).__name__).splitlines()[0][:500]
