@@ -131,13 +131,17 @@ class ByteArrayConverter(Converter):
 def all_converters() -> Mapping[str, type[Converter]]:
     """Every converter there is, by the full name of its class."""
     from keelman.connect import number_converters as numbers  # noqa: PLC0415  they stand on this module
+    from keelman.connect.avro_converter import AvroConverter  # noqa: PLC0415
     from keelman.connect.header_converter import SimpleHeaderConverter  # noqa: PLC0415
     from keelman.connect.json_converter import JsonConverter  # noqa: PLC0415
+    from keelman.connect.json_schema_converter import JsonSchemaConverter  # noqa: PLC0415
+    from keelman.connect.protobuf_converter import ProtobufConverter  # noqa: PLC0415
 
     found: tuple[type[Converter], ...] = (
         StringConverter,
         ByteArrayConverter,
         JsonConverter,
+        AvroConverter,
         SimpleHeaderConverter,
         numbers.BooleanConverter,
         numbers.ShortConverter,
@@ -145,6 +149,8 @@ def all_converters() -> Mapping[str, type[Converter]]:
         numbers.LongConverter,
         numbers.FloatConverter,
         numbers.DoubleConverter,
+        JsonSchemaConverter,
+        ProtobufConverter,
     )
     return {one.name: one for one in found}
 

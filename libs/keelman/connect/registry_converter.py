@@ -71,8 +71,19 @@ class RegistryConverter(Converter):
                 self._topics.clear()
             found = copy.copy(self)
             found.topic, found._ids = topic, {}
+            found.begin_topic()
             self._topics[topic] = found
         return found
+
+    def begin_topic(self) -> None:
+        """Called once for each topic, where a subclass empties what holds for a topic alone."""
+
+    @property
+    def keeps_ids(self) -> bool:
+        """Whether the id for a schema stays what it is: not where the newest version is to be looked for again."""
+        config = self.config
+        newest = config[registry_keys.USE_LATEST] and config[registry_keys.LATEST_SECONDS] >= 0
+        return not newest or config[registry_keys.AUTO_REGISTER] or config[registry_keys.USE_ID] >= 0
 
     def subject(self, name: str | None) -> str:
         """Under which name schemas of this topic are kept; `name` is the schema's own. Raises DataError."""
@@ -95,11 +106,11 @@ class RegistryConverter(Converter):
         elif config[registry_keys.USE_LATEST]:
             newest = registry.latest(subject)
             self._compare(newest.schema, schema, subject, strict=registry_keys.LATEST_STRICT)
-            if config[registry_keys.LATEST_SECONDS] >= 0:
-                return newest.id, newest.schema
             found = newest.id, newest.schema
         else:
             found = registry.lookup(subject, schema, normalize=normalize).id, schema
+        if not self.keeps_ids:
+            return found
         if len(self._ids) >= config[registry_keys.MOST_SCHEMAS]:
             self._ids.clear()
         self._ids[schema, name] = found
