@@ -53,10 +53,15 @@ async def metrics(worker: WorkerProcess) -> Served:
 
 
 async def test_workers_speak_https_with_each_other(bootstrap: str, link: tuple[LinkSide, str], tmp_path: Path) -> None:
-    """Whichever is asked, the leader does it: by https, with the workers' own certificates and the user's password."""
+    """Whichever is asked, the leader does it: by https, with the workers' own certificates and the user's password.
+
+    Admin listeners speak it with keys of their own, and ask no client for a certificate.
+    """
     _, address = link
     authority = Authority()
     me = authority.issue("worker", "127.0.0.1", "localhost")
+    admins = Authority()
+    admin_keys = admins.issue("admin", "127.0.0.1").write_pkcs12(tmp_path / "admin.p12")
     secure = {
         "ssl.keystore.location": str(me.write_pkcs12(tmp_path / "key.p12")),
         "ssl.keystore.password": PASSWORD,
@@ -66,21 +71,20 @@ async def test_workers_speak_https_with_each_other(bootstrap: str, link: tuple[L
     }
     extra = {
         **{f"listeners.https.{key}": value for key, value in secure.items()},
+        "admin.listeners.https.ssl.keystore.location": str(admin_keys),
+        "admin.listeners.https.ssl.keystore.password": PASSWORD,
         "rest.extension.classes": EXTENSION,
         "keelman.jaas.file": str(jaas_file(tmp_path)),
     }
     context = ssl.create_default_context(cadata=authority.pem)
     (tmp_path / "me.pem").write_text(me.key_pem + me.chain_pem)
     context.load_cert_chain(tmp_path / "me.pem")
-    pair = []
+    pair, admin_urls = [], []
     for number in range(2):
-        (port,) = free_ports(1)
-        folder = tmp_path / str(number)
-        worker = WorkerProcess(
-            folder, bootstrap, "secure", address, {**extra, "listeners": f"https://127.0.0.1:{port}"}
-        )
-        worker.port = port
-        pair.append(worker)
+        port, admin_port = free_ports(2)
+        listeners = {"listeners": f"https://127.0.0.1:{port}", "admin.listeners": f"https://127.0.0.1:{admin_port}"}
+        pair.append(WorkerProcess(tmp_path / str(number), bootstrap, "secure", address, {**extra, **listeners}, port))
+        admin_urls.append(f"https://127.0.0.1:{admin_port}")
     async with workers(*pair), httpx.AsyncClient(verify=context, trust_env=False, timeout=60) as client:
         urls = [f"https://{worker.id}" for worker in pair]
         for number, url in enumerate(urls):
@@ -95,6 +99,14 @@ async def test_workers_speak_https_with_each_other(bootstrap: str, link: tuple[L
         async with httpx.AsyncClient(verify=ssl.create_default_context(cadata=authority.pem), trust_env=False) as other:
             with pytest.raises(httpx.TransportError):
                 await other.get(f"{urls[0]}/connectors", auth=ALICE)
+        async with httpx.AsyncClient(verify=ssl.create_default_context(cadata=admins.pem), trust_env=False) as admin:
+            for url, main in zip(admin_urls, urls, strict=True):
+                put = await admin.put(f"{url}/admin/loggers/acme", json={"level": "DEBUG"}, auth=ALICE)
+                assert (put.status_code, put.json()) == (200, ["acme"])
+                assert (await admin.get(f"{url}/connectors", auth=ALICE)).status_code == 404
+                assert (await client.get(f"{main}/admin/loggers", auth=ALICE)).status_code == 404
+            with pytest.raises(httpx.TransportError):
+                await client.get(f"{admin_urls[0]}/admin/loggers", auth=ALICE)
         said = await exchange_or_nothing(pair[0].port, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
         assert b"200" not in said
         log = pair[0].output + pair[1].output
