@@ -36,7 +36,7 @@ def print_list(kind: Kind, resources: Sequence[Any], form: str) -> None:
     """Prints many."""
     match form:
         case "json" | "yaml":
-            _print_document({"items": [plain(r) for r in resources]}, form)
+            print_document({"items": [plain(r) for r in resources]}, form)
         case "name":
             for resource in resources:
                 print(f"{kind.singular}/{key_of(kind, resource)}")
@@ -50,12 +50,13 @@ def print_list(kind: Kind, resources: Sequence[Any], form: str) -> None:
 def print_one(kind: Kind, resource: Any, form: str) -> None:
     """Prints one."""
     if form in ("json", "yaml"):
-        _print_document(plain(resource), form)
+        print_document(plain(resource), form)
     else:
         print_list(kind, [resource], form)
 
 
-def _print_document(document: Any, form: str) -> None:
+def print_document(document: Any, form: str) -> None:
+    """Prints JSON-able values as json or yaml."""
     if form == "json":
         print(json.dumps(document, indent=2, ensure_ascii=False))
         return

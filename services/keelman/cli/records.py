@@ -1,0 +1,250 @@
+"""What `keelman preview`, `dead-letters` and `replay` do once their words are understood."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import sys
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from keelman.cli.commands import Target
+from keelman.cli.create import pairs, read_config
+from keelman.cli.exits import OK
+from keelman.cli.output import print_document
+from keelman.cli.rest import ConnectorRest, connector_rest
+from keelman.cli.waiting import progress_line
+from keelman.model.errors import InvalidArgument, NotFound
+
+FORMATS = ("text", "json", "yaml")
+LONGEST = 160
+MOST_EXAMPLES = 5
+SHOWN = ("topic", "partition", "offset", "timestamp_ms", "key", "value", "headers")
+COUNTS = ("sent", "failed", "lost", "dropped", "filtered")
+MEANINGS = {
+    "sent": "sent back",
+    "failed": "still cannot be taken, and stay",
+    "lost": "without all of their record, and stay",
+    "dropped": "dropped by a transform",
+    "filtered": "not asked for, and stay",
+}
+_AGO = re.compile(r"(\d+)([smhd])")
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Which connector, and whom to ask."""
+
+    target: Target
+    name: str
+    cluster: str
+    worker: str
+
+    def run(self, body: Callable[[ConnectorRest], Awaitable[None]]) -> int:
+        """Does it; the exit code."""
+
+        async def whole() -> None:
+            async with connector_rest(self.target, self.worker, self.name, self.cluster) as rest:
+                await body(rest)
+
+        asyncio.run(whole())
+        return OK
+
+
+def where(gateway: str | None, home: Path | None, name: str, *, cluster: str, worker: str) -> Where:
+    """As the options say."""
+    return Where(Target(gateway, home), name, cluster, worker)
+
+
+def preview(at: Where, file: Path | None, values: Sequence[str], *, records: int, begin: str, form: str) -> int:
+    """`keelman preview`."""
+    form, given = _checked(form), pairs("--set", values)
+    config = read_config(file) if file is not None else None
+
+    async def body(rest: ConnectorRest) -> None:
+        asked: dict[str, Any] = {"records": records}
+        if begin:
+            asked["from"] = begin
+        if config is not None or given:
+            asked["config"] = {**(await _stored(rest) if config is None else config), **given}
+        found = await rest.ask("POST", "/preview", asked)
+        if form != "text":
+            print_document(found, form)
+            return
+        for line in preview_lines(found):
+            print(line)
+        if not found["records"]:
+            print("no records", file=sys.stderr)
+
+    return at.run(body)
+
+
+def dead_letters(at: Where, records: int, form: str) -> int:
+    """`keelman dead-letters`."""
+    form = _checked(form)
+
+    async def body(rest: ConnectorRest) -> None:
+        found = await rest.ask("GET", f"/dead-letters?records={records}")
+        if form != "text":
+            print_document(found, form)
+            return
+        print(f"{found['letters']} dead letters in topic {found['topic']}, {found['waiting']} of them not replayed")
+        for one in found["kinds"]:
+            print(f"  {one['letters']:>8}  {_kind(one)}")
+        for one in found["newest"]:
+            print("\n".join(letter_lines(one)))
+
+    return at.run(body)
+
+
+def replay(at: Where, asked: Mapping[str, Any], form: str) -> int:
+    """`keelman replay`: asks until all is looked at, or as many are sent as were wanted."""
+    form = _checked(form)
+
+    async def body(rest: ConnectorRest) -> None:
+        total: dict[str, Any] = dict.fromkeys(COUNTS, 0)
+        kinds: dict[tuple[str, str], dict[str, Any]] = {}
+        request, examples = dict(asked), list[Any]()
+        with progress_line() as line:
+            while True:
+                found = await rest.ask("POST", "/dead-letters/replay", request)
+                _add(total, kinds, found)
+                examples = [*examples, *found["examples"]][:MOST_EXAMPLES]
+                if found["cursor"] is None or total["sent"] >= asked.get("most", float("inf")):
+                    break
+                line.say(f"connector/{rest.name}: {total['sent']} sent back")
+                request["cursor"] = found["cursor"]
+                if "most" in asked:
+                    request["most"] = asked["most"] - total["sent"]
+        told = {**{k: found[k] for k in ("connector", "topic", "dry_run")}, **total, "kinds": list(kinds.values())}
+        if form != "text":
+            print_document({**told, "examples": examples}, form)
+            return
+        for text in replay_lines(told, examples):
+            print(text)
+
+    return at.run(body)
+
+
+def since(text: str) -> str:
+    """A time for the wire: as given, or of `90m`, `12h`, `7d` ago. Raises InvalidArgument."""
+    ago = _AGO.fullmatch(text.strip())
+    if ago is not None:
+        return (datetime.now(UTC) - timedelta(**{_UNITS[ago[2]]: int(ago[1])})).isoformat()
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        raise InvalidArgument.of("--since", text, "a time such as 2026-05-01T12:00:00Z, or 90m, 12h, 7d ago") from None
+    return text
+
+
+def preview_lines(found: Mapping[str, Any]) -> Iterator[str]:
+    """A preview for people: of each step what is another than before it."""
+    for number, one in enumerate(found["records"], 1):
+        yield f"record {number}: {one['outcome']}"
+        before: Mapping[str, Any] = {}
+        for step in one["steps"]:
+            name = step.get("alias") or step["step"]
+            record = step["record"]
+            if record is None:
+                yield f"  {name:<14} dropped{_bound(step)}"
+                break
+            changed = [f"{k} {_text(record[k])}" for k in SHOWN if record.get(k) != before.get(k) and _told(record, k)]
+            words = "not applied" if step.get("applied") is False else "  ".join(changed) or "as it was"
+            yield f"  {name:<14} {words}{_bound(step)}"
+            before = record
+        if "error" in one:
+            error = one["error"]
+            yield f"  {error['step']:<14} {error['stage']}: {error['class'].rpartition('.')[2]}: {error['message']}"
+            yield f"  {'':<14} {error['then']}"
+    if found["new_schemas"]:
+        yield f"schemas would be registered for: {', '.join(found['new_schemas'])}"
+
+
+def letter_lines(one: Mapping[str, Any]) -> list[str]:
+    """A dead letter for people."""
+    origin = one["origin"] or {}
+    place = f"{origin.get('topic') or 'unknown topic'}"
+    if origin.get("offset") is not None:
+        place += f"-{origin['partition']}@{origin['offset']}"
+    elif origin.get("source_offset") is not None:
+        place += f" from {origin['source_partition']} at {origin['source_offset']}"
+    state = one.get("outcome") or ("replayed" if one.get("replayed") else "waiting")
+    lines = [f"{one['partition']}@{one['offset']} {state}: {_kind(one)}", f"  of {place}: {one['message'] or ''}"]
+    if one.get("why"):
+        lines.append(f"  {one['why']}")
+    return [*lines, f"  key {_text(one['key'])}  value {_text(one['value'])}"]
+
+
+def replay_lines(told: Mapping[str, Any], examples: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """What became of a replay, for people."""
+    if told["dry_run"]:
+        yield f"nothing was sent: this is what a replay of topic {told['topic']} would do now"
+    for key in COUNTS:
+        if told[key] or key == "sent":
+            yield f"{told[key]:>8}  {MEANINGS[key]}"
+    for one in told["kinds"]:
+        counted = ", ".join(f"{one[key]} {key}" for key in COUNTS if one.get(key))
+        yield f"          {_kind(one)}: {counted}"
+    for one in examples:
+        yield from letter_lines(one)
+
+
+async def _stored(rest: ConnectorRest) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = await rest.ask("GET", "/config")
+    except NotFound:
+        return {}
+    return found
+
+
+def _add(total: dict[str, Any], kinds: dict[tuple[str, str], dict[str, Any]], found: Mapping[str, Any]) -> None:
+    for key in COUNTS:
+        total[key] += found[key]
+    for one in found["kinds"]:
+        kind = kinds.setdefault(
+            (one["stage"], one["exception"]), {"stage": one["stage"], "exception": one["exception"]}
+        )
+        for key in COUNTS:
+            if key in one:
+                kind[key] = kind.get(key, 0) + one[key]
+
+
+def _checked(form: str) -> str:
+    if form not in FORMATS:
+        raise InvalidArgument.of("-o", form, "one of " + ", ".join(FORMATS))
+    return form
+
+
+def _kind(one: Mapping[str, Any]) -> str:
+    exception = (one.get("exception") or "").rpartition(".")[2]
+    return f"{one.get('stage') or 'without headers that tell'}{f' {exception}' if exception else ''}"
+
+
+def _bound(step: Mapping[str, Any]) -> str:
+    test = step.get("predicate")
+    if test is None:
+        return ""
+    return f"  ({test['alias']} is {'true' if test['holds'] else 'false'}{', negated' if test['negate'] else ''})"
+
+
+def _told(record: Mapping[str, Any], key: str) -> bool:
+    return record[key] not in (None, []) or key in ("key", "value")
+
+
+def _text(value: Any) -> str:
+    import json  # noqa: PLC0415
+
+    schema = ""
+    if isinstance(value, dict):
+        schema = f" : {value['schema']}" if value.get("schema") else ""
+        for key in ("text", "base64", "value"):
+            if key in value:
+                value = value[key]
+                break
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return (text if len(text) <= LONGEST else text[: LONGEST - 1] + "\u2026") + schema

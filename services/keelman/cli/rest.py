@@ -1,0 +1,92 @@
+"""Connect's REST API as commands ask it: of the worker that --worker names, else through the gateway."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+
+from keelman.cli.commands import Target
+from keelman.cli.system import running_system
+from keelman.cli.target import gateway_address, home_of
+from keelman.model.errors import (
+    Conflict,
+    DeadlineExceeded,
+    Internal,
+    InvalidArgument,
+    KeelmanError,
+    NotFound,
+    Unauthenticated,
+    Unavailable,
+)
+
+CALL_SECONDS = 100.0
+HTTP_PORT = 7480
+_ERRORS: dict[int, type[KeelmanError]] = {
+    400: InvalidArgument,
+    401: Unauthenticated,
+    404: NotFound,
+    409: Conflict,
+    503: Unavailable,
+    504: DeadlineExceeded,
+}
+
+
+class ConnectorRest:
+    """One connector of one worker cluster. Raises the errors of keelman.model.errors with the answer's message."""
+
+    def __init__(self, http: httpx.AsyncClient, url: str, name: str) -> None:
+        self.name = name
+        self._http = http
+        self._url = f"{url.rstrip('/')}/connectors/{quote(name, safe='')}"
+
+    async def ask(self, method: str, path: str = "", body: Any = None) -> Any:
+        """The answer's JSON."""
+        try:
+            answer = await self._http.request(method, self._url + path, json=body)
+        except httpx.TimeoutException:
+            raise DeadlineExceeded(f"no answer from {self._url} in {CALL_SECONDS:g} s") from None
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            raise Unavailable(f"cannot reach {self._url}: {error or type(error).__name__}") from None
+        try:
+            found = answer.json() if answer.content else None
+        except ValueError:
+            raise Internal(f"{self._url}{path}: the answer is not JSON: is this Connect's REST API?") from None
+        if answer.status_code < 300:
+            return found
+        message = found.get("message") if isinstance(found, dict) else None
+        raise _ERRORS.get(answer.status_code, Internal)(str(message or f"HTTP {answer.status_code}"))
+
+
+@contextlib.asynccontextmanager
+async def connector_rest(target: Target, worker: str, name: str, cluster: str) -> AsyncIterator[ConnectorRest]:
+    """The connector's, by the worker's URL, or through the gateway, where `name` may be CLUSTER/NAME."""
+    url, plain = worker, name
+    if not worker:
+        owner, slash, rest = name.partition("/")
+        if cluster or (slash and owner and rest):
+            cluster, plain = (cluster, name) if cluster else (owner, rest)
+        else:
+            async with target.open() as gateway:
+                cluster, plain = await gateway.connector_name(name, "")
+        url = f"{_gateway_http(target.gateway, target.home)}/clusters/{quote(cluster, safe='')}"
+    elif "://" not in worker:
+        url = f"http://{worker}"
+    async with httpx.AsyncClient(timeout=CALL_SECONDS, trust_env=False) as http:
+        yield ConnectorRest(http, url, plain)
+
+
+def _gateway_http(given: str | None, home: Path | None) -> str:
+    """The gateway's HTTP address: that of the home's system, else its usual port where the gateway is."""
+    system = running_system(home_of(home))
+    if system is not None and not given and not os.environ.get("KEELMAN_GATEWAY"):
+        return system.http.rstrip("/")
+    address, _ = gateway_address(given, home_of(home))
+    if system is not None and system.gateway == address:
+        return system.http.rstrip("/")
+    return f"http://{address.rpartition(':')[0]}:{HTTP_PORT}"
