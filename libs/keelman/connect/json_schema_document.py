@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
 
-import jsonschema_rs
-
 from keelman.connect.errors import DataError
+
+if TYPE_CHECKING:
+    import jsonschema_rs
 
 _BASE = "json-schema:///"
 
@@ -25,6 +26,8 @@ class SchemaDocument:
 
     def validator(self) -> jsonschema_rs.Validator:
         """What checks values. Raises DataError for a schema that is none."""
+        import jsonschema_rs  # noqa: PLC0415  14 MB that only those need who use it
+
         draft7 = not isinstance(self.tree, dict) or "$schema" not in self.tree
         make: Callable[..., Any] = jsonschema_rs.Draft7Validator if draft7 else jsonschema_rs.validator_for
         try:
@@ -38,6 +41,8 @@ class SchemaDocument:
 
 def document(text: str, references: Mapping[str, str]) -> SchemaDocument:
     """`references` are the texts of other schemas by the names that stand in `$ref`. Raises DataError."""
+    import jsonschema_rs  # noqa: PLC0415  14 MB that only those need who use it
+
     tree = _parsed(text, "The JSON Schema")
     own = tree.get("$id") if isinstance(tree, dict) else None
     base = urljoin(_BASE, own.removesuffix("#")) if isinstance(own, str) and not own.startswith("#") else _BASE

@@ -10,8 +10,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import jsonschema_rs
-
 from keelman.connect.errors import DataError
 from keelman.connect.java import json_text
 from keelman.connect.json_schema_document import SchemaDocument, first_line
@@ -57,6 +55,8 @@ def read_schema(
 
     Raises DataError for what Connect cannot hold.
     """
+    import jsonschema_rs  # noqa: PLC0415  14 MB that only those need who use it
+
     try:
         schema = _Reader(options, value_of).schema(found.tree, found.registry.resolver(found.base))
     except RecursionError:

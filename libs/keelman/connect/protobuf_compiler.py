@@ -18,10 +18,11 @@ from google.protobuf.descriptor import Descriptor
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.message import Message
 
-from keelman.connect.errors import ConnectError, DataError
+from keelman.connect.errors import DataError, RetriableConnectError
 from keelman.connect.protobuf_names import KNOWN_FILES, META_FILE
 
-SECONDS = 60
+SECONDS = 8.0
+"""A loop that is silent for longer gets its slot recycled."""
 _MAIN = "keelman/schema.proto"
 _META_USED = re.compile(r"\(\s*\.?confluent\.\w+_meta\s*\)")
 _META_IMPORTED = re.compile(rf'^\s*import\s+(?:public\s+)?["\']{META_FILE}["\']', re.MULTILINE)
@@ -53,12 +54,12 @@ class CompiledSchema:
     def by_name(self, full_name: str) -> Descriptor:
         """A message of the schema's own file. Raises DataError."""
         try:
-            found: Descriptor = self._pool.FindMessageTypeByName(full_name)
+            found = self._pool.FindMessageTypeByName(full_name)
+            if found.file.name == _MAIN:
+                return found
         except KeyError:
-            found = None
-        if found is None or found.file.name != _MAIN:
-            raise DataError(f"The Protobuf schema has no message {full_name}")
-        return found
+            pass
+        raise DataError(f"The Protobuf schema has no message {full_name}")
 
     def by_indexes(self, indexes: Sequence[int]) -> Descriptor:
         """A message by its place, and those of the messages it is nested in, outermost first. Raises DataError."""
@@ -88,8 +89,8 @@ def message_class(message: Descriptor) -> type[Message]:
 def compiled(text: str, references: Mapping[str, str]) -> CompiledSchema:
     """The schema of a text; `references` are the texts of the files that it imports, by the names of the imports.
 
-    Google's files and Confluent's need not be among them. Raises DataError with what the compiler says, ConnectError
-    when it cannot be run.
+    Google's files and Confluent's need not be among them. Raises DataError with what the compiler says, and
+    RetriableConnectError when it cannot be run.
     """
     return CompiledSchema(_files({**references, _MAIN: text}))
 
@@ -114,7 +115,7 @@ def _files(texts: Mapping[str, str]) -> descriptor_pb2.FileDescriptorSet:
                 stdin=subprocess.DEVNULL,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise ConnectError(f"Protobuf's compiler cannot be run: {error}") from None
+            raise RetriableConnectError(f"Protobuf's compiler cannot be run: {error}") from None
         if done.returncode or not out.exists():
             told = done.stderr.decode(errors="replace").strip().replace(_MAIN, "schema").replace("\n", "; ")
             why = told or f"the compiler ended with {done.returncode}"
@@ -137,10 +138,10 @@ def _joined(package: str, name: str) -> str:
 
 @cache
 def _folders() -> tuple[str, ...]:
-    import google.type.date_pb2  # noqa: PLC0415  to find their folders only
+    import google.rpc.code_pb2  # noqa: PLC0415  to find their folders only
     import grpc_tools  # noqa: PLC0415
 
-    common = Path(google.type.date_pb2.__file__).parents[2]
+    common = Path(google.rpc.code_pb2.__file__).parents[2]
     return str(Path(grpc_tools.__file__).parent / "_proto"), str(common)
 
 

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from keelman.connect.config_def import ConfigDef
 from keelman.connect.errors import DataError
-from keelman.connect.protobuf_compiler import CompiledSchema, compiled
 from keelman.connect.protobuf_keys import protobuf_keys
-from keelman.connect.protobuf_reading import MessageReader
 from keelman.connect.protobuf_write_schema import SchemaOptions, write_schema
-from keelman.connect.protobuf_writing import MessageWriter
 from keelman.connect.records import Column
 from keelman.connect.registry import HEADER_BYTES, SchemaKind, SchemaText, header, schema_id
 from keelman.connect.registry_converter import RegistryConverter
 from keelman.connect.registry_keys import CACHE_SIZE
 from keelman.connect.schema import Schema
+
+if TYPE_CHECKING:
+    from keelman.connect.protobuf_compiler import CompiledSchema
+    from keelman.connect.protobuf_reading import MessageReader
+    from keelman.connect.protobuf_writing import MessageWriter
 
 MOST_INDEXES = 100
 _K = TypeVar("_K")
@@ -100,11 +102,15 @@ class ProtobufConverter(RegistryConverter):
         return SchemaText(SchemaKind.PROTOBUF, text), name
 
     def _made(self, schema: Schema, text: SchemaText, name: str) -> tuple[bytes, MessageWriter]:
+        from keelman.connect.protobuf_writing import MessageWriter  # noqa: PLC0415  only those load it who use it
+
         whole = self._whole(text)
         message = whole.by_name(name)
         return written_indexes(whole.indexes(message)), MessageWriter(schema, message, self._options)
 
     def _reader(self, prefix: bytes) -> MessageReader:
+        from keelman.connect.protobuf_reading import MessageReader  # noqa: PLC0415  only those load it who use it
+
         number, indexes = schema_id(prefix), read_indexes(prefix[HEADER_BYTES:])
         text = self.schema_of(number)
         try:
@@ -115,6 +121,8 @@ class ProtobufConverter(RegistryConverter):
         return _kept(self._readers, self._most, (self.topic, prefix), lambda: reader)
 
     def _whole(self, text: SchemaText) -> CompiledSchema:
+        from keelman.connect.protobuf_compiler import compiled  # noqa: PLC0415  only those load it who use it
+
         def compile_it() -> CompiledSchema:
             return compiled(text.text, {name: one.text for name, one in self.referenced(text).items()})
 

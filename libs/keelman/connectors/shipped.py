@@ -36,6 +36,12 @@ _CONVERTERS = {
     f"{_APACHE}.json.JsonConverter": ("keelman.connect.json_converter", "JsonConverter"),
     f"{_APACHE}.storage.StringConverter": ("keelman.connect.converters", "StringConverter"),
 }
+_CONFLUENT = {
+    "io.confluent.connect.avro.AvroConverter": ("keelman.connect.avro_converter", "AvroConverter"),
+    "io.confluent.connect.json.JsonSchemaConverter": ("keelman.connect.json_schema_converter", "JsonSchemaConverter"),
+    "io.confluent.connect.protobuf.ProtobufConverter": ("keelman.connect.protobuf_converter", "ProtobufConverter"),
+}
+"""Those with a schema registry: of keys and values only."""
 _TRANSFORMS = {
     "cast": ("Cast",),
     "fields": ("HoistField", "ReplaceField"),
@@ -64,6 +70,7 @@ ALL = (
         for kind in (Kind.CONVERTER, Kind.HEADER_CONVERTER)
         for name, where in _CONVERTERS.items()
     ),
+    *(Shipped(Kind.CONVERTER, name, *where) for name, where in _CONFLUENT.items()),
     Shipped(
         Kind.HEADER_CONVERTER,
         f"{_APACHE}.storage.SimpleHeaderConverter",
