@@ -33,10 +33,11 @@ STRING = "org.apache.kafka.connect.storage.StringConverter"
 KNOWN = {one["class"] for one in plugins.listed(connectors_only=False)}
 THEIRS = "org.apache.kafka.connect."
 OURS = "keelman."
+CONFLUENT = "io.confluent."  # converters that do not come with Kafka Connect
 
 # What only one side has, left out on that side.
 OWN_KEYS = {"use.defaults.from": "a key of Connect's filter of properties, which is part of the mirror here"}
-OWN_GROUPS = ("Copying", "Restarts")  # of the keys that begin with keelman.
+OWN_GROUPS = ("Copying", "Restarts", "Bad Records")  # of keys that begin with keelman., and of sources' dead letters
 LACKING_KEYS = {
     "schema.content": "JSON without its schema beside it is not read by a schema of the configuration",
     "forwarding.admin.class": "no Java class is loaded to administer clusters",
@@ -113,14 +114,15 @@ def recorded(case: dict[str, Any]) -> Any:
 def of_both(answer: Any) -> Any:
     """What both sides have of an answer."""
     if isinstance(answer, dict) and "configs" in answer:
-        configs = [one for one in map(config_of_both, answer["configs"]) if shared(one["value"]["name"])]
+        configs = [config_of_both(one) for one in answer["configs"] if not own(one["definition"])]
+        configs = [one for one in configs if shared(one["value"]["name"])]
         errors = sum(len(one["value"]["errors"]) for one in configs)
         assert answer["error_count"] == sum(len(one["value"]["errors"]) for one in answer["configs"])
         groups = [group for group in answer["groups"] if group not in OWN_GROUPS]
         return {**answer, "error_count": errors, "groups": groups, "configs": configs}
     if isinstance(answer, list):
         listed = [one for one in answer if "class" not in one or (one["class"] in KNOWN and THEIRS in one["class"])]
-        return [undocumented(one) for one in listed if "name" not in one or shared(one["name"])]
+        return [undocumented(one) for one in listed if "name" not in one or (shared(one["name"]) and not own(one))]
     if isinstance(answer, dict) and answer.get("message"):
         message = answer["message"].partition("available connectors are: ")[0]
         return {**answer, "message": message.replace("org.apache.kafka.connect.errors.ConnectException: ", "")}
@@ -130,12 +132,17 @@ def of_both(answer: Any) -> Any:
 def config_of_both(one: dict[str, Any]) -> dict[str, Any]:
     value = dict(one["value"])
     value["errors"] = [text for text in value["errors"] if NULL_POINTER not in text]
-    value["recommended_values"] = [v for v in value["recommended_values"] if THEIRS not in v or v in KNOWN]
+    offered = [one for one in value["recommended_values"] if not one.startswith(CONFLUENT)]
+    value["recommended_values"] = [one for one in offered if THEIRS not in one or one in KNOWN]
     return {"definition": one["definition"] and undocumented(one["definition"]), "value": value}
 
 
 def undocumented(definition: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in definition.items() if key != "documentation"}
+
+
+def own(definition: dict[str, Any] | None) -> bool:
+    return definition is not None and definition["group"] in OWN_GROUPS
 
 
 def shared(name: str) -> bool:

@@ -12,7 +12,8 @@ import pytest
 from keelman.connect.errors import ConnectError, RetriableConnectError
 from keelman.connect.plugin import FileWatch
 from keelman.connectors import file_source
-from keelman.connectors.file_source import FileReader, FileStreamSource, split_lines
+from keelman.connectors.file_lines import split_lines
+from keelman.connectors.file_source import FileReader, FileStreamSource
 from keelman.connectors.followed_file import MARK_BYTES, checked_position
 
 

@@ -48,6 +48,14 @@ def test_totals_go_on_over_copy_runs() -> None:
     assert (meter.records, meter.failures) == (35, 1)
 
 
+def test_what_went_wrong_is_counted_over_copy_runs() -> None:
+    meter = Meter()
+    for uid, failures in (("a", 2), ("a", 5), ("b", 1)):
+        bad = copy.BadRecords(failures=failures, dead_letters=1, last_time=Timestamp(seconds=failures))
+        meter.note(update(uid, 1, bad_records=bad), 1)  # type: ignore[arg-type]
+    assert (meter.bad.failures, meter.bad.dead_letters, meter.bad.last_time.seconds) == (6, 2, 1)
+
+
 def test_lag_in_seconds_counts_from_when_nothing_was_left() -> None:
     meter = Meter()
     assert meter.lag_seconds(50) == 0
@@ -115,7 +123,7 @@ def test_writing_ten_thousand_connectors_is_cheap() -> None:
 def _families() -> list[Family]:
     modules = (metric_names, gateway_metrics)
     found = [one for module in modules for one in vars(module).values() if isinstance(one, Family)]
-    return [*found, *metric_names.STARTS.values(), *metric_names.TASKS_OF.values()]
+    return [*found, *metric_names.STARTS.values(), *metric_names.TASKS_OF.values(), *metric_names.BAD_RECORDS.values()]
 
 
 def test_names_are_legal_and_each_is_in_the_page() -> None:

@@ -27,6 +27,7 @@ _ENVELOPE = (
 )
 _UNREADABLE = "Converting byte[] to Kafka Connect data failed due to serialization error: "
 _LONG = re.compile(rb"\d{19}")
+_ZERO = re.compile(r"0\d")
 _ZEROS = re.compile(r'("(?:[^"\\]|\\.)*")|(?<![\d.eE+])(-?)0+(?=\d)')
 
 
@@ -129,7 +130,8 @@ def loads(payload: bytes) -> Any:
         text = payload.decode().lstrip(" \t\r\n")
         if not text:
             return None
-        text = _ZEROS.sub(lambda found: found[1] or found[2] or "", text)
+        if _ZERO.search(text) is not None:
+            text = _ZEROS.sub(lambda found: found[1] or found[2] or "", text)
         return json.JSONDecoder(parse_constant=_no_constant).raw_decode(text)[0]
     except (ValueError, RecursionError):
         raise DataError(_UNREADABLE + problem) from None

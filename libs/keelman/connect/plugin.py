@@ -127,33 +127,25 @@ class KeptOffset:
     """What an exactly-once writer keeps beside its data for one partition.
 
     `offset` is the next record to read. `mirrored` are the offsets that the group may show for it: the last one known
-    to be committed there and any that were sent since; None stands for no committed offset at all.
-    """
+    to be committed there and any that were sent since; None stands for no committed offset at all."""
 
     offset: int
     mirrored: tuple[int | None, ...]
-
-
-def unreported(_index: int, error: Exception) -> None:
-    """Reports nothing: the error itself fails the task."""
-    raise error
 
 
 @dataclass(frozen=True, slots=True)
 class SinkTask:
     """The task that a writer is opened for.
 
-    `worker` has the worker's properties that matter to copying, named as in Java. `beat` is to be called at least once
-    a second by a writer that waits for something; it raises when the run must end at once. `report` is for records that
-    alone cannot be written: called within `write` with a record's index in the batch and the error, it does with the
-    record what `errors.tolerance` and the keys beside it say, or raises what fails the task.
-    """
+    `worker`: the worker's properties, named as in Java. `beat` is called at least once a second by a writer that waits;
+    it raises when the run must end at once. `report` is called within `write` for a record that cannot be written, with
+    its index and the error: it does what `errors.tolerance` says, or raises what fails the task."""
 
     connector: str
     task: int
     worker: Mapping[str, str]
     beat: Callable[[], None]
-    report: Callable[[int, Exception], None] = unreported
+    report: Callable[[int, Exception], None]
 
 
 class Writer(ABC):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import cast
 
 from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type, non_empty
@@ -14,6 +15,7 @@ from keelman.connect.offsets import AlteredOffsets
 from keelman.connect.plugin import Connector, Direction, FileWatch, Reader, Watch
 from keelman.connect.records import Column, Offset, Partition, SourceBatch
 from keelman.connect.schema import STRING
+from keelman.connectors.file_lines import first_lines, line_end, split_lines
 from keelman.connectors.file_positions import check_positions
 from keelman.connectors.followed_file import FollowedFile, checked_position, open_regular, resume
 from keelman.runtime.logging import get_logger
@@ -215,12 +217,18 @@ class FileReader(Reader):
         if most is not None and cut:
             lines, taken = first_lines(block, most)
         self._line_bytes = taken / len(lines)
-        file.advance(block, taken)
-        return self._batch(file, lines, short=len(block) < length and not cut)
+        return self._batch(file, block, lines, taken, short=len(block) < length and not cut)
 
-    def _batch(self, file: FollowedFile, lines: list[bytes], *, short: bool) -> SourceBatch:
+    def _batch(self, file: FollowedFile, block: bytes, lines: list[bytes], taken: int, *, short: bool) -> SourceBatch:
+        position = partial(self._behind, file.position, block)
+        file.advance(block, taken)
         offsets = ((self._partition, file.offset()),)
-        return SourceBatch(self._topic, Column(lines, STRING, utf8=True), offsets=offsets, short=short)
+        values = Column(lines, STRING, utf8=True)
+        return SourceBatch(self._topic, values, offsets=offsets, short=short, position=position)
+
+    def _behind(self, begin: int, block: bytes, index: int) -> tuple[Partition, Offset]:
+        """Where the file goes on behind a line of a block that begins there."""
+        return self._partition, {"position": begin + first_lines(block, index + 1)[1]}
 
     def _most(self) -> int | None:
         given = [n for n in (self.most_records, self._most_lines) if n is not None]
@@ -257,8 +265,7 @@ class FileReader(Reader):
             return None
         if file.position < size:
             rest = os.pread(file.descriptor, size - file.position, file.position)
-            file.advance(rest, len(rest))
-            return self._batch(file, valid_utf8(rest).splitlines(), short=True)
+            return self._batch(file, rest, valid_utf8(rest).splitlines(), len(rest), short=True)
         descriptor = open_regular(self._path)
         if descriptor is None:
             return None
@@ -273,28 +280,3 @@ class FileReader(Reader):
             return os.stat(self._path)
         except OSError:
             return None
-
-
-def line_end(block: bytes) -> int:
-    """The index behind the first byte that ends a line, 0 without one; a \\r that is the last byte ends nothing yet."""
-    ends = [i + 1 for i in (block.find(b"\n"), block.find(b"\r", 0, len(block) - 1)) if i >= 0]
-    return min(ends, default=0)
-
-
-def split_lines(block: bytes) -> tuple[list[bytes], int]:
-    """The ended lines of a block as valid UTF-8, and how many bytes they take with their ends.
-
-    A \\r that is the block's last byte ends nothing yet: a \\n may follow it.
-    """
-    if b"\r" not in block:
-        taken = block.rfind(b"\n") + 1
-        ended = valid_utf8(block[: taken - 1]) if taken else b""
-        return (ended.split(b"\n") if taken else []), taken
-    taken = max(block.rfind(b"\n"), block.rfind(b"\r", 0, len(block) - 1)) + 1
-    return valid_utf8(block[:taken]).splitlines(), taken
-
-
-def first_lines(block: bytes, most: int) -> tuple[list[bytes], int]:
-    """The first lines of a block that has more of them, and how many bytes they take with their ends."""
-    taken = sum(map(len, block.splitlines(keepends=True)[:most]))
-    return valid_utf8(block[:taken]).splitlines(), taken

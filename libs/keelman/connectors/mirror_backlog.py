@@ -41,6 +41,7 @@ class Portion:
     partitions: list[int] = field(default_factory=list)
     timestamps_ms: list[int | None] = field(default_factory=list)
     headers: list[Any] = field(default_factory=list)
+    offsets: list[int] = field(default_factory=list)
     runs: dict[TopicPartition, Run] = field(default_factory=dict)
     records: int = 0
 
@@ -163,6 +164,7 @@ def _extend(portion: Portion, columns: Columns, begin: int, end: int, partition:
     portion.values += columns.values[begin:end]
     portion.keys += columns.keys[begin:end]
     portion.headers += columns.headers[begin:end]
+    portion.offsets += columns.offsets[begin:end]
     portion.partitions += [partition] * (end - begin)
     stamps = columns.timestamps_ms[begin:end]
     portion.timestamps_ms += [None if stamp == -1 else stamp for stamp in stamps] if -1 in stamps else stamps

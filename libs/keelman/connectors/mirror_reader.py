@@ -160,7 +160,12 @@ class MirrorReader(Reader):
             raw=True,
             packed=portion.packed,
             delivered=delivered,
+            position=None if portion.packed else partial(self._position, portion),
         )
+
+    def _position(self, portion: Portion, index: int) -> tuple[Partition, Offset]:
+        one = TopicPartition(portion.topic, portion.partitions[index])
+        return self._names[one], {"offset": portion.offsets[index]}
 
     def _delivered(self, one: TopicPartition, upstream: int, skipped: bool, _partition: int, downstream: int) -> None:
         if self._syncs is not None:

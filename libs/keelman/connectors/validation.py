@@ -18,6 +18,7 @@ from keelman.connect.connector_keys import (
 )
 from keelman.connect.converters import SIMPLE_HEADERS
 from keelman.connect.copying_keys import copying_keys, splitting_keys
+from keelman.connect.error_keys import budget_keys, dead_letter_keys
 from keelman.connect.java import hash_order, java_text
 from keelman.connect.life_keys import life_keys
 from keelman.connect.plugin import Connector, Direction
@@ -92,8 +93,9 @@ def _definition(connector: type[Connector], config: Config, worker: Mapping[str,
 
 def _framework(common: ConfigDef, *, sink: bool) -> ConfigDef:
     if sink:
-        return common + sink_keys() + copying_keys() + life_keys()
-    return common + source_keys() + copying_keys() + splitting_keys() + life_keys()
+        return common + sink_keys() + copying_keys() + life_keys() + budget_keys()
+    own = copying_keys() + splitting_keys() + life_keys() + budget_keys()
+    return common + source_keys() + own + dead_letter_keys(sink=False)
 
 
 def _converter_default(registry: Registry, role: str, config: Config, worker: Mapping[str, str]) -> ConverterDefault:

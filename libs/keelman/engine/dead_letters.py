@@ -9,7 +9,7 @@ from keelman.engine.bad_records import BadRecords, Letter
 from keelman.engine.clients import admin_properties
 from keelman.engine.control import Control
 from keelman.engine.outlet import Outlet
-from keelman.engine.producer_options import producer_options
+from keelman.engine.producer_options import REQUEST_BYTES, producer_options
 from keelman.engine.record_size import Sizes, record_bytes
 from keelman.engine.topics import ensure_dead_letter_topic, most_message_bytes
 from keelman.engine.transactions import PlainOutlet
@@ -24,19 +24,19 @@ class DeadLetters:
         self._topic = bad.policy.dead_letters
         self._admin = admin_properties(worker, config)
         self._config = config
-        self._most = 0
+        self.most_bytes = REQUEST_BYTES
+        """What a dead letter may take; `ensure` finds it out."""
 
     def ensure(self, outlet: Outlet) -> None:
         """Makes the topic where it is missing. Raises KafkaException, RunFailure or ConnectError."""
         ensure_dead_letter_topic(self._topic, outlet.partitions, self._admin, self._config)
-        self._most = Sizes(outlet.request_bytes, most_message_bytes(self._topic, self._admin)).least
+        self.most_bytes = Sizes(outlet.request_bytes, most_message_bytes(self._topic, self._admin)).least
 
     def send(self, outlet: Outlet) -> int:
         """Queues what has come together; how many they are."""
         letters = self._bad.take_letters()
         if letters:
-            rows = [self._row(letter) for letter in letters]
-            keys, values, headers = map(list, zip(*rows, strict=True))
+            keys, values, headers = map(list, zip(*map(self.row, letters), strict=True))
             times = [letter.original.timestamp_ms for letter in letters]
             batch = SourceBatch(
                 self._topic, Column(values), Column(keys), timestamps_ms=times, headers=headers, raw=True
@@ -44,19 +44,19 @@ class DeadLetters:
             outlet.send(batch, values, keys)
         return len(letters)
 
-    def _row(self, letter: Letter) -> tuple[bytes | None, bytes | None, Headers]:
+    def row(self, letter: Letter) -> tuple[bytes | None, bytes | None, Headers]:
         """Key, value and headers, without those of them for which there is no room, the value first."""
         own = letter.original
         size = letter.size
         if size is None:
             headers = [*own.headers, *self._bad.context(letter, None)]
-            if record_bytes(own.key, own.value, headers) <= self._most:
+            if record_bytes(own.key, own.value, headers) <= self.most_bytes:
                 return own.key, own.value, headers
             size = record_bytes(own.key, own.value, own.headers)
         context = self._bad.context(letter, size)
         attempts: Sequence[tuple[bytes | None, Headers]] = ((own.key, own.headers), (own.key, ()), (None, ()))
         for key, kept in attempts:
-            if record_bytes(key, None, [*kept, *context]) <= self._most:
+            if record_bytes(key, None, [*kept, *context]) <= self.most_bytes:
                 return key, None, [*kept, *context]
         return None, None, context
 

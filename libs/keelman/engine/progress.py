@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 
-from keelman.api.copy.v1.copy_run_pb2 import LAG_UNIT_BYTES, LAG_UNIT_UNSPECIFIED, CopyProgress, LagUnit
+from keelman.api.copy.v1.copy_run_pb2 import LAG_UNIT_BYTES, LAG_UNIT_UNSPECIFIED, BadRecords, CopyProgress, LagUnit
 from keelman.engine.bad_records import Counts
 
 WINDOW_SECONDS = 5.0
@@ -63,9 +63,26 @@ class Progress:
             seconds_left=self._seconds_left(lag, unit, *per_second),
             offsets=self._offsets,
             errors=self.errors,
+            bad_records=self._bad_records(),
         )
         if self._committed_at is not None:
             told.commit_time.FromNanoseconds(round(self._committed_at * 1e9))
+        return told
+
+    def _bad_records(self) -> BadRecords | None:
+        bad = self._bad
+        if not bad.failures:
+            return None
+        told = BadRecords(
+            failures=bad.failures,
+            errors=bad.errors,
+            retries=bad.retries,
+            logged=bad.logged,
+            dead_letters=bad.letters,
+            dead_letter_failures=bad.letters_failed,
+        )
+        if bad.last_ms:
+            told.last_time.FromMilliseconds(bad.last_ms)
         return told
 
     @staticmethod

@@ -86,9 +86,9 @@ def ensure_dead_letter_topic(
 
 def most_message_bytes(topic: str, admin: Mapping[str, Any]) -> int:
     """The topic's max.message.bytes; no limit where nobody tells."""
-    asked = ConfigResource(ResourceType.TOPIC, topic)
+    asked, client = ConfigResource(ResourceType.TOPIC, topic), AdminClient(dict(admin))
     try:
-        told = AdminClient(dict(admin)).describe_configs([asked], request_timeout=4.0)[asked].result(5.0)
+        told = client.describe_configs([asked], request_timeout=ASK_SECONDS)[asked].result(ASK_SECONDS + 1)
         return int(told["max.message.bytes"].value)
     except (KafkaException, KeyError, TimeoutError, TypeError, ValueError):
         return NO_LIMIT

@@ -11,6 +11,7 @@ from keelman.api.copy.v1 import run_order_pb2 as orders
 from keelman.kafka.layout import Work
 from keelman.worker import status_state as states
 
+BAD_COUNTS = ("failures", "errors", "retries", "logged", "dead_letters", "dead_letter_failures")
 ENDED = (copy.COPY_RUN_STATE_ENDED, copy.COPY_RUN_STATE_FAILED)
 
 
@@ -23,6 +24,8 @@ class Meter:
     bytes: int = 0
     errors: int = 0
     """Records that were passed over."""
+    bad: copy.BadRecords = field(default_factory=copy.BadRecords)
+    """All else of records that could not be copied, over all copy runs."""
     runs: int = 0
     failures: int = 0
     """Copy runs that ended by an error."""
@@ -40,6 +43,7 @@ class Meter:
             self.records += max(0, told.records - before.records)
             self.bytes += max(0, told.bytes - before.bytes)
             self.errors += max(0, told.errors - before.errors)
+            self._add_bad(before.bad_records, told.bad_records)
             self._seen[update.run_uid] = told
             if told.HasField("commit_time"):
                 self.commit_ms = max(self.commit_ms, told.commit_time.ToMilliseconds())
@@ -50,6 +54,13 @@ class Meter:
         elif update.state in ENDED:
             self.failures += update.state == copy.COPY_RUN_STATE_FAILED
             self._seen.pop(update.run_uid, None)
+
+    def _add_bad(self, before: copy.BadRecords, told: copy.BadRecords) -> None:
+        for count in BAD_COUNTS:
+            more = getattr(told, count) - getattr(before, count)
+            setattr(self.bad, count, getattr(self.bad, count) + max(0, more))
+        if told.HasField("last_time"):
+            self.bad.last_time.CopyFrom(told.last_time)
 
     @property
     def live(self) -> bool:

@@ -78,5 +78,16 @@ SENT = Family(_SINK + "sink_record_send_total", COUNTER, "Records put and commit
 READ_RATE = Family(_SINK + "sink_record_read_rate", GAUGE, "Records read in a second.")
 SEND_RATE = Family(_SINK + "sink_record_send_rate", GAUGE, "Records put in a second.")
 LAG_MAX = Family(_SINK + "sink_record_lag_max", GAUGE, "Records left, of all partitions together.")
-RECORD_ERRORS = Family(_ERRORS + "total_record_errors", UNTYPED, "Records that could not be copied.")
 SKIPPED = Family(_ERRORS + "total_records_skipped", UNTYPED, "Records that were passed over.")
+BAD_RECORDS = {
+    "failures": Family(_ERRORS + "total_record_failures", UNTYPED, "Times that a step could not take a record."),
+    "errors": Family(_ERRORS + "total_record_errors", UNTYPED, "Records that could not be copied."),
+    "retries": Family(_ERRORS + "total_retries", UNTYPED, "Times that a step was tried again."),
+    "logged": Family(_ERRORS + "total_errors_logged", UNTYPED, "Errors that were logged."),
+    "dead_letters": Family(_ERRORS + "deadletterqueue_produce_requests", UNTYPED, "Dead letters to be written."),
+    "dead_letter_failures": Family(
+        _ERRORS + "deadletterqueue_produce_failures", UNTYPED, "Times that dead letters could not be written."
+    ),
+}
+"""By what CopyProgress.bad_records calls them; none of a task that never met a bad record."""
+LAST_ERROR = Family(_ERRORS + "last_error_timestamp", UNTYPED, "When the last one was met, in ms since 1970.")

@@ -174,9 +174,11 @@ class Metrics:
         out.add(names.WRITTEN if source else names.SENT, meter.records, labels)
         if not source:
             out.add(names.LAG_MAX, lag, labels)
-        if meter.errors:
-            out.add(names.RECORD_ERRORS, meter.errors, labels)
+        if meter.bad.failures:
             out.add(names.SKIPPED, meter.errors, labels)
+            for count, family in names.BAD_RECORDS.items():
+                out.add(family, getattr(meter.bad, count), labels)
+            out.add(names.LAST_ERROR, meter.bad.last_time.ToMilliseconds(), labels)
         if meter.live:
             records, size = meter.rates()
             out.add(names.BYTES_RATE, size, labels)

@@ -19,7 +19,7 @@ PASSING_SECONDS = (0.1, 10.0)
 CONFIG_INVALID, FAILED = "CONFIG_INVALID", "TASK_FAILED"
 CONFIG_REASONS = frozenset(
     {CONFIG_INVALID, "BROKER_REFUSED", "CONNECTOR_CLASS_UNKNOWN", "INVALID_ARGUMENT", "PLUGIN_BROKEN", "RUNS_ON_NODE"}
-)
+) | {"ERROR_BUDGET_SPENT"}  # so much was passed over that somebody should look
 # Somebody has to give a permission, which needs no other configuration.
 FORBIDDEN_REASONS = frozenset({"NOT_ALLOWED"})
 # Its process is gone. Once may be an accident; again and again it is the code that runs there alone.
