@@ -41,6 +41,7 @@ def test_where_records_came_from() -> None:
 
 def test_positions_follow_the_last_message_of_each_partition_and_the_ends() -> None:
     positions = Positions()
+    assert positions.topics == []  # without records a topic is not in use, whoever is assigned it
     t0, t1, u0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
     for partition, start in ((t0, 3), (t1, None), (u0, None)):
         positions.begin(partition, None, start)
@@ -53,6 +54,7 @@ def test_positions_follow_the_last_message_of_each_partition_and_the_ends() -> N
     assert positions.reached(t1, 10)
     assert not positions.reached(t1, 10)
     assert not positions.reached(TopicPartition("not ours", 0), 10)
+    assert positions.topics == ["t", "u"]
     positions.in_flight = 1
     positions.answered(None, [ClientPartition("t", 1, 10)])
     assert positions.in_flight == 0

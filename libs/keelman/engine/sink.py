@@ -68,6 +68,7 @@ class SinkCopy:
         self._idle = Idle(park_after_seconds(self._worker, self._config))
         self._progress = Progress(bad=self._delivery.counts)
         self._positions = Positions()
+        teller.topics = self._positions.topics
         self._log = _log.bind(connector=ticket.connector, task=ticket.task)
         self._watch: Watch | None = None
         self._paused = False
@@ -248,7 +249,6 @@ class SinkCopy:
             chosen.append(ClientPartition(one.topic, one.partition, offset))
         consumer.assign(chosen)
         self._positions.assigned = True
-        self._teller.topics = sorted({one.topic for one in partitions})
         self._progress.changed = True
 
     def _revoked(self, _consumer: Consumer, _partitions: list[ClientPartition]) -> None:

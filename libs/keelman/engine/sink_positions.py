@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from bisect import insort
+
 from confluent_kafka import Consumer, KafkaError, Message
 from confluent_kafka import TopicPartition as ClientPartition
 
@@ -26,6 +28,8 @@ class Positions:
         """Counts what was given and taken."""
         self.in_flight = 0
         """Commits to the group that are under way."""
+        self.topics: list[str] = []
+        """Those of which records were written, sorted: as in Connect an empty one is not in use."""
 
     def __bool__(self) -> bool:
         return bool(self._next)
@@ -48,10 +52,16 @@ class Positions:
         if len(self._mirrors) == 1:
             last = messages[-1]
             self._next[TopicPartition(last.topic(), last.partition())] = last.offset() + 1
+            self._met(last.topic())
             return
         where = zip(map(Message.topic, messages), map(Message.partition, messages), strict=True)
         for (topic, number), offset in dict(zip(where, map(Message.offset, messages), strict=True)).items():
             self._next[TopicPartition(topic, number)] = offset + 1
+            self._met(topic)
+
+    def _met(self, topic: str) -> None:
+        if topic not in self.topics:
+            insort(self.topics, topic)
 
     def reached(self, partition: TopicPartition, end: int) -> bool:
         """The partition's end was read; whether that is news.

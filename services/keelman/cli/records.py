@@ -153,7 +153,9 @@ def preview_lines(found: Mapping[str, Any]) -> Iterator[str]:
             if record is None:
                 yield f"  {name:<14} dropped{_bound(step)}"
                 break
-            changed = [f"{k} {_text(record[k])}" for k in SHOWN if record.get(k) != before.get(k) and _told(record, k)]
+            changed = [
+                f"{k} {_text(record[k])}" for k in SHOWN if record.get(k) != before.get(k, before) and _told(record, k)
+            ]
             words = "not applied" if step.get("applied") is False else "  ".join(changed) or "as it was"
             yield f"  {name:<14} {words}{_bound(step)}"
             before = record
@@ -233,7 +235,7 @@ def _bound(step: Mapping[str, Any]) -> str:
 
 
 def _told(record: Mapping[str, Any], key: str) -> bool:
-    return record[key] not in (None, []) or key in ("key", "value")
+    return record.get(key) not in (None, []) or key in ("key", "value")
 
 
 def _text(value: Any) -> str:
