@@ -76,7 +76,7 @@ def _number(value: Any, kind: str) -> int:
     number = number_of(value, kind)
     if kind == DATE and EPOCH + number * DAY != value:
         raise DataError("Kafka Connect Date type should not have any time fields set to non-zero values.")
-    if kind == TIME and not 0 <= number < _DAY_MS:
+    if kind == TIME and not 0 <= number <= _DAY_MS:
         raise DataError("Kafka Connect Time type should not have any date fields set to non-zero values.")
     return number
 

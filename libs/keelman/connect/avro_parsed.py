@@ -85,7 +85,9 @@ def _unlogical(tree: Any) -> Any:
         return tree
     if tree.get("type") == "null":
         return "null"
-    made = {key: _unlogical(one) if key in ("type", "items", "values", "fields") else one for key, one in tree.items()}
+    made = {key: _unlogical(one) if key in ("type", "items", "values") else one for key, one in tree.items()}
+    if isinstance(fields := tree.get("fields"), list):
+        made["fields"] = [{**one, "type": _unlogical(one["type"])} for one in fields]
     if "logicalType" in made:
         made[LOGICAL_TYPE] = made.pop("logicalType")
     return made

@@ -12,6 +12,7 @@ from keelman.connect.avro_names import AVRO_TYPES, AvroOptions, is_union
 from keelman.connect.avro_parsed import Avro, Parsed, member_field
 from keelman.connect.errors import DataError
 from keelman.connect.java_numbers import Float32, Int8, Int16, Int32, java_class
+from keelman.connect.json_quick import in_order
 from keelman.connect.recurring import Recurring
 from keelman.connect.schema import INTEGER_RANGES, Schema, Struct, type_name
 
@@ -49,7 +50,8 @@ def write_anything(value: Any) -> Any:  # noqa: PLR0911  one line a type
     if isinstance(value, list | tuple):
         return {"array": ("array", [write_anything(one) for one in value])}
     if isinstance(value, Mapping):
-        entries = [{"key": write_anything(key), "value": write_anything(one)} for key, one in value.items()]
+        keys = in_order(tuple(value)) if all(isinstance(key, str) for key in value) else value
+        entries = [{"key": write_anything(key), "value": write_anything(value[key])} for key in keys]
         return {"map": ("array", entries)}
     raise DataError(f"Unknown Java type for schemaless data: class {java_class(value)}")
 
@@ -155,7 +157,7 @@ class _Functions:
                     raise _wrong("map", given)
                 if not all(isinstance(one, str) for one in given):
                     raise DataError("Invalid type for MAP: not all keys are strings")
-                return {one: write_value(inner) for one, inner in given.items()}
+                return {one: write_value(given[one]) for one in in_order(tuple(given))}
 
             return as_map
         entry: Any = self.parsed.resolved(node["items"])
