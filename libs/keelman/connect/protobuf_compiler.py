@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path, PurePosixPath
 
 from google.protobuf import descriptor_pb2, message_factory
@@ -68,7 +68,7 @@ class CompiledSchema:
             if not 0 <= index < len(level):
                 raise DataError(f"The Protobuf schema has no message with the indexes {list(indexes)}")
             found = level[index]
-            level = list(found.nested_types)
+            level = _nested(found)
         if found is None:
             raise DataError("The payload has no message index")
         return found
@@ -76,7 +76,7 @@ class CompiledSchema:
     def indexes(self, message: Descriptor) -> list[int]:
         """The opposite of `by_indexes`."""
         above = message.containing_type
-        level = self._roots if above is None else list(above.nested_types)
+        level = self._roots if above is None else _nested(above)
         place = [one.full_name for one in level].index(message.full_name)
         return [place] if above is None else [*self.indexes(above), place]
 
@@ -92,7 +92,24 @@ def compiled(text: str, references: Mapping[str, str]) -> CompiledSchema:
     Google's files and Confluent's need not be among them. Raises DataError with what the compiler says, and
     RetriableConnectError when it cannot be run.
     """
-    return CompiledSchema(_files({**references, _MAIN: text}))
+    found = _outcome(text, tuple(references.items()))
+    if isinstance(found, DataError):
+        raise DataError(str(found))
+    return found
+
+
+@lru_cache(maxsize=256)
+def _outcome(text: str, references: tuple[tuple[str, str], ...]) -> CompiledSchema | DataError:
+    """What is not sound is kept, too: thousands of records may have the same schema."""
+    try:
+        return CompiledSchema(_files({**dict(references), _MAIN: text}))
+    except DataError as error:
+        return error
+
+
+def _nested(message: Descriptor) -> list[Descriptor]:
+    """The messages within one as its text has them: those for the entries of maps are not in it."""
+    return [one for one in message.nested_types if not one.GetOptions().map_entry]
 
 
 def _files(texts: Mapping[str, str]) -> descriptor_pb2.FileDescriptorSet:
