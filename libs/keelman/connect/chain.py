@@ -10,6 +10,7 @@ from keelman.connect.columns import ColumnBatch
 from keelman.connect.errors import ConfigValueError, ConnectError
 from keelman.connect.plugin_kinds import Kind, resolved
 from keelman.connect.record import Record
+from keelman.connect.shapes import batch_of, records_of, shaped
 from keelman.connect.transforms import PREDICATES, TRANSFORMS, Predicate, Transform
 from keelman.model.keys import under
 
@@ -44,6 +45,22 @@ class Step:
         except ConnectError as error:
             raise StepError(f"transform {self.alias}: {type(self.transform).name}", error) from error
 
+    def columnar(self, batch: ColumnBatch) -> list[ColumnBatch] | None:
+        """The same for a batch of one shape, by columns; None where the step must see each record. Raises ConnectError.
+
+        The batch given may be changed.
+        """
+        if self.predicate is None:
+            return self.transform.columnar(batch)
+        found = self.predicate.columnar(batch)
+        holds = found if isinstance(found, list) else [found]
+        applies = [place for place, one in enumerate(holds) if one != self.negate]
+        if len(applies) in (0, len(holds)):
+            return self.transform.columnar(batch) if applies else [batch]
+        after = self.transform.columnar(batch.take(applies))
+        others = batch.take([place for place, one in enumerate(holds) if one == self.negate])
+        return None if after is None else [*after, others]
+
 
 class Chain:
     """The chain of one task; used by its thread alone."""
@@ -51,18 +68,52 @@ class Chain:
     def __init__(self, config: Mapping[str, str]) -> None:
         """From a connector's configuration. Raises ConfigValueError."""
         self.steps = tuple(_step(config, alias) for alias in _listed(config, "transforms"))
+        self.of_headers = any(
+            step.transform.of_headers or (step.predicate is not None and step.predicate.of_headers)
+            for step in self.steps
+        )
+        """Whether a step looks at headers or changes them."""
+        self.ragged = 4
+        """Where there are fewer records than this of a shape, on average, columns cost more than records."""
 
-    def columnar(self, batch: ColumnBatch) -> bool:
-        """The same for a batch of equal records at once; False where a step must see each: forget the batch then."""
-        try:
-            return all(step.predicate is None and step.transform.columnar(batch) for step in self.steps)
-        except ConnectError:
-            return False  # which record it is about, the records will tell
+    def fused(self, batch: ColumnBatch) -> list[ColumnBatch]:
+        """All records of a batch behind all steps, those of each shape together: in order within a batch, not among
+        batches. Raises ConnectError without saying for which record: `apply` does."""
+        return self._fused(batch, 0)
+
+    def _fused(self, batch: ColumnBatch, first: int) -> list[ColumnBatch]:
+        if first == len(self.steps):
+            return [batch]
+        shapes = shaped(batch)
+        if len(shapes) > 1 and len(shapes) * self.ragged > batch.count:
+            return self._by_record(batch, first)
+        found: list[ColumnBatch] = []
+        for shape in shapes:
+            after = self.steps[first].columnar(shape)
+            if after is None:
+                found += self._by_record(shape, first)
+            else:
+                for one in after:
+                    found += self._fused(one, first + 1)
+        return found
+
+    def _by_record(self, batch: ColumnBatch, first: int) -> list[ColumnBatch]:
+        kept: list[Record] = []
+        origins: list[int] = []
+        for origin, record in zip(batch.origins, records_of(batch), strict=True):
+            after = self._through(record, first)
+            if after is not None:
+                kept.append(after)
+                origins.append(origin)
+        return batch_of(kept, origins)
 
     def apply(self, record: Record) -> Record | None:
         """The record behind all steps, None when one dropped it. Raises StepError."""
+        return self._through(record, 0)
+
+    def _through(self, record: Record, first: int) -> Record | None:
         found: Record | None = record
-        for step in self.steps:
+        for step in self.steps[first:]:
             if found is None:
                 break
             found = step.apply(found)

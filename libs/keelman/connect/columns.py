@@ -1,22 +1,15 @@
-"""A batch whose records are all of one shape, as columns: chains go over those without touching a record each."""
+"""Batches whose records are all of one shape, as columns: chains go over those without touching a record each."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from itertools import repeat
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import Any
 
-from keelman.connect.errors import DataError
-from keelman.connect.java import hash_order, json_string, json_text, utf8_text
-from keelman.connect.json_data import Plain
 from keelman.connect.record import Header
 from keelman.connect.records import Column
-from keelman.connect.schema import Schema
-
-# What a JSON string does not have as it is; beyond the first plane Jackson writes escapes, too.
-_SPECIAL = re.compile(rb'["\\\x00-\x09\x0b-\x1f\xf0-\xff]')
+from keelman.connect.schema import Schema, Struct
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,81 +19,171 @@ class Constant:
     value: Any
 
 
-@dataclass(slots=True)
-class StructColumn:
-    """Structs of one schema, or without one maps with the same keys, as a column for each field."""
+NULL = Constant(None)
 
-    schema: Schema | None
-    fields: dict[str, Column | Constant]
+
+@dataclass(frozen=True, slots=True)
+class Nulls:
+    """Null in every record, under a schema or without one."""
+
+    schema: Schema | None = None
+
+
+class StructColumn:
+    """Structs of one schema, or without one maps with the same keys in the same order, none of them null.
+
+    Made of columns, or of the structs and maps themselves: those are taken apart only when their fields are asked for.
+    """
+
+    __slots__ = ("_fields", "_rows", "schema")
+
+    def __init__(
+        self,
+        schema: Schema | None,
+        fields: Mapping[str, Column | Constant] | None = None,
+        *,
+        rows: list[Any] | None = None,
+    ) -> None:
+        """With a schema, `fields` has those of the schema, in its order."""
+        self.schema, self._fields, self._rows = schema, fields, rows
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Of the fields or keys, in order."""
+        if self.schema is not None:
+            return [field.name for field in self.schema.fields]
+        return list(self._rows[0] if self._fields is None and self._rows else self._fields or ())
+
+    @property
+    def fields(self) -> Mapping[str, Column | Constant]:
+        """A column for each field."""
+        if self._fields is None:
+            self._fields = _apart(self.names, self._maps())
+        return self._fields
+
+    def field(self, name: str, *, defaults: bool = False) -> Column | Constant:
+        """One of them, perhaps with its schema's default in the place of null; all null when there is none."""
+        if self._fields is None:
+            found: Column | Constant = Column([one.get(name) for one in self._maps()])
+        else:
+            found = self._fields.get(name, NULL)
+        stands = _defaults(self.schema).get(name) if defaults and self.schema is not None else None
+        return found if stands is None else _filled(found, stands)
+
+    def columns(self, *, defaults: bool) -> Mapping[str, Column | Constant]:
+        """A column for each field, perhaps with the defaults of their schemas in the place of null."""
+        stands = _defaults(self.schema) if defaults and self.schema is not None else {}
+        if not stands:
+            return self.fields
+        return {n: one if n not in stands else _filled(one, stands[n]) for n, one in self.fields.items()}
+
+    def rows(self, count: int) -> list[Any]:
+        """The structs or maps."""
+        if self._rows is None:
+            fields = self.fields
+            columns = [values_of(one, count) for one in fields.values()]
+            maps = [dict(zip(fields, row, strict=True)) for row in zip(*columns, strict=True)] if columns else None
+            if maps is None:
+                maps = [{} for _ in range(count)]
+            schema = self.schema
+            self._rows = maps if schema is None else [Struct(schema, one) for one in maps]
+        return self._rows
+
+    def take(self, places: Sequence[int]) -> StructColumn:
+        """Those at some places alone."""
+        if self._rows is not None:
+            return StructColumn(self.schema, rows=taken(self._rows, places))
+        return StructColumn(self.schema, {name: _part(one, places) for name, one in self.fields.items()})
+
+    def _maps(self) -> list[Mapping[str, Any]]:
+        rows = self._rows or []
+        return rows if self.schema is None else [one.values for one in rows]
+
+
+Data = Column | StructColumn | Nulls
 
 
 @dataclass(slots=True)
 class ColumnBatch:
-    """`count` records for one topic. A key or value of None is null in all records; headers are those of all."""
+    """Records for one topic, and which of the batch they come from they are. Headers are lists that nobody changes.
+
+    A Column, as a key or value, may hold anything while `loose`, else neither nulls nor structs nor maps with texts as
+    keys. `offsets` are those of a sink's records.
+    """
 
     topic: str
-    count: int
-    value: Column | StructColumn
-    key: Column | StructColumn | None = None
+    origins: Sequence[int]
+    value: Data
+    key: Data = Nulls()
     partitions: Sequence[int | None] | None = None
     timestamps_ms: Sequence[int | None] | None = None
-    headers: list[Header] = field(default_factory=list)
+    headers: Sequence[list[Header]] | None = None
+    offsets: Sequence[int] | None = None
+    loose: bool = False
+
+    @property
+    def count(self) -> int:
+        """Of its records."""
+        return len(self.origins)
+
+    def take(self, places: Sequence[int]) -> ColumnBatch:
+        """The records at some places alone."""
+        if len(places) == self.count:
+            return replace(self)
+
+        def of(given: Any) -> Any:
+            return None if given is None else taken(given, places)
+
+        return ColumnBatch(
+            self.topic,
+            taken(self.origins, places),
+            _part(self.value, places),
+            _part(self.key, places),
+            of(self.partitions),
+            of(self.timestamps_ms),
+            of(self.headers),
+            of(self.offsets),
+            self.loose,
+        )
 
 
-def json_payloads(structs: StructColumn, count: int, plain: Plain, envelope: str | None) -> list[bytes] | None:
-    """JSON of all, an object each; None where some value needs to be looked at by itself.
-
-    `envelope` is the schema's JSON where it stands beside the payload.
-    """
-    begin = "" if envelope is None else f'{{"schema":{envelope},"payload":'
-    names = hash_order(structs.fields) if structs.schema is None else [f.name for f in structs.schema.fields]
-    schemas = {} if structs.schema is None else {f.name: f.schema for f in structs.schema.fields}
-    fixed: list[bytes] = []
-    columns: list[list[bytes]] = []
-    text = f"{begin}{{"
-    for index, name in enumerate(names):
-        text += ("," if index else "") + json_string(name) + ":"
-        one = structs.fields.get(name, Constant(None))
-        if isinstance(one, Constant):
-            text += json_text(plain.tree(schemas.get(name), one.value))
-            continue
-        values = _texts(one, schemas.get(name), plain)
-        if values is None:
-            return None
-        quote = '"' if one.utf8 else ""
-        fixed.append(f"{text}{quote}".encode())
-        columns.append(values)
-        text = quote
-    behind = (text + "}" + ("" if envelope is None else "}")).encode()
-    if not columns:
-        return [behind] * count
-    if len(columns) == 1:
-        return [fixed[0] + value + behind for value in columns[0]]
-    pieces = [piece for before, column in zip(fixed, columns, strict=True) for piece in (repeat(before), column)]
-    return list(map(b"".join, zip(*pieces, repeat(behind), strict=False)))
+def taken(given: Sequence[Any], places: Sequence[int]) -> list[Any]:
+    """What is at some places."""
+    return list(itemgetter(*places)(given)) if len(places) > 1 else [given[place] for place in places]
 
 
-def _texts(column: Column, schema: Schema | None, plain: Plain) -> list[bytes] | None:
-    """The JSON of each, of strings without their quotes; None for what may be null."""
-    if not column.utf8:
-        try:
-            return [json_text(plain.tree(schema, value)).encode() for value in column.values]
-        except DataError:
-            return None
-    try:
-        whole = b"\n".join(column.values)
-    except TypeError:
-        return None
-    if _SPECIAL.search(whole) is None and whole.count(b"\n") == max(0, len(column.values) - 1) and _is_utf8(whole):
-        return column.values
-    return [json_string(utf8_text(value))[1:-1].encode() for value in column.values]
+def values_of(column: Column | Constant, count: int) -> list[Any]:
+    """The values one by one, strings as str."""
+    return [column.value] * count if isinstance(column, Constant) else column.texts().values
 
 
-def _is_utf8(text: bytes) -> bool:
-    if text.isascii():
-        return True
-    try:
-        text.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+def mapped(column: Column | Constant, change: Callable[[list[Any]], Iterable[Any]]) -> Column | Constant:
+    """A column of what `change` makes of the values, of which there is one where they are all the same."""
+    if isinstance(column, Constant):
+        (value,) = change([column.value])
+        return Constant(value)
+    return Column(list(change(column.texts().values)))
+
+
+def _part(column: Any, places: Sequence[int]) -> Any:
+    if isinstance(column, StructColumn):
+        return column.take(places)
+    if not isinstance(column, Column):
+        return column
+    schemas = None if column.schemas is None else taken(column.schemas, places)
+    return Column(taken(column.values, places), column.schema, schemas, column.utf8)
+
+
+def _apart(names: Sequence[str], maps: list[Any]) -> dict[str, Column | Constant]:
+    in_order = tuple(names)
+    if names and all(type(one) is dict for one in maps) and set(map(tuple, maps)) == {in_order}:
+        return {n: Column(list(c)) for n, c in zip(in_order, zip(*map(dict.values, maps), strict=True), strict=True)}
+    return {name: Column([one.get(name) for one in maps]) for name in names}
+
+
+def _defaults(schema: Schema) -> dict[str, Any]:
+    return {field.name: field.schema.default for field in schema.fields if field.schema.default is not None}
+
+
+def _filled(column: Column | Constant, default: Any) -> Column | Constant:
+    return mapped(column, lambda values: [default if one is None else one for one in values])

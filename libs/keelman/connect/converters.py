@@ -34,6 +34,8 @@ class Converter(ABC):
     """What it converts, as in Connect."""
     by_topic: ClassVar[bool] = False
     """Whether payloads depend on the topic: then only what `of_topic` gives converts."""
+    reads_anything: ClassVar[bool] = False
+    """Whether no bytes are bad ones for it."""
 
     @classmethod
     def config_def(cls) -> ConfigDef:
@@ -71,6 +73,7 @@ class StringConverter(Converter):
     """Writes toString(), reads optional strings. UTF-8 stays bytes on the way, so a copy of strings costs nothing."""
 
     name = "org.apache.kafka.connect.storage.StringConverter"
+    reads_anything = True
 
     @classmethod
     def config_def(cls) -> ConfigDef:
@@ -107,6 +110,7 @@ class ByteArrayConverter(Converter):
     """Bytes through, unseen."""
 
     name = "org.apache.kafka.connect.converters.ByteArrayConverter"
+    reads_anything = True
 
     def from_connect(self, column: Column) -> list[bytes | None]:
         """Bytes or null; raises DataError for anything else."""

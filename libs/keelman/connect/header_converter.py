@@ -20,6 +20,7 @@ class SimpleHeaderConverter(Converter):
     """A column is that of one header's values."""
 
     name = SIMPLE_HEADERS
+    reads_anything = True
     kinds = (Kind.HEADER_CONVERTER,)
 
     @classmethod

@@ -30,15 +30,20 @@ def utf8_text(data: bytes) -> str:
         return _SURROGATE.sub(b"\xff", data).decode("utf-8", "replace")
 
 
-def valid_utf8(data: bytes) -> bytes:
-    """The same bytes where they are UTF-8, else what Java reads of them, as UTF-8."""
+def is_utf8(data: bytes) -> bool:
+    """Whether they are."""
     if data.isascii():
-        return data
+        return True
     try:
         data.decode()
     except UnicodeDecodeError:
-        return utf8_text(data).encode()
-    return data
+        return False
+    return True
+
+
+def valid_utf8(data: bytes) -> bytes:
+    """The same bytes where they are UTF-8, else what Java reads of them, as UTF-8."""
+    return data if is_utf8(data) else utf8_text(data).encode()
 
 
 def double_text(value: float) -> str:
@@ -49,6 +54,8 @@ def double_text(value: float) -> str:
         return "Infinity" if value > 0 else "-Infinity"
     if value == 0:
         return "-0.0" if math.copysign(1, value) < 0 else "0.0"
+    if 1e-3 <= abs(value) < 1e7:
+        return float.__repr__(value)
     return _digits_text(value, repr(value))
 
 

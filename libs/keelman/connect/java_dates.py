@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
+from keelman.connect.java_dates_quick import QuickFormat
+
 _LETTERS = frozenset("GyYMLwWDdFEuaHkKhmsSzZX")
 _NUMERIC = frozenset("yYwWDdFuHkKhmsS")
 _MONTHS = list(calendar.month_name)[1:]
@@ -57,14 +59,22 @@ class JavaDateFormat:
         """Raises PatternError."""
         self.pattern = pattern
         self._pieces = _pieces(pattern)
+        self._quick = QuickFormat.of([(piece.letter, piece.count, piece.text) for piece in self._pieces])
+        self.unit_ms = min((_UNITS_MS.get(piece.letter, _DAY_MS) for piece in self._pieces), default=_DAY_MS)
+        """Times that are equal but for what is less than this have the same text."""
 
     def format(self, value: datetime) -> str:
         """The text of a time."""
-        at = value.astimezone(UTC)
+        at = value if value.tzinfo is UTC else value.astimezone(UTC)
+        if self._quick is not None:
+            return self._quick.format(at)
         return "".join(_written(piece, at) if piece.letter else piece.text for piece in self._pieces)
 
     def parse(self, text: str) -> datetime:
         """The time of a text; what stands behind it is passed over. Raises ParseError."""
+        quick = None if self._quick is None else self._quick.parse(text)
+        if quick is not None:
+            return quick
         found, at = _Found(), 0
         for index, piece in enumerate(self._pieces):
             if not piece.letter:
@@ -84,6 +94,8 @@ class JavaDateFormat:
             raise ParseError(f'Unparseable date: "{text}"') from None
 
 
+_DAY_MS = 86_400_000
+_UNITS_MS = {"S": 1, "s": 1000, "m": 60_000, **dict.fromkeys("HkKha", 3_600_000)}
 _TOKEN = re.compile(r"''|'((?:[^']|'')*)('?)|([A-Za-z])\3*|[^A-Za-z']+")
 
 

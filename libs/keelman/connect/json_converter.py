@@ -11,15 +11,18 @@ from typing import Any
 import orjson
 
 from keelman.connect import converter_keys
-from keelman.connect.columns import StructColumn, json_payloads
+from keelman.connect.columns import StructColumn
 from keelman.connect.config_def import ConfigDef
 from keelman.connect.converters import Converter
 from keelman.connect.errors import DataError
 from keelman.connect.java import json_text
-from keelman.connect.json_data import Plain, cut_numbers, has_decimals, parse_schema, read, schema_json
-from keelman.connect.json_quick import quick_json
+from keelman.connect.json_columns import JsonColumns
+from keelman.connect.json_data import Plain, cut_numbers, has_decimals, parse_schema, schema_json
+from keelman.connect.json_quick import CareError, quick_json
+from keelman.connect.json_reading import read_all
 from keelman.connect.records import Column
 from keelman.connect.schema import Schema
+from keelman.connect.shapes import merged, places_of
 
 _ENVELOPE = (
     'JsonConverter with schemas.enable requires "schema" and "payload" fields and may not contain additional fields. '
@@ -28,6 +31,8 @@ _ENVELOPE = (
 _UNREADABLE = "Converting byte[] to Kafka Connect data failed due to serialization error: "
 _LONG = re.compile(rb"\d{19}")
 _ZERO = re.compile(r"0\d")
+_DIGITS = bytes.maketrans(b"123456789", b"000000000")
+_BEHIND_SCHEMA = re.compile(rb',\s*"payload"\s*:\s*')
 _ZEROS = re.compile(r'("(?:[^"\\]|\\.)*")|(?<![\d.eE+])(-?)0+(?=\d)')
 
 
@@ -46,33 +51,64 @@ class JsonConverter(Converter):
         self._schemas: bool = self.config["schemas.enable"]
         self._defaults: bool = self.config["replace.null.with.default"]
         self._plain = Plain(numeric=self.config["decimal.format"].upper() == "NUMERIC", defaults=self._defaults)
+        self._columns = JsonColumns(self._plain)
         self._texts: dict[Schema, str] = {}
+        self._last: tuple[Schema | None, str] = (None, "null")
         self._parsed: dict[bytes, tuple[Schema | None, bool]] = {}  # and whether it has decimals
+        self._begins: dict[bytes, Schema] = {}
 
     def from_connect(self, column: Column) -> list[bytes | None]:
         """JSON in UTF-8; a null without a schema is a null record."""
         column = column.texts()
-        if column.schemas is None:
-            schema = column.schema
-            return [self._write(schema, value) for value in column.values]
-        return [self._write(schema, value) for schema, value in zip(column.schemas, column.values, strict=True)]
+        values, schemas = column.values, column.schemas
+        if schemas is None:
+            return self._all(column.schema, values)
+        places = places_of(map(id, schemas))
+        if len(places) * 4 > len(values) > 1:
+            return [self._write(schema, value) for schema, value in zip(schemas, values, strict=True)]
+        if len(places) == 1:
+            return self._all(schemas[0], values)
+        parts = [(at, self._all(schemas[at[0]], [values[place] for place in at])) for at in places.values()]
+        return merged(parts, len(values))
 
     def to_connect(self, payloads: list[bytes | None]) -> Column:
         """Values, each with its schema when schemas are enabled. Raises DataError for what is not such JSON."""
         if not self._schemas:
-            return Column([None if p is None else _bare(p) for p in payloads])
-        values, schemas = [], []
-        for payload in payloads:
-            schema, value = (None, None) if payload is None else self._open(payload)
-            values.append(value)
-            schemas.append(schema)
+            return Column(_bare_all(payloads))
+        opened = [(None, None, False) if one is None else self._open(one) for one in payloads]
+        schemas = [schema for schema, _, _ in opened]
+        values: list[Any] = [value for _, value, _ in opened]
+        todo = places_of(id(schema) if unread else 0 for schema, _, unread in opened)
+        todo.pop(0, None)
+        for at in todo.values():
+            schema = schemas[at[0]]
+            assert schema is not None
+            found = read_all(schema, [values[n] for n in at], defaults=self._defaults)
+            if len(at) == len(values):
+                return Column(found, schema)
+            for place, value in zip(at, found, strict=True):
+                values[place] = value
         return Column(values, schemas=schemas)
 
     def from_structs(self, structs: StructColumn, count: int) -> list[bytes] | None:
         """The same of a column of structs; None where each must be looked at."""
-        if not self._schemas:
-            return json_payloads(structs, count, self._plain, None)
-        return json_payloads(structs, count, self._plain, self._schema_text(structs.schema))
+        begin, end = self._around(structs.schema)
+        try:
+            return self._columns.objects(structs, count, begin, end)
+        except CareError:
+            return None
+
+    def _all(self, schema: Schema | None, values: list[Any]) -> list[bytes | None]:
+        if schema is None and None in values:
+            texts = iter(self._all(None, [one for one in values if one is not None]))
+            return [None if one is None else next(texts) for one in values]
+        try:
+            return list(self._columns.texts(schema, values, *self._around(schema))) if values else []
+        except CareError:
+            return [self._write(schema, value) for value in values]
+
+    def _around(self, schema: Schema | None) -> tuple[str, str]:
+        return (f'{{"schema":{self._schema_text(schema)},"payload":', "}") if self._schemas else ("", "")
 
     def _write(self, schema: Schema | None, value: Any) -> bytes | None:
         if schema is None and value is None:
@@ -87,6 +123,8 @@ class JsonConverter(Converter):
         return f'{{"schema":{self._schema_text(schema)},"payload":{payload}}}'.encode()
 
     def _schema_text(self, schema: Schema | None) -> str:
+        if self._last[0] is schema:
+            return self._last[1]
         text = "null" if schema is None else self._texts.get(schema)
         if text is None:
             assert schema is not None
@@ -94,9 +132,17 @@ class JsonConverter(Converter):
             if len(self._texts) >= self.config["schemas.cache.size"]:
                 self._texts.clear()
             self._texts[schema] = text
+        self._last = schema, text
         return text
 
-    def _open(self, payload: bytes) -> tuple[Schema | None, Any]:
+    def _open(self, payload: bytes) -> tuple[Schema | None, Any, bool]:
+        """The schema and the payload, and whether that has still to be read."""
+        for begin, known in self._begins.items():
+            if payload.startswith(begin) and payload.endswith(b"}"):
+                try:
+                    return known, orjson.loads(payload[len(begin) : -1]), True
+                except orjson.JSONDecodeError:
+                    break
         tree = loads(payload)
         if not isinstance(tree, dict) or tree.keys() != {"schema", "payload"}:
             raise DataError(_ENVELOPE)
@@ -110,8 +156,37 @@ class JsonConverter(Converter):
         if decimals:
             tree = json.loads(payload, parse_float=decimal.Decimal)  # 1.10 is not 1.1
         if schema is None:
-            return None, cut_numbers(tree["payload"])
-        return schema, read(schema, tree["payload"], defaults=self._defaults)
+            return None, cut_numbers(tree["payload"]), False
+        if not decimals:
+            self._learn(payload, tree["schema"], schema)
+        return schema, tree["payload"], True
+
+    def _learn(self, payload: bytes, tree: Any, schema: Schema) -> None:
+        """How payloads with this schema begin: it is mostly the same text."""
+        for found in _BEHIND_SCHEMA.finditer(payload):
+            begin = payload[: found.end()]
+            try:
+                whole = orjson.loads(begin + b"null}")
+            except orjson.JSONDecodeError:
+                continue
+            if whole == {"schema": tree, "payload": None}:
+                if len(self._begins) >= _MOST_BEGINS:
+                    self._begins.clear()
+                self._begins[begin] = schema
+            return
+
+
+_MOST_BEGINS = 8
+
+
+def _bare_all(payloads: list[bytes | None]) -> list[Any]:
+    try:
+        trees = list(map(orjson.loads, payloads))  # type: ignore[arg-type]
+    except (orjson.JSONDecodeError, TypeError):
+        return [None if one is None else _bare(one) for one in payloads]
+    if b"0" * 19 in b" ".join(payloads).translate(_DIGITS):  # type: ignore[arg-type]
+        return [None if one is None else _bare(one) for one in payloads]
+    return trees
 
 
 def _bare(payload: bytes) -> Any:

@@ -48,7 +48,7 @@ class Plain:
         return value
 
     def _by_schema(self, schema: Schema, value: Any) -> Any:  # noqa: PLR0911  one line a type
-        if schema.name in _LOGICAL and not isinstance(value, bytes | int):
+        if schema.name in LOGICAL and not isinstance(value, bytes | int):
             value = _from_logical(schema, value)
             if isinstance(value, decimal.Decimal):
                 return value if self._numeric else _unscaled(value)
@@ -93,6 +93,8 @@ def cut_numbers(tree: Any) -> Any:
 
 
 _LONG = 1 << 63
+LOGICAL = frozenset({DECIMAL, DATE, TIME, TIMESTAMP})
+"""The names of logical types."""
 
 
 def _shape(schema: Schema, tree: Any, *, defaults: bool) -> Any:  # noqa: PLR0911  one line a type
@@ -256,7 +258,6 @@ def _to_logical(schema: Schema, value: Any) -> Any:
     return value
 
 
-_LOGICAL = frozenset({DECIMAL, DATE, TIME, TIMESTAMP})
 _NODES: dict[type, str] = {
     dict: "OBJECT",
     list: "ARRAY",

@@ -8,9 +8,12 @@ from typing import Any
 from keelman.connect.schema import Schema
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True)
 class Header:
-    """A header's name, its value, and the value's schema; `raw` is what it was in Kafka, to be written as it was."""
+    """A header's name, its value, and the value's schema; `raw` is what it was in Kafka, to be written as it was.
+
+    Nobody changes one that is made.
+    """
 
     name: str
     schema: Schema | None

@@ -21,7 +21,7 @@ class Field:
 
 
 @dataclass(frozen=True, slots=True)
-class Schema:
+class Schema:  # noqa: PLW1641  the hash is the data class's own
     """What a value is. `type` is one of TYPES, the names that JsonConverter writes."""
 
     type: str
@@ -35,10 +35,18 @@ class Schema:
     value: Schema | None = None
     fields: tuple[Field, ...] = ()
 
+    def __eq__(self, other: object) -> bool:
+        """Mostly it is the very same one."""
+        if self is other:
+            return True
+        if not isinstance(other, Schema) or type(other) is not type(self):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in Schema.__slots__)
 
-@dataclass(frozen=True, slots=True)
+
+@dataclass(slots=True)
 class Struct:
-    """A struct's schema and its values by field name; a missing name is null."""
+    """A struct's schema and its values by field name; a missing name is null. Nobody changes one that is made."""
 
     schema: Schema
     values: Mapping[str, Any]

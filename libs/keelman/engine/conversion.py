@@ -18,10 +18,10 @@ from keelman.connect.tolerance import RecordFailure, Stage, converter_stage, tra
 from keelman.connect.transforms.base import PACKAGE
 from keelman.engine.bad_records import BadRecords
 from keelman.engine.control import CutShort
+from keelman.engine.fused import Fused
 from keelman.engine.registries import open_registry
 from keelman.model.errors import KeelmanError
 
-Payloads = list[bytes | None]
 NO_FAULTS = (CutShort, KeelmanError, MemoryError, OSError)
 """What is no record's fault. All else that a converter or a transform raises is: data can make it raise anything."""
 T = TypeVar("T")
@@ -36,6 +36,7 @@ class Conversion:
         self._keys = converter_for("key", config, worker, open_registry)
         self._headers = converter_for("header", config, worker)
         self._chain = Chain(config)
+        self._fused = Fused(self._chain, self._values, self._keys, self._headers)
         self._bad = bad
         self._stages = {
             "value": converter_stage("value", self._values.name),

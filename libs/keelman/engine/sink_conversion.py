@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from keelman.connect.converters import ByteArrayConverter, StringConverter
@@ -11,9 +11,10 @@ from keelman.connect.record import Record
 from keelman.connect.records import Column, Headers, Origin, SinkBatch
 from keelman.connect.schema import OPTIONAL_BYTES
 from keelman.connect.tolerance import RecordFailure
-from keelman.connect.topic_payloads import read, written
+from keelman.connect.topic_payloads import read
 from keelman.engine.bad_records import BadRecords, Original
-from keelman.engine.conversion import Conversion, Payloads
+from keelman.engine.conversion import Conversion
+from keelman.engine.fused import Payloads
 from keelman.engine.rows import Rows
 
 
@@ -38,17 +39,14 @@ class SinkConversion(Conversion):
         if raw and self.plain:
             whole = None if keys is None else Column(keys, OPTIONAL_BYTES)
             return SinkBatch(Column(values, OPTIONAL_BYTES), whole, origin)
+        if not self.plain:
+            assert keys is not None
+            assert origin is not None
+            made, self.places = self._fused.sink(values, keys, origin, raw=raw)
+            return made
         topics = None if origin is None else origin.topics
         opened = None if keys is None else read(self._keys, keys, topics)
-        made = SinkBatch(read(self._values, values, topics), opened, origin)
-        if self.plain:
-            return made
-        made = self._transformed(made)
-        if raw and made.keys is not None:
-            assert made.origin is not None
-            made.values = Column(written(self._values, made.values, made.origin.topics), OPTIONAL_BYTES)
-            made.keys = Column(written(self._keys, made.keys, made.origin.topics), OPTIONAL_BYTES)
-        return made
+        return SinkBatch(read(self._values, values, topics), opened, origin)
 
     def one_by_one(self, values: Payloads, keys: Payloads, origin: Origin, *, raw: bool) -> SinkBatch:
         """The same, each record and each step by itself, without those that are passed over.
@@ -101,36 +99,6 @@ class SinkConversion(Conversion):
             found.value = self.closed("value", Column([found.value], found.value_schema), whence, found.topic)
             found.key_schema = found.value_schema = OPTIONAL_BYTES
         return found, self.closed_headers(found.headers, whence) or None
-
-    def _transformed(self, batch: SinkBatch) -> SinkBatch:
-        rows, topics = Rows(), []
-        for n, record in enumerate(self._records(batch)):
-            after = self._chain.apply(record)
-            if after is not None:
-                rows.add(after, n)
-                topics.append(after.topic)
-        assert batch.origin is not None
-        self.places = rows.origins
-        headers = [[self._raw(header) for header in one] or None for one in rows.headers]
-        return _made(rows, topics, headers, batch.origin)
-
-    def _records(self, batch: SinkBatch) -> Iterator[Record]:
-        values, origin = batch.values.texts(), batch.origin
-        assert batch.keys is not None
-        assert origin is not None
-        keys = batch.keys.texts()
-        for n, value in enumerate(values.values):
-            yield Record(
-                origin.topics[n],
-                origin.partitions[n],
-                keys.schema_of(n),
-                keys.values[n],
-                values.schema_of(n),
-                value,
-                origin.timestamps_ms[n],
-                [self._header(name, raw) for name, raw in origin.headers[n] or ()],
-                origin.offsets[n],
-            )
 
 
 def _made(rows: Rows, topics: list[str], headers: list[Any], given: Origin) -> SinkBatch:

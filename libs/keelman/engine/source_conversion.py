@@ -1,6 +1,6 @@
 """From what readers give to what goes into Kafka: a connector's transforms, then converters.
 
-Without transforms a batch stays in columns. With them it is taken apart into records, and put together again by topic.
+A batch stays in columns, with transforms too; only where that fails it is taken apart into records.
 """
 
 from __future__ import annotations
@@ -8,10 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
 
-from keelman.connect.columns import ColumnBatch, StructColumn
-from keelman.connect.converters import Converter
 from keelman.connect.dead_letter import Format, Whence
 from keelman.connect.java import java_text
 from keelman.connect.json_converter import JsonConverter
@@ -20,11 +17,10 @@ from keelman.connect.records import Column, Headers, SourceBatch
 from keelman.connect.schema import OPTIONAL_BYTES
 from keelman.connect.tolerance import RecordFailure, Stage
 from keelman.engine.bad_records import BadRecords, Original
-from keelman.engine.conversion import Conversion, Payloads
+from keelman.engine.conversion import Conversion
+from keelman.engine.fused import Payloads, Sent, moved
 from keelman.engine.record_size import ANY_SIZE, Sizes, may_be_over
-from keelman.engine.rows import Rows
 
-Converted = tuple[SourceBatch, Payloads, Payloads | None]
 PRODUCER_CLASS = "org.apache.kafka.connect.runtime.WorkerSourceTask"
 
 
@@ -51,10 +47,10 @@ class SourceConversion(Conversion):
         """Set by the engine: what a record for a topic may take."""
         self._producing = Stage("KAFKA_PRODUCE", PRODUCER_CLASS, "produce")
 
-    def payloads(self, batch: SourceBatch) -> Iterator[Converted]:
+    def payloads(self, batch: SourceBatch) -> Iterator[Sent]:
         """The batch for each topic, with its values and keys as payloads. Raises ConnectError or RunFailure."""
         self._bad.took(len(batch.values.values))
-        made: list[Converted] | None = None
+        made: list[Sent] | None = None
         with suppress(Exception):  # which record it is about, the records will tell
             made = list(self._whole(batch))
         if made is None or any(self._too_large(*one) for one in made):
@@ -64,70 +60,16 @@ class SourceConversion(Conversion):
     def _too_large(self, made: SourceBatch, values: Payloads, keys: Payloads | None) -> bool:
         return may_be_over(values, keys, made.headers, self.sizes(made.topic).least)
 
-    def _whole(self, batch: SourceBatch) -> Iterator[Converted]:
+    def _whole(self, batch: SourceBatch) -> Iterator[Sent]:
         if not self.plain:
-            whole = self._at_once(batch)
-            yield from self._transformed(batch) if whole is None else (whole,)
+            yield from self._fused.source(batch)
         elif batch.raw:
             yield batch, batch.values.values, None if batch.keys is None else batch.keys.values
         else:
             keys = None if batch.keys is None else self._keys.of_topic(batch.topic).from_connect(batch.keys)
             yield batch, self._values.of_topic(batch.topic).from_connect(batch.values), keys
 
-    def _at_once(self, batch: SourceBatch) -> Converted | None:
-        """The same for records of one shape, in columns; None where each has to be looked at."""
-        if batch.raw or batch.headers is not None or batch.values.schemas is not None or not batch.values.values:
-            return None
-        if batch.keys is not None and batch.keys.schemas is not None:
-            return None
-        columns = ColumnBatch(
-            batch.topic, len(batch.values.values), batch.values, batch.keys, batch.partitions, batch.timestamps_ms
-        )
-        if not self._chain.columnar(columns):
-            return None
-        value_converter, key_converter = self._values.of_topic(columns.topic), self._keys.of_topic(columns.topic)
-        values = _at_once(value_converter, columns.value, columns.count)
-        keys = None if columns.key is None else _at_once(key_converter, columns.key, columns.count)
-        if values is None or (keys is None and columns.key is not None):
-            return None
-        headers = None
-        if columns.headers:
-            headers = [tuple(self._raw(header) for header in columns.headers)] * columns.count
-        return replace(batch, topic=columns.topic, headers=headers), values, keys
-
-    def _transformed(self, batch: SourceBatch) -> Iterator[Converted]:
-        topics: dict[str, Rows] = {}
-        for index, record in enumerate(self._records(batch)):
-            after = self._chain.apply(record)
-            if after is not None:
-                topics.setdefault(after.topic, Rows()).add(after, index)
-        for topic, rows in topics.items():
-            made = replace(
-                batch,
-                topic=topic,
-                values=Column(rows.values, schemas=rows.schemas),
-                keys=Column(rows.keys, schemas=rows.key_schemas),
-                partitions=rows.partitions if any(p is not None for p in rows.partitions) else None,
-                timestamps_ms=rows.times if any(t is not None for t in rows.times) else None,
-                headers=self._all_headers(rows.headers),
-                delivered=_moved(batch, rows.origins),
-            )
-            values = _payloads(self._values.of_topic(topic), made.values, batch)
-            keys = _payloads(self._keys.of_topic(topic), made.keys, batch)
-            yield made, values, keys if any(key is not None for key in keys) else None
-
-    def _all_headers(self, headers: list[list[Header]]) -> list[Headers] | None:
-        if not any(headers):
-            return None
-        return [tuple(self._raw(header) for header in one) for one in headers]
-
-    def _records(self, batch: SourceBatch) -> Iterator[Record]:
-        values = _typed(batch, batch.values)
-        keys = None if batch.keys is None else _typed(batch, batch.keys)
-        for n, headers in enumerate(batch.headers or [()] * len(values.values)):
-            yield _record(batch, values, keys, n, [self._header(name, raw) for name, raw in headers or ()])
-
-    def _one_by_one(self, batch: SourceBatch) -> Iterator[Converted]:
+    def _one_by_one(self, batch: SourceBatch) -> Iterator[Sent]:
         """The same, each record and each step by itself, without those that are passed over."""
         topics: dict[str, _Good] = {}
         values = _typed(batch, batch.values)
@@ -147,7 +89,7 @@ class SourceConversion(Conversion):
                 partitions=good.partitions if any(p is not None for p in good.partitions) else None,
                 timestamps_ms=good.times if any(t is not None for t in good.times) else None,
                 headers=good.headers if any(good.headers) else None,
-                delivered=_moved(batch, good.origins),
+                delivered=moved(batch, good.origins),
             )
             yield made, good.values, good.keys if any(key is not None for key in good.keys) else None
 
@@ -218,27 +160,5 @@ def _record(batch: SourceBatch, values: Column, keys: Column | None, n: int, hea
     )
 
 
-def _at_once(converter: Converter, column: Column | StructColumn, count: int) -> Payloads | None:
-    if isinstance(column, Column):
-        return converter.from_connect(column)
-    return cast("Payloads | None", converter.from_structs(column, count))
-
-
 def _typed(batch: SourceBatch, column: Column) -> Column:
     return Column(column.values, OPTIONAL_BYTES) if batch.raw else column.texts()
-
-
-def _payloads(converter: Any, column: Column | None, batch: SourceBatch) -> Payloads:
-    """What is bytes already stays so where the reader wants it."""
-    assert column is not None
-    if batch.raw and all(value is None or isinstance(value, bytes) for value in column.values):
-        return column.values
-    made: Payloads = converter.from_connect(column)
-    return made
-
-
-def _moved(batch: SourceBatch, origins: list[int]) -> Mapping[int, Any] | None:
-    """Whom to tell, by the places that the records have now."""
-    if not batch.delivered:
-        return None
-    return {at: batch.delivered[origin] for at, origin in enumerate(origins) if origin in batch.delivered}

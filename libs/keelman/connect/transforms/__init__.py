@@ -8,12 +8,13 @@ from functools import partial
 from keelman.connect.transforms.base import PACKAGE, Predicate, Transform
 from keelman.connect.transforms.cast import Cast
 from keelman.connect.transforms.fields import HoistField, ReplaceField
+from keelman.connect.transforms.flatten import Flatten
 from keelman.connect.transforms.headers import DropHeaders, HeaderFrom, InsertHeader
 from keelman.connect.transforms.insert import InsertField
 from keelman.connect.transforms.mask import MaskField
 from keelman.connect.transforms.predicates import HasHeaderKey, RecordIsTombstone, TopicNameMatches
 from keelman.connect.transforms.routing import Filter, RegexRouter, SetSchemaMetadata
-from keelman.connect.transforms.structure import ExtractField, Flatten, ValueToKey
+from keelman.connect.transforms.structure import ExtractField, ValueToKey
 from keelman.connect.transforms.times import TimestampConverter, TimestampRouter
 
 __all__ = ["PREDICATES", "TRANSFORMS", "Predicate", "Transform"]

@@ -7,12 +7,11 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, ClassVar, Literal, TypeVar
 
-from keelman.connect.columns import ColumnBatch, StructColumn
+from keelman.connect.columns import ColumnBatch, Data, Nulls, StructColumn
 from keelman.connect.config_def import ConfigDef, ConfigKey, Importance, Type
 from keelman.connect.errors import ConfigValueError, DataError
 from keelman.connect.java_numbers import java_class
 from keelman.connect.record import Record
-from keelman.connect.records import Column
 from keelman.connect.schema import Field, Schema, Struct
 
 T = TypeVar("T")
@@ -27,6 +26,8 @@ class Transform(ABC):
     """The simple name of Connect's class."""
     parts: ClassVar[tuple[Part, ...]] = ("Key", "Value")
     """The two that it comes for, or one without a name for the whole record."""
+    of_headers: ClassVar[bool] = False
+    """Whether it looks at headers or changes them; none looks at their values."""
 
     @classmethod
     @abstractmethod
@@ -42,21 +43,23 @@ class Transform(ABC):
     def apply(self, record: Record) -> Record | None:
         """The record after this step, perhaps the same one changed; None when it is dropped. Raises ConnectError."""
 
-    def columnar(self, batch: ColumnBatch) -> bool:
-        """Does the same to a batch of equal records at once; False where it cannot, and has changed nothing."""
-        return False
+    def columnar(self, batch: ColumnBatch) -> list[ColumnBatch] | None:
+        """Does the same to a batch of one shape at once, perhaps to the batch itself; None where it cannot or where it
+        would fail, and has changed nothing then. Raises ConnectError."""
+        return None
 
-    def column(self, batch: ColumnBatch) -> Column | StructColumn | None:
+    def column(self, batch: ColumnBatch) -> Data:
         """The keys or the values."""
         return batch.key if self.part == "Key" else batch.value
 
-    def columns_changed(self, batch: ColumnBatch, column: StructColumn) -> bool:
-        """Puts others in their place; True."""
+    def columns_changed(self, batch: ColumnBatch, column: Data) -> list[ColumnBatch]:
+        """Puts others in their place. A Column may hold anything."""
+        batch.loose = batch.loose or not isinstance(column, StructColumn | Nulls)
         if self.part == "Key":
             batch.key = column
         else:
             batch.value = column
-        return True
+        return [batch]
 
     def data(self, record: Record) -> tuple[Schema | None, Any]:
         """The key or the value, with its schema."""
@@ -75,6 +78,8 @@ class Predicate(ABC):
     """Decides whether a transform applies to a record."""
 
     name: ClassVar[str]
+    of_headers: ClassVar[bool] = False
+    """Whether it looks at headers; none looks at their values."""
 
     @classmethod
     @abstractmethod
@@ -88,6 +93,10 @@ class Predicate(ABC):
     @abstractmethod
     def test(self, record: Record) -> bool:
         """Whether the record is one of those."""
+
+    @abstractmethod
+    def columnar(self, batch: ColumnBatch) -> bool | list[bool]:
+        """The same of the records of one shape: of all of them, or of each."""
 
 
 def some_names(name: str, value: Any) -> None:

@@ -7,8 +7,10 @@ import decimal
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Any
 
+from keelman.connect.columns import NULL, ColumnBatch, Nulls, StructColumn, mapped
 from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type
 from keelman.connect.errors import ConfigValueError, DataError
 from keelman.connect.java import java_text
@@ -24,7 +26,8 @@ from keelman.connect.java_numbers import (
 )
 from keelman.connect.logical import iso_text, number_of
 from keelman.connect.record import Record
-from keelman.connect.schema import Field, Schema, Struct, type_name
+from keelman.connect.records import Column
+from keelman.connect.schema import INTEGER_RANGES, Field, Schema, Struct, type_name
 from keelman.connect.transforms.base import (
     Part,
     Recent,
@@ -85,6 +88,27 @@ class Cast(Transform):
             one, target = got(struct, field, defaults=self._defaults), self._casts.get(field.name)
             values[field.name] = one if target is None else cast(field.schema, one, target)
         return self.changed(record, made, Struct(made, values))
+
+    def columnar(self, batch: ColumnBatch) -> list[ColumnBatch] | None:
+        """The columns of fields, or the whole one."""
+        column = self.column(batch)
+        if isinstance(column, Nulls):
+            return [batch]
+        schema = column.schema
+        if isinstance(column, Column):
+            if self._whole is None:
+                return None
+            values = cast_all(schema, self._whole, column.texts().values)
+            return self.columns_changed(batch, Column(values, None if schema is None else self._schema(schema)))
+        if self._whole is not None:
+            return None
+        fields = dict(column.columns(defaults=self._defaults))
+        schemas = {} if schema is None else {field.name: field.schema for field in schema.fields}
+        for name, target in self._casts.items():
+            if schema is None or name in schemas:
+                one = schemas.get(name)
+                fields[name] = mapped(fields.get(name, NULL), partial(cast_all, one, target))
+        return self.columns_changed(batch, StructColumn(None if schema is None else self._schema(schema), fields))
 
     def _schema(self, schema: Schema) -> Schema:
         found: Schema | None = self._schemas.get(schema)
@@ -164,6 +188,22 @@ def cast(schema: Schema | None, value: Any, target: str) -> Any:
         return _MAKERS[target](value)
     except NumberFormatError:
         raise DataError(f"Value ({java_text(value)}) was out of range for requested data type") from None
+
+
+def cast_all(schema: Schema | None, target: str, values: list[Any]) -> list[Any]:
+    """Many values as another type. Raises DataError."""
+    kinds = set(map(type, values))
+    if schema is None or schema.name is None:
+        if target == "string" and kinds in ({str}, {int}):
+            return list(map(str, values))
+        if target == "int64" and kinds == {int} and -_LONG <= min(values) <= max(values) < _LONG:
+            return values
+        if target == "double" and kinds <= {int, float}:
+            return list(map(float, values))
+    return [cast(schema, value, target) for value in values]
+
+
+_LONG = INTEGER_RANGES["int64"]
 
 
 def _whole(target: str) -> Callable[[Any], Any]:

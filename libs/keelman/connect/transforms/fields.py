@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from keelman.connect.columns import ColumnBatch, StructColumn
+from keelman.connect.columns import ColumnBatch, Constant, Nulls, StructColumn
 from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type
 from keelman.connect.errors import ConfigValueError
 from keelman.connect.java import hash_order
@@ -48,13 +48,18 @@ class HoistField(Transform):
         found: Schema | None = self._schemas.get(schema)
         return found or self._schemas.put(schema, Schema("struct", fields=(Field(self.field, schema),)))
 
-    def columnar(self, batch: ColumnBatch) -> bool:
+    def columnar(self, batch: ColumnBatch) -> list[ColumnBatch]:
         """The column is the struct's only one."""
         column = self.column(batch)
-        if not isinstance(column, Column) or column.schemas is not None:
-            return False
         schema = None if column.schema is None else self.hoisted(column.schema)
-        return self.columns_changed(batch, StructColumn(schema, {self.field: column}))
+        inner: Column | Constant
+        if isinstance(column, Column):
+            inner = column
+        elif isinstance(column, Nulls):
+            inner = Constant(None)
+        else:
+            inner = Column(column.rows(batch.count))
+        return self.columns_changed(batch, StructColumn(schema, {self.field: inner}))
 
     def apply(self, record: Record) -> Record:
         """Always."""
@@ -105,17 +110,18 @@ class ReplaceField(Transform):
             found = self._schemas.put(schema, (made, pairs))
         return found
 
-    def columnar(self, batch: ColumnBatch) -> bool:
+    def columnar(self, batch: ColumnBatch) -> list[ColumnBatch] | None:
         """Columns go or are renamed."""
         column = self.column(batch)
         if not isinstance(column, StructColumn):
-            return False
+            return [batch] if isinstance(column, Nulls) else None
         if column.schema is None:
-            names = hash_order(column.fields) if self._renames else column.fields
+            names = hash_order(column.names) if self._renames else column.names
             kept = {self.renamed(name): column.fields[name] for name in names if self.keeps(name)}
             return self.columns_changed(batch, StructColumn(None, kept))
         made, pairs = self.kept(column.schema)
-        return self.columns_changed(batch, StructColumn(made, {name: column.fields[f.name] for name, f in pairs}))
+        fields = column.columns(defaults=self._defaults)
+        return self.columns_changed(batch, StructColumn(made, {name: fields[f.name] for name, f in pairs}))
 
     def apply(self, record: Record) -> Record:
         """Leaves null alone."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from keelman.connect.columns import ColumnBatch
+from keelman.connect.columns import NULL, ColumnBatch, StructColumn, values_of
 from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type, one_of
 from keelman.connect.errors import ConfigValueError, DataError
 from keelman.connect.literals import parse_literal
@@ -28,6 +28,7 @@ class DropHeaders(Transform):
     """Removes all headers of some names."""
 
     name = "DropHeaders"
+    of_headers = True
     parts = ("",)
 
     @classmethod
@@ -42,6 +43,12 @@ class DropHeaders(Transform):
         super().__init__(config, part)
         self._names = frozenset(self.config["headers"])
 
+    def columnar(self, batch: ColumnBatch) -> list[ColumnBatch]:
+        """Always."""
+        if batch.headers is not None:
+            batch.headers = [[one for one in headers if one.name not in self._names] for headers in batch.headers]
+        return [batch]
+
     def apply(self, record: Record) -> Record:
         """Always."""
         record.headers = [header for header in record.headers if header.name not in self._names]
@@ -52,6 +59,7 @@ class InsertHeader(Transform):
     """Adds a header of a literal, whose type is read off its text."""
 
     name = "InsertHeader"
+    of_headers = True
     parts = ("",)
 
     @classmethod
@@ -68,10 +76,13 @@ class InsertHeader(Transform):
         schema, value = parse_literal(self.config["value.literal"])
         self._header = Header(self.config["header"], schema, value)
 
-    def columnar(self, batch: ColumnBatch) -> bool:
+    def columnar(self, batch: ColumnBatch) -> list[ColumnBatch]:
         """One more for all."""
-        batch.headers = [*batch.headers, self._header]
-        return True
+        if batch.headers is None:
+            batch.headers = [[self._header]] * batch.count
+        else:
+            batch.headers = [[*headers, self._header] for headers in batch.headers]
+        return [batch]
 
     def apply(self, record: Record) -> Record:
         """Always."""
@@ -83,6 +94,7 @@ class HeaderFrom(Transform):
     """Copies or moves fields into headers."""
 
     name = "HeaderFrom"
+    of_headers = True
 
     @classmethod
     def config_def(cls) -> ConfigDef:
@@ -108,6 +120,26 @@ class HeaderFrom(Transform):
         self._defaults: bool = self.config["replace.null.with.default"]
         self._schemas = Recent()
 
+    def columnar(self, batch: ColumnBatch) -> list[ColumnBatch] | None:
+        """Fields become headers of each."""
+        column = self.column(batch)
+        if not isinstance(column, StructColumn):
+            return None
+        schema, fields = column.schema, column.columns(defaults=self._defaults)
+        if schema is not None and not self._fields <= fields.keys():
+            return None
+        schemas = {} if schema is None else {field.name: field.schema for field in schema.fields}
+        made = []
+        for name, header in self._pairs:
+            inner, values = schemas.get(name), values_of(fields.get(name, NULL), batch.count)
+            made.append([Header(header, inner, value) for value in values])
+        before = batch.headers or [[]] * batch.count
+        batch.headers = [[*headers, *more] for headers, more in zip(before, zip(*made, strict=True), strict=True)]
+        if not self._moves:
+            return [batch]
+        kept = {name: one for name, one in fields.items() if name not in self._fields}
+        return self.columns_changed(batch, StructColumn(None if schema is None else self._rest(schema), kept))
+
     def apply(self, record: Record) -> Record:
         """Raises DataError for a field that a schema does not have."""
         schema, value = self.data(record)
@@ -129,12 +161,16 @@ class HeaderFrom(Transform):
         record.headers = [*record.headers, *found]
         if not self._moves:
             return record
+        made = self._rest(schema)
+        values = {field.name: got(struct, field, defaults=self._defaults) for field in made.fields}
+        return self.changed(record, made, Struct(made, values))
+
+    def _rest(self, schema: Schema) -> Schema:
         made: Schema | None = self._schemas.get(schema)
         if made is None:
             kept = tuple(field for field in schema.fields if field.name not in self._fields)
             made = self._schemas.put(schema, with_fields(schema, kept))
-        values = {field.name: got(struct, field, defaults=self._defaults) for field in made.fields}
-        return self.changed(record, made, Struct(made, values))
+        return made
 
 
 def _not_empty(name: str, value: Any) -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from keelman.connect.columns import ColumnBatch, Constant, StructColumn
+from keelman.connect.columns import NULL, ColumnBatch, Constant, Nulls, StructColumn
 from keelman.connect.config_def import ConfigDef, ConfigKey, Importance, Type
 from keelman.connect.errors import ConfigValueError, DataError
 from keelman.connect.java_numbers import Int32
@@ -103,25 +103,38 @@ class InsertField(Transform):
                 values[spec.name] = value
         return values
 
-    def columnar(self, batch: ColumnBatch) -> bool:
-        """What is the same for all is a constant; times are a column where the batch has them."""
+    def columnar(self, batch: ColumnBatch) -> list[ColumnBatch] | None:
+        """What is the same for all is a constant."""
         column = self.column(batch)
-        if not isinstance(column, StructColumn) or "offset" in self._specs:
-            return False
-        if batch.partitions is not None and "partition" in self._specs:
-            return False
+        if not isinstance(column, StructColumn):
+            return [batch] if isinstance(column, Nulls) else None
         typed = column.schema is not None
         more: dict[str, Column | Constant] = {}
         for what, spec in self._specs.items():
-            if what == "timestamp" and batch.timestamps_ms is not None:
-                return False
-            if what in ("partition", "timestamp"):
-                if typed:
-                    more[spec.name] = Constant(None)
-            else:
-                more[spec.name] = Constant(batch.topic if what == "topic" else self._static)
-        made = None if column.schema is None else self.extended(column.schema)
-        return self.columns_changed(batch, StructColumn(made, {**column.fields, **more}))
+            found = self._column(what, batch, typed=typed)
+            if found is None:
+                return None
+            if found != NULL:  # what a record does not have is not put into it
+                more[spec.name] = found
+        if column.schema is None:
+            return self.columns_changed(batch, StructColumn(None, {**column.fields, **more}))
+        made = self.extended(column.schema)
+        fields = {**(column.columns(defaults=self._defaults)), **more}
+        return self.columns_changed(batch, StructColumn(made, {f.name: fields.get(f.name, NULL) for f in made.fields}))
+
+    def _column(self, what: str, batch: ColumnBatch, *, typed: bool) -> Column | Constant | None:
+        """The values of an added field; None where they have to be looked at one by one."""
+        if what in ("topic", "static"):
+            return Constant(batch.topic if what == "topic" else self._static)
+        columns = {"partition": batch.partitions, "offset": batch.offsets, "timestamp": batch.timestamps_ms}
+        given: Sequence[Any] | None = columns[what]
+        if given is None:
+            return None if what == "offset" else NULL
+        if None in given:
+            return None
+        if what == "partition":
+            return Column(list(map(Int32, given)))
+        return Column(list(map(moment, given)) if what == "timestamp" and typed else list(given))
 
     def apply(self, record: Record) -> Record:
         """Leaves null alone."""

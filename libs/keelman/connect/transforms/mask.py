@@ -7,11 +7,13 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from keelman.connect.columns import NULL, ColumnBatch, Constant, StructColumn, mapped
 from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type, non_empty
 from keelman.connect.errors import DataError
 from keelman.connect.java_numbers import INTEGERS, Float32, Int32, cut, java_class, type_of
 from keelman.connect.logical import EPOCH
 from keelman.connect.record import Record
+from keelman.connect.records import Column
 from keelman.connect.schema import Schema, Struct
 from keelman.connect.transforms.base import Part, Transform, a_map, a_struct, got, null_default, some_names
 
@@ -52,6 +54,25 @@ class MaskField(Transform):
             one = got(struct, field, defaults=self._defaults)
             values[field.name] = self._masked(field.schema, one) if field.name in self._fields else one
         return self.changed(record, struct.schema, Struct(struct.schema, values))
+
+    def columnar(self, batch: ColumnBatch) -> list[ColumnBatch] | None:
+        """A column where nothing is null becomes a constant."""
+        column = self.column(batch)
+        if not isinstance(column, StructColumn):
+            return None
+        schema = column.schema
+        fields = dict(column.columns(defaults=self._defaults))
+        schemas = {} if schema is None else {field.name: field.schema for field in schema.fields}
+        for name in self._fields if schema is None else [name for name in fields if name in self._fields]:
+            fields[name] = self._hidden(schemas.get(name), fields.get(name, NULL))
+        return self.columns_changed(batch, StructColumn(schema, fields))
+
+    def _hidden(self, schema: Schema | None, column: Column | Constant) -> Column | Constant:
+        if isinstance(column, Column):
+            values = [""] if column.utf8 and None not in column.values else column.texts().values
+            if len(set(map(type, values))) == 1:
+                return Constant(self._masked(schema, values[0]))
+        return mapped(column, lambda values: [self._masked(schema, value) for value in values])
 
     def _masked(self, schema: Schema | None, value: Any) -> Any:
         if value is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from keelman.connect.columns import ColumnBatch, Nulls
 from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type, non_empty
 from keelman.connect.errors import ConfigValueError
 from keelman.connect.java_regex import JavaPattern
@@ -17,6 +18,7 @@ class HasHeaderKey(Predicate):
     """Records with a header of this name."""
 
     name = "HasHeaderKey"
+    of_headers = True
 
     @classmethod
     def config_def(cls) -> ConfigDef:
@@ -32,6 +34,11 @@ class HasHeaderKey(Predicate):
         name: str = self.config["name"]
         return any(header.name == name for header in record.headers)
 
+    def columnar(self, batch: ColumnBatch) -> bool | list[bool]:
+        """Of each, where there are any."""
+        name: str = self.config["name"]
+        return batch.headers is not None and [any(one.name == name for one in headers) for headers in batch.headers]
+
 
 class RecordIsTombstone(Predicate):
     """Records whose value is null."""
@@ -46,6 +53,10 @@ class RecordIsTombstone(Predicate):
     def test(self, record: Record) -> bool:
         """Whether it is one."""
         return record.value is None
+
+    def columnar(self, batch: ColumnBatch) -> bool:
+        """Nulls are a shape of their own."""
+        return isinstance(batch.value, Nulls)
 
 
 class TopicNameMatches(Predicate):
@@ -69,6 +80,10 @@ class TopicNameMatches(Predicate):
     def test(self, record: Record) -> bool:
         """Whether it does."""
         return self._pattern.matches(record.topic)
+
+    def columnar(self, batch: ColumnBatch) -> bool:
+        """All have one topic."""
+        return self._pattern.matches(batch.topic)
 
 
 def _pattern(name: str, value: Any) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from keelman.connect.columns import ColumnBatch
+from keelman.connect.columns import ColumnBatch, Nulls, StructColumn
 from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type
 from keelman.connect.errors import ConfigValueError, DataError
 from keelman.connect.java_regex import JavaPattern, PatternError
@@ -35,6 +35,10 @@ class Filter(Transform):
     def apply(self, record: Record) -> None:
         """Always."""
 
+    def columnar(self, batch: ColumnBatch) -> list[ColumnBatch]:
+        """None is left."""
+        return []
+
 
 class RegexRouter(Transform):
     """Another topic for records whose topic matches as a whole."""
@@ -56,22 +60,26 @@ class RegexRouter(Transform):
         self._replacement: str = self.config["replacement"]
         self._seen: dict[str, str] = {}
 
-    def columnar(self, batch: ColumnBatch) -> bool:
+    def columnar(self, batch: ColumnBatch) -> list[ColumnBatch]:
         """A batch is for one topic."""
         batch.topic = self._routed(batch.topic)
-        return True
+        return [batch]
 
     def apply(self, record: Record) -> Record:
-        """Topics are few: each is judged once."""
-        topic = self._seen.get(record.topic)
-        if topic is None:
-            topic = self._routed(record.topic)
-            if len(self._seen) < 1000:
-                self._seen[record.topic] = topic
-        record.topic = topic
+        """Always."""
+        record.topic = self._routed(record.topic)
         return record
 
     def _routed(self, topic: str) -> str:
+        """Topics are few: each is judged once."""
+        found = self._seen.get(topic)
+        if found is None:
+            found = self._judged(topic)
+            if len(self._seen) < 1000:
+                self._seen[topic] = found
+        return found
+
+    def _judged(self, topic: str) -> str:
         if not self._pattern.matches(topic):
             return topic
         try:
@@ -126,10 +134,23 @@ class SetSchemaMetadata(Transform):
             raise DataError("Schema required for [updating schema metadata]")
         if schema.type != "struct":
             raise DataError("Cannot list fields on non-struct type")
-        made: Schema | None = self._schemas.get(schema)
-        if made is None:
-            made = self._schemas.put(schema, replace(schema, **self._marks))
+        made = self._marked(schema)
         if not isinstance(value, Struct):
             return self.changed(record, made, value)
         values = {field.name: got(value, field, defaults=self._defaults) for field in schema.fields}
         return self.changed(record, made, Struct(made, values))
+
+    def columnar(self, batch: ColumnBatch) -> list[ColumnBatch] | None:
+        """The columns stay."""
+        column = self.column(batch)
+        if isinstance(column, Nulls) and column.schema is None:
+            return [batch]
+        if not isinstance(column, StructColumn) or column.schema is None:
+            return None
+        made = self._marked(column.schema)
+        fields = column.columns(defaults=self._defaults)
+        return self.columns_changed(batch, StructColumn(made, fields))
+
+    def _marked(self, schema: Schema) -> Schema:
+        made: Schema | None = self._schemas.get(schema)
+        return made or self._schemas.put(schema, replace(schema, **self._marks))

@@ -1,15 +1,15 @@
-"""Transforms that change which value stands where: a field alone, fields as a key, everything in one level."""
+"""Transforms that change which value stands where: a field alone, or fields as a key."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
+from keelman.connect.columns import ColumnBatch, Constant, Nulls, StructColumn
 from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type, one_of_any_case
 from keelman.connect.errors import ConfigValueError, DataError
-from keelman.connect.java_numbers import java_class, type_of
 from keelman.connect.record import Record
+from keelman.connect.records import Column
 from keelman.connect.schema import Field, Schema, Struct
 from keelman.connect.transforms.base import (
     IllegalArgumentError,
@@ -129,6 +129,24 @@ class ExtractField(Transform):
         inner = None if struct is None else self._path.of_struct(struct, defaults=self._defaults)
         return self.changed(record, field.schema, inner)
 
+    def columnar(self, batch: ColumnBatch) -> list[ColumnBatch] | None:
+        """One column is all that stays."""
+        column = self.column(batch)
+        if isinstance(column, Nulls) and column.schema is None:
+            return [batch]
+        if not isinstance(column, StructColumn) or len(self._path.steps) != 1:
+            return None
+        (name,) = self._path.steps
+        schema = column.schema
+        field = None if schema is None else self._path.field(schema)
+        if schema is not None and field is None:
+            return None
+        inner = column.field(name, defaults=self._defaults)
+        made = None if field is None else field.schema
+        if not isinstance(inner, Constant):
+            return self.columns_changed(batch, Column(inner.values, made, utf8=inner.utf8))
+        return self.columns_changed(batch, Column([inner.value] * batch.count, made))
+
 
 class ValueToKey(Transform):
     """Makes a key of fields of the value."""
@@ -160,112 +178,30 @@ class ValueToKey(Transform):
             record.key_schema, record.key = None, {name: given.get(name) for name in self._fields}
             return record
         struct = a_struct(record.value, purpose)
-        made: Schema | None = self._schemas.get(struct.schema)
-        if made is None:
-            made = self._schemas.put(struct.schema, self._key_schema(struct.schema))
+        made = self._key_schema(struct.schema)
         values = {field.name: got(struct, field, defaults=self._defaults) for field in made.fields}
         record.key_schema, record.key = made, Struct(made, values)
         return record
 
+    def columnar(self, batch: ColumnBatch) -> list[ColumnBatch] | None:
+        """The same columns, once more."""
+        column = batch.value
+        if not isinstance(column, StructColumn):
+            return None
+        if column.schema is None:
+            batch.key = StructColumn(None, {name: column.field(name) for name in self._fields})
+        else:
+            made = self._key_schema(column.schema)
+            fields = {field.name: column.field(field.name, defaults=self._defaults) for field in made.fields}
+            batch.key = StructColumn(made, fields)
+        return [batch]
+
     def _key_schema(self, schema: Schema) -> Schema:
+        made: Schema | None = self._schemas.get(schema)
+        if made is not None:
+            return made
         by_name = {field.name: field for field in schema.fields}
         for name in self._fields:
             if name not in by_name:
                 raise DataError(f"Field does not exist: {name}")
-        return with_fields(Schema("struct"), tuple(by_name[name] for name in self._fields))
-
-
-class Flatten(Transform):
-    """Brings the fields of structs or maps within to the top, under names that tell their way."""
-
-    name = "Flatten"
-
-    @classmethod
-    def config_def(cls) -> ConfigDef:
-        """`delimiter`."""
-        doc = "Stands between the names of the way."
-        return ConfigDef(ConfigKey("delimiter", Type.STRING, ".", Importance.MEDIUM, doc))
-
-    def __init__(self, config: Mapping[str, str], part: Part = "") -> None:
-        super().__init__(config, part)
-        self._delimiter: str = self.config["delimiter"]
-        self._schemas = Recent()
-
-    def apply(self, record: Record) -> Record:
-        """Raises DataError for a map within a struct."""
-        schema, value = self.data(record)
-        if value is None:
-            return record
-        if schema is None:
-            flat: dict[str, Any] = {}
-            self._maps(a_map(value, "flattening"), "", flat)
-            return self.changed(record, None, flat)
-        struct = a_struct(value, "flattening")
-        made: Schema | None = self._schemas.get(schema)
-        if made is None:
-            fields = tuple(self._fields(schema, "", optional=schema.optional, default=schema.default))
-            made = self._schemas.put(schema, with_fields(schema, fields))
-        values: dict[str, Any] = {}
-        self._structs(struct, "", values)
-        return self.changed(record, made, Struct(made, values))
-
-    def _name(self, way: str, name: str) -> str:
-        return f"{way}{self._delimiter}{name}" if way else name
-
-    def _maps(self, given: Mapping[Any, Any], way: str, flat: dict[str, Any]) -> None:
-        for key, value in given.items():
-            if not isinstance(key, str):
-                raise ClassCastError(java_class(key), "java.lang.String")
-            name = self._name(way, key)
-            kind = "string" if value is None else type_of(value)
-            if kind is None:
-                raise DataError(
-                    f"Flatten transformation was passed a value of type class {java_class(value)} which is not "
-                    "supported by Connect's data API"
-                )
-            if kind == "map":
-                self._maps(value, name, flat)
-            elif kind == "struct":
-                text = f"Flatten transformation does not support {kind.upper()} for record without schemas"
-                raise DataError(f"{text} (for field {name}).")
-            else:
-                flat[name] = value
-
-    def _fields(self, schema: Schema, way: str, *, optional: bool, default: Any) -> list[Field]:
-        found: list[Field] = []
-        for field in schema.fields:
-            name = self._name(way, field.name)
-            inner = field.schema
-            may = optional or inner.optional
-            stands = inner.default
-            if stands is None and default is not None:
-                stands = got(default, field, defaults=True)
-            if inner.type == "struct":
-                found += self._fields(inner, name, optional=may, default=stands)
-            elif inner.type == "map":
-                raise DataError(
-                    f"Flatten transformation does not support MAP for record with schemas (for field {name})."
-                )
-            else:
-                same = inner.optional == may and inner.default == stands
-                found.append(Field(name, inner if same else replace(inner, optional=may, default=stands)))
-        return found
-
-    def _structs(self, struct: Struct, way: str, values: dict[str, Any]) -> None:
-        for field in struct.schema.fields:
-            name, value = self._name(way, field.name), got(struct, field, defaults=True)
-            if field.schema.type == "struct":
-                if value is not None:
-                    self._structs(value, name, values)
-            else:
-                values[name] = value
-
-
-class ClassCastError(DataError):
-    """Java's ClassCastException."""
-
-    java_name = "java.lang.ClassCastException"
-
-    def __init__(self, given: str, wanted: str) -> None:
-        where = f"({given} and {wanted} are in module java.base of loader 'bootstrap')"
-        super().__init__(f"class {given} cannot be cast to class {wanted} {where}")
+        return self._schemas.put(schema, with_fields(Schema("struct"), tuple(by_name[name] for name in self._fields)))

@@ -7,13 +7,16 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from keelman.connect.columns import NULL, ColumnBatch, Nulls, StructColumn, mapped
 from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type, one_of
 from keelman.connect.errors import ConfigValueError, ConnectError, DataError
 from keelman.connect.java_dates import JavaDateFormat, ParseError, PatternError
 from keelman.connect.java_numbers import java_class
 from keelman.connect.logical import DATE_SCHEMA, TIME_SCHEMA, TIMESTAMP, TIMESTAMP_SCHEMA, moment, number_of
 from keelman.connect.record import Record
+from keelman.connect.records import Column
 from keelman.connect.schema import Field, Schema, Struct, java_type
+from keelman.connect.shapes import by_topic
 from keelman.connect.transforms.base import (
     IllegalArgumentError,
     Part,
@@ -67,9 +70,22 @@ class TimestampRouter(Transform):
             raise DataError(f"Timestamp missing on record: of topic {record.topic}")
         if self._problem:
             raise IllegalArgumentError(self._problem)
-        text = self._format.format(moment(record.timestamp_ms))
-        record.topic = self._topic.replace("${topic}", record.topic).replace("${timestamp}", text)
+        record.topic = self._routed(record.topic, record.timestamp_ms)
         return record
+
+    def columnar(self, batch: ColumnBatch) -> list[ColumnBatch] | None:
+        """Times are told apart only as far as the pattern tells them apart."""
+        times = batch.timestamps_ms
+        if times is None or None in times or self._problem:
+            return None
+        unit = self._format.unit_ms
+        units = [ms // unit for ms in times if ms is not None]
+        topics = {one: self._routed(batch.topic, one * unit) for one in set(units)}
+        return by_topic(batch, [topics[one] for one in units])
+
+    def _routed(self, topic: str, ms: int) -> str:
+        text = self._format.format(moment(ms))
+        return self._topic.replace("${topic}", topic).replace("${timestamp}", text)
 
 
 class TimestampConverter(Transform):
@@ -129,6 +145,33 @@ class TimestampConverter(Transform):
         struct = None if value is None else a_struct(value, "converting timestamp formats")
         made = self._schema(schema)
         return self.changed(record, made, None if struct is None else self._struct(struct, made))
+
+    def columnar(self, batch: ColumnBatch) -> list[ColumnBatch] | None:
+        """The column of the field, or the whole one."""
+        column = self.column(batch)
+        if isinstance(column, Nulls):
+            return [batch] if column.schema is None else None
+        schema = column.schema
+        if isinstance(column, Column):
+            if self._field:
+                return None
+            values = self._all(schema, column.texts().values)
+            made = None if schema is None else replace(_TARGETS[self._target], optional=schema.optional)
+            return self.columns_changed(batch, Column(values, made))
+        if not self._field:
+            return None
+        fields = dict(column.columns(defaults=self._defaults))
+        inner = None if schema is None else next((f.schema for f in schema.fields if f.name == self._field), None)
+        if schema is None or inner is not None:
+            fields[self._field] = mapped(fields.get(self._field, NULL), lambda values: self._all(inner, values))
+        return self.columns_changed(batch, StructColumn(None if schema is None else self._schema(schema), fields))
+
+    def _all(self, schema: Schema | None, values: list[Any]) -> list[Any]:
+        if schema is None:
+            return [self._converted(None, value) for value in values]
+        form = _form(schema)
+        read, write = self._read, self._write
+        return [None if value is None else write(read(form, value)) for value in values]
 
     def _schema(self, schema: Schema) -> Schema:
         found: Schema | None = self._schemas.get(schema)

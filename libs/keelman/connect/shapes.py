@@ -1,0 +1,155 @@
+"""Batches of any records taken apart into those of one shape, and back into records."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from keelman.connect.columns import ColumnBatch, Data, Nulls, StructColumn
+from keelman.connect.record import Record
+from keelman.connect.records import Column
+from keelman.connect.schema import Schema, Struct
+
+
+def shaped(batch: ColumnBatch) -> list[ColumnBatch]:
+    """The records of each shape, in order."""
+    if not batch.loose:
+        return [batch]
+    found = []
+    for of_value in _split(batch, batch.value):
+        value = _tight(of_value.value)
+        for one in _split(of_value, of_value.key):
+            one.value = value if one.count == of_value.count else _tight(one.value)
+            one.key, one.loose = _tight(one.key), False
+            found.append(one)
+    return found
+
+
+def by_topic(batch: ColumnBatch, topics: Sequence[str]) -> list[ColumnBatch]:
+    """The records of each topic."""
+    if topics.count(topics[0]) == len(topics):
+        return [replace(batch, topic=topics[0])]
+    return [replace(batch.take(places), topic=topic) for topic, places in places_of(topics).items()]
+
+
+def places_of(shapes: Iterable[Any]) -> dict[Any, list[int]]:
+    """Where each is found."""
+    found: dict[Any, list[int]] = {}
+    for place, shape in enumerate(shapes):
+        found.setdefault(shape, []).append(place)
+    return found
+
+
+def records_of(batch: ColumnBatch) -> list[Record]:
+    """Each by itself."""
+    count, nothing = batch.count, [None] * batch.count
+    key_schemas, keys = data_of(batch.key, count)
+    schemas, values = data_of(batch.value, count)
+    return [
+        Record(batch.topic, *one)
+        for one in zip(
+            batch.partitions or nothing,
+            key_schemas,
+            keys,
+            schemas,
+            values,
+            batch.timestamps_ms or nothing,
+            batch.headers or [[] for _ in nothing],
+            batch.offsets or nothing,
+            strict=True,
+        )
+    ]
+
+
+def batch_of(records: Sequence[Record], origins: Sequence[int]) -> list[ColumnBatch]:
+    """The records by topic, loose; `origins` are theirs."""
+    if not records:
+        return []
+    some_offset = records[0].offset is not None
+    batch = ColumnBatch(
+        records[0].topic,
+        origins,
+        Column([one.value for one in records], schemas=[one.value_schema for one in records]),
+        Column([one.key for one in records], schemas=[one.key_schema for one in records]),
+        _unless_null([one.partition for one in records]),
+        _unless_null([one.timestamp_ms for one in records]),
+        [one.headers for one in records] if any(one.headers for one in records) else None,
+        [one.offset or 0 for one in records] if some_offset else None,
+        loose=True,
+    )
+    return by_topic(batch, [one.topic for one in records])
+
+
+def data_of(data: Data, count: int) -> tuple[Sequence[Schema | None], list[Any]]:
+    """The schemas and the values, one by one."""
+    if isinstance(data, Column):
+        column = data.texts()
+        return column.schemas or [column.schema] * count, column.values
+    values = [None] * count if isinstance(data, Nulls) else data.rows(count)
+    return [data.schema] * count, values
+
+
+def column_of(data: Data, count: int) -> Column:
+    """The same as a column of any values."""
+    if isinstance(data, Column):
+        return data
+    return Column([None] * count if isinstance(data, Nulls) else data.rows(count), data.schema)
+
+
+def _unless_null(values: list[Any]) -> list[Any] | None:
+    return None if values.count(None) == len(values) else values
+
+
+def _split(batch: ColumnBatch, data: Data) -> list[ColumnBatch]:
+    shapes = _shapes(data) if isinstance(data, Column) else None
+    if shapes is None:
+        return [replace(batch)]
+    places = places_of(shapes)
+    return [batch.take(one) for one in places.values()] if len(places) > 1 else [replace(batch)]
+
+
+def _shapes(column: Column) -> list[Hashable] | None:
+    """A mark for each value that those of its shape share; None where all are of one."""
+    values = column.values
+    kinds = set(map(type, values))
+    schemas = column.schemas
+    if schemas is not None and len({id(one) for one in schemas}) == 1:
+        schemas = None
+    if schemas is None and len(kinds) < 2 and not kinds & {Struct, dict}:
+        return None
+    plain = schemas is None and not kinds & {Struct, dict}
+    if plain and type(None) not in kinds:
+        return None
+    marks = list(map(_mark, values))
+    return marks if schemas is None else list(zip(map(id, schemas), marks, strict=True))
+
+
+def _mark(value: Any) -> Hashable:
+    if type(value) is dict:
+        return tuple(value)
+    return id(value.schema) if type(value) is Struct else value is None
+
+
+def _tight(data: Data) -> Data:
+    """What all of one shape are."""
+    if not isinstance(data, Column) or not data.values:
+        return data
+    first, schema = data.values[0], data.schema_of(0)
+    if first is None:
+        return Nulls(schema)
+    if type(first) is Struct and schema is not None and schema.type == "struct":
+        if first.schema is schema or first.schema == schema:
+            return StructColumn(schema, rows=data.values)
+    elif type(first) is dict and schema is None and all(type(key) is str for key in first):
+        return StructColumn(None, rows=data.values)
+    return replace(data, schema=schema, schemas=None)
+
+
+def merged(parts: Iterable[tuple[Sequence[int], Sequence[Any]]], count: int) -> list[Any]:
+    """Values of some at their places among all."""
+    found: list[Any] = [None] * count
+    for places, values in parts:
+        for place, value in zip(places, values, strict=True):
+            found[place] = value
+    return found

@@ -1,0 +1,156 @@
+"""Flatten: everything in one level."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import NoneType
+from typing import Any
+
+from keelman.connect.columns import ColumnBatch, Constant, Nulls, StructColumn
+from keelman.connect.config_def import ConfigDef, ConfigKey, Importance, Type
+from keelman.connect.errors import DataError
+from keelman.connect.java_numbers import INTEGERS, Float32, java_class, type_of
+from keelman.connect.record import Record
+from keelman.connect.records import Column
+from keelman.connect.schema import Field, Schema, Struct
+from keelman.connect.transforms.base import Part, Recent, Transform, a_map, a_struct, got, with_fields
+
+
+class Flatten(Transform):
+    """Brings the fields of structs or maps within to the top, under names that tell their way."""
+
+    name = "Flatten"
+
+    @classmethod
+    def config_def(cls) -> ConfigDef:
+        """`delimiter`."""
+        doc = "Stands between the names of the way."
+        return ConfigDef(ConfigKey("delimiter", Type.STRING, ".", Importance.MEDIUM, doc))
+
+    def __init__(self, config: Mapping[str, str], part: Part = "") -> None:
+        super().__init__(config, part)
+        self._delimiter: str = self.config["delimiter"]
+        self._schemas = Recent()
+
+    def apply(self, record: Record) -> Record:
+        """Raises DataError for a map within a struct."""
+        schema, value = self.data(record)
+        if value is None:
+            return record
+        if schema is None:
+            flat: dict[str, Any] = {}
+            self._maps(a_map(value, "flattening"), "", flat)
+            return self.changed(record, None, flat)
+        struct = a_struct(value, "flattening")
+        made = self._flat(schema)
+        values: dict[str, Any] = {}
+        self._structs(struct, "", values)
+        return self.changed(record, made, Struct(made, values))
+
+    def columnar(self, batch: ColumnBatch) -> list[ColumnBatch] | None:
+        """Of structs none of which is null within another, and of maps that have maps with the same keys."""
+        column = self.column(batch)
+        if not isinstance(column, StructColumn):
+            return [batch] if isinstance(column, Nulls) else None
+        made = None if column.schema is None else self._flat(column.schema)
+        flat: dict[str, Column | Constant] = {}
+        return self.columns_changed(batch, StructColumn(made, flat)) if self._columns(column, "", flat) else None
+
+    def _columns(self, structs: StructColumn, way: str, flat: dict[str, Column | Constant]) -> bool:
+        schemas = {} if structs.schema is None else {field.name: field.schema for field in structs.schema.fields}
+        """Adds the columns under their new names; False where records have to be looked at one by one."""
+        for name, column in structs.columns(defaults=True).items():
+            schema = schemas.get(name)
+            if schema is not None and schema.type != "struct":
+                flat[self._name(way, name)] = column
+                continue
+            values = [column.value] if isinstance(column, Constant) else column.values
+            kinds: set[type] = {str} if isinstance(column, Column) and column.utf8 else set(map(type, values))
+            if schema is None and kinds <= _LEAVES:
+                flat[self._name(way, name)] = column
+                continue
+            inner = None if isinstance(column, Constant) else _inner(schema, values, kinds)
+            if inner is None or not self._columns(inner, self._name(way, name), flat):
+                return False
+        return True
+
+    def _flat(self, schema: Schema) -> Schema:
+        made: Schema | None = self._schemas.get(schema)
+        if made is None:
+            fields = tuple(self._fields(schema, "", optional=schema.optional, default=schema.default))
+            made = self._schemas.put(schema, with_fields(schema, fields))
+        return made
+
+    def _name(self, way: str, name: str) -> str:
+        return f"{way}{self._delimiter}{name}" if way else name
+
+    def _maps(self, given: Mapping[Any, Any], way: str, flat: dict[str, Any]) -> None:
+        for key, value in given.items():
+            if not isinstance(key, str):
+                raise ClassCastError(java_class(key), "java.lang.String")
+            name = self._name(way, key)
+            kind = "string" if value is None else type_of(value)
+            if kind is None:
+                raise DataError(
+                    f"Flatten transformation was passed a value of type class {java_class(value)} which is not "
+                    "supported by Connect's data API"
+                )
+            if kind == "map":
+                self._maps(value, name, flat)
+            elif kind == "struct":
+                text = f"Flatten transformation does not support {kind.upper()} for record without schemas"
+                raise DataError(f"{text} (for field {name}).")
+            else:
+                flat[name] = value
+
+    def _fields(self, schema: Schema, way: str, *, optional: bool, default: Any) -> list[Field]:
+        found: list[Field] = []
+        for field in schema.fields:
+            name = self._name(way, field.name)
+            inner = field.schema
+            may = optional or inner.optional
+            stands = inner.default
+            if stands is None and default is not None:
+                stands = got(default, field, defaults=True)
+            if inner.type == "struct":
+                found += self._fields(inner, name, optional=may, default=stands)
+            elif inner.type == "map":
+                raise DataError(
+                    f"Flatten transformation does not support MAP for record with schemas (for field {name})."
+                )
+            else:
+                same = inner.optional == may and inner.default == stands
+                found.append(Field(name, inner if same else replace(inner, optional=may, default=stands)))
+        return found
+
+    def _structs(self, struct: Struct, way: str, values: dict[str, Any]) -> None:
+        for field in struct.schema.fields:
+            name, value = self._name(way, field.name), got(struct, field, defaults=True)
+            if field.schema.type == "struct":
+                if value is not None:
+                    self._structs(value, name, values)
+            else:
+                values[name] = value
+
+
+def _inner(schema: Schema | None, values: list[Any], kinds: set[type]) -> StructColumn | None:
+    """Structs or maps of one shape as columns."""
+    if schema is not None:
+        alike = kinds == {Struct} and all(one.schema is schema for one in values)
+    else:
+        alike = kinds == {dict} and len(set(map(tuple, values))) == 1 and all(type(key) is str for key in values[0])
+    return StructColumn(schema, rows=values) if alike else None
+
+
+_LEAVES = {NoneType, str, bool, float, Float32, bytes, list, *(made for made, _ in INTEGERS.values())}
+
+
+class ClassCastError(DataError):
+    """Java's ClassCastException."""
+
+    java_name = "java.lang.ClassCastException"
+
+    def __init__(self, given: str, wanted: str) -> None:
+        where = f"({given} and {wanted} are in module java.base of loader 'bootstrap')"
+        super().__init__(f"class {given} cannot be cast to class {wanted} {where}")
