@@ -151,3 +151,13 @@ def test_the_module_file_asks_for_exactly_these() -> None:
     text = module_of(LOCK.artifacts, transitive=False)
     assert '<dependency org="org.example" name="two" rev="2.0" conf="default->default" transitive="false"/>' in text
     assert text.count("<dependency ") == 2
+
+
+def test_an_archive_beside_jars_is_told_by_classifier_and_extension(tmp_path: Path) -> None:
+    archive = Artifact.parse("a.b:c:1:all@tar.gz")
+    assert (archive.file, str(archive)) == ("c-1-all.tar.gz", "a.b:c:1:all@tar.gz")
+    assert 'type="tar.gz" ext="tar.gz" m:classifier="all"' in module_of([archive], transitive=False)
+    lock = Lock("one", (str(archive),), (archive, Artifact.parse("a.b:d:2")))
+    lock.write(tmp_path / "one.lock")
+    assert Lock.read(tmp_path / "one.lock") == lock
+    assert (tmp_path / "one.lock").read_text().count("classifier") == 1

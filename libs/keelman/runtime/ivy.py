@@ -27,29 +27,34 @@ Progress = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True, order=True)
 class Artifact:
-    """One pinned jar; size in bytes."""
+    """One pinned jar, or an archive that is published beside jars; size in bytes."""
 
     group: str
     artifact: str
     version: str
     size: int = 0
     sha256: str = ""
+    classifier: str = ""
+    extension: str = "jar"
 
     @classmethod
     def parse(cls, text: str) -> Artifact:
-        """From `group:artifact:version`. Raises InvalidArgument."""
+        """From `group:artifact:version`, `group:artifact:version:classifier@extension`. Raises InvalidArgument."""
         parts = text.split(":")
-        if len(parts) != 3 or not all(parts):
+        if len(parts) not in (3, 4) or not all(parts):
             raise InvalidArgument.of("coordinates", text, "group:artifact:version")
-        return cls(parts[0], parts[1], parts[2])
+        classifier, _, extension = parts[3].partition("@") if len(parts) == 4 else ("", "", "")
+        return cls(parts[0], parts[1], parts[2], classifier=classifier, extension=extension or "jar")
 
     @property
     def file(self) -> str:
         """Its file name."""
-        return f"{self.artifact}-{self.version}.jar"
+        more = f"-{self.classifier}" if self.classifier else ""
+        return f"{self.artifact}-{self.version}{more}.{self.extension}"
 
     def __str__(self) -> str:
-        return f"{self.group}:{self.artifact}:{self.version}"
+        more = f":{self.classifier}@{self.extension}" if self.classifier else ""
+        return f"{self.group}:{self.artifact}:{self.version}{more}"
 
 
 async def ivy(
@@ -67,7 +72,8 @@ async def ivy(
         settings = own or (None if transitive else str(work / "settings.xml"))
         command = [str(program), "-XX:TieredStopAtLevel=1", "-jar", str(ivy_jar()), "-ivy", str(work / "ivy.xml")]
         command += ["-settings", settings] if settings else []
-        command += ["-cache", str(work / "cache"), "-confs", "default", "-types", "jar", "bundle"]
+        types = sorted({"jar", "bundle", *(one.extension for one in artifacts)})
+        command += ["-cache", str(work / "cache"), "-confs", "default", "-types", *types]
         command += ["-retrieve", f"{folder}/{pattern}"]
         await _run(command, progress)
 
@@ -107,14 +113,24 @@ def module_of(artifacts: Sequence[Artifact], *, transitive: bool) -> str:
     flag = "true" if transitive else "false"
     lines = [
         f"    <dependency org={quoteattr(a.group)} name={quoteattr(a.artifact)} rev={quoteattr(a.version)} "
-        f'conf="default->default" transitive="{flag}"/>'
+        f'conf="default->default" transitive="{flag}"{_file_of(a)}'
         for a in artifacts
     ]
     return (
-        '<ivy-module version="2.0">\n  <info organisation="keelman" module="jars" revision="1"/>\n'
+        '<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">\n'
+        '  <info organisation="keelman" module="jars" revision="1"/>\n'
         '  <configurations><conf name="default"/></configurations>\n'
         "  <dependencies>\n" + "\n".join(lines) + "\n  </dependencies>\n</ivy-module>\n"
     )
+
+
+def _file_of(one: Artifact) -> str:
+    """The end of a dependency: which file of it, where that is not its jar."""
+    if not one.classifier:
+        return "/>"
+    kind = quoteattr(one.extension)
+    file = f"<artifact name={quoteattr(one.artifact)} type={kind} ext={kind} m:classifier={quoteattr(one.classifier)}/>"
+    return f">{file}</dependency>"
 
 
 def ivy_jar() -> Path:

@@ -18,7 +18,7 @@ import json
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from keelman.model.errors import FailedPrecondition, InvalidArgument, Unavailable
@@ -51,7 +51,7 @@ class Lock:
 
     def write(self, file: Path) -> None:
         """Writes it as JSON, one artifact a line."""
-        lines = ",\n".join("    " + json.dumps(asdict(a)) for a in self.artifacts)
+        lines = ",\n".join("    " + json.dumps(_as_json(a)) for a in self.artifacts)
         head = f'{{\n  "name": {json.dumps(self.name)},\n  "roots": {json.dumps(list(self.roots))},\n'
         file.write_text(f'{head}  "artifacts": [\n{lines}\n  ]\n}}\n', encoding="utf-8")
 
@@ -64,6 +64,12 @@ class Lock:
     def folder(self, cache: Path) -> Path:
         """Where its jars are kept; of its own for each content, so that two installations do not disturb each other."""
         return cache / "jars" / f"{self.name}-{self.digest[:8]}"
+
+
+def _as_json(one: Artifact) -> dict[str, str | int]:
+    """What a lock says of an artifact; of a jar no more than it always did."""
+    told = asdict(one)
+    return told if one.classifier else {k: v for k, v in told.items() if k not in ("classifier", "extension")}
 
 
 def cached(lock: Lock, cache: Path | None = None) -> tuple[Path, ...] | None:
@@ -177,24 +183,29 @@ async def _alone(folder: Path, progress: Progress) -> AsyncIterator[None]:
 async def fetch_with_ivy(lock: Lock, folder: Path, progress: Progress) -> None:
     """Fetches exactly the lock's artifacts into the folder. Raises Unavailable with Ivy's own words."""
     progress(f"fetching {len(lock.artifacts)} jars of {lock.name}")
-    await ivy(lock.artifacts, folder, "[artifact]-[revision].[ext]", transitive=False, progress=progress)
+    pattern = "[artifact]-[revision](-[classifier]).[ext]"
+    await ivy(lock.artifacts, folder, pattern, transitive=False, progress=progress)
 
 
 async def relock(file: Path, roots: Sequence[str], *, progress: Progress = lambda line: None) -> Lock:
     """Resolves the roots with all they need and writes the lock: run by a developer who wants other versions.
 
-    Without roots, those of the present lock are resolved anew.
+    Without roots, those of the present lock are resolved anew. Archives need nothing: with them roots are all there is.
     """
     if not roots:
         roots = Lock.read(file).roots
     wanted = [Artifact.parse(r) for r in roots]
     with tempfile.TemporaryDirectory(prefix="keelman-relock-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
-        await ivy(wanted, folder, "[organisation]/[artifact]/[revision].[ext]", transitive=True, progress=progress)
+        folder, archives = Path(name), [one for one in wanted if one.classifier]
+        pattern = "[organisation]/[artifact]/[revision].[ext]"
+        await ivy(wanted, folder, pattern, transitive=not archives, progress=progress)
         found = [
             Artifact(jar.parent.parent.name, jar.parent.name, jar.stem, jar.stat().st_size, sum_of(jar))
             for jar in folder.glob("*/*/*.jar")
         ]
+        for one in archives:
+            file = folder / one.group / one.artifact / f"{one.version}.{one.extension}"
+            found.append(replace(one, size=file.stat().st_size, sha256=sum_of(file)))
     lock = Lock(f"{wanted[0].artifact.partition('_')[0]}-{wanted[0].version}", tuple(roots), tuple(sorted(found)))
     lock.write(file)
     return lock
