@@ -62,7 +62,7 @@ class Asked(Connector):
 async def test_connectors_are_asked_beside_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inquiry, "load_connector", lambda *_: Asked)
     turns = asyncio.Event()
-    asking = Inquiry(turns.set, answer_seconds=0.3)
+    asking = Inquiry(lambda _: turns.set(), answer_seconds=0.3)
 
     def about(name: str) -> tuple[object, str] | None:
         answer = asking.about(name, {"name": name, "connector.class": "Asked"})
@@ -102,7 +102,7 @@ async def test_a_connector_is_asked_again_within_its_budget(monkeypatch: pytest.
     monkeypatch.setattr(inquiry, "load_connector", lambda *_: Asked)
     monkeypatch.setattr(Asked, "broken", "no such table")
     monkeypatch.setattr(Asked, "calls", [])
-    asking = Inquiry(lambda: None)
+    asking = Inquiry(lambda _: None)
     config = {"name": "once", "connector.class": "Asked"}
     error = "org.apache.kafka.connect.errors.ConnectException: no such table\n"
 
@@ -128,7 +128,7 @@ async def test_a_connector_is_asked_again_within_its_budget(monkeypatch: pytest.
 
 async def test_one_that_waits_for_values_is_not_due(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inquiry, "load_connector", lambda *_: Asked)
-    asking = Inquiry(lambda: None)
+    asking = Inquiry(lambda _: None)
     config = {"name": "mirror", "connector.class": "Asked"}
     async with Siblings() as siblings:
         asking.begin(siblings)
@@ -155,7 +155,7 @@ async def test_a_class_that_hangs_keeps_no_other_waiting(monkeypatch: pytest.Mon
     monkeypatch.setattr(inquiry, "load_connector", lambda *_: Asked)
     monkeypatch.setattr(inquiry, "AT_A_TIME", 1)
     monkeypatch.setattr(Asked, "go", threading.Event())
-    asking = Inquiry(lambda: None)
+    asking = Inquiry(lambda _: None)
     async with Siblings() as siblings:
         asking.begin(siblings)
         for name, kind in (("slow", "Slow"), ("behind", "Slow"), ("quick", "Quick")):

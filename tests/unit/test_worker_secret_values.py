@@ -128,7 +128,7 @@ async def test_what_is_stored_of_tasks_has_references(kit: Kit) -> None:
 
 async def test_validations_push_no_secret_out(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
     await kit.secrets.resolve({"ssl.key.password": "password-in-use"})
-    inquiry = Inquiry(lambda: None)
+    inquiry = Inquiry(lambda _: None)
     async with Siblings() as siblings:
         inquiry.begin(siblings)
         inquiry.about("c", {"connector.class": "FileStreamSource", "ssl.key.password": "password-asked-with"})

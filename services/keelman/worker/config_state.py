@@ -198,6 +198,14 @@ class ConfigState:
             self.restarts.append(RestartRequest(name, bool(data.get("include-tasks")), bool(data.get("only-failed"))))
 
 
+def connector_of(key: str) -> str | None:
+    """The connector that a record of this key is about; None for one that is about none."""
+    for prefix in ("connector-", "target-state-", "tasks-fencing-", "commit-", "restart-connector-"):
+        if key.startswith(prefix):
+            return key.removeprefix(prefix)
+    return key.removeprefix("task-").rpartition("-")[0] if key.startswith("task-") else None
+
+
 def connector_record(name: str, config: Mapping[str, str]) -> tuple[bytes, bytes]:
     """Key and value that store a connector."""
     return f"connector-{name}".encode(), _dump({"properties": dict(config)})

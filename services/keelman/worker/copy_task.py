@@ -136,6 +136,11 @@ class CopyTask:
         return self._orders.ending
 
     @property
+    def parked(self) -> bool:
+        """Whether it goes on only at `wake`."""
+        return self._orders.parked
+
+    @property
     def state(self) -> str:
         """What its status says."""
         return self._told

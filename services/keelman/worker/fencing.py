@@ -13,14 +13,22 @@ from keelman.model.errors import KeelmanError
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logging import get_logger
 from keelman.runtime.supervise import Siblings
+from keelman.worker import config_state as records
 from keelman.worker import tickets
 from keelman.worker.client_properties import fencing_client
+from keelman.worker.effective_config import changed_tasks
 from keelman.worker.source_offsets import merged_offsets, own_offsets
 from keelman.worker.store import Store
 
 log = get_logger()
 FENCE_SECONDS = 30.0
 AGAIN_SECONDS = 5.0
+
+
+def fences(store: Store, name: str) -> bool:
+    """Whether the connector is a source whose tasks write in transactions."""
+    config = store.config.connectors.get(name)
+    return config is not None and tickets.is_exactly_once_source(store.properties, config)
 
 
 class Fencing:
@@ -41,6 +49,21 @@ class Fencing:
         """Another worker leads, or may have led: what was fenced here says nothing any more."""
         self._wanted.clear()
         self._done.clear()
+
+    async def shut_out_former_tasks(self, name: str, since: int) -> None:
+        """No producer of a former task can commit any more, but for those that are the same task still; then writes so.
+
+        A single task's successor fences it by itself.
+        """
+        if not fences(self._store, name):
+            return
+        config = self._store.config
+        former, count = config.fencing.get(name, 0), len(config.tasks.get(name, ()))
+        now = config.applied.get(name, {}), config.tasks.get(name, ())
+        changed = changed_tasks(config.former.get(name, [None]), now, former) if (former, count) != (1, 1) else []
+        if changed and not self.done(name, since, config.connectors[name], changed):
+            return
+        await self._store.write_config([records.fencing_record(name, count)])
 
     def done(self, name: str, since: int, config: Mapping[str, str], former: Sequence[int]) -> bool:
         """Whether the producers of these former tasks are fenced since the connector's tasks changed at this offset of

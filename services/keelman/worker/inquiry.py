@@ -66,12 +66,18 @@ class _Asked:
         """Whether the code that was asked has not come back yet, though nobody waits for it any more."""
         return self.thread is not None and self.thread.is_alive()
 
+    @property
+    def free(self) -> bool:
+        """Whether it can be asked now, when that is due."""
+        return not (self.asking or self.held or self.hung)
+
 
 class Inquiry:
-    """The leader's. `answered` is called when there is a new answer; nothing here blocks or raises."""
+    """The leader's. `answered` is called with the name of a connector that has a new answer; nothing here blocks or
+    raises."""
 
     def __init__(
-        self, answered: Callable[[], None], *, answer_seconds: float = ANSWER_SECONDS, creates_topics: bool = True
+        self, answered: Callable[[str], None], *, answer_seconds: float = ANSWER_SECONDS, creates_topics: bool = True
     ) -> None:
         """`creates_topics`: whether this worker heeds `topic.creation.*` of its sources."""
         self._answered = answered
@@ -139,9 +145,13 @@ class Inquiry:
 
     def due_seconds(self) -> float:
         """Seconds until a connector is to be asked again."""
-        free = [a for a in self._asked.values() if not (a.asking or a.held or a.hung)]
-        dues = [a.due for a in free if a.due is not None]
+        dues = [a.due for a in self._asked.values() if a.due is not None and a.free]
         return max(0.0, min(dues) - time.monotonic()) if dues else float("inf")
+
+    def due(self) -> list[str]:
+        """The connectors that are to be asked again now."""
+        now = time.monotonic()
+        return [name for name, one in self._asked.items() if one.due is not None and one.due <= now and one.free]
 
     async def _ask(self, name: str, asked: _Asked) -> None:
         async with self._places[asked.config.get("connector.class", "")]:
@@ -164,7 +174,7 @@ class Inquiry:
                 log.exception("connector_crashed", connector=name)
                 self._failed(name, asked, error, f"{type(error).__name__}: {error}\n")
         asked.asking = False
-        self._answered()
+        self._answered(name)
 
     def _failed(self, name: str, asked: _Asked, error: Exception, trace: str) -> None:
         reason, passes = reason_of(error)

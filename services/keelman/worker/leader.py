@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import secrets
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -18,19 +16,19 @@ from keelman.runtime.logging import get_logger
 from keelman.runtime.redaction import REDACTOR
 from keelman.runtime.supervise import Siblings
 from keelman.worker import config_state as records
-from keelman.worker import tickets
 from keelman.worker.assignor import MemberView, Memory, assign
 from keelman.worker.config_state import STARTED, RestartRequest
 from keelman.worker.effective_config import changed_tasks, without_limits
-from keelman.worker.fencing import Fencing
+from keelman.worker.fencing import Fencing, fences
 from keelman.worker.inquiry import Answer, Inquiry, trace_of
+from keelman.worker.news import News
 from keelman.worker.placement import wants_of, why_unplaced
 from keelman.worker.restart_policy import RestartPolicy, policy_of
+from keelman.worker.session_key import keep_session_key
 from keelman.worker.status_state import FAILED, PAUSED, RESTARTING, RUNNING, UNASSIGNED, Status
 from keelman.worker.store import Store
 
 log = get_logger()
-SESSION_KEY_BYTES = 64
 WRITTEN_AT_ONCE = 1000  # records
 
 
@@ -43,9 +41,13 @@ class Leader:
         self._url = url
         self._delay_ms = delay_ms
         self._memory = Memory()
-        self._inquiry = Inquiry(wake, creates_topics=creates_topics(store.properties.raw))
+        self._wake = wake
+        self._news = News()
+        store.news.append(self._news)
+        self._inquiry = Inquiry(self._answered, creates_topics=creates_topics(store.properties.raw))
         self._fencing = Fencing(store, wake)
         self._used: dict[str, Answer] = {}
+        self._cleared = (-1, -1)
         self._unplaced: dict[Work, str] = {}
         self._lost: dict[Work, str] = {}
         self.member_urls: tuple[str, ...] = ()
@@ -64,7 +66,9 @@ class Leader:
         """Leads since now: another worker may have led meanwhile."""
         self._inquiry.forget()
         self._fencing.forget()
+        self._news.tell_all()
         self._used.clear()
+        self._cleared = (-1, -1)
 
     def owner(self, work: Work) -> str | None:
         """URL of the worker that has this work by the last round."""
@@ -95,6 +99,7 @@ class Leader:
         now, wants = int(time.monotonic() * 1000), wants_of(config.placements)
         outcome = assign(views, config.work(), self._memory, now_ms=now, max_delay_ms=self._delay_ms, wants=wants)
         self._memory = outcome.memory
+        self._news.tell_all()
         labels = [view.labels for view in views.values() if not view.leaving]
         self._unplaced = {
             work: why_unplaced(config.placements[work.connector], labels)
@@ -124,15 +129,28 @@ class Leader:
         tasks are still to be fenced, perhaps by a leader that ended meanwhile, gets no tickets until it is written that
         they are.
         """
-        await self._keep_session_key()
-        config = self._store.config
-        if leftovers := config.leftovers():
+        await keep_session_key(self._store)
+        if leftovers := self._store.config.leftovers():
             await self._store.write_config(leftovers)
-        for gone in self._inquiry.names - set(config.connectors):
+        self._news.tell(self._inquiry.due())
+        names = self._news.take()
+        try:
+            await self._look_at(names)
+        except BaseException:
+            self._news.tell(names or ())
+            if names is None:
+                self._news.tell_all()
+            raise
+
+    async def _look_at(self, names: set[str] | None) -> None:
+        """Has the tasks of these connectors, of all for None, as they should be."""
+        config = self._store.config
+        for gone in (self._inquiry.names if names is None else names) - config.connectors.keys():
             self.forget(gone)
         used: dict[str, Answer] = {}
         written: list[Record] = []
-        for name, properties in list(config.connectors.items()):
+        wanted = config.connectors if names is None else names & config.connectors.keys()
+        for name, properties in [(name, config.connectors[name]) for name in wanted]:
             if config.target(name) != STARTED:  # as Connect: only a connector that runs is asked for its tasks
                 self.forget(name)
                 continue
@@ -159,7 +177,7 @@ class Leader:
             await self._store.write_config(written)
         self._used |= used
         for name, since in list(config.unfenced.items()):
-            await self._fence_former_tasks(name, since)
+            await self._fencing.shut_out_former_tasks(name, since)
 
     def _answer(self, name: str, properties: Mapping[str, str]) -> Answer | None:
         """What the connector says; None while it, or a value of its configuration, is still to come."""
@@ -190,6 +208,10 @@ class Leader:
         for request in requests:
             self._inquiry.again(request.connector)
 
+    def _answered(self, name: str) -> None:
+        self._news.tell((name,))
+        self._wake()
+
     def forget(self, name: str) -> None:
         """This connector is gone, or is to be asked anew once it runs again."""
         self._inquiry.forget(name)
@@ -206,7 +228,7 @@ class Leader:
         before = config.fencing.get(name, 0)
         alone = before == len(wanted) == 1  # which fences its predecessor by itself
         nobody = before == 0 or (name not in config.unfenced and (alone or self._copy_on(name, wanted)))
-        if nobody and self._fences(name):
+        if nobody and fences(self._store, name):
             written.append(records.fencing_record(name, len(wanted)))
         return written
 
@@ -228,10 +250,6 @@ class Leader:
         except KeelmanError:
             return None  # stored by somebody who did not check it
 
-    def _fences(self, name: str) -> bool:
-        config = self._store.config.connectors.get(name)
-        return config is not None and tickets.is_exactly_once_source(self._store.properties, config)
-
     def _tell_problem(self, name: str, answer: Answer) -> None:
         """Brings the connector's status in line with what it said, whoever has it. Its tasks go on as they are."""
         work = Work(name)
@@ -249,28 +267,6 @@ class Leader:
         told = Status(state, worker, now.generation, trace or None, now.version, answer.more)
         self._store.tell(work, told)
 
-    async def _fence_former_tasks(self, name: str, since: int) -> None:
-        """No producer of a former task can commit any more, but for those that are the same task still.
-
-        A single task's successor fences it by itself.
-        """
-        if not self._fences(name):
-            return
-        config = self._store.config
-        former, count = config.fencing.get(name, 0), len(config.tasks.get(name, ()))
-        now = config.applied.get(name, {}), config.tasks.get(name, ())
-        changed = changed_tasks(config.former.get(name, [None]), now, former) if (former, count) != (1, 1) else []
-        if changed and not self._fencing.done(name, since, config.connectors[name], changed):
-            return
-        await self._store.write_config([records.fencing_record(name, count)])
-
-    async def _keep_session_key(self) -> None:
-        """A new key to sign with, when there is none or it has been in use for long."""
-        now_ms = int(time.time() * 1000)
-        if now_ms - self._store.config.session_key_ms > self._store.properties.key_ttl_ms:
-            key = base64.b64encode(secrets.token_bytes(SESSION_KEY_BYTES)).decode()
-            await self._store.write_config([records.session_key_record(key, now_ms)])
-
     def tell_unplaced(self, generation: int) -> None:
         """Says of work that no member may have why that is so."""
         for work, why in self._unplaced.items():
@@ -280,8 +276,11 @@ class Leader:
 
     def clear_statuses(self) -> None:
         """Tombstones for the statuses of what is configured no more; what a dead worker had runs nowhere."""
-        for work in self._store.statuses.without(self._store.config.work()):
-            self._store.tell(work, None)
+        stamp = (self._store.statuses.changes, self._store.config.changes)
+        if stamp != self._cleared:
+            self._cleared = stamp
+            for work in self._store.statuses.without(self._store.config.work()):
+                self._store.tell(work, None)
         for work, url in self._lost.items():
             now = self._store.statuses.statuses.get(work)
             if now is not None and now.state in (RUNNING, RESTARTING) and now.worker_id == urlsplit(url).netloc:

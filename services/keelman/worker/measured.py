@@ -17,6 +17,7 @@ from keelman.kafka.layout import Work
 SAMPLE_SECONDS = 5.0
 KNOWN_SECONDS = 15.0  # a task is not judged by what it does at its start
 SMOOTHING = 0.25
+LEAST_USE = 0.5  # thousandths of a processor
 FIRST_STEP = 50.0  # thousandths of a processor from which a task weighs 2
 MARGIN = 1.3  # by how much it has to be over or under a step to pass it
 # What copying costs where the slots' processors are not known: records and bytes a second for a thousandth of one.
@@ -47,6 +48,8 @@ class Measured:
         self._cpu_seconds = cpu_seconds
         self._runs: dict[str, _Run] = {}
         self._tasks: dict[Work, _Task] = {}
+        self._works: object = None  # the works of the last sample
+        self._moving: set[Work] = set()  # tasks that did anything lately: most of thousands did not
         self._sampled: float | None = None
         self._cpu = 0.0
         self._told: Mapping[Work, int] = {}
@@ -64,11 +67,12 @@ class Measured:
         """Looks at what was done since the last sample. Called as often as one likes; `now` is of a monotonic clock."""
         if self._sampled is not None and now - self._sampled < SAMPLE_SECONDS:
             return
-        mine = {work for work in works if work.is_task}
-        for gone in self._tasks.keys() - mine:
-            del self._tasks[gone]
-        for work in mine - self._tasks.keys():
-            self._tasks[work] = _Task(now)
+        if works is not self._works:
+            self._works, mine = works, {work for work in works if work.is_task}
+            for gone in self._tasks.keys() - mine:
+                del self._tasks[gone]
+            for work in mine - self._tasks.keys():
+                self._tasks[work] = _Task(now)
         done: dict[Work, float] = {}
         for run in self._runs.values():
             done[run.work] = done.get(run.work, 0.0) + max(0.0, run.units - run.sampled)
@@ -80,10 +84,16 @@ class Measured:
             return
         whole = sum(done.values())
         scale = 1000 * used / whole if used and whole else 1.0
-        for work, task in self._tasks.items():
-            use = done.get(work, 0.0) * scale / (now - before)
+        for work in [work for work in self._moving | done.keys() if work in self._tasks]:
+            task, use = self._tasks[work], done.get(work, 0.0) * scale / (now - before)
             task.use += SMOOTHING * (use - task.use)
             task.weight = weight_of(task.use, task.weight)
+            if task.use < LEAST_USE:
+                task.use = 0.0
+                self._moving.discard(work)
+            else:
+                self._moving.add(work)
+        self._moving &= self._tasks.keys()
 
     def weights(self, now: float, works: Iterable[Work]) -> dict[Work, int]:
         """What to tell the group: no entry for a weight of 1, 0 for a task that is not known yet."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass
 
 from keelman.api.copy.v1 import run_order_pb2 as orders
@@ -69,6 +69,7 @@ class OwnedTasks:
         self._grace = store.properties.shutdown_ms / 1000
         self._siblings: Siblings | None = None
         self._tasks: dict[Work, _Running] = {}
+        self._awake: dict[Work, _Running] = {}  # those that may not be parked
         link.updated = self._updated
         link.standing = self._standing
 
@@ -117,11 +118,13 @@ class OwnedTasks:
         else:
             running.task.pause()
 
-    def prune(self) -> None:
-        """Ends those that are this worker's no more and forgets what has ended; all others have a look."""
-        for work, running in list(self._tasks.items()):
+    def prune(self, connectors: Container[str] | None) -> None:
+        """Ends those of these connectors (None: of all) that are this worker's no more and forgets what has ended; all
+        that are not parked have a look."""
+        for running in self._awake.values():
             running.task.look()
-            if not self._has(work):
+        for work, running in list(self._tasks.items()):
+            if (connectors is None or work.connector in connectors) and not self._has(work):
                 running.task.end()
                 if running.life.done():
                     del self._tasks[work]
@@ -185,7 +188,7 @@ class OwnedTasks:
             fence=lambda: grants.fence(work, made.config),
             fence_parts=lambda parts: grants.fence_parts(work, made.config, parts),
             idle=lambda: self.parking.idle(work),
-            left=lambda: self.parking.left(work),
+            left=lambda: self._left(work),
             ended=lambda uid: self._runs.pop(uid, None),
         )
         # A task that ran on here with another configuration begins with the whole budget.
@@ -194,7 +197,7 @@ class OwnedTasks:
         if self._store.config.target(work.connector) != config_state.STARTED:
             task.pause()
         life = self._siblings.start(self._live(task), name=f"task {work.connector}-{work.task}")
-        made = self._tasks[work] = _Running(task, wanted, life)
+        made = self._tasks[work] = self._awake[work] = _Running(task, wanted, life)
         return made
 
     def _together(self, work: Work) -> Mapping[Work, Parkable] | None:
@@ -217,15 +220,23 @@ class OwnedTasks:
             if running is not None and self._store.config.task(task.work) is None:
                 await self.give_up(task.work, running.config)
         finally:
-            self._store.changed()
+            self._store.changed_about(task.work.connector)
 
     async def _judge(self) -> None:
         """Has the tasks' statuses follow what is."""
         while True:
             await asyncio.sleep(JUDGE_SECONDS)
             now = time.monotonic()
-            for running in self._tasks.values():
+            for work, running in list(self._awake.items()):
                 running.task.judge(now, running.stall_seconds)
+                if running.task.parked or self._tasks.get(work) is not running:
+                    del self._awake[work]
+
+    def _left(self, work: Work) -> None:
+        """It is parked no more."""
+        self.parking.left(work)
+        if work in self._tasks:
+            self._awake[work] = self._tasks[work]
 
     def _updated(self, update: orders.RunUpdate) -> None:
         task = self._runs.get(update.run_uid)

@@ -8,7 +8,7 @@ from functools import partial
 from keelman.api.copy.v1.run_order_pb2 import RunUpdate
 from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import load_connector
-from keelman.kafka.layout import Work
+from keelman.kafka.layout import CONNECTOR_TASK, Work
 from keelman.model.errors import KeelmanError
 from keelman.runtime.supervise import Siblings, supervise
 from keelman.worker import status_state as states
@@ -19,6 +19,7 @@ from keelman.worker.link import SparkLink
 from keelman.worker.measured import Measured
 from keelman.worker.membership import Membership
 from keelman.worker.meters import Meters
+from keelman.worker.news import News
 from keelman.worker.owned_connectors import OwnedConnectors
 from keelman.worker.owned_tasks import OwnedTasks, is_failed
 from keelman.worker.parking import Parking
@@ -43,6 +44,9 @@ class OwnedWork:
         self._tasks = OwnedTasks(store, link, grants, has=has, tell=self.tell, worker=worker)
         self._connectors = OwnedConnectors(self.tell)
         self.works: frozenset[Work] = frozenset()
+        self._news = News()
+        store.news.append(self._news)
+        self._pruned = (-1, self.works)
 
     def begin(self, siblings: Siblings) -> None:
         """Where the tasks' coroutines run."""
@@ -75,15 +79,21 @@ class OwnedWork:
     async def take(self, assigned: Iterable[Work], revoked: Iterable[Work]) -> None:
         """Takes an assignment: what is revoked has stopped when this returns; `follow()` starts what is new."""
         gone = self.works & frozenset(revoked)
-        self.works = (self.works - gone) | frozenset(assigned)
+        new = frozenset(assigned)
+        self.works = (self.works - gone) | new
+        self._news.tell(work.connector for work in gone | new)
         await self._stop(gone)
         self._say_unassigned(gone)
 
     def prune(self) -> None:
         """Forgets work that is configured no more; its runs drain."""
+        stamp = (self._store.config.changes, self.works)
+        if self._pruned[0] == stamp[0] and self._pruned[1] is stamp[1]:
+            return
         kept = self.works & self._store.config.work()
         if len(kept) < len(self.works):  # the same object while nothing has changed
             self.works = kept
+        self._pruned = (stamp[0], self.works)
 
     async def drop_all(self) -> None:
         """The group has lost this worker: whatever runs is cut at once."""
@@ -106,14 +116,22 @@ class OwnedWork:
         """Starts, stops, pauses and restarts what differs from the configuration. Does not wait for any of it."""
         self.prune()
         restarts, self._store.config.restarts = self._store.config.restarts, []
-        for work in sorted(self.works):
+        names = self._news.take()
+        for work in self._works_of(names):
             if work.is_task:
                 self._tasks.follow(work)
             else:
                 self._connectors.follow(work, self._store.config, failed=self._failed(work))
-        self._tasks.prune()
+        self._tasks.prune(names)
         for request in restarts:
             self.restart(request)
+
+    def _works_of(self, names: set[str] | None) -> list[Work]:
+        if names is None:
+            return sorted(self.works)
+        tasks = self._store.config.tasks
+        found = (Work(name, n) for name in sorted(names) for n in (CONNECTOR_TASK, *range(len(tasks.get(name, ())))))
+        return [work for work in found if work in self.works]
 
     def restart(self, request: RestartRequest) -> None:
         """Restarts what this worker has of a connector."""

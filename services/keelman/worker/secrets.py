@@ -19,11 +19,12 @@ from keelman.connect.secret_keys import literal_secrets
 from keelman.runtime.logging import get_logger
 from keelman.runtime.redaction import REDACTOR
 from keelman.worker.inquiry import in_thread
+from keelman.worker.news import ALL_SECONDS
 
 log = get_logger()
 LOOK_SECONDS = 1.0
 READ_SECONDS = 30.0  # so long a value may go unread though nothing shows that its file has changed
-UNUSED_SECONDS = 60.0
+UNUSED_SECONDS = 3 * ALL_SECONDS
 RELOAD = "config.action.reload"
 _SALT = secrets.token_bytes(32)  # what is told of a value helps nobody to find it
 

@@ -19,6 +19,7 @@ from keelman.runtime.redaction import REDACTOR
 from keelman.runtime.supervise import supervise
 from keelman.worker import config_state as records
 from keelman.worker.config_state import ConfigState
+from keelman.worker.news import News
 from keelman.worker.offset_state import OffsetState
 from keelman.worker.properties import WorkerProperties
 from keelman.worker.secrets import Secrets
@@ -46,6 +47,7 @@ class Store:
         self.right: Callable[[], bool] = lambda: True
         self.changed: Callable[[], None] = lambda: None
         self.connector_told: Callable[[], None] = lambda: None
+        self.news: list[News] = []
         self.level_told: Callable[[str, str], None] = lambda logger, level: None
         self._live = False  # orders of the past are not obeyed
         client = f"{properties.group_id}-leader-{worker_id}"
@@ -202,7 +204,15 @@ class Store:
                 self._written.set()
                 await self._told.wait()
 
+    def changed_about(self, connector: str) -> None:
+        """Something about this connector is another than it was: whoever looks after connectors has a look."""
+        for news in self.news:
+            news.tell((connector,))
+        self.changed()
+
     def _value_changed(self) -> None:
+        for news in self.news:
+            news.tell_all()
         self.changed()
 
     def _config_row(self, row: Row) -> None:
@@ -212,7 +222,7 @@ class Store:
             self.level_told(*level)
         self._next_config.set()
         self._next_config = asyncio.Event()
-        self.changed()
+        self.changed_about(records.connector_of(key) or "")
 
     def _offset_row(self, row: Row) -> None:
         self.offsets.apply(row.key, row.value)
@@ -222,6 +232,8 @@ class Store:
         self.statuses.apply(key, row.value)
         self._say_again(key)
         if key.startswith("status-connector-"):
+            for news in self.news:
+                news.tell((key.removeprefix("status-connector-"),))
             self.connector_told()
 
     def _say_again(self, key: str) -> None:

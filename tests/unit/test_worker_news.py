@@ -1,0 +1,105 @@
+"""The worker looks at those connectors alone that something has changed about, and at all of them now and then."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from test_worker_leader import SOURCE, leading
+
+from keelman.kafka.layout import Work
+from keelman.model.errors import Unavailable
+from keelman.testing.eventually import eventually
+from keelman.worker import config_state as records
+from keelman.worker.config_state import connector_of
+from keelman.worker.inquiry import Answer
+from keelman.worker.news import News
+from keelman.worker.status_state import FAILED, Status, key_of
+
+
+def test_all_are_looked_at_first_then_those_that_were_told_then_all_again() -> None:
+    news = News()
+    news.tell(["a"])
+    assert news.take() is None
+    assert news.take() == set()
+    news.tell(["a", "b"])
+    assert news.take() == {"a", "b"}
+    assert news.take() == set()
+    news.tell_all()
+    assert news.take() is None
+    often = News(all_seconds=0.0)
+    assert often.take() is often.take() is None
+
+
+@pytest.mark.parametrize(
+    ("key", "name"),
+    [
+        *((f"{kind}-my-source", "my-source") for kind in ("connector", "target-state", "commit", "tasks-fencing")),
+        ("restart-connector-my-source", "my-source"),
+        ("task-my-source-12", "my-source"),
+        ("session-key", None),
+        ("logger-cluster-x", None),
+    ],
+)
+def test_a_record_is_about_a_connector(key: str, name: str | None) -> None:
+    assert connector_of(key) == name
+
+
+async def test_the_leader_asks_and_writes_for_those_alone_that_have_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with leading(tmp_path) as (store, leader):
+        await store.write_config([records.connector_record("d", {**SOURCE, "name": "d"})])
+
+        async def all_have_tasks() -> bool:
+            await leader.reconfigure()
+            return set(store.config.tasks) == {"c", "d"}
+
+        await eventually(all_have_tasks)
+        await leader.reconfigure()
+        looked: list[str] = []
+        ask = leader._answer
+
+        def noted(name: str, properties: Mapping[str, str]) -> Answer | None:
+            looked.append(name)
+            return ask(name, properties)
+
+        monkeypatch.setattr(leader, "_answer", noted)
+        await leader.reconfigure()
+        assert looked == []
+        await store.write_config([records.connector_record("d", {**SOURCE, "name": "d", "topic": "other"})])
+
+        async def has_new_task() -> bool:
+            await leader.reconfigure()
+            return store.config.tasks["d"][0]["topic"] == "other"
+
+        await eventually(has_new_task)
+        assert set(looked) == {"d"}
+        store._statuses.append((key_of(Work("c")), Status(FAILED, "w:1", 1, "worse").value()))  # type: ignore[attr-defined]
+        await leader.reconfigure()
+        assert "c" in looked, "its status says what it does not say"
+
+
+async def test_what_could_not_be_written_is_looked_at_again(tmp_path: Path) -> None:
+    async with leading(tmp_path) as (store, leader):
+
+        async def has_tasks() -> bool:
+            await leader.reconfigure()
+            return "c" in store.config.tasks
+
+        await eventually(has_tasks)
+        await store.write_config([records.connector_record("c", {**SOURCE, "topic": "other"})])
+        store.right = lambda: False
+        failures = 0
+
+        async def refused() -> bool:
+            nonlocal failures
+            try:
+                await leader.reconfigure()
+            except Unavailable:
+                failures += 1
+            return failures >= 2
+
+        await eventually(refused)
+        store.right = lambda: True
+        await leader.reconfigure()
+        assert store.config.tasks["c"][0]["topic"] == "other"
