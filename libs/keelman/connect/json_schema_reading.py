@@ -203,9 +203,10 @@ def _whole(schema: Schema) -> Callable[[Any], int]:
 
     def read(tree: Any) -> int:
         if tree.__class__ is not int:
-            if not isinstance(tree, float | decimal.Decimal) or tree != tree // 1:
-                _of(int, tree, schema)
-                raise DataError(f"Expected a whole number for {java_type(schema)}, but found {tree}")
+            fraction = isinstance(tree, float | decimal.Decimal)
+            if not fraction or tree != tree // 1:
+                found = tree if fraction else _NODES.get(type(tree), "?")
+                raise DataError(f"Expected a whole number for {java_type(schema)}, but found {found}")
             tree = int(tree)
         if not -bound <= tree < bound:
             raise DataError(f"{tree} is too large for {java_type(schema)}")
