@@ -101,7 +101,7 @@ async def test_a_node_from_its_first_broker_to_its_drain(tmp_path: Path) -> None
                 found = await running(*kinds)
                 return found if found and found["broker"].status.pid != pids["broker"] else None
 
-            second = await eventually(back, seconds=120)
+            second = await eventually(back, seconds=240)
             assert second
             assert not any(map(start_of, leftovers))
             assert second["broker"].spec == first["broker"].spec

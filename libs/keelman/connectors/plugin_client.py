@@ -126,29 +126,39 @@ class PluginHost:
         self._asked += 1
         request = {"id": self._asked, "method": method, "class": class_name, **arguments}
         async with self._places:
-            process = await self._next()
-            self._busy.add(process)
             try:
-                async with asyncio.timeout(START_SECONDS):
-                    await process.start()
-                async with asyncio.timeout(self._answer_seconds):
-                    answer = await process.ask(request)
+                try:
+                    answer = await self._put(request)
+                except ConnectionError:
+                    answer = await self._put(request)  # that one had died since its last answer and never heard it
             except BaseException as error:
-                # Also when the caller gave up: the answer that is still to come must not be the next question's.
                 _log.warning("plugin_host_killed", plugin=str(self.plugin), asked=f"{class_name} {method}")
-                await process.close()
                 lost = self._lost(where, error)
                 if lost is None:
                     raise
                 raise lost from error
-            else:
-                self._idle.append(process)
-            finally:
-                self._busy.discard(process)
         await self._keep_one()
         if "error" in answer:
             raise error_from_json(answer["error"], where)
         return answer["result"]
+
+    async def _put(self, request: dict[str, Any]) -> dict[str, Any]:
+        process = await self._next()
+        self._busy.add(process)
+        try:
+            async with asyncio.timeout(START_SECONDS):
+                await process.start()
+            async with asyncio.timeout(self._answer_seconds):
+                answer = await process.ask(request)
+        except BaseException:
+            # Also when the caller gave up: the answer that is still to come must not be the next question's.
+            await process.close()
+            raise
+        else:
+            self._idle.append(process)
+        finally:
+            self._busy.discard(process)
+        return answer
 
     async def _next(self) -> PluginProcess:
         while self._idle:

@@ -34,7 +34,10 @@ class PluginProcess:
     @property
     def usable(self) -> bool:
         """Whether it can be asked."""
-        return self._process is None or self._process.returncode is None
+        process = self._process
+        if process is None or process.stdout is None:
+            return True
+        return process.returncode is None and not process.stdout.at_eof()
 
     async def start(self) -> None:
         """Returns when it can be asked. Raises as `ask`."""
@@ -43,7 +46,10 @@ class PluginProcess:
             await self._line()
 
     async def ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        """The answer. Raises EOFError, OSError, ValueError when there is none; waits for ever when it hangs."""
+        """The answer. Raises EOFError, OSError, ValueError when there is none; waits for ever when it hangs.
+
+        A ConnectionError says that the process was gone before it heard the question.
+        """
         process = self._process
         if process is None or process.stdin is None:
             raise RuntimeError("a plugin host is asked after its start")

@@ -26,6 +26,8 @@ SESSION_MS_ALONE, BEAT_MS_ALONE = 2**31 - 1, 500
 # A broker that was killed may not come back before its cluster has given its old self up. Kafka's 9 s (and a beat each
 # 2 s) guard against needless moves of leaders.
 SESSION_MS, BEAT_MS = 6_000, 1_000
+# A minute is little for a host that does much else: Kafka would give up, end, and begin again from the start.
+REGISTRATION_MS = 300_000
 
 # Properties that say who and where the broker is, and the setting that is meant for each.
 SET_ELSEWHERE = {
@@ -78,6 +80,7 @@ def server_properties(settings: Settings) -> dict[str, str]:
         "broker.session.timeout.ms": str(SESSION_MS_ALONE if brokers == 1 else SESSION_MS),
         "controlled.shutdown.enable": "false" if brokers == 1 else "true",
         "broker.heartbeat.interval.ms": str(BEAT_MS_ALONE if brokers == 1 else BEAT_MS),
+        "initial.broker.registration.timeout.ms": str(REGISTRATION_MS),
         "group.initial.rebalance.delay.ms": "0",
         "log.cleaner.dedupe.buffer.size": str(CLEANER_BUFFER_BYTES),
         "offsets.topic.num.partitions": str(INTERNAL_PARTITIONS),
