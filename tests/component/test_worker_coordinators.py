@@ -1,0 +1,120 @@
+"""The coordinators of workers, of a source's transactions and of a sink's group move while records flow."""
+
+import contextlib
+import itertools
+import signal
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiokafka.admin import NewTopic
+from aiokafka.errors import KafkaError
+from group_kit import Flow, Workers, feeding
+from spark_kit import SparkService
+
+from keelman.kafka.clients import admin_client
+from keelman.runtime.ports import free_ports
+from keelman.runtime.supervise import supervise
+from keelman.testing.broker import BrokerProcess
+from keelman.testing.eventually import eventually
+
+pytestmark = [pytest.mark.component, pytest.mark.timeout(600)]
+CLUSTER_ID = "Z9X8c7VbQ2GnM1kLpO0iUw"
+GROUP, TRANSACTION = 0, 1
+MOVED_SECONDS = 120.0
+
+
+@pytest.fixture
+async def brokers(tmp_path: Path) -> AsyncIterator[list[BrokerProcess]]:
+    """Three, so that one may be away."""
+    ports = free_ports(6)
+    voters = ",".join(f"{number}@127.0.0.1:{ports[number + 2]}" for number in (1, 2, 3))
+    flags = (f"--cluster-id={CLUSTER_ID}", f"--voters={voters}", "--heap-mb=256")
+    made = [
+        BrokerProcess(tmp_path / f"broker{n}", ports[n - 1], ports[n + 2], (f"--node-id={n}", *flags))
+        for n in (1, 2, 3)
+    ]
+    try:
+        await supervise(*(one.start for one in made))
+        yield made
+    finally:
+        for one in made:
+            with contextlib.suppress(AssertionError):  # not started
+                await one.end(signal.SIGKILL)
+
+
+class Outside:
+    """What a stranger asks the brokers."""
+
+    def __init__(self, brokers: list[BrokerProcess]) -> None:
+        self._brokers = brokers
+        self.servers = ",".join(one.bootstrap for one in brokers)
+
+    def admin(self) -> AbstractAsyncContextManager[Any]:
+        return admin_client({"bootstrap.servers": self.servers}, client_id="test")
+
+    async def coordinators(self, *wanted: tuple[int, str]) -> list[BrokerProcess]:
+        """The brokers that coordinate these groups, and the transactions of these ids."""
+
+        async def told() -> set[int]:
+            with contextlib.suppress(KafkaError):
+                async with self.admin() as admin:
+                    return {await admin.find_coordinator(name, kind) for kind, name in wanted}
+            return set()
+
+        found = await eventually(told, seconds=MOVED_SECONDS, every=0.2, what=f"{wanted} have coordinators")
+        return [self._brokers[number - 1] for number in found]
+
+    async def same(self, group: str) -> tuple[str, BrokerProcess]:
+        """A name for a flow whose coordinators are all the workers' own, and that broker."""
+        (broker,) = await self.coordinators((GROUP, group))
+        async with self.admin() as admin:
+            for flow in (f"{group}-{number}" for number in itertools.count()):
+                found = [await admin.find_coordinator(name, kind) for kind, name in coordinated(group, flow)]
+                if all(self._brokers[number - 1] is broker for number in found):
+                    return flow, broker
+        raise AssertionError("unreachable")
+
+    async def whole(self, *topics: str) -> None:
+        """Returns when every replica of every partition is in sync, so that a broker may go."""
+
+        async def in_sync() -> bool:
+            async with self.admin() as admin:
+                parts = [part for one in await admin.describe_topics(list(topics)) for part in one["partitions"]]
+            return all(len(part["isr"]) == len(self._brokers) for part in parts)
+
+        await eventually(in_sync, seconds=MOVED_SECONDS, every=0.2, what="all replicas are in sync")
+
+
+def coordinated(group: str, flow: str) -> tuple[tuple[int, str], ...]:
+    """The workers' group, the producer of the flow's source, the group of its sink."""
+    return (GROUP, group), (TRANSACTION, f"{group}-{flow}-in-0"), (GROUP, f"connect-{flow}-out")
+
+
+async def test_tasks_go_on_when_all_their_coordinators_move(
+    brokers: list[BrokerProcess], spark: SparkService, tmp_path: Path, name: str
+) -> None:
+    outside = Outside(brokers)
+    workers = Workers.of(tmp_path, outside.servers, name, spark.address, 2)
+    await outside.coordinators((GROUP, name), (TRANSACTION, name))
+    flow, doomed = await outside.same(name)
+    copied = Flow(tmp_path, flow)
+    async with outside.admin() as admin:
+        await admin.create_topics([NewTopic(flow, 1, 3)])
+    async with workers.running():
+        for connector, config in copied.connectors.items():
+            made = await workers.processes[0].ask("POST", "/connectors", {"name": connector, "config": config})
+            assert made.status_code == 201, made.text
+        async with feeding(copied):
+            await copied.passes(seconds=MOVED_SECONDS)
+            await outside.whole(flow, "__consumer_offsets", "__transaction_state", f"{name}-offsets")
+            await doomed.end(signal.SIGKILL)
+            await copied.passes(seconds=MOVED_SECONDS)
+            assert doomed not in await outside.coordinators(*coordinated(name, flow))
+            await copied.passes(seconds=MOVED_SECONDS)
+        report = copied.judged()
+        assert report.clean, report
+        for process in workers.processes:
+            assert await process.end() == 0, process.output[-3000:]
