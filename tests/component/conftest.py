@@ -13,6 +13,7 @@ from spark_kit import SparkService, spark_service
 from worker_kit import LinkSide, link_side
 
 from keelman.testing.broker import running_broker
+from keelman.testing.registry import RegistryProcess, missing, running_registry
 
 NUMBERS = itertools.count()
 
@@ -29,6 +30,15 @@ async def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[s
     async with running_broker(tmp_path_factory.mktemp("broker")) as servers:
         create_topic(servers, OFFSET_TOPIC, OFFSET_PARTITIONS, **{"cleanup.policy": "compact"})
         yield servers
+
+
+@pytest.fixture(scope="session")
+async def registry(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[RegistryProcess]:
+    """A schema registry that keeps its schemas when it is ended and started; subjects begin with a test's `name`."""
+    if problem := missing():
+        pytest.skip(problem)
+    async with running_registry(tmp_path_factory.mktemp("registry"), keep=True) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

@@ -41,10 +41,10 @@ class Artifact:
     def parse(cls, text: str) -> Artifact:
         """From `group:artifact:version`, `group:artifact:version:classifier@extension`. Raises InvalidArgument."""
         parts = text.split(":")
-        if len(parts) not in (3, 4) or not all(parts):
+        classifier, _, extension = parts.pop().partition("@") if len(parts) == 4 and "@" in text else ("", "", "jar")
+        if len(parts) != 3 or not all(parts) or not extension:
             raise InvalidArgument.of("coordinates", text, "group:artifact:version")
-        classifier, _, extension = parts[3].partition("@") if len(parts) == 4 else ("", "", "")
-        return cls(parts[0], parts[1], parts[2], classifier=classifier, extension=extension or "jar")
+        return cls(parts[0], parts[1], parts[2], classifier=classifier, extension=extension)
 
     @property
     def file(self) -> str:

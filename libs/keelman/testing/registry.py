@@ -48,10 +48,12 @@ class RegistryProcess:
     keep: bool = False
     """Its schemas outlive it, in a file under `home`."""
     port: int = 0
+    management_port: int = 0
     _child: asyncio.subprocess.Process | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
-        self.port = self.port or free_ports(1)[0]
+        if not self.port:
+            self.port, self.management_port = free_ports(2)
 
     @property
     def url(self) -> str:
@@ -69,6 +71,7 @@ class RegistryProcess:
         program, folder = find(minimum=MINIMUM_JAVA).program, await unpacked()
         self.home.mkdir(parents=True, exist_ok=True)
         more = {"QUARKUS_HTTP_HOST": "127.0.0.1", "QUARKUS_HTTP_PORT": str(self.port)}
+        more |= {"QUARKUS_MANAGEMENT_HOST": "127.0.0.1", "QUARKUS_MANAGEMENT_PORT": str(self.management_port)}
         if self.keep:
             more["APICURIO_DATASOURCE_URL"] = f"jdbc:h2:file:{self.home / 'schemas'}"
         plain = {k: v for k, v in os.environ.items() if k != "JAVA_TOOL_OPTIONS"}
