@@ -118,7 +118,9 @@ def consumer(properties: Mapping[str, str], *, client_id: str, read_committed: b
         isolation_level="read_committed" if read_committed else "read_uncommitted",
         enable_auto_commit=False,
         auto_offset_reset="earliest",
-        fetch_max_wait_ms=500,
+        # A broker answers as soon as there is anything. Quiet topics cost less the longer it may wait; but a question
+        # about a lost leader, on the same connection, waits behind that.
+        fetch_max_wait_ms=2000,
     )
 
 

@@ -17,7 +17,7 @@ from keelman.runtime.supervise import Siblings
 
 log = get_logger()
 ASK_SECONDS = 0.15
-SHARE = 0.008
+SHARE = 0.005
 CONNECTION = ("bootstrap.servers", "isolation.level", "security.", "sasl.", "ssl.")
 
 
