@@ -165,3 +165,23 @@ def _updates(run: Run) -> list:  # type: ignore[type-arg]
     while not run.updates.empty():
         run.seen.append(run.updates.get())
     return run.seen
+
+
+def test_a_kafka_sink_leaves_out_what_its_target_does_not_take(
+    bootstrap: str, name: str, runs: Callable[..., Run]
+) -> None:
+    create_topic(bootstrap, name, 1)
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for value in (b"1", b"x" * 5_000, b"2"):
+        producer.produce(name, value, b"k", headers=[("h", b"1")])
+    assert producer.flush(60) == 0
+    config = tolerant(name, **{"connector.class": "KafkaSink", "topics": name, "topic": "to-${topic}"})
+    run = runs(ticket(bootstrap, {**config, "target.cluster.max.request.size": "4000"}))
+    told = run.until_records(2).progress
+    run.drain()
+    assert (told.records, told.errors) == (2, 1)
+    assert [m.value() for m in messages(bootstrap, f"to-{name}")] == [b"1", b"2"]
+    (letter,) = letters(bootstrap, name)
+    assert letter.why is not None
+    assert (letter.value, letter.key, letter.why.stage) == (None, b"k", "TASK_PUT")
+    assert (letter.whence and letter.whence.offset, (letter.record_bytes or 0) > 5_000) == (1, True)

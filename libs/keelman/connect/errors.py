@@ -15,6 +15,12 @@ class DataError(ConnectError):
     java_name = "org.apache.kafka.connect.errors.DataException"
 
 
+class SerializationError(ConnectError):
+    """What is wrong with bytes that hold no data; the cause of a DataError, which says what was to be read."""
+
+    java_name = "org.apache.kafka.common.errors.SerializationException"
+
+
 class RetriableConnectError(ConnectError):
     """The other system is away or busy; a new copy run may succeed."""
 

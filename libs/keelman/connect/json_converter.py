@@ -14,7 +14,7 @@ from keelman.connect import converter_keys
 from keelman.connect.columns import StructColumn
 from keelman.connect.config_def import ConfigDef
 from keelman.connect.converters import Converter
-from keelman.connect.errors import DataError
+from keelman.connect.errors import DataError, SerializationError
 from keelman.connect.java import json_text
 from keelman.connect.json_columns import JsonColumns
 from keelman.connect.json_data import Plain, cut_numbers, has_decimals, parse_schema, schema_json
@@ -209,7 +209,7 @@ def loads(payload: bytes) -> Any:
             text = _ZEROS.sub(lambda found: found[1] or found[2] or "", text)
         return json.JSONDecoder(parse_constant=_no_constant).raw_decode(text)[0]
     except (ValueError, RecursionError):
-        raise DataError(_UNREADABLE + problem) from None
+        raise DataError(_UNREADABLE) from SerializationError(problem)
 
 
 def _no_constant(text: str) -> Any:

@@ -14,7 +14,7 @@ from typing import Literal
 from keelman.connect.connector_keys import DEAD_LETTERS, common_keys
 from keelman.connect.dead_letter import Whence
 from keelman.connect.error_keys import BUDGET, BUDGET_PERCENT, BUDGET_WINDOW, budget_keys, dead_letter_keys
-from keelman.connect.errors import ConnectError, DataError, RetriableConnectError
+from keelman.connect.errors import ConnectError, DataError, RetriableConnectError, SerializationError
 
 FIRST_DELAY_MS = 300
 MOST_LINE = 2_000
@@ -73,7 +73,9 @@ class RecordFailure(ConnectError):
         self.error = known(error)
         self.whence = whence
         self.java_name = self.error.java_name
-        super().__init__(f"{_one_line(str(self.error))} ({place_of(whence)}; {stage.text})")
+        cause = self.error.__cause__
+        text = f"{self.error}{cause}" if isinstance(cause, SerializationError) else str(self.error)
+        super().__init__(f"{_one_line(text)} ({place_of(whence)}; {stage.text})")
         self.__cause__ = error
 
 

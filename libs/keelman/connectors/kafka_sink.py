@@ -19,6 +19,7 @@ from keelman.engine.control import Control
 from keelman.engine.failure import RunFailure
 from keelman.engine.outlet import Outlet
 from keelman.engine.producer_options import producer_options
+from keelman.engine.record_size import Sizes, may_be_over
 from keelman.engine.sink_kept_topic import KeptTopic, encode
 from keelman.engine.sink_target import Target, TargetTopics
 from keelman.engine.transactions import PlainOutlet, Transactions
@@ -84,6 +85,7 @@ class KafkaWriter(Writer):
     def __init__(self, config: Mapping[str, str], task: SinkTask, *, exactly_once: bool) -> None:
         """Opens the producer and fences. Raises ConnectError, KafkaException or RunFailure."""
         self._beat = task.beat
+        self._report = task.report
         self._by_key = config["partitions"] == "by-key"
         target = Target(config, task.worker)
         self._topics = TargetTopics(config, task, target)
@@ -132,14 +134,28 @@ class KafkaWriter(Writer):
         assert batch.keys is not None
         topics = [(topic, self._name(topic)) for topic in dict.fromkeys(origin.topics)]  # before the transaction
         self._written = True
-        if len(topics) == 1:
+        large = self._too_large(batch.values.values, batch.keys.values, origin)
+        if len(topics) == 1 and not large:
             self._send(topics[0][1], batch.values.values, batch.keys.values, origin)
             return
         for topic, name in topics:
-            at = [index for index, one in enumerate(origin.topics) if one == topic]
+            at = [index for index, one in enumerate(origin.topics) if one == topic and index not in large]
             values, keys = _picked(batch.values.values, at), _picked(batch.keys.values, at)
             columns = (origin.topics, origin.partitions, origin.offsets, origin.timestamps_ms, origin.headers)
             self._send(name, values, keys, Origin(*(_picked(column, at) for column in columns)))
+
+    def _too_large(self, values: list[bytes | None], keys: list[bytes | None], origin: Origin) -> set[int]:
+        """Which records the target's producer does not take; each is reported."""
+        headers = [one or () for one in origin.headers] if any(origin.headers) else None
+        sizes = Sizes(self._outlet.request_bytes)
+        found: set[int] = set()
+        if may_be_over(values, keys, headers, sizes.least):
+            for index, (value, key) in enumerate(zip(values, keys, strict=True)):
+                fault = sizes.fault(key, value, origin.headers[index])
+                if fault is not None:
+                    self._report(index, fault)
+                    found.add(index)
+        return found
 
     def _name(self, topic: str) -> str:
         return self._topics.name(topic, self._outlet, same_partitions=not self._by_key)

@@ -32,7 +32,8 @@ class Columns:
         if writer.wants_keys or wants or not (raw or conversion.takes_any_key):
             keys = list(map(Message.key, messages))
             size += payload_bytes(keys)
-        came = origin(messages) if writer.wants_origin or wants or conversion.by_topic else None
+        wants = wants or conversion.by_topic or not (raw or conversion.takes_any_header)
+        came = origin(messages) if writer.wants_origin or wants else None
         self._bad.took(len(messages))
         made: SinkBatch | None = None
         with suppress(Exception):  # which record it is about, the records will tell

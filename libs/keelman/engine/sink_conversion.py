@@ -7,6 +7,7 @@ from typing import Any
 
 from keelman.connect.converters import ByteArrayConverter, StringConverter
 from keelman.connect.dead_letter import Whence
+from keelman.connect.header_converter import SimpleHeaderConverter
 from keelman.connect.record import Record
 from keelman.connect.records import Column, Headers, Origin, SinkBatch
 from keelman.connect.schema import OPTIONAL_BYTES
@@ -26,12 +27,14 @@ class SinkConversion(Conversion):
         super().__init__(config, worker, bad or BadRecords.of(config, sink=True))
         self.takes_any_key = isinstance(self._keys, StringConverter | ByteArrayConverter)
         """Whether no key is a bad one."""
+        self.takes_any_header = isinstance(self._headers, SimpleHeaderConverter | StringConverter | ByteArrayConverter)
+        """Whether no header is a bad one."""
         self.places: list[int] | None = None
         """Where each record of the last batch was among those given; None for all of them in their order."""
 
     def batch(self, values: Payloads, keys: Payloads | None, origin: Origin | None, *, raw: bool) -> SinkBatch:
         """What the writer gets, with `raw` payloads. With transforms keys and origin must be given, and origin also for
-        converters that go by the topic.
+        converters that go by the topic and where headers may be bad ones.
 
         Raises what converters and transforms raise.
         """
@@ -44,6 +47,8 @@ class SinkConversion(Conversion):
             assert origin is not None
             made, self.places = self._fused.sink(values, keys, origin, raw=raw)
             return made
+        if not self.takes_any_header and origin is not None:
+            self._check_headers(origin)
         topics = None if origin is None else origin.topics
         opened = None if keys is None else read(self._keys, keys, topics)
         return SinkBatch(read(self._values, values, topics), opened, origin)
@@ -90,6 +95,8 @@ class SinkConversion(Conversion):
             origin.offsets[n],
         )
         if self.plain:
+            if not (raw or self.takes_any_header):
+                self.opened_headers(own, whence)
             return record, own
         found = self.transformed(record, whence)
         if found is None:
@@ -99,6 +106,11 @@ class SinkConversion(Conversion):
             found.value = self.closed("value", Column([found.value], found.value_schema), whence, found.topic)
             found.key_schema = found.value_schema = OPTIONAL_BYTES
         return found, self.closed_headers(found.headers, whence) or None
+
+    def _check_headers(self, origin: Origin) -> None:
+        for headers in origin.headers:
+            for name, raw in headers or ():
+                self._header(name, raw)
 
 
 def _made(rows: Rows, topics: list[str], headers: list[Any], given: Origin) -> SinkBatch:

@@ -1,0 +1,72 @@
+"""Our sinks make of bad records what Kafka Connect's made of them (tests/recorded/errors.json): the same ones come
+through, the same become dead letters with the same headers, and a task that fails begins its trace as Connect's."""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Message
+
+from keelman.connect.tolerance import Policy, RecordRefused
+from keelman.connectors.file_sink import lines
+from keelman.engine.bad_records import BadRecords
+from keelman.engine.dead_letters import DeadLetters
+from keelman.engine.failure import judge
+from keelman.engine.sink_batch import Columns
+
+RECORDED = Path(__file__).parents[1] / "recorded"
+sys.path.insert(0, str(RECORDED))
+from errors_cases import CASES, STRING, Case  # noqa: E402  it lies beside the record
+
+RECORD = json.loads((RECORDED / "errors.json").read_text(encoding="utf-8"))
+WORKER = {"bootstrap.servers": "none:1", "key.converter": STRING, "value.converter": STRING}
+TRACE = "__connect.errors.exception.stacktrace"
+
+
+class Unasking:
+    """What a writer of files asks for."""
+
+    wants_keys = wants_payloads = wants_origin = False
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_as_connect(case: Case) -> None:
+    told = RECORD[case.name]
+    config = {"name": case.name, **case.config, "errors.deadletterqueue.topic.name": f"dead-{case.name}"}
+    bad = BadRecords(case.name, 0, Policy.of(config, sink=True))
+    columns = Columns(config, WORKER, bad)
+    messages = [
+        Message(topic=f"in-{case.name}", partition=0, offset=n, key=sent.key, value=sent.value, headers=sent.headers)
+        for n, sent in enumerate(case.sent)
+    ]
+    if told["state"] == "FAILED":
+        with pytest.raises(RecordRefused) as refused:
+            columns.batch(messages, Unasking())  # type: ignore[arg-type]
+        ours = judge(refused.value).trace.splitlines()
+        assert ours[0] == told["trace"][0]
+        assert ours[1].startswith(told["trace"][1])
+        return
+    batch, _ = columns.batch(messages, Unasking())  # type: ignore[arg-type]
+    assert lines(batch.values).decode().splitlines() == told["lines"]
+    dead = DeadLetters(bad, WORKER, config)
+    assert [shown(*dead.row(letter)) for letter in bad.take_letters()] == told["letters"]
+
+
+def shown(key: bytes | None, value: bytes | None, headers: Any) -> dict[str, Any]:
+    """A dead letter as the record has it: of traces the first line."""
+    first = [(name, raw.split(b"\n")[0] if name == TRACE and raw is not None else raw) for name, raw in headers]
+    return {"key": text(key), "value": text(value), "headers": [[name, text(raw)] for name, raw in first]}
+
+
+def text(raw: bytes | None) -> str | None:
+    if raw is None:
+        return None
+    try:
+        return raw.decode() if len(raw) < 2000 else f"...{base64.b64encode(raw[-30:]).decode()}"
+    except UnicodeDecodeError:
+        return f"base64 {base64.b64encode(raw).decode()}"
