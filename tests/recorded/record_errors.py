@@ -1,7 +1,7 @@
 """Records what Kafka Connect's sinks make of bad records: writes errors.json beside this.
 
-Run it by hand: `python tests/recorded/record_errors.py`. It starts a broker and a real worker, fills a topic for each of
-`errors_cases`, and keeps the dead letters, the lines that came through and, of a task that failed, its trace.
+Run it by hand: `python tests/recorded/record_errors.py`. It starts a broker and a real worker, fills a topic for each
+of `errors_cases`, and keeps the dead letters, the lines that came through and, of a task that failed, its trace.
 """
 
 from __future__ import annotations
@@ -105,7 +105,8 @@ def letters(servers: str, name: str) -> list[dict[str, Any]]:
         consumer.assign([part])
         while len(found) < end:
             message = consumer.poll(20)
-            assert message is not None and message.error() is None
+            assert message is not None
+            assert message.error() is None
             headers = [
                 [key, None if raw is None else text(raw.split(b"\n")[0] if key == TRACE else raw)]
                 for key, raw in message.headers() or ()

@@ -4,23 +4,28 @@ dead letter; good records are all there in their order, and the counts are exact
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import pytest
 from confluent_kafka import Message
 
-from keelman.connect.dead_letter import DeadLetter, read_letter
+from keelman.connect.dead_letter import DeadLetter, Whence, read_letter
 from keelman.connect.errors import RetriableConnectError
 from keelman.connect.plugin import Writer
 from keelman.connect.records import Column, SinkBatch, SourceBatch
 from keelman.connect.schema import STRING
-from keelman.connect.tolerance import Policy, RecordRefused
+from keelman.connect.tolerance import Budget, Policy, RecordFailure, RecordRefused, converter_stage
+from keelman.connectors.registry import find_connector
+from keelman.connectors.validation import keys_of
 from keelman.engine.bad_records import BadRecords
+from keelman.engine.control import CutShort
 from keelman.engine.dead_letters import DeadLetters
 from keelman.engine.failure import RunFailure, judge
 from keelman.engine.record_size import Sizes, record_bytes
 from keelman.engine.sink_batch import Columns
 from keelman.engine.source_conversion import SourceConversion
+from keelman.worker.restart_policy import Cause, RestartPolicy, Restarts
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 TEXT = "org.apache.kafka.connect.storage.StringConverter"
@@ -242,3 +247,49 @@ def test_what_may_pass_is_tried_again_and_counted() -> None:
 
     assert bad.tried(work) == "done"
     assert (bad.counts.failures, bad.counts.retries, bad.counts.errors) == (2, 2, 0)
+
+
+def test_a_share_of_bad_records_counts_within_its_window_once_there_are_ten() -> None:
+    budget = Budget(Policy(budget_percent=50, window_ms=1_000))
+    budget.took(10, 0)
+    assert [budget.spend(0) for _ in range(9)] == [None] * 9
+    assert "10 of 10 records" in (budget.spend(0) or "")
+    budget.took(100, 500)
+    assert budget.spend(600) is None
+    budget.took(1, 2_000)
+    assert budget.spend(2_000) is None  # what was before the window is forgotten
+
+
+def test_a_spent_budget_is_not_tried_again_by_itself() -> None:
+    restarts = Restarts(RestartPolicy())
+    assert restarts.failed("ERROR_BUDGET_SPENT", retriable=False, alone=False, healthy_seconds=0) == (
+        Cause.CONFIG,
+        None,
+    )
+
+
+def test_sources_have_dead_letters_and_all_have_a_budget() -> None:
+    for name in ("FileStreamSource", "FileStreamSink"):
+        keys = keys_of(find_connector(name)).keys
+        assert {"errors.deadletterqueue.topic.name", "keelman.errors.budget", "keelman.errors.budget.percent"} <= set(
+            keys
+        )
+    assert Policy.of({}, sink=False).context
+    assert not Policy.of({}, sink=True).context
+
+
+def test_what_is_no_fault_of_a_record_is_let_through() -> None:
+    config = {"name": "c", "errors.tolerance": "all"}
+    conversion = SourceConversion(config, WORKER)
+    for error in (CutShort("HOME_LOST"), OSError("disk"), MemoryError()):
+        with pytest.raises(type(error)):
+            conversion.tried(STAGE, Whence("t"), partial(_raise, error))
+    with pytest.raises(RecordFailure, match=r"KeyError: 'x' \(topic t, partition 0, offset 1; value converter A\)"):
+        conversion.tried(STAGE, Whence("t", 0, 1), partial(_raise, KeyError("x")))
+
+
+STAGE = converter_stage("value", "a.b.A")
+
+
+def _raise(error: Exception) -> None:
+    raise error

@@ -30,6 +30,7 @@ _ENVELOPE = (
 )
 _UNREADABLE = "Converting byte[] to Kafka Connect data failed due to serialization error: "
 _LONG = re.compile(rb"\d{19}")
+_TOO_DEEP = "depth limit exceeded"  # beyond 1,024 levels; Connect's parser takes a thousand
 _ZERO = re.compile(r"0\d")
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _BEHIND_SCHEMA = re.compile(rb',\s*"payload"\s*:\s*')
@@ -201,6 +202,8 @@ def loads(payload: bytes) -> Any:
         return orjson.loads(payload)
     except orjson.JSONDecodeError as error:
         problem = str(error)
+        if problem.startswith(_TOO_DEEP):
+            raise DataError(_UNREADABLE) from SerializationError(problem)
     try:
         text = payload.decode().lstrip(" \t\r\n")
         if not text:

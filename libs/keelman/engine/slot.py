@@ -39,6 +39,8 @@ BEAT_SECONDS = 1.0
 TICK_SECONDS = 0.25
 MARGIN_SECONDS = 1.0
 DEFAULT_LOOP = "keelman.engine.run:CopyRunLoop"
+# A record of a thousand levels, the most that Connect's parser of JSON takes, goes through several functions a level.
+RECURSION = 5_000
 PAGE_BYTES = resource.getpagesize()
 
 
@@ -83,6 +85,7 @@ def host_slot(order: SlotOrder, batches: Iterable[Any]) -> None:
     when it cannot be reached.
     """
     setproctitle.setproctitle(f"keelman {order.slot}")
+    sys.setrecursionlimit(RECURSION)
     configure("slot", json=order.log_json, level=order.log_level, slot=order.slot)
     if order.path:
         brake_output()
