@@ -1,10 +1,12 @@
 """A preview shows what a connector would do and does nothing; a replay sends dead letters back, each exactly once."""
 
+import asyncio
 import base64
 import json
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -15,12 +17,15 @@ from confluent_kafka.admin import AdminClient
 from copy_harness import create_topic, messages
 from worker_kit import WorkerProcess, link_side, workers
 
+from keelman.cli.main import main
 from keelman.connect.dead_letter import Whence, Why, context_headers
-from keelman.connect.errors import DataError
+from keelman.connect.errors import ConnectError, DataError
+from keelman.engine.topics import ensure_topic
 from keelman.testing.eventually import eventually
 
 pytestmark = pytest.mark.component
 WORD = "tell-nobody-4711"
+BEGUN_MS = round(time.time() * 1000)  # brokers delete records that are older than their retention
 PLAIN = {
     "key.converter": "org.apache.kafka.connect.storage.StringConverter",
     "value.converter": "org.apache.kafka.connect.json.JsonConverter",
@@ -50,6 +55,13 @@ async def asked(worker: WorkerProcess, path: str, body: Any = None) -> dict[str,
     assert answer.status_code == 200, answer.text
     found: dict[str, Any] = answer.json()
     return found
+
+
+async def typed(*words: str, capsys: pytest.CaptureFixture[str]) -> str:
+    """What a command prints."""
+    capsys.readouterr()
+    assert await asyncio.to_thread(main, words) == 0, capsys.readouterr().err
+    return capsys.readouterr().out
 
 
 async def test_preview_of_a_source(worker: WorkerProcess, bootstrap: str, tmp_path: Path) -> None:
@@ -98,7 +110,9 @@ async def test_preview_of_a_source(worker: WorkerProcess, bootstrap: str, tmp_pa
     )
 
 
-async def test_preview_of_a_sink_and_of_what_fails(worker: WorkerProcess, bootstrap: str, tmp_path: Path) -> None:
+async def test_preview_of_a_sink_and_of_what_fails(
+    worker: WorkerProcess, bootstrap: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     topic = "preview-read"
     create_topic(bootstrap, topic, 1)
     producer = Producer({"bootstrap.servers": bootstrap})
@@ -120,6 +134,12 @@ async def test_preview_of_a_sink_and_of_what_fails(worker: WorkerProcess, bootst
     tried = {**config, "errors.tolerance": "all", "errors.deadletterqueue.topic.name": "letters"}
     begun = await asked(worker, "/connectors/watcher/preview", {"from": "beginning", "records": 1, "config": tried})
     assert [one["steps"][1]["record"]["value"]["value"] for one in begun["records"]] == [{"n": 0}]
+    told = await typed("preview", "watcher", "--worker", worker.id, "--records", "2", capsys=capsys)
+    assert [line.split()[:3] for line in told.splitlines()][:2] == [
+        ["record", "1:", "failed"],
+        ["read", "topic", topic],
+    ]
+    assert "value.converter VALUE_CONVERTER: DataException: " in " ".join(told.split())
     assert not (tmp_path / "out").exists()
     groups = AdminClient({"bootstrap.servers": bootstrap}).list_consumer_groups().result()
     assert "connect-watcher" not in [one.group_id for one in groups.valid]
@@ -150,7 +170,7 @@ def write_letters(bootstrap: str, topic: str, letters: list[tuple[bytes | None, 
         create_topic(bootstrap, topic, 1)
     producer = Producer({"bootstrap.servers": bootstrap})
     for n, (key, value, headers) in enumerate(letters):
-        producer.produce(topic, value, key, headers=headers, timestamp=1_700_000_000_000 + n)
+        producer.produce(topic, value, key, headers=headers, timestamp=BEGUN_MS + n)
         if n % 1000 == 0:
             producer.poll(0)
     assert producer.flush(60) == 0
@@ -165,7 +185,9 @@ def letter(
     return b"k%d" % at, value, [("own", b"kept"), *told]
 
 
-async def test_replay_of_a_sink(worker: WorkerProcess, bootstrap: str, tmp_path: Path) -> None:
+async def test_replay_of_a_sink(
+    worker: WorkerProcess, bootstrap: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     origin, letters = "replay-origin", "replay-letters"
     create_topic(bootstrap, origin, 2)
     config = {
@@ -195,25 +217,25 @@ async def test_replay_of_a_sink(worker: WorkerProcess, bootstrap: str, tmp_path:
     assert told["kinds"][0] == {"stage": "VALUE_CONVERTER", "exception": DataError.java_name, "letters": 5}
     assert (told["newest"][0]["stage"], told["newest"][0]["origin"]["offset"]) == ("TASK_PUT", 6)
 
-    tried = await asked(worker, f"{path}/replay", {"dry_run": True})
+    tried = json.loads(await typed("replay", "mended", "--dry-run", "--worker", worker.id, "-o", "json", capsys=capsys))
     assert (tried["sent"], tried["failed"], tried["examples"][0]["why"][:15]) == (5, 1, "VALUE_CONVERTER")
     assert messages(bootstrap, origin) == []
     chosen = await asked(worker, f"{path}/replay", {"stage": "TASK_PUT"})
-    assert (chosen["sent"], chosen["filtered"]) == (1, 5)
+    assert (chosen["sent"], chosen["filtered"]) == (1, 5), chosen
     rest = await asked(worker, f"{path}/replay", {"most": 3})
-    assert (rest["sent"], rest["failed"]) == (3, 0)
+    assert (rest["sent"], rest["failed"]) == (3, 0), rest
     rest = await asked(worker, f"{path}/replay")
-    assert (rest["sent"], rest["failed"], rest["cursor"]) == (1, 1, None)
+    assert (rest["sent"], rest["failed"], rest["cursor"]) == (1, 1, None), rest
     write_letters(bootstrap, letters, [letter(b'{"n":7}', 7, **mine)])
     again = await asked(worker, f"{path}/replay")
-    assert (again["sent"], again["failed"]) == (1, 1)
+    assert (again["sent"], again["failed"]) == (1, 1), again
 
     sent = messages(bootstrap, origin)
     assert sorted(one.value() for one in sent) == [b'{"n":%d}' % n for n in (0, 1, 2, 3, 6, 7)]
     for one in sent:
         n = json.loads(one.value())["n"]
         assert (one.key(), one.partition(), one.headers()) == (b"k%d" % n, n % 2, [("own", b"kept")])
-        assert one.timestamp()[1] >= 1_700_000_000_000
+        assert BEGUN_MS <= one.timestamp()[1] < BEGUN_MS + 7
     assert (await worker.ask("GET", path)).json()["waiting"] == 1
     elsewhere = await worker.ask("POST", f"{path}/replay", {"to": "no such topic"})
     assert (elsewhere.status_code, elsewhere.json()["message"][:3]) == (400, "to:")
@@ -311,3 +333,25 @@ async def test_killed_in_the_middle_of_a_replay(worker: WorkerProcess, bootstrap
         body = {"cursor": told["cursor"]}
     assert 0 < sent <= count, "the killed replay was not in the middle"
     assert sorted(int(one.value()) for one in messages(bootstrap, origin)) == list(range(count))
+
+
+RECORDED = json.loads((Path(__file__).parents[1] / "recorded" / "topic_creation.json").read_text())
+REFUSED = [one for one in RECORDED if one["states"] == ["RUNNING", "FAILED"]]
+
+
+@pytest.mark.parametrize("one", REFUSED, ids=lambda one: one["name"])
+def test_a_topic_that_brokers_refuse_ends_the_task_with_its_name_and_why(bootstrap: str, one: dict[str, Any]) -> None:
+    topic = "t-" + one["name"].replace(" ", "-")
+    with pytest.raises(ConnectError) as refused:
+        ensure_topic(topic, lambda _topic: 0, {"bootstrap.servers": bootstrap}, {}, one["config"])
+    assert f"{refused.value.java_name}: {refused.value}" == one["traces"][0][0]
+
+
+async def test_a_connector_with_illegal_groups_fails_with_the_text_as_recorded(worker: WorkerProcess) -> None:
+    (one,) = (one for one in RECORDED if one["name"] == "a bad pattern")
+    config = {"connector.class": "FileStreamSource", "file": "/nowhere", "topic": "groups", **one["config"]}
+    created = await worker.ask("POST", "/connectors", {"name": "groups", "config": config})
+    assert created.status_code == 201, created.text
+    await worker.reaches("groups", "FAILED")
+    trace = (await worker.ask("GET", "/connectors/groups/status")).json()["connector"]["trace"]
+    assert trace.splitlines()[0] == one["traces"][0][0]
