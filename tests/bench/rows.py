@@ -232,11 +232,17 @@ class Bench:
                 (f"idle-{short}-cpu-with-spark", "% of a core", all_cpu, ""),
             ):
                 self.figures.append(alone(name, unit, [value], value, limit))
+            self.say(f"idle-{short}: {memory:,.0f} MB, {cpu:.2f} % of a core; now the lists")
             took = await ten_thousand.lists(system, count)
             self.figures.append(alone(f"list-{short}-p50", "ms", took, statistics.median(took), ""))
             self.figures.append(alone(f"list-{short}", "ms", took, percentile(took, 0.99), "<= 300"))
         finally:
             await system.end()
+
+    async def list_10k(self) -> None:
+        """The lists of idle-10k, which takes them last."""
+        if not any(one.name.startswith("list-") for one in self.figures):
+            await self.idle_10k()
 
     async def failover(self) -> None:
         """One of three workers is killed: with its agent, without one, and of the peer's."""

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import httpx
 import psutil
 
 from bench.data import Topics
@@ -25,6 +26,7 @@ PARK_MS = 1000
 SETTLED_SECONDS = 15.0
 IDLE_SECONDS = 60.0
 LISTS = 200
+CHANGE_SECONDS = 0.25
 
 
 async def filled(bootstrap: str, topics: Topics, folder: Path, group: str, count: int) -> None:
@@ -111,11 +113,28 @@ async def idle(system: Keelman) -> tuple[float, float, float, float]:
 
 
 async def lists(system: Keelman, count: int) -> list[float]:
-    """Milliseconds of the list of all connectors, with all that is told of each."""
+    """Milliseconds of the list of all connectors, with all that is told of each, while some are paused and resumed."""
     took = []
-    for _ in range(LISTS):
-        begun = time.perf_counter()
-        answer = await system.ask("GET", "/connectors?expand=status&expand=info")
-        took.append((time.perf_counter() - begun) * 1000)
-        assert len(answer.json()) == count, f"{len(answer.json())} of {count}"
-    return took
+    changing = asyncio.create_task(_change(system, count))
+    try:
+        for _ in range(LISTS):
+            begun = time.perf_counter()
+            answer = await system.ask("GET", "/connectors?expand=status&expand=info")
+            took.append((time.perf_counter() - begun) * 1000)
+            assert len(answer.json()) == count, f"{len(answer.json())} of {count}"
+            assert not changing.done(), changing.exception()
+        return took
+    finally:
+        changing.cancel()
+        await asyncio.wait([changing])
+
+
+async def _change(system: Keelman, count: int) -> None:
+    """Pauses and resumes one connector after the other, four times a second."""
+    async with httpx.AsyncClient(timeout=95, trust_env=False) as client:
+        while True:
+            for number in range(count):
+                for verb in ("pause", "resume"):
+                    answer = await client.put(f"{system.url}/connectors/connector-{number:05}/{verb}")
+                    assert answer.status_code == 202, answer.text
+                    await asyncio.sleep(CHANGE_SECONDS)
