@@ -224,11 +224,9 @@ async def test_replay_of_a_sink(
     assert (chosen["sent"], chosen["filtered"]) == (1, 5), chosen
     rest = await asked(worker, f"{path}/replay", {"most": 3})
     assert (rest["sent"], rest["failed"]) == (3, 0), rest
-    rest = await asked(worker, f"{path}/replay")
-    assert (rest["sent"], rest["failed"], rest["cursor"]) == (1, 1, None), rest
     write_letters(bootstrap, letters, [letter(b'{"n":7}', 7, **mine)])
-    again = await asked(worker, f"{path}/replay")
-    assert (again["sent"], again["failed"]) == (1, 1), again
+    rest = await asked(worker, f"{path}/replay")
+    assert (rest["sent"], rest["failed"], rest["cursor"]) == (2, 1, None), rest
 
     sent = messages(bootstrap, origin)
     assert sorted(one.value() for one in sent) == [b'{"n":%d}' % n for n in (0, 1, 2, 3, 6, 7)]
@@ -286,7 +284,7 @@ async def test_replay_of_a_source(worker: WorkerProcess, bootstrap: str, tmp_pat
 
 async def test_killed_in_the_middle_of_a_replay(worker: WorkerProcess, bootstrap: str, tmp_path: Path) -> None:
     """What is in the group's offsets is in the topic and nothing else is; the next replay goes on from there."""
-    origin, letters, count = "killed-origin", "killed-letters", 20_000
+    origin, letters, count = "killed-origin", "killed-letters", 12_000
     create_topic(bootstrap, origin, 2)
     config = {
         "connector.class": "FileStreamSink",

@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, Resourc
 from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import TopicPlan
 from keelman.connect.topic_creation import TopicCreation, creates_topics
-from keelman.engine.failure import RunFailure
+from keelman.engine.failure import NOT_ALLOWED, RunFailure
 from keelman.engine.record_size import NO_LIMIT
 from keelman.model.keys import under
 from keelman.runtime.logging import get_logger
@@ -121,7 +121,7 @@ def _await_topic(topic: str, partitions: Callable[[str], int]) -> None:
 
 
 def _create(topic: str, admin: Mapping[str, Any], plan: TopicPlan) -> None:
-    """Raises ConnectError with topic and reason where the brokers refuse it, KafkaException for what may pass."""
+    """Raises ConnectError, RunFailure where it is not allowed, with topic and reason; KafkaException for the rest."""
     wanted = NewTopic(
         topic, num_partitions=plan.partitions, replication_factor=plan.replication_factor, config=dict(plan.config)
     )
@@ -131,10 +131,11 @@ def _create(topic: str, admin: Mapping[str, Any], plan: TopicPlan) -> None:
     except KafkaException as error:
         code, why = error.args[0].code(), error.args[0].str()
         if code in _NOT_ALLOWED:
-            raise ConnectError(
+            text = (
                 f"Task failed to create new topic {topic}: {why}. Ensure that the task is authorized to create topics "
                 "or that the topic exists and restart the task"
-            ) from error
+            )
+            raise RunFailure(NOT_ALLOWED, text, retriable=False) from error
         if code in _REFUSED:
             raise ConnectError(f"Unable to create topic(s) '{topic}': {why}") from error
         if code != KafkaError.TOPIC_ALREADY_EXISTS:
