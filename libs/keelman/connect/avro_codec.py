@@ -8,10 +8,10 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from fastavro import schemaless_reader, schemaless_writer
+from fastavro import _read_py, schemaless_reader, schemaless_writer
 
 from keelman.connect.avro_names import ANYTHING, AvroOptions
-from keelman.connect.avro_parsed import Parsed, parse
+from keelman.connect.avro_parsed import Parsed, holds_itself, parse
 from keelman.connect.avro_read_schema import read_schema
 from keelman.connect.avro_reading import read_anything, read_function
 from keelman.connect.avro_write_schema import anything, full_name, write_schema
@@ -22,6 +22,7 @@ from keelman.connect.schema import Schema
 
 Write = Callable[[Any], bytes | bytearray]
 Read = Callable[[bytes], Any]
+MOST_LEVELS = 1000
 FAULTS = (
     ArithmeticError,
     AttributeError,
@@ -87,14 +88,15 @@ def read_bytes(
     """
     parsed = parse(avro.text, references)
     if _is_anything(parsed):
-        return None, lambda payload: read_anything(_read(parsed.whole, payload))
+        return None, lambda payload: read_anything(_read_carefully(parsed.whole, payload))
     schema = read_schema(parsed, options, version)
     function, whole = read_function(schema, parsed, options), parsed.whole
+    read = _read_carefully if holds_itself(parsed) else _read
     if _plain_bytes(parsed):
         return schema, lambda payload: function(payload[HEADER_BYTES:])
     if parsed.wrapped:
-        return schema, lambda payload: function(_read(whole, payload)["v"])
-    return schema, lambda payload: function(_read(whole, payload))
+        return schema, lambda payload: function(read(whole, payload)["v"])
+    return schema, lambda payload: function(read(whole, payload))
 
 
 def name_of(text: str) -> str | None:
@@ -103,6 +105,19 @@ def name_of(text: str) -> str | None:
         return full_name(json.loads(text))
     except (ValueError, KeyError, TypeError, AttributeError):
         return None
+
+
+def _read_carefully(whole: Any, payload: bytes) -> Any:
+    """The same of values that may be nested without end, a level a byte.
+
+    The library's fast reader goes down on the processor's own stack, which some thousand levels break, and the process
+    with it; its other one raises RecursionError.
+    """
+    if len(payload) <= MOST_LEVELS:
+        return _read(whole, payload)
+    stream = io.BytesIO(payload)
+    stream.seek(HEADER_BYTES)
+    return _read_py.schemaless_reader(stream, whole, None, return_named_type=True)
 
 
 def _read(whole: Any, payload: bytes) -> Any:

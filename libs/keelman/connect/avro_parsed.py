@@ -51,6 +51,26 @@ class Parsed:
         return avro
 
 
+def holds_itself(parsed: Parsed) -> bool:
+    """Whether a record is met again within itself, so that values may be nested without end."""
+
+    def within(avro: Avro, around: frozenset[str], known: set[str]) -> bool:
+        node = parsed.resolved(avro)
+        if isinstance(node, list):
+            return any(within(one, around, known) for one in node)
+        name = node.get("name") if node["type"] == "record" else None
+        if name in around:
+            return True
+        if name is not None:
+            if name in known:
+                return False
+            known.add(name)
+            return any(within(one["type"], around | {name}, known) for one in node["fields"])
+        return any(within(node[part], around, known) for part in ("items", "values") if part in node)
+
+    return within(parsed.schema, frozenset(), set())
+
+
 def parse(text: str, references: Mapping[str, str]) -> Parsed:
     """A schema's text; those that it refers to, by name, what others need first. Raises DataError."""
     named: dict[str, Any] = {}
