@@ -58,7 +58,7 @@ class StructColumn:
     def fields(self) -> Mapping[str, Column | Constant]:
         """A column for each field."""
         if self._fields is None:
-            self._fields = _apart(self.names, self._maps())
+            self._fields = {**apart(self.names, self._maps())}
         return self._fields
 
     def field(self, name: str, *, defaults: bool = False) -> Column | Constant:
@@ -174,11 +174,12 @@ def _part(column: Any, places: Sequence[int]) -> Any:
     return Column(taken(column.values, places), column.schema, schemas, column.utf8)
 
 
-def _apart(names: Sequence[str], maps: list[Any]) -> dict[str, Column | Constant]:
-    in_order = tuple(names)
-    if names and all(type(one) is dict for one in maps) and set(map(tuple, maps)) == {in_order}:
-        return {n: Column(list(c)) for n, c in zip(in_order, zip(*map(dict.values, maps), strict=True), strict=True)}
-    return {name: Column([one.get(name) for one in maps]) for name in names}
+def apart(names: Sequence[str], maps: list[Any]) -> dict[str, Column]:
+    """A column for each name, of what maps have under it."""
+    try:
+        return {name: Column(list(map(itemgetter(name), maps))) for name in names}
+    except KeyError:
+        return {name: Column([one.get(name) for one in maps]) for name in names}
 
 
 def _defaults(schema: Schema) -> dict[str, Any]:

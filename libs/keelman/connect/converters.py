@@ -65,6 +65,10 @@ class Converter(ABC):
     def to_connect(self, payloads: list[bytes | None]) -> Column:
         """What payloads from Kafka hold. Raises DataError."""
 
+    def to_columns(self, payloads: list[bytes | None]) -> Column | StructColumn:
+        """The same, for a chain: in columns where all are structs of one schema and the converter can do that."""
+        return self.to_connect(payloads)
+
 
 _UTF8 = frozenset({"utf8", "utf-8"})
 

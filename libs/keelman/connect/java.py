@@ -9,6 +9,7 @@ import math
 import re
 import struct
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from keelman.connect.errors import DataError
@@ -85,6 +86,7 @@ def float_text(value: float) -> str:
     return double_text(value)
 
 
+@lru_cache(maxsize=4096)
 def string_hash(text: str) -> int:
     """Java's String.hashCode, unsigned."""
     value = 0

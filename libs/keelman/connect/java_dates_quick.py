@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from operator import attrgetter
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,7 +14,7 @@ class QuickFormat:
     """Numbers of the usual lengths, each at most once, and texts between them."""
 
     form: str
-    getters: tuple[Callable[[datetime], int], ...]
+    numbers: Callable[[datetime], tuple[int, ...]]
     text: re.Pattern[str]
     letters: tuple[str, ...]
 
@@ -23,7 +24,7 @@ class QuickFormat:
         letters = [letter for letter, _, _ in pieces if letter]
         if not letters or len(set(letters)) < len(letters):
             return None
-        if any(_USUAL.get(letter, (0,))[0] != count for letter, count, _ in pieces if letter):
+        if any(_USUAL.get(letter, (0, ""))[0] != count for letter, count, _ in pieces if letter):
             return None
         form, text = "", ""
         for index, (letter, count, between) in enumerate(pieces):
@@ -31,11 +32,11 @@ class QuickFormat:
             abutting = index + 1 < len(pieces) and pieces[index + 1][0]
             form += f"%0{count}d" if letter else between.replace("%", "%%")
             text += f"([0-9]{{{count}}})" + ("" if abutting else r"(?!\d)") if letter else re.escape(between)
-        return cls(form, tuple(_USUAL[letter][1] for letter in letters), re.compile(text), tuple(letters))
+        return cls(form, _numbers(letters), re.compile(text), tuple(letters))
 
     def format(self, at: datetime) -> str:
         """The text of a time in UTC."""
-        return self.form % tuple([getter(at) for getter in self.getters])
+        return self.form % self.numbers(at)
 
     def parse(self, text: str) -> datetime | None:
         """The time of a text; None where it has to be read with care."""
@@ -51,12 +52,19 @@ class QuickFormat:
             return None
 
 
-_USUAL: dict[str, tuple[int, Callable[[datetime], int]]] = {
-    "y": (4, lambda at: at.year),
-    "M": (2, lambda at: at.month),
-    "d": (2, lambda at: at.day),
-    "H": (2, lambda at: at.hour),
-    "m": (2, lambda at: at.minute),
-    "s": (2, lambda at: at.second),
-    "S": (3, lambda at: at.microsecond // 1000),
+def _numbers(letters: list[str]) -> Callable[[datetime], tuple[int, ...]]:
+    names = [_USUAL[letter][1] for letter in letters]
+    if len(names) > 1 and "S" not in letters:
+        return attrgetter(*names)
+    return lambda at: tuple([getattr(at, name) // (1000 if name == "microsecond" else 1) for name in names])
+
+
+_USUAL = {
+    "y": (4, "year"),
+    "M": (2, "month"),
+    "d": (2, "day"),
+    "H": (2, "hour"),
+    "m": (2, "minute"),
+    "s": (2, "second"),
+    "S": (3, "microsecond"),
 }

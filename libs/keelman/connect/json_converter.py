@@ -19,7 +19,7 @@ from keelman.connect.java import json_text
 from keelman.connect.json_columns import JsonColumns
 from keelman.connect.json_data import Plain, cut_numbers, has_decimals, parse_schema, schema_json
 from keelman.connect.json_quick import CareError, quick_json
-from keelman.connect.json_reading import read_all
+from keelman.connect.json_reading import read_all, read_structs
 from keelman.connect.records import Column
 from keelman.connect.schema import Schema
 from keelman.connect.shapes import merged, places_of
@@ -76,6 +76,10 @@ class JsonConverter(Converter):
         """Values, each with its schema when schemas are enabled. Raises DataError for what is not such JSON."""
         if not self._schemas:
             return Column(_bare_all(payloads))
+        alike = self._alike(payloads)
+        if alike is not None:
+            schema, trees = alike
+            return Column(read_all(schema, trees, defaults=self._defaults), schema)
         opened = [(None, None, False) if one is None else self._open(one) for one in payloads]
         schemas = [schema for schema, _, _ in opened]
         values: list[Any] = [value for _, value, _ in opened]
@@ -85,11 +89,15 @@ class JsonConverter(Converter):
             schema = schemas[at[0]]
             assert schema is not None
             found = read_all(schema, [values[n] for n in at], defaults=self._defaults)
-            if len(at) == len(values):
-                return Column(found, schema)
             for place, value in zip(at, found, strict=True):
                 values[place] = value
         return Column(values, schemas=schemas)
+
+    def to_columns(self, payloads: list[bytes | None]) -> Column | StructColumn:
+        """Structs as columns where all payloads begin with the same schema."""
+        alike = self._alike(payloads) if self._schemas else None
+        structs = None if alike is None else read_structs(*alike, defaults=self._defaults)
+        return self.to_connect(payloads) if structs is None else structs
 
     def from_structs(self, structs: StructColumn, count: int) -> list[bytes] | None:
         """The same of a column of structs; None where each must be looked at."""
@@ -135,6 +143,21 @@ class JsonConverter(Converter):
             self._texts[schema] = text
         self._last = schema, text
         return text
+
+    def _alike(self, payloads: list[bytes | None]) -> tuple[Schema, list[Any]] | None:
+        """The schema that all begin with, if it is a known one, and what stands behind it."""
+        begin = next((one for one in self._begins if payloads and (payloads[0] or b"").startswith(one)), None)
+        if begin is None:
+            return None
+        size, trees = len(begin), []
+        for payload in payloads:
+            if payload is None or not payload.startswith(begin) or not payload.endswith(b"}"):
+                return None
+            try:
+                trees.append(orjson.loads(payload[size:-1]))
+            except orjson.JSONDecodeError:
+                return None
+        return self._begins[begin], trees
 
     def _open(self, payload: bytes) -> tuple[Schema | None, Any, bool]:
         """The schema and the payload, and whether that has still to be read."""

@@ -5,8 +5,21 @@ from __future__ import annotations
 from types import NoneType
 from typing import Any
 
+from keelman.connect.columns import StructColumn, apart
 from keelman.connect.json_data import LOGICAL, read
-from keelman.connect.schema import INTEGER_RANGES, Schema, Struct
+from keelman.connect.records import Column
+from keelman.connect.schema import INTEGER_RANGES, Schema
+
+
+def read_structs(schema: Schema, trees: list[Any], *, defaults: bool) -> StructColumn | None:
+    """As columns where all are structs; None where some are not. Raises DataError."""
+    if schema.type != "struct" or not schema.fields or set(map(type, trees)) != {dict}:
+        return None
+    columns = apart([field.name for field in schema.fields], trees)
+    return StructColumn(
+        schema,
+        {f.name: Column(read_all(f.schema, columns[f.name].values, defaults=defaults)) for f in schema.fields},
+    )
 
 
 def read_all(schema: Schema, trees: list[Any], *, defaults: bool) -> list[Any]:
@@ -20,14 +33,9 @@ def read_all(schema: Schema, trees: list[Any], *, defaults: bool) -> list[Any]:
     if schema.name in LOGICAL:
         return _one_by_one(schema, trees, defaults=defaults)
     kind = schema.type
-    if kind == "struct" and kinds == {dict}:
-        names = [field.name for field in schema.fields]
-        columns = [
-            read_all(field.schema, [tree.get(field.name) for tree in trees], defaults=defaults)
-            for field in schema.fields
-        ]
-        if columns:
-            return [Struct(schema, dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True)]
+    structs = read_structs(schema, trees, defaults=defaults)
+    if structs is not None:
+        return structs.rows(len(trees))
     if kind in INTEGER_RANGES and kinds == {int}:
         bound = INTEGER_RANGES[kind]
         if -bound <= min(trees) <= max(trees) < bound:

@@ -15,11 +15,15 @@ DATE_SCHEMA = Schema("int32", name=DATE, version=1)
 TIME_SCHEMA = Schema("int32", name=TIME, version=1)
 TIMESTAMP_SCHEMA = Schema("int64", name=TIMESTAMP, version=1)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_EXACT = 4_000_000_000_000
+"""Below this many ms a float of seconds is right to the microsecond."""
 DAY, MILLISECOND = timedelta(days=1), timedelta(milliseconds=1)
 
 
 def moment(ms: int) -> datetime:
     """A time by its ms since the epoch. Raises DataError beyond the years 1 to 9999."""
+    if 0 <= ms < _EXACT:
+        return datetime.fromtimestamp(ms / 1000, UTC)
     try:
         return datetime.fromtimestamp(ms // 1000, UTC).replace(microsecond=ms % 1000 * 1000)
     except (OverflowError, ValueError, OSError):

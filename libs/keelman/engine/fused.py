@@ -56,15 +56,19 @@ class Fused:
     def sink(self, values: Payloads, keys: Payloads, origin: Origin, *, raw: bool) -> tuple[SinkBatch, list[int]]:
         """What the writer gets, with `raw` payloads, and which of the given records those are. Raises what the steps
         raise."""
-        topics = places_of(origin.topics)
+        topics: dict[str, Sequence[int]] = {}
+        if origin.topics and origin.topics.count(origin.topics[0]) == len(values):
+            topics[origin.topics[0]] = range(len(values))
+        else:
+            topics.update(places_of(origin.topics))
         found: list[ColumnBatch] = []
         for topic, places in topics.items():
             given: list[Any] = [values, keys, origin.partitions, origin.timestamps_ms, origin.offsets, origin.headers]
             if len(topics) > 1:
                 given = [taken(one, places) for one in given]
             value, key, partitions, times, offsets, headers = given
-            valued = _valid(self._values.of_topic(topic).to_connect(value))
-            keyed = _valid(self._keys.of_topic(topic).to_connect(key))
+            valued = _valid(self._values.of_topic(topic).to_columns(value))
+            keyed = _valid(self._keys.of_topic(topic).to_columns(key))
             opened = self._opened(headers)
             batch = ColumnBatch(topic, places, valued, keyed, partitions, times, opened, offsets, loose=True)
             found += self._steps.fused(batch)
@@ -187,13 +191,13 @@ def _is_bytes(data: Data) -> bool:
     return isinstance(data, Nulls)
 
 
-def _typed(batch: SourceBatch, column: Column) -> Column:
+def _typed(batch: SourceBatch, column: Column) -> Column | StructColumn:
     return Column(column.values, OPTIONAL_BYTES) if batch.raw else _valid(column)
 
 
-def _valid(column: Column) -> Column:
+def _valid(column: Column | StructColumn) -> Column | StructColumn:
     """Strings stay in UTF-8 where that is what they are."""
-    if not column.utf8:
+    if not isinstance(column, Column) or not column.utf8:
         return column
     whole = b"\n".join(one for one in column.values if one is not None)
     return column if is_utf8(whole) else column.texts()
