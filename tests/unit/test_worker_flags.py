@@ -40,7 +40,7 @@ def test_short_flags_are_worker_properties(words: str, started: list[dict[str, A
     topics = (properties.offset_topic, properties.config_topic, properties.status_topic)
     assert [topic.name for topic in topics] == ["o", "k", "g-status"]
     assert properties.listeners.main[0].port == 8084
-    assert properties.raw["value.converter"] == "org.apache.kafka.connect.json.JsonConverter"
+    assert properties.raw["value.converter"] == "io.confluent.connect.avro.AvroConverter"
     assert properties.raw["key.converter.schema.registry.url"] == "http://r:8081"
 
 
@@ -51,6 +51,7 @@ def test_what_may_be_left_out_has_its_default(started: list[dict[str, Any]]) -> 
     assert found["spark_address"] == "s:1"
     assert checked(found["properties"]).listeners.main[0].port == 8083
     assert not [key for key in found["properties"] if "registry" in key]
+    assert found["properties"]["key.converter"] == "org.apache.kafka.connect.json.JsonConverter"
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ FLAGS = (
     ("brokers", "HOST:PORT,...", "list of Kafka brokers, comma-separated (required)"),
     ("group", "GROUP", "group id of the workers (required)"),
     ("cluster", "NAME", "name of the worker cluster, for logs and metrics [the group]"),
-    ("registry", "URL", "the schema registry; kept for its converters, which are not there yet: records are JSON"),
+    ("registry", "URL", "the schema registry: records are Avro then, with their schemas there; without it JSON"),
     ("offsets", "TOPIC", "topic that keeps the offsets of sources (required)"),
     ("configs", "TOPIC", "topic that keeps the configuration of connectors (required)"),
     ("port", "PORT", "port of the REST API [8083]"),
@@ -25,6 +25,7 @@ FLAGS = (
 REQUIRED = ("brokers", "group", "offsets", "configs")
 NOT_BESIDE = ("properties_file", "properties", "standalone", "connector_files", "post_config")
 JSON = "org.apache.kafka.connect.json.JsonConverter"
+AVRO = "io.confluent.connect.avro.AvroConverter"
 
 
 def main(words: Sequence[str]) -> int:
@@ -80,14 +81,15 @@ def wrong(given: Mapping[str, str | None]) -> list[str]:
 
 def properties(given: Mapping[str, str | None]) -> dict[str, str]:
     """The worker properties that the flags stand for."""
+    converter = AVRO if given["registry"] else JSON
     made = {
         "bootstrap.servers": given["brokers"] or "",
         "group.id": given["group"] or "",
         "offset.storage.topic": given["offsets"] or "",
         "config.storage.topic": given["configs"] or "",
         "status.storage.topic": f"{given['group']}-status",
-        "key.converter": JSON,
-        "value.converter": JSON,
+        "key.converter": converter,
+        "value.converter": converter,
         "listeners": f"http://:{given['port'] or 8083}",
     }
     if given["registry"]:
