@@ -1,5 +1,6 @@
 """The worker looks at those connectors alone that something has changed about, and at all of them now and then."""
 
+import time
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -103,3 +104,24 @@ async def test_what_could_not_be_written_is_looked_at_again(tmp_path: Path) -> N
         store.right = lambda: True
         await leader.reconfigure()
         assert store.config.tasks["c"][0]["topic"] == "other"
+
+
+async def test_the_config_topic_is_read_once_for_requests_that_wait_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with leading(tmp_path) as (store, _):
+        reads, read = 0, store._configs.read_to_end
+
+        async def counted(*, seconds: float = 30.0) -> None:
+            nonlocal reads
+            reads += 1
+            await read(seconds=seconds)
+
+        monkeypatch.setattr(store._configs, "read_to_end", counted)
+        asked = time.monotonic()
+        await store.read_config(since=asked)
+        await store.read_config(since=asked)
+        assert reads == 1
+        await store.read_config(since=time.monotonic())
+        await store.read_config()
+        assert reads == 3, "what may have been written since was not read"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -238,9 +239,11 @@ class Operations:
     async def _lead(self, do: Callable[[], Awaitable[T]]) -> T:
         """Has it done in the herder's thread of control, with the config topic read to its end. The leader's."""
 
+        asked = time.monotonic()
+
         async def turn() -> T:
             self._herder.require_leader()
-            await self._store.read_config()
+            await self._store.read_config(since=asked)  # the request before this one may have done so
             return await do()
 
         return await self._herder.call(turn, seconds=remaining())

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
+import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -59,6 +61,7 @@ class Store:
             properties.raw, client_id=client, transactional_id=f"connect-cluster-{properties.group_id}"
         )
         self._next_config = asyncio.Event()
+        self._config_read = 0.0  # when the last read of it that has ended began
         self._pending: dict[Work, Status | None] = {}
         self._said: dict[Work, Status] = {}
         self._told = asyncio.Event()
@@ -96,9 +99,13 @@ class Store:
             await table.read_to_end(seconds=READ_SECONDS)
         self._live = True
 
-    async def read_config(self, *, seconds: float = READ_SECONDS) -> None:
-        """Reads the config topic to its end."""
+    async def read_config(self, *, seconds: float = READ_SECONDS, since: float = math.inf) -> None:
+        """Reads the config topic to its end, unless that was done since (by the monotonic clock)."""
+        if self._config_read > since:
+            return
+        begun = time.monotonic()
         await self._configs.read_to_end(seconds=seconds)
+        self._config_read = max(begun, self._config_read)
 
     async def config_changes(self) -> None:
         """Returns after the next record of the config topic."""
