@@ -7,6 +7,8 @@ class ConnectError(Exception):
     """A connector or converter cannot go on; a new ticket does not help, a change of configuration or data may."""
 
     java_name = "org.apache.kafka.connect.errors.ConnectException"
+    tolerable = True
+    """Whether it can be a fault of the record at hand: for what is not, `errors.tolerance` passes over no record."""
 
 
 class DataError(ConnectError):

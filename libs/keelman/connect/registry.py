@@ -60,9 +60,13 @@ class Registered:
 class RegistryUnavailable(RetriableConnectError):
     """The registry does not answer, or says that it cannot now. Asking again may help."""
 
+    tolerable = False
+
 
 class RegistryRefused(ConnectError):
     """The registry does not let us in (401, 403), or what answers is none."""
+
+    tolerable = False
 
 
 class RegistryError(DataError):

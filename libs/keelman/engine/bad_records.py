@@ -109,8 +109,9 @@ class BadRecords:
         counts.failures += 1
         counts.errors += 1
         counts.last_ms = time.time_ns() // 1_000_000
-        self._report(failure, tolerated=self.policy.tolerant)
-        if not self.policy.tolerant:
+        tolerated = self.policy.tolerant and failure.error.tolerable
+        self._report(failure, tolerated=tolerated)
+        if not tolerated:
             raise refused(failure)
         why = self._budget.spend(time.monotonic() * 1000)
         if why is not None:
