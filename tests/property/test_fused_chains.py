@@ -262,3 +262,30 @@ def test_sinks(seed: int) -> None:
         assert fused == one_by_one == again, (config, payloads, keys, origin, raw)
         went += fused != "refused"
     assert went > TURNS / 5
+
+
+USUAL: dict[str, list[dict[str, str]]] = {
+    "rename and cast": [
+        {"type": "ReplaceField$Value", "renames": "a:z", "exclude": "c"},
+        {"type": "Cast$Value", "spec": "b:string"},
+    ],
+    "flatten": [{"type": "Flatten$Value"}, {"type": "MaskField$Value", "fields": "b"}],
+    "key": [{"type": "ValueToKey", "fields": "a"}, {"type": "ExtractField$Key", "field": "a"}],
+    "time and filter": [{"type": "InsertField$Value", "timestamp.field": "t"}, {"type": "Filter", "predicate": "p"}],
+    "routes": [{"type": "RegexRouter", "regex": "t(.*)", "replacement": "u$1"}, {"type": "TimestampRouter"}],
+    "headers": [{"type": "InsertHeader", "header": "h", "value.literal": "1"}, {"type": "DropHeaders", "headers": "i"}],
+}
+
+
+@pytest.mark.parametrize("steps", USUAL.values(), ids=USUAL)
+def test_usual_chains_take_no_record_apart(steps: list[dict[str, str]], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither of structs nor of maps."""
+    monkeypatch.setattr("keelman.connect.chain.Chain._by_record", None)
+    config = {"transforms": ",".join(f"s{n}" for n in range(len(steps))), **PREDICATES, "key.converter": TEXT}
+    config |= {f"transforms.s{n}.{name}": one for n, own in enumerate(steps) for name, one in own.items()}
+    config |= {f"transforms.s{n}.type": TRANSFORMS + own["type"] for n, own in enumerate(steps)}
+    flat = Struct(FLAT, {"a": "x", "b": 5, "c": None, "at": moment(5)})
+    for column in (Column([flat] * 9, FLAT), Column([Draws(n).alike() for n in range(9)])):
+        conversion = SourceConversion({**config, "value.converter": JSON}, {})
+        whole = SourceBatch("topic", column, timestamps_ms=[5] * 9)
+        assert sum(len(values) for _, values, _ in conversion._whole(whole)) == 9

@@ -78,8 +78,7 @@ class JsonConverter(Converter):
             return Column(_bare_all(payloads))
         alike = self._alike(payloads)
         if alike is not None:
-            schema, trees = alike
-            return Column(read_all(schema, trees, defaults=self._defaults), schema)
+            return Column(read_all(*alike, defaults=self._defaults), alike[0])
         opened = [(None, None, False) if one is None else self._open(one) for one in payloads]
         schemas = [schema for schema, _, _ in opened]
         values: list[Any] = [value for _, value, _ in opened]
