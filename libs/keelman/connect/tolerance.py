@@ -99,7 +99,9 @@ def refused(failure: RecordFailure) -> RecordRefused:
 
 def known(error: Exception) -> ConnectError:
     """The error as one of Connect's: what Python raises by itself about some data is a fault of the data."""
-    return error if isinstance(error, ConnectError) else DataError(f"{type(error).__name__}: {error}")
+    if isinstance(error, ConnectError):
+        return error
+    return DataError(f"{type(error).__name__}: {error}").with_traceback(error.__traceback__)
 
 
 def place_of(whence: Whence) -> str:

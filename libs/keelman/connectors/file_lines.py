@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import accumulate
+
 from keelman.connect.java import valid_utf8
 
 
@@ -28,3 +30,18 @@ def first_lines(block: bytes, most: int) -> tuple[list[bytes], int]:
     """The first lines of a block that has more of them, and how many bytes they take with their ends."""
     taken = sum(map(len, block.splitlines(keepends=True)[:most]))
     return valid_utf8(block[:taken]).splitlines(), taken
+
+
+class LineEnds:
+    """Where in a file the lines of a block end, which begins there; counted when first asked for."""
+
+    def __init__(self, begin: int, block: bytes) -> None:
+        self._begin = begin
+        self._block = block
+        self._ends: list[int] = []
+
+    def behind(self, index: int) -> int:
+        """The first byte behind a line and its end."""
+        if not self._ends:
+            self._ends = list(accumulate(map(len, self._block.splitlines(keepends=True)), initial=self._begin))
+        return self._ends[index + 1]

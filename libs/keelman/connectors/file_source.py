@@ -15,7 +15,7 @@ from keelman.connect.offsets import AlteredOffsets
 from keelman.connect.plugin import Connector, Direction, FileWatch, Reader, Watch
 from keelman.connect.records import Column, Offset, Partition, SourceBatch
 from keelman.connect.schema import STRING
-from keelman.connectors.file_lines import first_lines, line_end, split_lines
+from keelman.connectors.file_lines import LineEnds, first_lines, line_end, split_lines
 from keelman.connectors.file_positions import check_positions
 from keelman.connectors.followed_file import FollowedFile, checked_position, open_regular, resume
 from keelman.runtime.logging import get_logger
@@ -220,15 +220,15 @@ class FileReader(Reader):
         return self._batch(file, block, lines, taken, short=len(block) < length and not cut)
 
     def _batch(self, file: FollowedFile, block: bytes, lines: list[bytes], taken: int, *, short: bool) -> SourceBatch:
-        position = partial(self._behind, file.position, block)
+        position = partial(self._behind, LineEnds(file.position, block))
         file.advance(block, taken)
         offsets = ((self._partition, file.offset()),)
         values = Column(lines, STRING, utf8=True)
         return SourceBatch(self._topic, values, offsets=offsets, short=short, position=position)
 
-    def _behind(self, begin: int, block: bytes, index: int) -> tuple[Partition, Offset]:
-        """Where the file goes on behind a line of a block that begins there."""
-        return self._partition, {"position": begin + first_lines(block, index + 1)[1]}
+    def _behind(self, ends: LineEnds, index: int) -> tuple[Partition, Offset]:
+        """Where the file goes on behind a line."""
+        return self._partition, {"position": ends.behind(index)}
 
     def _most(self) -> int | None:
         given = [n for n in (self.most_records, self._most_lines) if n is not None]

@@ -165,8 +165,7 @@ def trace(error: BaseException, message: str) -> str:
     if isinstance(error, RecordRefused):
         return _of_record(error)
     lines = [f"{java_name(error)}: {message}"]
-    frames = traceback.extract_tb(error.__traceback__)
-    lines += [f"\tat {f.name}({f.filename.rpartition('/')[2]}:{f.lineno})" for f in reversed(frames)]
+    lines += _frames(error)
     if error.__cause__ is not None:
         cause = " ".join(str(error.__cause__).split())
         lines.append(f"Caused by: {java_name(error.__cause__)}: {cause}")
@@ -177,9 +176,13 @@ def _of_record(error: RecordRefused) -> str:
     """Connect's first line; then in one line which record it was, at which step, and why."""
     failure = error.failure
     lines = [f"{error.java_name}: {error.head}", f"Caused by: {failure.java_name}: {failure}"]
-    frames = traceback.extract_tb(failure.__cause__.__traceback__ if failure.__cause__ is not None else None)
-    lines += [f"\tat {f.name}({f.filename.rpartition('/')[2]}:{f.lineno})" for f in reversed(frames)]
-    return "\n".join(lines)
+    return "\n".join([*lines, *_frames(failure.error)])
+
+
+def _frames(error: BaseException) -> list[str]:
+    """Where the error was, the innermost first. Sources are not read for it: there may be many."""
+    codes = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    return [f"\tat {code.co_name}({code.co_filename.rpartition('/')[2]}:{line})" for code, line in reversed(codes)]
 
 
 def java_name(error: BaseException) -> str:

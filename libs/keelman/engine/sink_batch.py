@@ -10,6 +10,8 @@ from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, KafkaError, Message
 from keelman.connect.plugin import Writer
 from keelman.connect.records import Origin, SinkBatch
 from keelman.engine.bad_records import BadRecords
+from keelman.engine.fused import Payloads
+from keelman.engine.pieces import joined, origin_piece, ranges
 from keelman.engine.progress import payload_bytes
 from keelman.engine.sink_conversion import SinkConversion
 
@@ -21,6 +23,7 @@ class Columns:
         """Raises ConfigValueError when a converter is not legal."""
         self._conversion = SinkConversion(config, worker, bad)
         self._bad = bad
+        self._places: list[int] | None = None
 
     def batch(self, messages: list[Message], writer: Writer) -> tuple[SinkBatch, int]:
         """The batch without bad records, and the bytes of all keys and values. Raises RecordRefused or RunFailure."""
@@ -35,20 +38,36 @@ class Columns:
         wants = wants or conversion.by_topic or not (raw or conversion.takes_any_header)
         came = origin(messages) if writer.wants_origin or wants else None
         self._bad.took(len(messages))
-        made: SinkBatch | None = None
-        with suppress(Exception):  # which record it is about, the records will tell
-            made = conversion.batch(values, keys, came, raw=raw)
+        made = self._together(values, keys, came, raw=raw)
         if made is None:
             keys = keys or list(map(Message.key, messages))
-            made = conversion.one_by_one(values, keys, came or origin(messages), raw=raw)
+            made = self._in_pieces(values, keys, came or origin(messages), raw=raw)
         if not writer.wants_keys:
             made.keys = None
         return made, size
 
+    def _together(self, values: Payloads, keys: Payloads | None, came: Origin | None, *, raw: bool) -> SinkBatch | None:
+        """All records at once; None where some of them is a bad one, which the records by themselves will tell."""
+        made: SinkBatch | None = None
+        with suppress(Exception):
+            made = self._conversion.batch(values, keys, came, raw=raw)
+        self._places = self._conversion.places
+        return made
+
+    def _in_pieces(self, values: Payloads, keys: Payloads, came: Origin, *, raw: bool) -> SinkBatch:
+        parts: list[SinkBatch] = []
+        places: list[int] = []
+        for begin, end in ranges(len(values)):
+            piece = values[begin:end], keys[begin:end], origin_piece(came, begin, end)
+            parts.append(self._together(*piece, raw=raw) or self._conversion.one_by_one(*piece, raw=raw))
+            found = self._conversion.places
+            places += range(begin, end) if found is None else [begin + place for place in found]
+        self._places = places
+        return joined(parts)
+
     def place(self, index: int) -> int:
         """Which of the messages given last the record of their batch with this index was."""
-        places = self._conversion.places
-        return index if places is None else places[index]
+        return index if self._places is None else self._places[index]
 
 
 def origin(messages: list[Message]) -> Origin:

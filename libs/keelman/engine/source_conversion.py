@@ -19,6 +19,7 @@ from keelman.connect.tolerance import RecordFailure, Stage
 from keelman.engine.bad_records import BadRecords, Original
 from keelman.engine.conversion import Conversion
 from keelman.engine.fused import Payloads, Sent, moved
+from keelman.engine.pieces import source_pieces
 from keelman.engine.record_size import ANY_SIZE, Sizes, may_be_over
 
 PRODUCER_CLASS = "org.apache.kafka.connect.runtime.WorkerSourceTask"
@@ -50,12 +51,19 @@ class SourceConversion(Conversion):
     def payloads(self, batch: SourceBatch) -> Iterator[Sent]:
         """The batch for each topic, with its values and keys as payloads. Raises ConnectError or RunFailure."""
         self._bad.took(len(batch.values.values))
-        made: list[Sent] | None = None
-        with suppress(Exception):  # which record it is about, the records will tell
-            made = list(self._whole(batch))
-        if made is None or any(self._too_large(*one) for one in made):
-            made = list(self._one_by_one(batch))
+        made = self._together(batch)
+        if made is None:
+            made = []
+            for piece in source_pieces(batch):
+                made += self._together(piece) or self._one_by_one(piece)
         yield from made
+
+    def _together(self, batch: SourceBatch) -> list[Sent] | None:
+        """All records at once; None where some of them is a bad one, which the records by themselves will tell."""
+        made: list[Sent] | None = None
+        with suppress(Exception):
+            made = list(self._whole(batch))
+        return None if made is None or any(self._too_large(*one) for one in made) else made
 
     def _too_large(self, made: SourceBatch, values: Payloads, keys: Payloads | None) -> bool:
         return may_be_over(values, keys, made.headers, self.sizes(made.topic).least)
