@@ -19,11 +19,14 @@ from keelman.connect.json_schema_write import (
     is_object_map,
     is_union,
 )
-from keelman.connect.logical import DATE, DAY, DECIMAL, EPOCH, TIME, TIMESTAMP, moment
+from keelman.connect.logical import DATE, DECIMAL, TIME, TIMESTAMP, moment
 from keelman.connect.schema import INTEGER_RANGES, Schema, Struct, java_type
 
 _Read = Callable[[Any], Any]
 _MOST_DIGITS = 10_000
+_DAY_MS = 86_400_000
+_LOGICAL = (DECIMAL, DATE, TIME, TIMESTAMP)
+_EXACT: dict[str, type] = {"string": str, "boolean": bool, "double": float, **dict.fromkeys(INTEGER_RANGES, int)}
 _NODES: Mapping[type, str] = {
     dict: "an object",
     list: "an array",
@@ -74,7 +77,12 @@ class ValueReader:
         if default is not None and self._options.ignore_default_for_nullables and optional:
             default = None
 
+        exact = None if schema.name in _LOGICAL else _EXACT.get(schema.type)
+        bound = INTEGER_RANGES.get(schema.type, 0)
+
         def read(tree: Any) -> Any:
+            if tree.__class__ is exact and (not bound or -bound <= tree < bound):
+                return tree
             if tree is not None:
                 return convert(tree)
             if default is None and not optional:
@@ -100,9 +108,7 @@ class ValueReader:
         if kind in INTEGER_RANGES:
             whole = _whole(schema)
             if schema.name == DATE:
-                return lambda tree: (
-                    EPOCH + whole(tree) * DAY if abs(whole(tree)) < 10**6 else moment(whole(tree) * 10**9)
-                )
+                return lambda tree: moment(whole(tree) * _DAY_MS)
             return (lambda tree: moment(whole(tree))) if schema.name in (TIME, TIMESTAMP) else whole
         if kind == "float":
             return lambda tree: Float32(_real(tree, schema))

@@ -16,13 +16,17 @@ from keelman.connect.java_numbers import Float32
 from keelman.connect.json_data import Plain
 from keelman.connect.json_schema_write import KEY, VALUE, SchemaOptions, is_object_map, is_union
 from keelman.connect.logical import DATE, DECIMAL, TIME, TIMESTAMP
-from keelman.connect.schema import Schema, Struct, checked
+from keelman.connect.schema import INTEGER_RANGES, Schema, Struct, checked
 
 _Write = Callable[[Any], Any]
 _LOGICAL = frozenset({DECIMAL, DATE, TIME, TIMESTAMP})
+_EXACT: dict[str, type] = {"string": str, "boolean": bool, **dict.fromkeys(INTEGER_RANGES, int)}
 _LEFT_OUT = object()
-# Numbers that Java writes otherwise, and characters that it escapes.
-_CARE = re.compile(rb"\\u|[\xf0-\xff]|\d[eE]|\d{8}\.|(?<!\d)0\.000")
+_ESCAPED = re.compile(rb"\\u|[\xf0-\xff]")
+
+
+class _Odd(float):
+    """A number that Java writes otherwise than others."""
 
 
 class ValueWriter:
@@ -65,11 +69,9 @@ class ValueWriter:
         if schema.default is not None and not self._options.ignore_default_for_nullables:
             instead = convert(schema.default)
 
-        def write(value: Any) -> Any:
-            return instead if value is None else convert(value)
-
-        cell.append(write)
-        return write
+        made = _quick(schema, convert, instead)
+        cell.append(made)
+        return made
 
     def _converted(self, schema: Schema) -> _Write:  # noqa: PLR0911  one line a type
         kind = schema.type
@@ -142,13 +144,35 @@ class ValueWriter:
         return write
 
 
+def _quick(schema: Schema, convert: _Write, instead: Any) -> _Write:
+    """One call a value where it is what nearly all are."""
+    exact = None if schema.name in _LOGICAL else _EXACT.get(schema.type)
+    bound = INTEGER_RANGES.get(schema.type, 0)
+    if schema.type == "double":
+
+        def double(value: Any) -> Any:
+            if value.__class__ is float and (1e-3 <= value < 1e7 or -1e7 < value <= -1e-3 or value == 0.0):
+                return value
+            return instead if value is None else convert(value)
+
+        return double
+
+    def write(value: Any) -> Any:
+        if value.__class__ is exact and (not bound or -bound <= value < bound):
+            return value
+        return instead if value is None else convert(value)
+
+    return write
+
+
 def written(tree: Any) -> bytes:
     """The JSON of a tree as Java writes it."""
     try:
         quick = orjson.dumps(tree)
     except (TypeError, orjson.JSONEncodeError):
         return json_text(tree).encode()
-    return quick if _CARE.search(quick) is None else json_text(tree).encode()
+    plain = b"\\u" not in quick if quick.isascii() else _ESCAPED.search(quick) is None
+    return quick if plain else json_text(tree).encode()
 
 
 def _null(value: Any) -> Any:
@@ -162,4 +186,4 @@ def _base64(value: Any) -> Any:
 def _number(value: Any, kind: str) -> Any:
     if not math.isfinite(value):
         return json_text(float(value)).strip('"')  # Java writes it as a text
-    return Float32(value) if kind == "float" else float(value)
+    return Float32(value) if kind == "float" else _Odd(value)
