@@ -107,7 +107,7 @@ class AvroConverter(RegistryConverter):
         found = self._writes.get(schema)
         if found is not None:
             return found
-        from keelman.connect.avro_codec import schema_text, write_bytes  # noqa: PLC0415  (10 MB for who writes Avro)
+        from keelman.connect.avro_codec import schema_text, write_bytes  # noqa: PLC0415  (memory for who writes Avro alone)
 
         told = self._texts.get(schema)
         if told is None:
