@@ -103,13 +103,12 @@ async def _states(system: Keelman) -> tuple[int, int]:
 
 async def idle(system: Keelman) -> tuple[float, float, float, float]:
     """MB of the worker and of all its processes, per cent of a processor that the worker and all of them use."""
-    mine = [psutil.Process(system.pid)]
-    whole = system.processes()
-    before, all_before, begun = cpu_seconds(mine), cpu_seconds(whole), time.monotonic()
+    worker, whole = psutil.Process(system.pid), system.processes()
+    before, begun = {one: cpu_seconds([one]) for one in whole}, time.monotonic()
     await asyncio.sleep(IDLE_SECONDS)
     took = time.monotonic() - begun
-    used, all_used = cpu_seconds(mine) - before, cpu_seconds(whole) - all_before
-    return pss_mb(mine), pss_mb(whole), 100 * used / took, 100 * all_used / took
+    used = {one: cpu_seconds([one]) - before[one] for one in whole if one.is_running()}  # slots may end meanwhile
+    return pss_mb([worker]), pss_mb(whole), 100 * used[worker] / took, 100 * sum(used.values()) / took
 
 
 async def lists(system: Keelman, count: int) -> list[float]:
