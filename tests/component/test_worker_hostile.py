@@ -134,7 +134,7 @@ def outcome(way: str) -> str:
 async def test_what_a_worker_asks(
     bootstrap: str, spark: SparkService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All ways in the methods that validate and plan, at once, and while the worker restarts."""
+    """All ways in validation, at once; those that differ where it is planned, and while the worker restarts."""
     monkeypatch.setenv("KEELMAN_CACHE", str(tmp_path / "cache"))
     async with scene(bootstrap, spark, tmp_path, "asked") as (worker, bystander):
         where = f"plugin acme-hostile 6.6, {SOURCE}, "
@@ -152,7 +152,8 @@ async def test_what_a_worker_asks(
         async with asyncio.TaskGroup() as group:
             for way in WAYS:
                 group.create_task(validated(way))
-        moods = [("task_configs", way) for way in WAYS] + [("tend", "block"), ("refresh_seconds", "exit")]
+        moods = [("task_configs", way) for way in ("block", "raise", "exit")]
+        moods += [("tend", "block"), ("refresh_seconds", "exit")]
         for method, way in moods:
             await create(worker, f"{method}-{way}", {**config, "mood": f"{method}:{way}"})
         await create(worker, "promise", {**config, "connector.class": SINK, "topics": "t", "mood": PROMISE})
