@@ -16,7 +16,7 @@ from keelman.runtime.logging import get_logger
 from keelman.runtime.supervise import Siblings
 
 log = get_logger()
-ASK_SECONDS = 0.15
+ASK_SECONDS = 0.25
 SHARE = 0.005
 CONNECTION = ("bootstrap.servers", "isolation.level", "security.", "sasl.", "ssl.")
 
