@@ -136,6 +136,8 @@ def test_each_strategy_has_its_subject_and_no_schema_goes_where_it_does_not_fit(
         known.from_connect(Column(["text"], STRING))
     latest = converter(registry.url, name, **{"auto.register.schemas": "false", "use.latest.version": "true"})
     assert latest.from_connect(point)[0][5:] == b"\x02\x03"
+    with pytest.raises(DataError, match="Incompatible schema"):
+        latest.from_connect(Column(["text"], STRING))
 
 
 def test_schemas_that_refer_to_others_are_read(registry: RegistryProcess, name: str) -> None:

@@ -105,7 +105,7 @@ class RegistryConverter(Converter):
             found = config[registry_keys.USE_ID], with_id
         elif config[registry_keys.USE_LATEST]:
             newest = registry.latest(subject)
-            self._compare(newest.schema, schema, subject, strict=registry_keys.LATEST_STRICT)
+            self._compare(newest.schema, schema, subject, strict=registry_keys.LATEST_STRICT, version=newest.version)
             found = newest.id, newest.schema
         else:
             found = registry.lookup(subject, schema, normalize=normalize).id, schema
@@ -116,16 +116,22 @@ class RegistryConverter(Converter):
         self._ids[schema, name] = found
         return found
 
-    def _compare(self, reader: SchemaText, schema: SchemaText, subject: str, *, strict: str) -> None:
-        """Raises DataError where the record's schema does not go with the one to write with."""
-        if self.config[strict] and reader != schema and not self.can_read(reader, schema):
+    def _compare(
+        self, reader: SchemaText, schema: SchemaText, subject: str, *, strict: str, version: int | None = None
+    ) -> None:
+        """Raises DataError where the record's schema does not go with the one to write with: for a version of the
+        subject the registry knows, by the subject's own rule."""
+        if not self.config[strict] or reader == schema:
+            return
+        fits = version is None or self.registry.compatible(subject, str(version), schema)
+        if not (fits and self.can_read(reader, schema)):
             raise DataError(
                 f"Incompatible schema {reader.text} for schema {schema.text} (subject {subject}). "
                 f"Set {strict}=false to disable this check"
             )
 
     def can_read(self, reader: SchemaText, writer: SchemaText) -> bool:
-        """Whether data of `writer` can be read as of `reader`. A subclass knows its kind; by default: all can."""
+        """Whether data of `writer` can be read as of `reader`. A subclass knows its kind; by default it can."""
         return True
 
     def schema_of(self, schema_id: int) -> SchemaText:

@@ -27,9 +27,9 @@ _HIGH, _MEDIUM, _LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
 
 
 def _is_url_list(key: str, value: Any) -> None:
-    if not value:
-        raise refuse(key, "" if value is None else value, "at least one URL, http://host:port")
-    for url in value:
+    if value is not None and not value:
+        raise refuse(key, "", "at least one URL, http://host:port")
+    for url in value or ():
         if not url.lower().startswith(("http://", "https://")):
             raise refuse(key, url, "not a URL of http or https")
 
