@@ -165,7 +165,7 @@ class _Reader:
             place = f"{resolved.resolver.base_uri} {tree['$ref']}"
             return {} if place in seen else self._properties(resolved.contents, resolved.resolver, seen | {place})
         found: dict[str, tuple[Any, Any, bool]] = {}
-        required = tree.get("required") if isinstance(tree.get("required"), list) else []
+        required: Any = tree.get("required") if isinstance(tree.get("required"), list) else []
         own = tree.get("properties")
         for name, one in own.items() if isinstance(own, dict) else ():
             found[name] = one, resolver, name in required

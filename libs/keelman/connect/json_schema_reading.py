@@ -26,7 +26,7 @@ _Read = Callable[[Any], Any]
 _MOST_DIGITS = 10_000
 _DAY_MS = 86_400_000
 _LOGICAL = (DECIMAL, DATE, TIME, TIMESTAMP)
-_EXACT: dict[str, type] = {"string": str, "boolean": bool, "double": float, **dict.fromkeys(INTEGER_RANGES, int)}
+_EXACT: dict[str, Any] = {"string": str, "boolean": bool, "double": float, **dict.fromkeys(INTEGER_RANGES, int)}
 _NODES: Mapping[type, str] = {
     dict: "an object",
     list: "an array",
@@ -77,7 +77,7 @@ class ValueReader:
         if default is not None and self._options.ignore_default_for_nullables and optional:
             default = None
 
-        exact = None if schema.name in _LOGICAL else _EXACT.get(schema.type)
+        exact: Any = None if schema.name in _LOGICAL else _EXACT.get(schema.type)
         bound = INTEGER_RANGES.get(schema.type, 0)
 
         def read(tree: Any) -> Any:

@@ -20,7 +20,7 @@ from keelman.connect.schema import INTEGER_RANGES, Schema, Struct, checked
 
 _Write = Callable[[Any], Any]
 _LOGICAL = frozenset({DECIMAL, DATE, TIME, TIMESTAMP})
-_EXACT: dict[str, type] = {"string": str, "boolean": bool, **dict.fromkeys(INTEGER_RANGES, int)}
+_EXACT: dict[str, Any] = {"string": str, "boolean": bool, **dict.fromkeys(INTEGER_RANGES, int)}
 _LEFT_OUT = object()
 _ESCAPED = re.compile(rb"\\u|[\xf0-\xff]")
 
@@ -146,7 +146,7 @@ class ValueWriter:
 
 def _quick(schema: Schema, convert: _Write, instead: Any) -> _Write:
     """One call a value where it is what nearly all are."""
-    exact = None if schema.name in _LOGICAL else _EXACT.get(schema.type)
+    exact: Any = None if schema.name in _LOGICAL else _EXACT.get(schema.type)
     bound = INTEGER_RANGES.get(schema.type, 0)
     if schema.type == "double":
 

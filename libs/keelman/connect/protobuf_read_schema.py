@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from typing import Any
 
 from google.protobuf import descriptor_pb2
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor, OneofDescriptor
@@ -113,7 +114,7 @@ class _Reader:
 
     def struct(self, message: Descriptor, *, optional: bool = False, tag: str | None = None) -> Schema:
         name = message.full_name
-        about = {
+        about: dict[str, Any] = {
             "name": self._name(message),
             "optional": optional,
             "parameters": () if tag is None else ((TAG, tag),),
@@ -137,7 +138,7 @@ class _Reader:
     def _fields(self, message: Descriptor) -> tuple[Field, ...]:
         protos, oneofs = field_protos(message), real_oneofs(message)
         within = {field.name for one in oneofs for field in one.fields}
-        fields = []
+        fields: list[Field] = []
         for one in oneofs:
             members = tuple(Field(f.name, self._field(f, protos[f.name], member=True)) for f in one.fields)
             if self._options.flatten_unions:
@@ -153,7 +154,7 @@ class _Reader:
 
     def _union(self, oneof: OneofDescriptor, members: tuple[Field, ...]) -> Schema:
         if self._options.generalized_sum_type_support:
-            about = oneof.name, ((ANY_UNION, oneof.name),)
+            about: tuple[str, tuple[tuple[str, str], ...]] = oneof.name, ((ANY_UNION, oneof.name),)
         else:
             name = oneof.full_name if self._options.enhanced_protobuf_schema_support else oneof.name
             about = f"{UNION}.{name}", ()

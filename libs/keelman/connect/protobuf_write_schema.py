@@ -165,7 +165,7 @@ class _Writer:
             if schema.name == DECIMAL:
                 pairs = {"precision": given.get(PRECISION), "scale": given.get("scale")}
                 field.params = {key: text for key, text in pairs.items() if text is not None}
-            kind, file = LOGICAL[schema.name]
+            kind, file = LOGICAL[str(schema.name)]
             self._imports.add(file)
             return self._dot + kind
         if schema.type == "map":
