@@ -15,6 +15,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from copy_harness import create_topic, messages
+from numbers_wheel import CLASS, numbers_wheel
 from worker_kit import WorkerProcess, link_side, workers
 
 from keelman.cli.main import main
@@ -39,7 +40,11 @@ async def worker(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> As
     folder = tmp_path_factory.mktemp("worker")
     secret = folder / "secret.properties"
     secret.write_text(f"word={WORD}\n")
+    plugins = folder / "plugins"
+    plugins.mkdir()
+    numbers_wheel(plugins)
     extra = {
+        "plugin.path": str(plugins),
         "config.providers": "file",
         "config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider",
         "test.secret": str(secret),
@@ -108,6 +113,15 @@ async def test_preview_of_a_source(worker: WorkerProcess, bootstrap: str, tmp_pa
     assert not {"preview-lines", "preview-routed"} & set(
         AdminClient({"bootstrap.servers": bootstrap}).list_topics().topics
     )
+
+
+async def test_preview_of_a_third_partys_source(worker: WorkerProcess, tmp_path: Path) -> None:
+    (tmp_path / "count").write_text("7")
+    config = {"connector.class": CLASS, "folder": str(tmp_path), "topic": "preview-numbers", **PLAIN}
+    found = await asked(worker, "/connectors/numbers/preview", {"config": config, "records": 3})
+    values = [one["steps"][-1]["record"]["value"]["text"] for one in found["records"]]
+    assert len(values) == 3
+    assert [int(json.loads(value)) for value in values] == [0, 1, 2]
 
 
 async def test_preview_of_a_sink_and_of_what_fails(
