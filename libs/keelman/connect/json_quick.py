@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from types import NoneType
 from typing import Any
 
 import orjson
 
 from keelman.connect.java import hash_order
+from keelman.connect.java_numbers import Int8, Int16, Int32
 
 
 @lru_cache(maxsize=1000)
@@ -35,7 +37,7 @@ class CareError(Exception):
 
 def _plain_tree(value: Any) -> Any:
     kind = type(value)
-    if kind is str or kind is int or kind is bool or value is None:
+    if kind in _AS_THEY_ARE:
         return value
     if kind is dict:
         return {key: _plain_tree(value[key]) for key in in_order(tuple(value))}
@@ -46,4 +48,5 @@ def _plain_tree(value: Any) -> Any:
     raise CareError
 
 
+_AS_THEY_ARE = {str, int, bool, NoneType, Int8, Int16, Int32}
 _ESCAPED = re.compile(rb"\\u|[\xf0-\xff]")
