@@ -11,7 +11,7 @@ import os
 import re
 import time
 
-from keelman.connect.config_def import ConfigDef, ConfigKey, Importance, Type
+from keelman.connect.config.definition import ConfigDef, ConfigKey, Importance, Type
 from keelman.connect.plugin import Connector, Direction, Reader, Writer
 from keelman.connect.records import Column, SourceBatch
 from keelman.connect.schema import STRING

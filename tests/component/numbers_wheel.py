@@ -10,7 +10,7 @@ import os
 import time
 from pathlib import Path
 
-from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type, at_least
+from keelman.connect.config.definition import REQUIRED, ConfigDef, ConfigKey, Importance, Type, at_least
 from keelman.connect.errors import ConfigValueError
 from keelman.connect.plugin import Connector, Direction, Reader, Writer
 from keelman.connect.records import Column, SourceBatch

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from keelman.connect.config_def import REQUIRED
-from keelman.connect.config_info import ConfigError, problems
+from keelman.connect.config.definition import REQUIRED
+from keelman.connect.config.info import ConfigError, problems
 from keelman.connect.errors import ConfigValueError, ConnectError, RetriableConnectError
 from keelman.connect.plugin import Direction
 from keelman.connectors.plugin_client import Description, PluginHost

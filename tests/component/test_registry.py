@@ -17,10 +17,10 @@ import pytest
 from confluent_kafka import Producer
 from copy_harness import Run, create_topic, messages, ticket, until
 
-from keelman.connect.converters import Converter, converter_for
+from keelman.connect.converters.converter import Converter, converter_for
 from keelman.connect.errors import DataError
 from keelman.connect.records import Column
-from keelman.connect.registry import RegistryRefused, RegistryUnavailable, header
+from keelman.connect.registry.interface import RegistryRefused, RegistryUnavailable, header
 from keelman.connect.schema import STRING, Field, Schema, Struct
 from keelman.engine.registries import open_registry
 from keelman.testing.registry import RegistryProcess

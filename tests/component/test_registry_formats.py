@@ -14,10 +14,10 @@ from confluent_kafka import Producer
 from copy_harness import Run, create_topic, messages, ticket, until
 from google.protobuf.descriptor_pb2 import FileOptions
 
-from keelman.connect.converters import Converter, converter_for
-from keelman.connect.protobuf_names import KNOWN_FILES
+from keelman.connect.converters.converter import Converter, converter_for
+from keelman.connect.protobuf.names import KNOWN_FILES
 from keelman.connect.records import Column
-from keelman.connect.registry import RegistryError, header
+from keelman.connect.registry.interface import RegistryError, header
 from keelman.connect.schema import STRING, Field, Schema, Struct
 from keelman.engine.registries import open_registry
 from keelman.testing.registry import RegistryProcess

@@ -16,7 +16,7 @@ from copy_harness import OFFSET_PARTITIONS, Run, committed_offsets, create_topic
 
 from keelman.api.copy.v1 import ticket_pb2
 from keelman.api.copy.v1.copy_run_pb2 import LAG_UNIT_RECORDS
-from keelman.connect.config_def import ConfigDef
+from keelman.connect.config.definition import ConfigDef
 from keelman.connect.plugin import Connector, Direction, FileWatch, Reader, TopicPlan, Watch
 from keelman.connect.records import Column, SourceBatch
 from keelman.kafka import batch_producer

@@ -16,7 +16,7 @@ from copy_harness import create_topic
 from spark_kit import SparkService
 from starts_kit import STRINGS, EndedError, Started, folder_of, lines, properties
 
-from keelman.connect.java_map import load_map
+from keelman.connect.java.maps import load_map
 from keelman.testing.eventually import eventually
 
 pytestmark = pytest.mark.component

@@ -15,7 +15,7 @@ from keelman.kafka.clients import admin_client
 from keelman.kafka.layout import Work
 from keelman.kafka.reading import Row, read_topic
 from keelman.testing.eventually import eventually
-from keelman.worker.signatures import signed
+from keelman.worker.rest.signatures import signed
 
 pytestmark = pytest.mark.component
 SOURCE = {"connector.class": "FileStreamSource", "file": "/nowhere/in", "topic": "lines"}

@@ -16,7 +16,7 @@ from keelman.api.copy.v1.copy_run_pb2 import CopyProgress
 from keelman.kafka.clients import admin_client
 from keelman.kafka.reading import read_topic
 from keelman.testing.eventually import eventually
-from keelman.worker.signatures import signed
+from keelman.worker.rest.signatures import signed
 
 pytestmark = pytest.mark.component
 

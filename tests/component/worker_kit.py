@@ -30,7 +30,7 @@ from keelman.runtime.ports import free_ports
 from keelman.runtime.supervise import first_of
 from keelman.runtime.tether import tethered
 from keelman.testing.eventually import eventually
-from keelman.worker.config_state import ConfigState
+from keelman.worker.tables.config_state import ConfigState
 
 ENDED = copy.COPY_RUN_STATE_ENDED
 FAILED = copy.COPY_RUN_STATE_FAILED

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keelman.kafka.layout import Work
-from keelman.worker.assignor import MemberView, Memory, Round, assign
+from keelman.worker.group.assignor import MemberView, Memory, Round, assign
 
 NAMES = st.sampled_from([f"m{n}" for n in range(6)])
 WORK = st.builds(Work, st.sampled_from("abcdefgh"), st.integers(-1, 6))

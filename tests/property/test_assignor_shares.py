@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keelman.kafka.layout import Work
-from keelman.worker.assignor import MemberView, Memory, Round, assign
+from keelman.worker.group.assignor import MemberView, Memory, Round, assign
 
 ROUNDS = 4
 ZONES = st.sampled_from(["", "a", "b"])

@@ -16,10 +16,10 @@ import fastavro
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from keelman.connect.avro_converter import AvroConverter
+from keelman.connect.avro.converter import AvroConverter
+from keelman.connect.converters.logical import DATE_SCHEMA, DECIMAL, TIME_SCHEMA, TIMESTAMP_SCHEMA
 from keelman.connect.errors import DataError
-from keelman.connect.java_numbers import Float32
-from keelman.connect.logical import DATE_SCHEMA, DECIMAL, TIME_SCHEMA, TIMESTAMP_SCHEMA
+from keelman.connect.java.numbers import Float32
 from keelman.connect.records import Column
 from keelman.connect.schema import INTEGER_RANGES, Field, Schema, Struct
 

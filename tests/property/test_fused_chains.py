@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from keelman.connect.json_data import schema_json
-from keelman.connect.logical import TIMESTAMP, TIMESTAMP_SCHEMA, moment, number_of
+from keelman.connect.converters.json_data import schema_json
+from keelman.connect.converters.logical import TIMESTAMP, TIMESTAMP_SCHEMA, moment, number_of
 from keelman.connect.records import Column, Origin, SinkBatch, SourceBatch
 from keelman.connect.schema import Field, Schema, Struct
 from keelman.engine.sink_conversion import SinkConversion

@@ -3,7 +3,7 @@
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from keelman.connect.references import Reference, references, resolved, restored
+from keelman.connect.config.references import Reference, references, resolved, restored
 
 NAMES = st.text("abc/._-", min_size=1, max_size=5)
 REFERENCES = st.builds(Reference, NAMES, st.one_of(st.just(""), NAMES), NAMES)

@@ -14,10 +14,10 @@ import jsonschema_rs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keelman.connect.java_numbers import Float32
-from keelman.connect.json_schema_converter import JsonSchemaConverter
-from keelman.connect.logical import DATE_SCHEMA, DECIMAL, TIME_SCHEMA, TIMESTAMP_SCHEMA
-from keelman.connect.protobuf_converter import ProtobufConverter
+from keelman.connect.converters.logical import DATE_SCHEMA, DECIMAL, TIME_SCHEMA, TIMESTAMP_SCHEMA
+from keelman.connect.java.numbers import Float32
+from keelman.connect.json_schema.converter import JsonSchemaConverter
+from keelman.connect.protobuf.converter import ProtobufConverter
 from keelman.connect.records import Column
 from keelman.connect.schema import Field, Schema, Struct
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from keelman.connect.errors import ConfigValueError, ConnectError, RetriableConnectError
 from keelman.model.errors import DeadlineExceeded, InvalidArgument, NotFound, Unauthenticated, Unavailable
-from keelman.worker.restart_policy import Attempt, Cause, RestartPolicy, Restarts, policy_of, reason_of
+from keelman.worker.tasks.restart_policy import Attempt, Cause, RestartPolicy, Restarts, policy_of, reason_of
 
 REASONS = (
     "TASK_FAILED",

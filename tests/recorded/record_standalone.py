@@ -22,7 +22,7 @@ sys.path.insert(0, str(HERE))
 
 from standalone_steps import SOURCE, STEPS, filled  # noqa: E402
 
-from keelman.connect.java_map import dump_map, load_map  # noqa: E402
+from keelman.connect.java.maps import dump_map, load_map  # noqa: E402
 from keelman.connect.offsets import key_bytes, value_bytes  # noqa: E402
 from keelman.kafka.clients import admin_client  # noqa: E402
 from keelman.testing.broker import running_broker  # noqa: E402

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from keelman.connect.registry import (
+from keelman.connect.registry.converter import RegistryConverter
+from keelman.connect.registry.interface import (
     SCHEMA_NOT_FOUND,
     Reference,
     Registered,
     RegistryError,
     SchemaText,
 )
-from keelman.connect.registry_converter import RegistryConverter
 
 C = TypeVar("C", bound=RegistryConverter)
 

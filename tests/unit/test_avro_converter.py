@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from registry_double import MemoryRegistry
 
-from keelman.connect.avro_converter import AvroConverter
-from keelman.connect.converters import converter_for
+from keelman.connect.avro.converter import AvroConverter
+from keelman.connect.converters.converter import converter_for
+from keelman.connect.converters.topic_payloads import read, written
 from keelman.connect.errors import ConfigValueError, DataError
 from keelman.connect.records import Column
-from keelman.connect.registry import SchemaKind, SchemaText, header
+from keelman.connect.registry.interface import SchemaKind, SchemaText, header
 from keelman.connect.schema import STRING, Field, Schema, Struct
-from keelman.connect.topic_payloads import read, written
 
 TREE = {
     "type": "record",

@@ -9,10 +9,10 @@ from typing import Any
 from registry_double import MemoryRegistry
 from test_connect_data import data_note, data_of, unordered
 
-from keelman.connect.avro_converter import AvroConverter
+from keelman.connect.avro.converter import AvroConverter
 from keelman.connect.errors import DataError
 from keelman.connect.records import Column
-from keelman.connect.registry import SchemaKind, SchemaText, header
+from keelman.connect.registry.interface import SchemaKind, SchemaText, header
 
 CASES: list[dict[str, Any]] = json.loads((Path(__file__).parent.parent / "recorded" / "avro.json").read_text())
 DIFFERENT = {

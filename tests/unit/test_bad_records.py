@@ -25,7 +25,7 @@ from keelman.engine.failure import RunFailure, judge
 from keelman.engine.record_size import Sizes, record_bytes
 from keelman.engine.sink_batch import Columns
 from keelman.engine.source_conversion import SourceConversion
-from keelman.worker.restart_policy import Cause, RestartPolicy, Restarts
+from keelman.worker.tasks.restart_policy import Cause, RestartPolicy, Restarts
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 TEXT = "org.apache.kafka.connect.storage.StringConverter"

@@ -9,8 +9,8 @@ from keelman.connect.records import TopicPartition
 from keelman.connectors.mirror_split import dealt
 from keelman.engine.bulk import bulk_of, part_ids, plan_offset, plan_partition, planned_parts, plans
 from keelman.engine.control import Control
-from keelman.worker.bulk import part_ticket
-from keelman.worker.offset_state import parsed_rows
+from keelman.worker.tables.offset_state import parsed_rows
+from keelman.worker.tasks.bulk import part_ticket
 
 
 def behind(*counts: int) -> dict[TopicPartition, int]:

@@ -11,8 +11,8 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient
 
-from keelman.connect.client_definitions import client_keys
-from keelman.connect.override_policies import ALLOWED_KEY, POLICY_KEY, refused
+from keelman.connect.config.client_definitions import client_keys
+from keelman.connect.config.override_policies import ALLOWED_KEY, POLICY_KEY, refused
 from keelman.engine.clients import client_settings, portable, restored
 from keelman.engine.sink_consumer import sink_consumer_properties
 from keelman.kafka import oauth

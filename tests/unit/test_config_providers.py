@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from keelman.connect.config_providers import ConfigProviderError, providers_of, read
+from keelman.connect.config.providers import ConfigProviderError, providers_of, read
+from keelman.connect.config.references import Reference, references, references_of, resolved, restored
+from keelman.connect.config.secret_keys import is_secret_key, literal_secrets, shown
 from keelman.connect.errors import ConfigValueError, ConnectError
-from keelman.connect.references import Reference, references, references_of, resolved, restored
-from keelman.connect.secret_keys import is_secret_key, literal_secrets, shown
 
 RECORDED = Path(__file__).parents[1] / "recorded"
 PACKAGE = "org.apache.kafka.common.config.provider"

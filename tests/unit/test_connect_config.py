@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type
-from keelman.connect.config_info import ConfigError, problems
+from keelman.connect.config.definition import REQUIRED, ConfigDef, ConfigKey, Importance, Type
+from keelman.connect.config.info import ConfigError, problems
 from keelman.connectors.registry import all_connectors, find_connector
 from keelman.connectors.validation import validate
 from keelman.model.errors import NotFound

@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from keelman.connect.converters import ByteArrayConverter, StringConverter, converter_for
+from keelman.connect.converters.converter import ByteArrayConverter, StringConverter, converter_for
+from keelman.connect.converters.json_converter import JsonConverter
 from keelman.connect.errors import DataError
-from keelman.connect.json_converter import JsonConverter
 from keelman.connect.records import Column
 from keelman.connect.schema import STRING, Field, Schema, Struct
 

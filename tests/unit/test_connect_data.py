@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from keelman.connect.converters import find_converter
+from keelman.connect.converters.converter import find_converter
+from keelman.connect.converters.header_converter import SimpleHeaderConverter
+from keelman.connect.converters.json_data import parse_schema, schema_json
 from keelman.connect.errors import ConfigValueError, ConnectError
-from keelman.connect.header_converter import SimpleHeaderConverter
-from keelman.connect.java import java_text, json_text
-from keelman.connect.java_numbers import INTEGERS, Float32, java_class
-from keelman.connect.json_data import parse_schema, schema_json
+from keelman.connect.java.numbers import INTEGERS, Float32, java_class
+from keelman.connect.java.text import java_text, json_text
 from keelman.connect.record import Header, Record
 from keelman.connect.records import Column
 from keelman.connect.schema import Schema, Struct

@@ -14,14 +14,14 @@ from urllib.parse import parse_qs
 
 import pytest
 
-from keelman.connect.config_info import key_info
-from keelman.connect.connector_keys import sink_keys
+from keelman.connect.config.connector_keys import sink_keys
+from keelman.connect.config.info import key_info
 from keelman.connect.errors import ConfigValueError
 from keelman.connectors import registry
 from keelman.model.errors import InvalidArgument, NotFound
-from keelman.worker import plugins
-from keelman.worker.rest_errors import RestError, invalid_config
-from keelman.worker.third_party import problems_of
+from keelman.worker.rest import plugins
+from keelman.worker.rest.errors import RestError, invalid_config
+from keelman.worker.tasks.third_party import problems_of
 
 RECORDED = Path(__file__).parents[1] / "recorded"
 sys.path.insert(0, str(RECORDED))

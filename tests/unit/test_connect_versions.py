@@ -2,7 +2,7 @@
 
 import pytest
 
-from keelman.connect.versions import VersionRangeError, ordered, requirement
+from keelman.connect.config.versions import VersionRangeError, ordered, requirement
 
 VERSIONS = ["1.0", "1.2", "2.0-rc1", "2.0", "10.0"]
 

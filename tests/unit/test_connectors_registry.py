@@ -8,9 +8,9 @@ from itertools import pairwise
 
 import pytest
 
-from keelman.connect.config_info import ConfigError, problems
+from keelman.connect.config.info import ConfigError, problems
+from keelman.connect.config.plugin_kinds import Kind, aliases
 from keelman.connect.plugin import Connector
-from keelman.connect.plugin_kinds import Kind, aliases
 from keelman.connectors import registry
 from keelman.connectors.file_source import FileStreamSource
 from keelman.connectors.registry import Registry, find_connector, full_name, kind_of, listed

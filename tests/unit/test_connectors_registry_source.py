@@ -2,7 +2,7 @@
 
 import pytest
 
-from keelman.connect.config_info import problems
+from keelman.connect.config.info import problems
 from keelman.connectors.validation import validate
 
 BASE = {"name": "a", "connector.class": "FileStreamSource", "file": "/in", "topic": "t"}

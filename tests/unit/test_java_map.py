@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from keelman.connect.errors import DataError
-from keelman.connect.java_map import BYTE_ARRAY, HASH_MAP, MAGIC, dump_map, load_map
+from keelman.connect.java.maps import BYTE_ARRAY, HASH_MAP, MAGIC, dump_map, load_map
 
 RECORDED = Path(__file__).parents[1] / "recorded" / "java_map.json"
 JAVA = {name: base64.b64decode(text) for name, text in json.loads(RECORDED.read_text()).items()}

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from keelman.connect.java_regex import JavaPattern, PatternError
+from keelman.connect.java.regex import JavaPattern, PatternError
 
 RECORDED = json.loads((Path(__file__).resolve().parents[1] / "recorded" / "java_regex.json").read_text())
 FOUND = [one for one in RECORDED if "found" in one]

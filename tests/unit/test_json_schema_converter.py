@@ -11,13 +11,13 @@ import jsonschema_rs
 import pytest
 from registry_double import MemoryRegistry
 
+from keelman.connect.converters.logical import DATE_SCHEMA, DECIMAL, TIME_SCHEMA, TIMESTAMP_SCHEMA
 from keelman.connect.errors import DataError
-from keelman.connect.java_numbers import Float32
-from keelman.connect.json_schema_converter import JsonSchemaConverter
-from keelman.connect.json_schema_write import ENUM, ONE_OF
-from keelman.connect.logical import DATE_SCHEMA, DECIMAL, TIME_SCHEMA, TIMESTAMP_SCHEMA
+from keelman.connect.java.numbers import Float32
+from keelman.connect.json_schema.converter import JsonSchemaConverter
+from keelman.connect.json_schema.write_schema import ENUM, ONE_OF
 from keelman.connect.records import Column
-from keelman.connect.registry import Reference, SchemaKind, SchemaText, header
+from keelman.connect.registry.interface import Reference, SchemaKind, SchemaText, header
 from keelman.connect.schema import STRING, Field, Schema, Struct
 
 UTC = datetime.UTC

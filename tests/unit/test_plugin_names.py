@@ -7,9 +7,9 @@ import importlib
 import pytest
 
 from keelman.connect.chain import Chain
-from keelman.connect.converters import Role, all_converters, converter_for, find_converter
+from keelman.connect.config.plugin_kinds import Kind, aliases
+from keelman.connect.converters.converter import Role, all_converters, converter_for, find_converter
 from keelman.connect.errors import ConfigValueError
-from keelman.connect.plugin_kinds import Kind, aliases
 from keelman.connect.transforms import PREDICATES, TRANSFORMS
 from keelman.connectors import shipped
 from keelman.connectors.registry import Registry

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from keelman.connect.dry_registry import NO_ID, DryRegistry
 from keelman.connect.preview import LONGEST_JSON, LONGEST_TEXT, Preview, payload, schema_text, typed
 from keelman.connect.record import Record
 from keelman.connect.records import Column, SourceBatch
-from keelman.connect.registry import (
+from keelman.connect.registry.dry import NO_ID, DryRegistry
+from keelman.connect.registry.interface import (
     INCOMPATIBLE,
     SUBJECT_NOT_FOUND,
     Registered,

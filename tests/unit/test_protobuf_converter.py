@@ -15,12 +15,12 @@ from google.protobuf.descriptor_pool import DescriptorPool
 from google.rpc import code_pb2
 from registry_double import MemoryRegistry
 
+from keelman.connect.converters.logical import DATE_SCHEMA, DECIMAL, TIME_SCHEMA, TIMESTAMP_SCHEMA
 from keelman.connect.errors import DataError
-from keelman.connect.logical import DATE_SCHEMA, DECIMAL, TIME_SCHEMA, TIMESTAMP_SCHEMA
-from keelman.connect.protobuf_converter import ProtobufConverter, read_indexes, written_indexes
-from keelman.connect.protobuf_names import ENUM, KNOWN_FILES, TAG, TYPE, UNION, entry_name, map_name, scrubbed
+from keelman.connect.protobuf.converter import ProtobufConverter, read_indexes, written_indexes
+from keelman.connect.protobuf.names import ENUM, KNOWN_FILES, TAG, TYPE, UNION, entry_name, map_name, scrubbed
 from keelman.connect.records import Column
-from keelman.connect.registry import Reference, SchemaKind, SchemaText, header
+from keelman.connect.registry.interface import Reference, SchemaKind, SchemaText, header
 from keelman.connect.schema import STRING, Field, Schema, Struct
 
 UTC = datetime.UTC

@@ -13,7 +13,13 @@ import pytest
 
 from keelman.connect.errors import ConfigValueError
 from keelman.connect.records import Column, SourceBatch
-from keelman.connect.registry import RegistryError, RegistryRefused, RegistryUnavailable, SchemaKind, SchemaText
+from keelman.connect.registry.interface import (
+    RegistryError,
+    RegistryRefused,
+    RegistryUnavailable,
+    SchemaKind,
+    SchemaText,
+)
 from keelman.connect.schema import STRING
 from keelman.connect.tolerance import RecordRefused
 from keelman.engine import registries

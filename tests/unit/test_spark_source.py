@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from keelman.connect.config_info import ConfigError, problems
+from keelman.connect.config.info import ConfigError, problems
 from keelman.connect.data_set import PART, PARTS, PASSING, PROBLEM, SPLIT
 from keelman.connect.errors import ConnectError, RetriableConnectError
 from keelman.connect.offsets import CommittedOffsets

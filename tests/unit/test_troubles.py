@@ -9,8 +9,8 @@ from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterStatus
 from keelman.api.connect.v1.worker_pb2 import WorkerMembership
 from keelman.kafka.layout import Work
 from keelman.state.health import judge
-from keelman.worker.status_state import Status
-from keelman.worker.troubles import LONGEST, MOST, troubles_of
+from keelman.worker.observed.troubles import LONGEST, MOST, troubles_of
+from keelman.worker.tables.status_state import Status
 
 
 def status(state: str, trace: str | None = None, **more: object) -> Status:

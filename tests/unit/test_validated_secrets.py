@@ -1,8 +1,8 @@
 """Answers about configurations show references and never what they stand for; literal secrets can be refused."""
 
-from keelman.connect.config_info import ConfigError
+from keelman.connect.config.info import ConfigError
 from keelman.runtime.redaction import REDACTOR
-from keelman.worker.validated_secrets import _literals, hidden_answer
+from keelman.worker.properties.validated_secrets import _literals, hidden_answer
 
 SOURCE = {"connector.class": "FileStreamSource", "topic": "t", "file": "/in"}
 REFERENCES = {"keelman.secrets.policy": "references"}

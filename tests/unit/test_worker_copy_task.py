@@ -12,13 +12,13 @@ import pytest
 from keelman.api.copy.v1 import copy_run_pb2 as copy
 from keelman.api.copy.v1.run_order_pb2 import BulkPart, RunOrder, RunUpdate
 from keelman.api.copy.v1.ticket_pb2 import StartTicket
-from keelman.connect.config_providers import ConfigProviderError
+from keelman.connect.config.providers import ConfigProviderError
 from keelman.kafka.layout import Work
 from keelman.runtime.supervise import Siblings
 from keelman.testing.eventually import eventually
-from keelman.worker.copy_task import WAIT_SECONDS, CopyTask
-from keelman.worker.duties import TaskDuties
-from keelman.worker.link import SparkLink
+from keelman.worker.tasks.copy_task import WAIT_SECONDS, CopyTask
+from keelman.worker.tasks.duties import TaskDuties
+from keelman.worker.tasks.link import SparkLink
 
 RUNNING, ENDED = copy.COPY_RUN_STATE_RUNNING, copy.COPY_RUN_STATE_ENDED
 FENCED = copy.COPY_RUN_STATE_FENCED

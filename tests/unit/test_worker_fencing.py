@@ -10,9 +10,9 @@ import pytest
 from keelman.model.errors import Unauthenticated
 from keelman.runtime.supervise import Siblings
 from keelman.testing.eventually import eventually
-from keelman.worker import fencing as module
-from keelman.worker.fencing import Fencing
-from keelman.worker.properties import checked
+from keelman.worker.group import fencing as module
+from keelman.worker.group.fencing import Fencing
+from keelman.worker.properties.typed import checked
 from keelman.worker.standalone import StandaloneStore
 
 STRINGS = "org.apache.kafka.connect.storage.StringConverter"

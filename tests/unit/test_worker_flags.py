@@ -6,7 +6,7 @@ import pytest
 
 from keelman.worker import main as worker_main
 from keelman.worker import short_flags
-from keelman.worker.properties import checked
+from keelman.worker.properties.typed import checked
 
 DOCUMENTED = "-brokers b1:9092,b2:9092 -group g -cluster c -registry http://r:8081 -offsets o -configs k -port 8084"
 

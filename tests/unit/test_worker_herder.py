@@ -14,16 +14,16 @@ from keelman.kafka.layout import PROTOCOL, PROTOCOL_TYPE, Assignment, Metadata, 
 from keelman.model.errors import Unavailable
 from keelman.runtime.supervise import Siblings
 from keelman.testing.eventually import eventually
-from keelman.worker import config_state as records
-from keelman.worker.config_state import STARTED, STOPPED
-from keelman.worker.herder import IDLE_SECONDS, SOON_SECONDS, Herder
-from keelman.worker.leader import Leader
-from keelman.worker.link import SparkLink
-from keelman.worker.membership import Membership, Place
-from keelman.worker.operations import Operations
-from keelman.worker.owned_work import OwnedWork
-from keelman.worker.properties import checked
+from keelman.worker.group.herder import IDLE_SECONDS, SOON_SECONDS, Herder
+from keelman.worker.group.leader import Leader
+from keelman.worker.group.membership import Membership, Place
+from keelman.worker.properties.typed import checked
+from keelman.worker.rest.operations import Operations
 from keelman.worker.standalone import GroupOfOne, StandaloneStore
+from keelman.worker.tables import config_state as records
+from keelman.worker.tables.config_state import STARTED, STOPPED
+from keelman.worker.tasks.link import SparkLink
+from keelman.worker.tasks.owned_work import OwnedWork
 
 PLAIN = {"bootstrap.servers": "h:1", "key.converter": "String", "value.converter": "String"}
 SOURCE = {"name": "c", "connector.class": "FileStreamSource", "file": "/nowhere/in", "topic": "lines"}

@@ -8,17 +8,17 @@ from typing import ClassVar
 
 import pytest
 
-from keelman.connect.config_def import ConfigDef
+from keelman.connect.config.definition import ConfigDef
 from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import Connector, Direction
 from keelman.model.errors import InvalidArgument
 from keelman.runtime.supervise import Siblings
 from keelman.testing.eventually import eventually
-from keelman.worker import inquiry
-from keelman.worker.effective_config import without_limits
-from keelman.worker.inquiry import Inquiry, due_at
-from keelman.worker.limits import limits_of
-from keelman.worker.restart_policy import RestartPolicy
+from keelman.worker.tasks import inquiry
+from keelman.worker.tasks.effective_config import without_limits
+from keelman.worker.tasks.inquiry import Inquiry, due_at
+from keelman.worker.tasks.limits import limits_of
+from keelman.worker.tasks.restart_policy import RestartPolicy
 
 
 class Asked(Connector):

@@ -9,12 +9,12 @@ from keelman.kafka.layout import Metadata, Work
 from keelman.runtime.redaction import REDACTOR
 from keelman.runtime.supervise import Siblings
 from keelman.testing.eventually import eventually
-from keelman.worker import config_state as records
-from keelman.worker.leader import Leader
-from keelman.worker.placement import CONNECTOR_KEY
-from keelman.worker.properties import checked
+from keelman.worker.group.leader import Leader
+from keelman.worker.group.placement import CONNECTOR_KEY
+from keelman.worker.properties.typed import checked
 from keelman.worker.standalone import StandaloneStore
-from keelman.worker.status_state import FAILED, RUNNING, UNASSIGNED, Status
+from keelman.worker.tables import config_state as records
+from keelman.worker.tables.status_state import FAILED, RUNNING, UNASSIGNED, Status
 
 PLAIN = {"bootstrap.servers": "h:1", "key.converter": "String", "value.converter": "String"}
 PROVIDER = {

@@ -17,14 +17,14 @@ from keelman.engine.plugin_memory import bound_slot
 from keelman.engine.standing import method_in
 from keelman.kafka.layout import Work
 from keelman.model.errors import InvalidArgument
-from keelman.worker import config_state as records
-from keelman.worker.config_state import ConfigState, InForce
-from keelman.worker.effective_config import changed_tasks, effective_config
-from keelman.worker.inquiry import tasks_of
-from keelman.worker.plugin_bounds import PluginBounds, plugin_bounds
-from keelman.worker.status_state import Status, StatusState
-from keelman.worker.third_party import to_ask
-from keelman.worker.watermark import Watermark, stall_seconds
+from keelman.worker.properties.plugin_bounds import PluginBounds, plugin_bounds
+from keelman.worker.tables import config_state as records
+from keelman.worker.tables.config_state import ConfigState, InForce
+from keelman.worker.tables.status_state import Status, StatusState
+from keelman.worker.tasks.effective_config import changed_tasks, effective_config
+from keelman.worker.tasks.inquiry import tasks_of
+from keelman.worker.tasks.third_party import to_ask
+from keelman.worker.tasks.watermark import Watermark, stall_seconds
 
 MIRROR = {"connector.class": "MirrorSource", "topics": "a", "tasks.max": "2"}
 

@@ -3,7 +3,7 @@
 from keelman.api.copy.v1 import copy_run_pb2 as copy
 from keelman.api.copy.v1 import run_order_pb2 as orders
 from keelman.kafka.layout import Work
-from keelman.worker.measured import KNOWN_SECONDS, SAMPLE_SECONDS, TELL_SECONDS, Measured, weight_of
+from keelman.worker.group.measured import KNOWN_SECONDS, SAMPLE_SECONDS, TELL_SECONDS, Measured, weight_of
 
 BUSY, IDLE, NEW = Work("c", 0), Work("c", 1), Work("d", 0)
 RUNNING, ENDED = copy.COPY_RUN_STATE_RUNNING, copy.COPY_RUN_STATE_ENDED

@@ -15,9 +15,9 @@ from keelman.api.copy.v1.run_order_pb2 import RunUpdate
 from keelman.gateway import metrics as gateway_metrics
 from keelman.kafka.layout import Work
 from keelman.runtime.exposition import COUNTER, GAUGE, Exposition, Family, escaped, labels_of
-from keelman.worker import metric_names
-from keelman.worker import status_state as states
-from keelman.worker.meters import Meter, Meters
+from keelman.worker.observed import metric_names
+from keelman.worker.observed.meters import Meter, Meters
+from keelman.worker.tables import status_state as states
 
 PAGE = Path(__file__).parents[2] / "docs" / "metrics.md"
 

@@ -10,11 +10,11 @@ from test_worker_leader import SOURCE, leading
 from keelman.kafka.layout import Work
 from keelman.model.errors import Unavailable
 from keelman.testing.eventually import eventually
-from keelman.worker import config_state as records
-from keelman.worker.config_state import connector_of
-from keelman.worker.inquiry import Answer
-from keelman.worker.news import News
-from keelman.worker.status_state import FAILED, Status, key_of
+from keelman.worker.tables import config_state as records
+from keelman.worker.tables.config_state import connector_of
+from keelman.worker.tables.news import News
+from keelman.worker.tables.status_state import FAILED, Status, key_of
+from keelman.worker.tasks.inquiry import Answer
 
 
 def test_all_are_looked_at_first_then_those_that_were_told_then_all_again() -> None:

@@ -17,14 +17,14 @@ from keelman.connect.offsets import CommittedOffsets
 from keelman.kafka.layout import Work
 from keelman.runtime.supervise import Siblings
 from keelman.testing.eventually import eventually
-from keelman.worker import config_state as records
-from keelman.worker.bodies import OffsetEntry
-from keelman.worker.offset_changes import OffsetChanges
-from keelman.worker.owned_work import OwnedWork
-from keelman.worker.properties import checked
-from keelman.worker.rest_errors import RestError
-from keelman.worker.sink_offsets import SinkOffsets
+from keelman.worker.offsets.offset_changes import OffsetChanges
+from keelman.worker.offsets.sink_offsets import SinkOffsets
+from keelman.worker.properties.typed import checked
+from keelman.worker.rest.bodies import OffsetEntry
+from keelman.worker.rest.errors import RestError
 from keelman.worker.standalone import StandaloneStore
+from keelman.worker.tables import config_state as records
+from keelman.worker.tasks.owned_work import OwnedWork
 
 STRINGS = "org.apache.kafka.connect.storage.StringConverter"
 PLAIN = {"bootstrap.servers": "h:1", "key.converter": STRINGS, "value.converter": STRINGS}

@@ -11,11 +11,11 @@ import pytest
 from keelman.api.copy.v1 import copy_run_pb2 as states
 from keelman.api.copy.v1.run_order_pb2 import BulkPart, RunOrder, RunUpdate
 from keelman.api.copy.v1.ticket_pb2 import Bulk, StartTicket
-from keelman.connect.config_providers import ConfigProviderError
-from keelman.worker.bulk import Parts
-from keelman.worker.duties import PartDuties
-from keelman.worker.link import SparkLink
-from keelman.worker.run_handle import RunHandle
+from keelman.connect.config.providers import ConfigProviderError
+from keelman.worker.tasks.bulk import Parts
+from keelman.worker.tasks.duties import PartDuties
+from keelman.worker.tasks.link import SparkLink
+from keelman.worker.tasks.run_handle import RunHandle
 
 
 class World:

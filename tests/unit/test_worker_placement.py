@@ -4,7 +4,7 @@ import pytest
 
 from keelman.model.errors import InvalidArgument
 from keelman.model.labels import labels_of
-from keelman.worker.placement import NOBODY, wants_of, why_unplaced
+from keelman.worker.group.placement import NOBODY, wants_of, why_unplaced
 
 
 def test_labels_are_read() -> None:

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from keelman.model.errors import InvalidArgument
-from keelman.worker.known_properties import ignored, unknown
-from keelman.worker.properties import checked, read_properties
+from keelman.worker.properties.known_properties import ignored, unknown
+from keelman.worker.properties.typed import checked, read_properties
 
 GOOD = {
     "bootstrap.servers": "h:9092",

@@ -6,8 +6,8 @@ from typing import Any
 
 from keelman.api.event.v1.report_pb2 import Report
 from keelman.kafka.layout import Work
-from keelman.worker.reports import report
-from keelman.worker.status_state import StatusState
+from keelman.worker.observed.reports import report
+from keelman.worker.tables.status_state import StatusState
 
 
 async def test_a_change_of_work_is_told_with_its_counts() -> None:

@@ -20,15 +20,15 @@ from keelman.model.errors import KeelmanError, Unavailable
 from keelman.runtime.coalesced import Coalesced
 from keelman.runtime.log_levels import LogLevels
 from keelman.testing.eventually import eventually
-from keelman.worker import bodies, loggers, signatures
-from keelman.worker.config_state import ConfigState, commit_record, connector_record, task_records
-from keelman.worker.rest_context import flag_in
-from keelman.worker.rest_errors import RestError
-from keelman.worker.rest_paths import plain_path
-from keelman.worker.rest_reads import Reads
-from keelman.worker.sink_offsets import parsed_sink_offsets
-from keelman.worker.status_state import Status, StatusState, key_of, topic_key, topic_value
-from keelman.worker.views import Views
+from keelman.worker.offsets.sink_offsets import parsed_sink_offsets
+from keelman.worker.rest import bodies, loggers, signatures
+from keelman.worker.rest.context import flag_in
+from keelman.worker.rest.errors import RestError
+from keelman.worker.rest.paths import plain_path
+from keelman.worker.rest.reads import Reads
+from keelman.worker.rest.views import Views
+from keelman.worker.tables.config_state import ConfigState, commit_record, connector_record, task_records
+from keelman.worker.tables.status_state import Status, StatusState, key_of, topic_key, topic_value
 
 QUIET = settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
 JSON = st.recursive(
@@ -106,13 +106,13 @@ def test_levels_go_down_the_names_and_by_java_names() -> None:
     levels.begin("info")
     assert levels.set("keelman.worker", "INFO") == [], "as it was"
     assert levels.set("org.apache.kafka.connect", "DEBUG") == ["org.apache.kafka.connect"]
-    assert (levels.level_of("keelman.worker.herder"), levels.level_of("keelman.rpc.server")) == (10, 20)
+    assert (levels.level_of("keelman.worker.group.herder"), levels.level_of("keelman.rpc.server")) == (10, 20)
     assert levels.set("org.apache.kafka.connect.runtime", "WARN") == ["org.apache.kafka.connect.runtime"]
-    assert (levels.level_of("keelman.worker.herder"), levels.level_of("keelman.connectors.mock")) == (30, 10)
-    assert levels.set("keelman.worker.herder", "TRACE") == ["keelman.worker.herder"]
-    assert levels.level_of("keelman.worker.herder") < 10
+    assert (levels.level_of("keelman.worker.group.herder"), levels.level_of("keelman.connectors.mock")) == (30, 10)
+    assert levels.set("keelman.worker.group.herder", "TRACE") == ["keelman.worker.group.herder"]
+    assert levels.level_of("keelman.worker.group.herder") < 10
     assert len(levels.set("root", "ERROR")) == 4, "all that have one of their own"
-    assert levels.level_of("keelman.worker.herder") == 40
+    assert levels.level_of("keelman.worker.group.herder") == 40
     assert levels.known["root"].modified_ms is not None
 
 

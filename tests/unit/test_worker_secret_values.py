@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from keelman.connect.config_providers import ConfigProviderError
+from keelman.connect.config.providers import ConfigProviderError
 from keelman.model.errors import InvalidArgument
 from keelman.runtime import redaction
 from keelman.runtime.redaction import REDACTOR
 from keelman.runtime.supervise import Siblings
 from keelman.testing.eventually import eventually
-from keelman.worker import secrets as module
-from keelman.worker.inquiry import Inquiry
-from keelman.worker.own_references import with_values
-from keelman.worker.secrets import Secrets
+from keelman.worker.properties import secrets as module
+from keelman.worker.properties.own_references import with_values
+from keelman.worker.properties.secrets import Secrets
+from keelman.worker.tasks.inquiry import Inquiry
 
 PACKAGE = "org.apache.kafka.common.config.provider"
 PROVIDERS = {"config.providers": "file", "config.providers.file.class": f"{PACKAGE}.FileConfigProvider"}

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 import structlog
 
-from keelman.connect.java_map import dump_map, load_map
+from keelman.connect.java.maps import dump_map, load_map
 from keelman.kafka.layout import Work
 from keelman.model.errors import FailedPrecondition, InvalidArgument
-from keelman.worker import bodies
-from keelman.worker import config_state as records
 from keelman.worker.connector_files import read_connector, read_connectors
-from keelman.worker.properties import WorkerProperties, checked
+from keelman.worker.properties.typed import WorkerProperties, checked
+from keelman.worker.rest import bodies
 from keelman.worker.spark_beside import SparkBeside
 from keelman.worker.standalone import StandaloneStore
-from keelman.worker.status_state import RUNNING, Status
+from keelman.worker.tables import config_state as records
+from keelman.worker.tables.status_state import RUNNING, Status
 
 PLAIN = {"bootstrap.servers": "h:1", "key.converter": "String", "value.converter": "String"}
 KEY, VALUE = b'["c",{"filename":"/in"}]', b'{"position":7}'
@@ -167,7 +167,7 @@ async def test_a_full_disk_costs_no_offset(tmp_path: Path, monkeypatch: pytest.M
     store = store_of(tmp_path / "offsets")
     store.committed("c", {'{"filename":"/in"}': '{"position":1}'})
     with monkeypatch.context() as full:
-        full.setattr("keelman.worker.offset_file.write_file", _no_space)
+        full.setattr("keelman.worker.tables.offset_file.write_file", _no_space)
         store.file.write()
     store.file.write()
     assert json.loads(load_map((tmp_path / "offsets").read_bytes())[KEY] or b"") == {"position": 1}

@@ -1,10 +1,10 @@
 """What the three topics say, record by record, and the exact bytes that we write."""
 
 from keelman.kafka.layout import Work
-from keelman.worker import config_state as records
-from keelman.worker.config_state import PAUSED, STARTED, STOPPED, ConfigState, RestartRequest
-from keelman.worker.offset_state import OffsetState, parsed_rows
-from keelman.worker.status_state import Status, StatusState, key_of, work_of
+from keelman.worker.tables import config_state as records
+from keelman.worker.tables.config_state import PAUSED, STARTED, STOPPED, ConfigState, RestartRequest
+from keelman.worker.tables.offset_state import OffsetState, parsed_rows
+from keelman.worker.tables.status_state import Status, StatusState, key_of, work_of
 
 
 def applied(*written: tuple[bytes, bytes | None]) -> ConfigState:

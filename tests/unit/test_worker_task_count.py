@@ -5,8 +5,8 @@ from collections.abc import Mapping
 import pytest
 
 from keelman.connectors.file_source import FileStreamSource
-from keelman.worker.inquiry import tasks_of
-from keelman.worker.task_count import TooManyTasksError, check_count
+from keelman.worker.tasks.inquiry import tasks_of
+from keelman.worker.tasks.task_count import TooManyTasksError, check_count
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from keelman.connectors.registry import all_connectors, find_connector
 from keelman.model.errors import NotFound
 from keelman.testing.eventually import eventually
 from keelman.testing.plugin_wheel import ENTRY_POINTS, MODULE, wheel
-from keelman.worker import tickets
-from keelman.worker.third_party import NOT_READY, ThirdParty, plugin_of, problems_of
+from keelman.worker.tasks import tickets
+from keelman.worker.tasks.third_party import NOT_READY, ThirdParty, plugin_of, problems_of
 
 FULL, BROKEN = "com.acme.WeatherSourceConnector", "com.acme.BrokenConnector"
 WORKER = {f"{role}.converter": "StringConverter" for role in ("key", "value")}

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from keelman.connect.columns import ColumnBatch
+from keelman.connect.config.plugin_kinds import Kind, resolved
 from keelman.connect.errors import ConfigValueError, ConnectError
-from keelman.connect.plugin_kinds import Kind, resolved
 from keelman.connect.record import Record
 from keelman.connect.shapes import batch_of, records_of, shaped
 from keelman.connect.transforms import PREDICATES, TRANSFORMS, Predicate, Transform

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from keelman.connect.errors import DataError
-from keelman.connect.java import hash_order, json_text
+from keelman.connect.java.text import hash_order, json_text
 from keelman.connect.records import Offset, Partition
 
 AlteredOffsets: TypeAlias = Sequence[tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import ClassVar, Literal, TypeAlias, cast
 
-from keelman.connect.config_def import ConfigDef
+from keelman.connect.config.definition import ConfigDef
 from keelman.connect.data_set import DataSet, DataSink
 from keelman.connect.errors import ConfigValueError, ConnectError
 from keelman.connect.offsets import AlteredOffsets

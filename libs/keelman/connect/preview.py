@@ -11,13 +11,13 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from keelman.connect.connector_keys import DEAD_LETTERS
-from keelman.connect.dry_registry import DryRegistry
+from keelman.connect.config.connector_keys import DEAD_LETTERS
+from keelman.connect.converters.json_converter import JsonConverter
 from keelman.connect.errors import ConnectError
-from keelman.connect.json_converter import JsonConverter
 from keelman.connect.record import Record
 from keelman.connect.records import Column, Headers, SourceBatch
-from keelman.connect.registry import OpenRegistry
+from keelman.connect.registry.dry import DryRegistry
+from keelman.connect.registry.interface import OpenRegistry
 from keelman.connect.schema import OPTIONAL_BYTES, Schema
 from keelman.connect.walk import Passed, StepFailure, Walk, Written, one_of
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from keelman.connect.java import utf8_text
+from keelman.connect.java.text import utf8_text
 from keelman.connect.schema import Schema
 
 Partition = Mapping[str, Any]

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Type, parse_type
-from keelman.connect.config_rules import refuse
-from keelman.connect.java_regex import JavaPattern, PatternError
+from keelman.connect.config.definition import REQUIRED, ConfigDef, ConfigKey, Type, parse_type
+from keelman.connect.config.rules import refuse
+from keelman.connect.java.regex import JavaPattern, PatternError
 from keelman.connect.plugin import TopicPlan
 from keelman.model.keys import under
 

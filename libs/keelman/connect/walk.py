@@ -8,11 +8,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from keelman.connect.chain import Chain, Step
-from keelman.connect.converters import Converter, converter_for
+from keelman.connect.converters.converter import Converter, converter_for
 from keelman.connect.errors import ConnectError, DataError
 from keelman.connect.record import Header, Record
 from keelman.connect.records import Column, Headers
-from keelman.connect.registry import OpenRegistry
+from keelman.connect.registry.interface import OpenRegistry
 from keelman.connect.schema import Schema
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import accumulate
 
-from keelman.connect.java import valid_utf8
+from keelman.connect.java.text import valid_utf8
 
 
 def line_end(block: bytes) -> int:

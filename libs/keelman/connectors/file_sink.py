@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from keelman.connect.config_def import ConfigDef, ConfigKey, Importance, Type
+from keelman.connect.config.definition import ConfigDef, ConfigKey, Importance, Type
 from keelman.connect.errors import ConnectError, RetriableConnectError
-from keelman.connect.java import java_text, valid_utf8
+from keelman.connect.java.text import java_text, valid_utf8
 from keelman.connect.offsets import AlteredOffsets
 from keelman.connect.plugin import Connector, Direction, KeptOffset, Writer
 from keelman.connect.records import Column, SinkBatch, TopicPartition

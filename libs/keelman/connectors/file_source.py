@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import cast
 
-from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type, non_empty
+from keelman.connect.config.definition import REQUIRED, ConfigDef, ConfigKey, Importance, Type, non_empty
 from keelman.connect.errors import ConnectError, RetriableConnectError
-from keelman.connect.java import valid_utf8
+from keelman.connect.java.text import valid_utf8
 from keelman.connect.offsets import AlteredOffsets
 from keelman.connect.plugin import Connector, Direction, FileWatch, Reader, Watch
 from keelman.connect.records import Column, Offset, Partition, SourceBatch

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type, non_empty, one_of
+from keelman.connect.config.definition import REQUIRED, ConfigDef, ConfigKey, Importance, Type, non_empty, one_of
 from keelman.connect.plugin import Connector, Direction, KeptOffset, SinkTask, Writer
 from keelman.connect.records import Column, Origin, SinkBatch, SourceBatch, TopicPartition
 from keelman.engine.boundary import commit_interval_seconds

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Literal
 
-from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type, one_of
+from keelman.connect.config.definition import REQUIRED, ConfigDef, ConfigKey, Importance, Type, one_of
 from keelman.connect.errors import ConfigValueError
 from keelman.connectors.mirror_policy import DEFAULT_POLICY, IDENTITY_POLICY, matcher
 from keelman.engine.clients import client_settings

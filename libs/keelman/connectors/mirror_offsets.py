@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from keelman.connect.errors import ConnectError
-from keelman.connect.java import java_text
+from keelman.connect.java.text import java_text
 from keelman.connect.offsets import AlteredOffsets
 
 _MOST = (1 << 31) - 1

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from keelman.connect.config_def import ConfigDef
-from keelman.connect.connector_keys import common_keys
+from keelman.connect.config.connector_keys import common_keys
+from keelman.connect.config.definition import ConfigDef
 from keelman.connect.errors import ConnectError
 from keelman.connect.offsets import AlteredOffsets
 from keelman.connect.plugin import Connector, Direction, Reader

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from keelman.connect.config_def import ConfigDef, ConfigKey, Importance, Type, at_least, one_of
+from keelman.connect.config.definition import ConfigDef, ConfigKey, Importance, Type, at_least, one_of
 from keelman.connect.errors import ConnectError, RetriableConnectError
 from keelman.connect.plugin import Connector, Direction, KeptOffset, Reader, Watch, Writer
 from keelman.connect.records import Offset, Partition, SinkBatch, SourceBatch, TopicPartition

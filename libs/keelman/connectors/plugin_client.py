@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from keelman.connect.config_def import ConfigDef
-from keelman.connect.config_info import keys_from_json
+from keelman.connect.config.definition import ConfigDef
+from keelman.connect.config.info import keys_from_json
 from keelman.connect.offsets import AlteredOffsets
 from keelman.connect.plugin import Direction
 from keelman.connectors.plugin_host import error_from_json

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO
 
-from keelman.connect.config_info import keys_to_json
+from keelman.connect.config.info import keys_to_json
 from keelman.connect.errors import ConfigValueError, ConnectError, RetriableConnectError
 from keelman.connect.plugin import Connector, Direction
 from keelman.connectors import plugins, registry, validation

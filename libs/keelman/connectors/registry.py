@@ -9,12 +9,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, cast
 
-from keelman.connect.config_def import ConfigDef
+from keelman.connect.config.definition import ConfigDef
+from keelman.connect.config.plugin_keys import misfit
+from keelman.connect.config.plugin_kinds import Kind, resolved
+from keelman.connect.config.versions import VersionRangeError, requirement
 from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import Connector, Direction
-from keelman.connect.plugin_keys import misfit
-from keelman.connect.plugin_kinds import Kind, resolved
-from keelman.connect.versions import VersionRangeError, requirement
 from keelman.connectors import shipped
 from keelman.connectors.shipped import CONVERTER_VERSION, Shipped
 from keelman.model.errors import KeelmanError, NotFound
@@ -116,7 +116,7 @@ def listed(*kinds: Kind) -> list[Listed]:
 
 
 class Registry:
-    """What validation must know of plugins (`keelman.connect.plugin_kinds.Plugins`)."""
+    """What validation must know of plugins (`keelman.connect.config.plugin_kinds.Plugins`)."""
 
     def find(self, name: str) -> str | None:
         """The full name of a class by any of its names; also of a class that only holds plugins, and of a helper."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from keelman.connect.plugin_kinds import Kind
+from keelman.connect.config.plugin_kinds import Kind
 
 CONVERTER_VERSION = "4.3.0"
 """Converters, transforms and predicates are those of this version of Connect."""
@@ -29,17 +29,17 @@ _TOOLS = f"{_APACHE}.tools"
 _NUMBERS = ("Boolean", "Double", "Float", "Integer", "Long", "Short")
 _CONVERTERS = {
     **{
-        f"{_APACHE}.converters.{one}Converter": ("keelman.connect.number_converters", f"{one}Converter")
+        f"{_APACHE}.converters.{one}Converter": ("keelman.connect.converters.number_converters", f"{one}Converter")
         for one in _NUMBERS
     },
-    f"{_APACHE}.converters.ByteArrayConverter": ("keelman.connect.converters", "ByteArrayConverter"),
-    f"{_APACHE}.json.JsonConverter": ("keelman.connect.json_converter", "JsonConverter"),
-    f"{_APACHE}.storage.StringConverter": ("keelman.connect.converters", "StringConverter"),
+    f"{_APACHE}.converters.ByteArrayConverter": ("keelman.connect.converters.converter", "ByteArrayConverter"),
+    f"{_APACHE}.json.JsonConverter": ("keelman.connect.converters.json_converter", "JsonConverter"),
+    f"{_APACHE}.storage.StringConverter": ("keelman.connect.converters.converter", "StringConverter"),
 }
 _CONFLUENT = {
-    "io.confluent.connect.avro.AvroConverter": ("keelman.connect.avro_converter", "AvroConverter"),
-    "io.confluent.connect.json.JsonSchemaConverter": ("keelman.connect.json_schema_converter", "JsonSchemaConverter"),
-    "io.confluent.connect.protobuf.ProtobufConverter": ("keelman.connect.protobuf_converter", "ProtobufConverter"),
+    "io.confluent.connect.avro.AvroConverter": ("keelman.connect.avro.converter", "AvroConverter"),
+    "io.confluent.connect.json.JsonSchemaConverter": ("keelman.connect.json_schema.converter", "JsonSchemaConverter"),
+    "io.confluent.connect.protobuf.ProtobufConverter": ("keelman.connect.protobuf.converter", "ProtobufConverter"),
 }
 """Those with a schema registry: of keys and values only."""
 _TRANSFORMS = {
@@ -49,7 +49,8 @@ _TRANSFORMS = {
     "insert": ("InsertField",),
     "mask": ("MaskField",),
     "routing": ("Filter", "RegexRouter", "SetSchemaMetadata"),
-    "structure": ("ExtractField", "Flatten", "ValueToKey"),
+    "flatten": ("Flatten",),
+    "structure": ("ExtractField", "ValueToKey"),
     "times": ("TimestampConverter", "TimestampRouter"),
 }
 _WHOLE = ("DropHeaders", "Filter", "InsertHeader", "RegexRouter", "TimestampRouter", "ValueToKey")
@@ -74,7 +75,7 @@ ALL = (
     Shipped(
         Kind.HEADER_CONVERTER,
         f"{_APACHE}.storage.SimpleHeaderConverter",
-        "keelman.connect.header_converter",
+        "keelman.connect.converters.header_converter",
         "SimpleHeaderConverter",
     ),
     *(

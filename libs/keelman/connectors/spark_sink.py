@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type, at_least, non_empty
+from keelman.connect.config.definition import REQUIRED, ConfigDef, ConfigKey, Importance, Type, at_least, non_empty
 from keelman.connect.data_set import DataSink
 from keelman.connect.plugin import Connector, Direction
 from keelman.connectors.spark_source import OPTION, SETTING, coordinates, python_class, slots

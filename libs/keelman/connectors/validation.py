@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from keelman.connect.config_def import ConfigDef, ConfigValue
-from keelman.connect.config_info import Info, config_infos, infos
-from keelman.connect.config_types import trim
-from keelman.connect.connector_keys import (
+from keelman.connect.config.connector_keys import (
     ROLES,
     VERSION,
     ConverterDefault,
@@ -16,15 +13,18 @@ from keelman.connect.connector_keys import (
     sink_keys,
     source_keys,
 )
-from keelman.connect.converters import SIMPLE_HEADERS
-from keelman.connect.copying_keys import copying_keys, splitting_keys
-from keelman.connect.error_keys import budget_keys, dead_letter_keys
-from keelman.connect.java import hash_order, java_text
-from keelman.connect.life_keys import life_keys
+from keelman.connect.config.copying_keys import copying_keys, splitting_keys
+from keelman.connect.config.definition import ConfigDef, ConfigValue
+from keelman.connect.config.error_keys import budget_keys, dead_letter_keys
+from keelman.connect.config.info import Info, config_infos, infos
+from keelman.connect.config.life_keys import life_keys
+from keelman.connect.config.plugin_keys import CLASS, alias_keys, latest, version_problem
+from keelman.connect.config.plugin_kinds import Kind
+from keelman.connect.config.types import trim
+from keelman.connect.config.versions import VersionRangeError
+from keelman.connect.converters.converter import SIMPLE_HEADERS
+from keelman.connect.java.text import hash_order, java_text
 from keelman.connect.plugin import Connector, Direction
-from keelman.connect.plugin_keys import CLASS, alias_keys, latest, version_problem
-from keelman.connect.plugin_kinds import Kind
-from keelman.connect.versions import VersionRangeError
 from keelman.connectors.registry import Registry, find_connector, full_name
 from keelman.connectors.validation_clients import converter_infos, override_infos, tell_faults
 from keelman.connectors.validation_rules import check_sink, check_source
@@ -36,7 +36,7 @@ Config = Mapping[str, str | None]
 
 
 def validate(config: Config, worker: Mapping[str, str]) -> dict[str, Any]:
-    """ConfigInfos (keelman.connect.config_info) of a configuration on a worker with these properties.
+    """ConfigInfos (keelman.connect.config.info) of a configuration on a worker with these properties.
 
     Raises NotFound with Connect's message for an unknown class, InvalidArgument for none and for a version that cannot
     be read, ConfigValueError for a client's property that is of another type, and what the connector's code raises.

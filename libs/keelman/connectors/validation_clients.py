@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from keelman.connect.client_definitions import Client, client_keys
-from keelman.connect.config_def import ConfigValue, parse_type
-from keelman.connect.config_info import Info, prefixed_infos, value_info
-from keelman.connect.connector_keys import DEAD_LETTERS, OFFSETS, WORKER_SUPPORT
-from keelman.connect.java import hash_order
-from keelman.connect.override_policies import refused
+from keelman.connect.config.client_definitions import Client, client_keys
+from keelman.connect.config.connector_keys import DEAD_LETTERS, OFFSETS, WORKER_SUPPORT
+from keelman.connect.config.definition import ConfigValue, parse_type
+from keelman.connect.config.info import Info, prefixed_infos, value_info
+from keelman.connect.config.override_policies import refused
+from keelman.connect.config.plugin_keys import version_problem
+from keelman.connect.config.plugin_kinds import Kind, Plugins
+from keelman.connect.java.text import hash_order
 from keelman.connect.plugin import Direction
-from keelman.connect.plugin_keys import version_problem
-from keelman.connect.plugin_kinds import Kind, Plugins
 from keelman.kafka.client_faults import client_faults
 from keelman.model.keys import under
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from keelman.connect.config_def import ConfigValue, Type, parse_type
-from keelman.connect.config_types import trim
-from keelman.connect.connector_keys import BOUNDARY, DEAD_LETTERS, SUPPORT, WORKER_SUPPORT
-from keelman.connect.java import java_text
-from keelman.connect.java_regex import JavaPattern, PatternError
+from keelman.connect.config.connector_keys import BOUNDARY, DEAD_LETTERS, SUPPORT, WORKER_SUPPORT
+from keelman.connect.config.definition import ConfigValue, Type, parse_type
+from keelman.connect.config.types import trim
+from keelman.connect.java.regex import JavaPattern, PatternError
+from keelman.connect.java.text import java_text
 from keelman.connect.plugin import Connector
 
 GROUP = "consumer.override.group.id"

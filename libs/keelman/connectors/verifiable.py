@@ -12,9 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type, at_least, non_empty
+from keelman.connect.config.definition import REQUIRED, ConfigDef, ConfigKey, Importance, Type, at_least, non_empty
 from keelman.connect.errors import ConnectError
-from keelman.connect.java import json_text, utf8_text
+from keelman.connect.java.text import json_text, utf8_text
 from keelman.connect.plugin import Connector, Direction, KeptOffset, Reader, Writer
 from keelman.connect.records import Column, Offset, Partition, SinkBatch, SourceBatch, TopicPartition
 from keelman.connect.schema import Field, Schema, Struct

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Literal, TypeAlias
 
-from keelman.connect.copying_keys import COMMIT_INTERVAL
+from keelman.connect.config.copying_keys import COMMIT_INTERVAL
 from keelman.connect.errors import ConfigValueError
 from keelman.connect.records import SourceBatch
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from keelman.api.copy.v1.ticket_pb2 import Bulk
-from keelman.connect.copying_keys import BULK_LEAST, BULK_SLOTS, MOST_SLOTS
+from keelman.connect.config.copying_keys import BULK_LEAST, BULK_SLOTS, MOST_SLOTS
 from keelman.connect.offsets import CommittedOffsets
 from keelman.connect.records import Offset, Partition
 

@@ -18,7 +18,7 @@ from keelman.api.copy.v1.copy_run_pb2 import (
 )
 from keelman.api.copy.v1.ticket_pb2 import StartTicket
 from keelman.api.copy.v1.write_job_pb2 import WriteJob, WriteRange
-from keelman.connect.java import json_text
+from keelman.connect.java.text import json_text
 from keelman.connect.plugin import Connector
 from keelman.connect.records import TopicPartition
 from keelman.engine.clients import admin_properties, portable

@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
 
+from keelman.connect.converters.json_converter import JsonConverter
 from keelman.connect.dead_letter import DeadLetter, Format
 from keelman.connect.errors import ConnectError
-from keelman.connect.json_converter import JsonConverter
 from keelman.connect.preview import View
 from keelman.connect.record import Record
 from keelman.connect.replayed import Replayed

@@ -13,8 +13,8 @@ from typing import Any
 
 from keelman.connect.chain import Chain
 from keelman.connect.columns import ColumnBatch, Data, Nulls, StructColumn, taken
-from keelman.connect.converters import Converter
-from keelman.connect.java import is_utf8
+from keelman.connect.converters.converter import Converter
+from keelman.connect.java.text import is_utf8
 from keelman.connect.record import Header
 from keelman.connect.records import Column, Headers, Origin, SinkBatch, SourceBatch
 from keelman.connect.schema import OPTIONAL_BYTES

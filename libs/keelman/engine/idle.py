@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 
-from keelman.connect.copying_keys import PARK_AFTER
+from keelman.connect.config.copying_keys import PARK_AFTER
 
 SHORTEST_NAP_SECONDS = 0.005
 LONGEST_NAP_SECONDS = 0.08

@@ -10,7 +10,7 @@ from typing import Any
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as ClientPartition
 
-from keelman.connect.connector_keys import DEAD_LETTERS
+from keelman.connect.config.connector_keys import DEAD_LETTERS
 from keelman.connect.dead_letter import DeadLetter, read_letter
 from keelman.connect.errors import ConnectError
 from keelman.connect.preview import View, payload

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from keelman.api.copy.v1.run_order_pb2 import BulkPart
 from keelman.api.copy.v1.ticket_pb2 import StartTicket
-from keelman.connect.copying_keys import MOST_SLOTS
+from keelman.connect.config.copying_keys import MOST_SLOTS
 from keelman.connect.errors import ConnectError
 from keelman.connect.offsets import CommittedOffsets
 from keelman.connect.plugin import Connector

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from keelman.connect.config_def import ConfigKey, Importance, Type, at_least
+from keelman.connect.config.definition import ConfigKey, Importance, Type, at_least
 from keelman.runtime.output_brake import bound_memory
 
 SLOT_MEMORY = ConfigKey(

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from urllib.parse import quote
 
 from keelman.connect.errors import ConfigValueError
-from keelman.connect.registry import (
+from keelman.connect.registry.interface import (
     INCOMPATIBLE,
     Reference,
     Registered,

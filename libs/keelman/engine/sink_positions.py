@@ -7,7 +7,7 @@ from bisect import insort
 from confluent_kafka import Consumer, KafkaError, Message
 from confluent_kafka import TopicPartition as ClientPartition
 
-from keelman.connect.java import json_text
+from keelman.connect.java.text import json_text
 from keelman.connect.plugin import KeptOffset
 from keelman.connect.records import TopicPartition
 from keelman.engine.sink_offsets import Mirror, start_of

@@ -8,7 +8,7 @@ from typing import Any
 from confluent_kafka import Consumer
 
 from keelman.connect.errors import ConnectError
-from keelman.connect.java_regex import JavaPattern
+from keelman.connect.java.regex import JavaPattern
 from keelman.connect.plugin import SinkTask
 from keelman.engine.clients import admin_properties, consumer_properties
 from keelman.engine.failure import RunFailure

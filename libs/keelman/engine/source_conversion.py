@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
+from keelman.connect.converters.json_converter import JsonConverter
 from keelman.connect.dead_letter import Format, Whence
-from keelman.connect.java import java_text
-from keelman.connect.json_converter import JsonConverter
+from keelman.connect.java.text import java_text
 from keelman.connect.record import Header, Record
 from keelman.connect.records import Column, Headers, SourceBatch
 from keelman.connect.schema import OPTIONAL_BYTES

@@ -9,7 +9,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaException
 
 from keelman.connect.errors import ConfigValueError
-from keelman.connect.java_regex import JavaPattern, PatternError
+from keelman.connect.java.regex import JavaPattern, PatternError
 
 REFRESH_SECONDS = 15.0
 ANSWER_SECONDS = 5.0

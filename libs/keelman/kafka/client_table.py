@@ -2,7 +2,7 @@
 
 The one table that all code asks that makes clients; docs/client-properties.md is written from it. A key that is not
 here is unknown to Java's clients too, which only warn of those. Types and defaults, which only `validate` tells, are in
-keelman.connect.client_definitions, which may not stand on this package. A new version of Kafka:
+keelman.connect.config.client_definitions, which may not stand on this package. A new version of Kafka:
 tests/recorded/record_clients.py, which holds both to the same keys.
 """
 

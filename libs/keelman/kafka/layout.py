@@ -36,7 +36,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class OwnFields:
-    """What our workers say beyond Connect's fields. `weights` are of tasks: see keelman.worker.measured."""
+    """What our workers say beyond Connect's fields. `weights` are of tasks: see keelman.worker.group.measured."""
 
     labels: Mapping[str, str] = field(default_factory=dict)
     load: int = 0

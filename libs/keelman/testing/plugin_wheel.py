@@ -11,7 +11,7 @@ import os
 import time
 
 import acme_helper
-from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type, at_least
+from keelman.connect.config.definition import REQUIRED, ConfigDef, ConfigKey, Importance, Type, at_least
 from keelman.connect.errors import ConfigValueError, ConnectError, RetriableConnectError
 from keelman.connect.plugin import Connector, Direction, Reader
 from keelman.connect.records import Column, SourceBatch

@@ -108,7 +108,7 @@ def farewell(folder: Path) -> tuple[str, ...]:
         if not aside.exists():  # else an earlier agent ended before it was said
             return ()
     files = ("--properties-file", str(folder / "worker.properties"), "--member-file", str(aside))
-    return (sys.executable, "-m", "keelman.worker.farewell", *files)
+    return (sys.executable, "-m", "keelman.worker.group.farewell", *files)
 
 
 COMMANDS: Mapping[str, Command] = {"broker": broker, "spark": spark, "worker": worker}

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
 from keelman.runtime.main import Program, add_flags, run_service
-from keelman.worker.properties import HOST_AND_PORT, TOPIC_NAME, is_port, is_topic, not_servers
+from keelman.worker.properties.typed import HOST_AND_PORT, TOPIC_NAME, is_port, is_topic, not_servers
 
 FLAGS = (
     ("brokers", "HOST:PORT,...", "list of Kafka brokers, comma-separated (required)"),

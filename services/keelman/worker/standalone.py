@@ -1,7 +1,7 @@
 """What a standalone worker has in place of a group and of three topics: itself, and memory.
 
 Each class stands in for the one that speaks with Kafka, at the lowest place there is, so that all above is the same
-code for both kinds of workers. Offsets alone outlive the process (see keelman.worker.offset_file).
+code for both kinds of workers. Offsets alone outlive the process (see keelman.worker.tables.offset_file).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
 
-from keelman.connect.connector_keys import OFFSETS
+from keelman.connect.config.connector_keys import OFFSETS
 from keelman.connect.offsets import CommittedOffsets
 from keelman.kafka import group as codes
 from keelman.kafka.group import Described, GroupClient, Joined
@@ -21,9 +21,9 @@ from keelman.kafka.table import Row, TopicTable
 from keelman.kafka.writer import Record, TopicWriter
 from keelman.runtime.logging import get_logger
 from keelman.runtime.supervise import supervise
-from keelman.worker.offset_file import OffsetFile, held
-from keelman.worker.properties import STANDALONE, WorkerProperties
-from keelman.worker.store import Store
+from keelman.worker.properties.typed import STANDALONE, WorkerProperties
+from keelman.worker.tables.offset_file import OffsetFile, held
+from keelman.worker.tables.store import Store
 
 log = get_logger()
 

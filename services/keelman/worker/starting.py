@@ -15,13 +15,13 @@ from keelman.rpc.server import serve
 from keelman.runtime.home import Home
 from keelman.runtime.logging import get_logger
 from keelman.runtime.version import version
-from keelman.worker import known_properties
-from keelman.worker.front import Front
-from keelman.worker.link import SparkLink
-from keelman.worker.properties import WorkerProperties
+from keelman.worker.properties import known_properties
+from keelman.worker.properties.typed import WorkerProperties
+from keelman.worker.rest.front import Front
 from keelman.worker.settings import Settings
 from keelman.worker.spark_beside import SparkBeside
-from keelman.worker.store import Store
+from keelman.worker.tables.store import Store
+from keelman.worker.tasks.link import SparkLink
 
 log = get_logger()
 JOIN_MARGIN_MS = 10_000

@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any, ClassVar, Literal, TypeVar
 
 from keelman.connect.columns import ColumnBatch, Data, Nulls, StructColumn
-from keelman.connect.config_def import ConfigDef, ConfigKey, Importance, Type
+from keelman.connect.config.definition import ConfigDef, ConfigKey, Importance, Type
 from keelman.connect.errors import ConfigValueError, DataError
-from keelman.connect.java_numbers import java_class
+from keelman.connect.java.numbers import java_class
 from keelman.connect.record import Record
 from keelman.connect.schema import Field, Schema, Struct
 

@@ -11,10 +11,10 @@ from functools import partial
 from typing import Any
 
 from keelman.connect.columns import NULL, ColumnBatch, Nulls, StructColumn, mapped
-from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type
+from keelman.connect.config.definition import REQUIRED, ConfigDef, ConfigKey, Importance, Type
+from keelman.connect.converters.logical import iso_text, number_of
 from keelman.connect.errors import ConfigValueError, DataError
-from keelman.connect.java import java_text
-from keelman.connect.java_numbers import (
+from keelman.connect.java.numbers import (
     INTEGERS,
     Float32,
     NumberFormatError,
@@ -24,7 +24,7 @@ from keelman.connect.java_numbers import (
     parse_whole,
     type_of,
 )
-from keelman.connect.logical import iso_text, number_of
+from keelman.connect.java.text import java_text
 from keelman.connect.record import Record
 from keelman.connect.records import Column
 from keelman.connect.schema import INTEGER_RANGES, Field, Schema, Struct, type_name

@@ -8,9 +8,9 @@ from types import NoneType
 from typing import Any
 
 from keelman.connect.columns import ColumnBatch, Constant, Nulls, StructColumn
-from keelman.connect.config_def import ConfigDef, ConfigKey, Importance, Type
+from keelman.connect.config.definition import ConfigDef, ConfigKey, Importance, Type
 from keelman.connect.errors import DataError
-from keelman.connect.java_numbers import INTEGERS, Float32, java_class, type_of
+from keelman.connect.java.numbers import INTEGERS, Float32, java_class, type_of
 from keelman.connect.record import Record
 from keelman.connect.records import Column
 from keelman.connect.schema import Field, Schema, Struct

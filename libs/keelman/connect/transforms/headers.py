@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from keelman.connect.columns import NULL, ColumnBatch, StructColumn, values_of
-from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type, one_of
+from keelman.connect.config.definition import REQUIRED, ConfigDef, ConfigKey, Importance, Type, one_of
+from keelman.connect.converters.literals import parse_literal
 from keelman.connect.errors import ConfigValueError, DataError
-from keelman.connect.literals import parse_literal
 from keelman.connect.record import Header, Record
 from keelman.connect.schema import Schema, Struct
 from keelman.connect.transforms.base import (

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from keelman.connect.columns import NULL, ColumnBatch, Constant, Nulls, StructColumn
-from keelman.connect.config_def import ConfigDef, ConfigKey, Importance, Type
+from keelman.connect.config.definition import ConfigDef, ConfigKey, Importance, Type
+from keelman.connect.converters.logical import TIMESTAMP_SCHEMA, moment
 from keelman.connect.errors import ConfigValueError, DataError
-from keelman.connect.java_numbers import Int32
-from keelman.connect.logical import TIMESTAMP_SCHEMA, moment
+from keelman.connect.java.numbers import Int32
 from keelman.connect.record import Record
 from keelman.connect.records import Column
 from keelman.connect.schema import Field, Schema, Struct

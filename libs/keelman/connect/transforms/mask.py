@@ -8,10 +8,10 @@ from datetime import datetime
 from typing import Any
 
 from keelman.connect.columns import NULL, ColumnBatch, Constant, StructColumn, mapped
-from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type, non_empty
+from keelman.connect.config.definition import REQUIRED, ConfigDef, ConfigKey, Importance, Type, non_empty
+from keelman.connect.converters.logical import EPOCH
 from keelman.connect.errors import DataError
-from keelman.connect.java_numbers import INTEGERS, Float32, Int32, cut, java_class, type_of
-from keelman.connect.logical import EPOCH
+from keelman.connect.java.numbers import INTEGERS, Float32, Int32, cut, java_class, type_of
 from keelman.connect.record import Record
 from keelman.connect.records import Column
 from keelman.connect.schema import Schema, Struct

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from keelman.connect.columns import ColumnBatch, Nulls
-from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type, non_empty
+from keelman.connect.config.definition import REQUIRED, ConfigDef, ConfigKey, Importance, Type, non_empty
 from keelman.connect.errors import ConfigValueError
-from keelman.connect.java_regex import JavaPattern
+from keelman.connect.java.regex import JavaPattern
 from keelman.connect.record import Record
 from keelman.connect.transforms.base import Predicate
 from keelman.connect.transforms.routing import java_pattern

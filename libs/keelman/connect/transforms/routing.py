@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from keelman.connect.columns import ColumnBatch, Nulls, StructColumn
-from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type
+from keelman.connect.config.definition import REQUIRED, ConfigDef, ConfigKey, Importance, Type
 from keelman.connect.errors import ConfigValueError, DataError
-from keelman.connect.java_regex import JavaPattern, PatternError
+from keelman.connect.java.regex import JavaPattern, PatternError
 from keelman.connect.record import Record
 from keelman.connect.schema import Schema, Struct
 from keelman.connect.transforms.base import (

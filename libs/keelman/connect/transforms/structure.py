@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from keelman.connect.columns import ColumnBatch, Constant, Nulls, StructColumn
-from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type, one_of_any_case
+from keelman.connect.config.definition import REQUIRED, ConfigDef, ConfigKey, Importance, Type, one_of_any_case
 from keelman.connect.errors import ConfigValueError, DataError
 from keelman.connect.record import Record
 from keelman.connect.records import Column

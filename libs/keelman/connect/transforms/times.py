@@ -8,11 +8,11 @@ from datetime import datetime
 from typing import Any
 
 from keelman.connect.columns import NULL, ColumnBatch, Nulls, StructColumn, mapped
-from keelman.connect.config_def import REQUIRED, ConfigDef, ConfigKey, Importance, Type, one_of
+from keelman.connect.config.definition import REQUIRED, ConfigDef, ConfigKey, Importance, Type, one_of
+from keelman.connect.converters.logical import DATE_SCHEMA, TIME_SCHEMA, TIMESTAMP, TIMESTAMP_SCHEMA, moment, number_of
 from keelman.connect.errors import ConfigValueError, ConnectError, DataError
-from keelman.connect.java_dates import JavaDateFormat, ParseError, PatternError
-from keelman.connect.java_numbers import java_class
-from keelman.connect.logical import DATE_SCHEMA, TIME_SCHEMA, TIMESTAMP, TIMESTAMP_SCHEMA, moment, number_of
+from keelman.connect.java.dates import JavaDateFormat, ParseError, PatternError
+from keelman.connect.java.numbers import java_class
 from keelman.connect.record import Record
 from keelman.connect.records import Column
 from keelman.connect.schema import Field, Schema, Struct, java_type

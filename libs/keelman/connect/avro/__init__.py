@@ -1,0 +1,1 @@
+"""Avro in Confluent's mapping: schemas and values, both ways."""

@@ -1,0 +1,163 @@
+"""AvroConverter: Avro in Confluent's wire format, with schemas in a registry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from keelman.connect.avro.names import AvroOptions
+from keelman.connect.config.definition import ConfigDef, ConfigKey, Importance, Type
+from keelman.connect.errors import ConnectError, DataError
+from keelman.connect.records import Column
+from keelman.connect.registry.converter import RegistryConverter
+from keelman.connect.registry.interface import SchemaKind, SchemaText, header, schema_id
+from keelman.connect.registry.keys import CACHE_SIZE
+from keelman.connect.schema import Schema
+
+_LOW, _MEDIUM = Importance.LOW, Importance.MEDIUM
+Write = tuple[bytes, Callable[[Any], Any]]
+Read = tuple[Schema | None, Callable[[bytes], Any]]
+
+
+class AvroConverter(RegistryConverter):
+    """Writes and reads Avro; values without a schema as a record that can be anything."""
+
+    name = "io.confluent.connect.avro.AvroConverter"
+    kind = SchemaKind.AVRO
+
+    @classmethod
+    def config_def(cls) -> ConfigDef:
+        """Those of the registry and `enhanced.avro.schema.support`, `scrub.invalid.names`, `connect.meta.data`,
+        `discard.type.doc.default`, `allow.optional.map.keys`, `flatten.singleton.unions`."""
+        flag = Type.BOOLEAN
+        return super().config_def() + ConfigDef(
+            ConfigKey("enhanced.avro.schema.support", flag, False, _MEDIUM, "Keep enums, and the packages of names."),
+            ConfigKey("scrub.invalid.names", flag, False, _MEDIUM, "Make names legal that Avro does not take."),
+            ConfigKey("connect.meta.data", flag, True, _LOW, "Keep in Avro's schema what only Connect knows of it."),
+            ConfigKey("discard.type.doc.default", flag, False, _LOW, "Keep documents and defaults of fields only."),
+            ConfigKey("allow.optional.map.keys", flag, False, _LOW, "Write maps with optional texts as keys as maps."),
+            ConfigKey("flatten.singleton.unions", flag, True, _LOW, "Take a union of one member for that member."),
+        )
+
+    def __init__(self, config: Mapping[str, str]) -> None:
+        super().__init__(config)
+        self._options = AvroOptions.of(self.config)
+        self._most: int = self.config[CACHE_SIZE]
+        self._texts: dict[Schema | None, tuple[SchemaText, str]] = {}
+        self._functions: dict[tuple[Schema | None, SchemaText], Callable[[Any], Any]] = {}
+        self.begin_topic()
+
+    def begin_topic(self) -> None:
+        """Ids are of a topic's subject, and so are the versions of what is read."""
+        self._writes: dict[Schema | None, Write] = {}
+        self._reads: dict[int, Read] = {}
+
+    def from_connect(self, column: Column) -> list[bytes | None]:
+        """Null stays null. Raises DataError, and what Registry raises."""
+        column = column.texts()
+        schemas, schema = column.schemas, column.schema
+        made: list[bytes | None] = []
+        known: Schema | None = None
+        function: Callable[[Any], Any] | None = None
+        begin = b""
+        try:
+            for n, value in enumerate(column.values):
+                if schemas is not None:
+                    schema = schemas[n]
+                if value is None:
+                    _check_null(schema)
+                    made.append(None)
+                    continue
+                if function is None or schema is not known:
+                    (begin, function), known = self._write(schema), schema
+                made.append(begin + function(value))
+        except ConnectError as error:
+            if isinstance(error, DataError):
+                raise _failed("serialize Avro data from", self.topic, error) from None
+            raise
+        except _faults() as error:
+            raise _failed("serialize Avro data from", self.topic, error) from None
+        return made
+
+    def to_connect(self, payloads: list[bytes | None]) -> Column:
+        """Each with its schema; null for null. Raises DataError, and what Registry raises."""
+        values: list[Any] = []
+        schemas: list[Schema | None] = []
+        try:
+            for payload in payloads:
+                if payload is None:
+                    values.append(None)
+                    schemas.append(None)
+                    continue
+                found = schema_id(payload)
+                schema, function = self._reads.get(found) or self._read(found)
+                values.append(function(payload))
+                schemas.append(schema)
+        except ConnectError as error:
+            if isinstance(error, DataError):
+                raise _failed("deserialize data for", self.topic, error, " to Avro") from None
+            raise
+        except _faults() as error:
+            raise _failed("deserialize data for", self.topic, error, " to Avro") from None
+        if schemas and all(one is schemas[0] for one in schemas):
+            return Column(values, schemas[0])
+        return Column(values, schemas=schemas)
+
+    def _write(self, schema: Schema | None) -> Write:
+        found = self._writes.get(schema)
+        if found is not None:
+            return found
+        from keelman.connect.avro.codec import schema_text, write_bytes  # noqa: PLC0415  (memory for who writes Avro alone)
+
+        told = self._texts.get(schema)
+        if told is None:
+            told = _keep(self._texts, schema, schema_text(schema, self._options), self._most)
+        text, name = told
+        number, avro = self.id_to_write(text, name)
+        function = self._functions.get((schema, avro))
+        if function is None:
+            references = {one: it.text for one, it in self.referenced(avro).items()}
+            made = write_bytes(schema, avro, references, self._options)
+            function = _keep(self._functions, (schema, avro), made, self._most)
+        if self.keeps_ids:
+            _keep(self._writes, schema, (header(number), function), self._most)
+        return header(number), function
+
+    def _read(self, number: int) -> Read:
+        from keelman.connect.avro.codec import read_bytes  # noqa: PLC0415  (the same)
+
+        avro = self.schema_of(number)
+        references = {name: one.text for name, one in self.referenced(avro).items()}
+        version = self.version(avro, _name_of(avro.text))
+        found: Read = read_bytes(avro, references, self._options, version)
+        _keep(self._reads, number, found, self._most)
+        return found
+
+
+def _name_of(text: str) -> str | None:
+    from keelman.connect.avro.codec import name_of  # noqa: PLC0415  (the same)
+
+    return name_of(text)
+
+
+def _check_null(schema: Schema | None) -> None:
+    if schema is not None and not schema.optional:
+        raise DataError("Found null value for non-optional schema")
+
+
+def _faults() -> tuple[type[Exception], ...]:
+    from keelman.connect.avro.codec import FAULTS  # noqa: PLC0415  (the same)
+
+    return FAULTS
+
+
+def _failed(what: str, topic: str, error: Exception, more: str = "") -> DataError:
+    said = str(error) if isinstance(error, DataError) else f"{type(error).__name__}: {error}"
+    return DataError(f"Failed to {what} topic {topic}{more}: {said}")
+
+
+def _keep(kept: dict[Any, Any], key: Any, value: Any, most: int) -> Any:
+    if len(kept) >= most:
+        kept.clear()
+    kept[key] = value
+    return value

@@ -1,0 +1,278 @@
+"""An Avro schema as a Connect schema, in Confluent's mapping."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from keelman.connect.avro import names
+from keelman.connect.avro.names import AvroOptions
+from keelman.connect.avro.parsed import LOGICAL_TYPE, Avro, Parsed, is_entry, member_field
+from keelman.connect.avro.read_default import mapping_of, read_default
+from keelman.connect.converters.logical import DATE_SCHEMA, DECIMAL, TIME_SCHEMA, TIMESTAMP_SCHEMA
+from keelman.connect.errors import DataError
+from keelman.connect.recurring import Recurring
+from keelman.connect.schema import Field, Schema, Struct
+
+_LOGICAL = {
+    ("int", "date"): DATE_SCHEMA,
+    ("int", "time-millis"): TIME_SCHEMA,
+    ("long", "timestamp-millis"): TIMESTAMP_SCHEMA,
+}
+_PLAIN = {
+    "boolean": "boolean",
+    "int": "int32",
+    "long": "int64",
+    "float": "float",
+    "double": "double",
+    "string": "string",
+}
+_MISSING = object()
+
+
+def read_schema(parsed: Parsed, options: AvroOptions, version: int | None = None) -> Schema:
+    """The Connect schema; `version` is the one in the registry. Raises DataError."""
+    try:
+        return _Reader(parsed, options).schema(parsed.schema, version=version)
+    except RecursionError:
+        raise DataError("The Avro schema is nested too deeply") from None
+
+
+@dataclass(slots=True)
+class _Made:
+    """A schema on its way: what SchemaBuilder is in Java."""
+
+    type: str
+    optional: bool = False
+    name: str | None = None
+    version: int | None = None
+    doc: str | None = None
+    parameters: dict[str, str] = field(default_factory=dict)
+    key: Schema | None = None
+    value: Schema | None = None
+    fields: tuple[Field, ...] = ()
+
+    @classmethod
+    def of(cls, schema: Schema) -> _Made:
+        return cls(schema.type, name=schema.name, version=schema.version, parameters=dict(schema.parameters))
+
+    def build(self, default: Any = None) -> Schema:
+        return Schema(
+            self.type,
+            self.optional,
+            self.name,
+            self.version,
+            self.doc,
+            tuple(self.parameters.items()),
+            default,
+            self.key,
+            self.value,
+            self.fields,
+        )
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Of one schema. `_within` has the records whose fields are being read."""
+
+    parsed: Parsed
+    options: AvroOptions
+    _within: dict[str, list[Recurring]] = field(default_factory=dict)
+    _unions: int = 0
+
+    def schema(
+        self,
+        avro: Avro,
+        *,
+        optional: bool = False,
+        default: Any = _MISSING,
+        doc: str | None = None,
+        version: int | None = None,
+    ) -> Schema:
+        """`default` and `doc` are those of the field that it is the type of."""
+        node = self.parsed.resolved(avro)
+        if isinstance(node, list):
+            return self._union(node, default, doc)
+        kind, own_name = str(node["type"]), self._name(node)
+        if kind == "record" and node["name"] in self._within:
+            again = Recurring("struct", optional, own_name, self._version(node, version))
+            self._within[node["name"]].append(again)
+            return again
+        made = self._base(kind, node, own_name, version)
+        self._doc(made, node, doc)
+        own_version = self._version(node, version)
+        if own_version is not None:
+            if made.version not in (None, own_version):
+                raise DataError(
+                    f"Mismatched versions: version already added to SchemaBuilder ({made.version}) differs from "
+                    f"version in source schema ({own_version})"
+                )
+            made.version = own_version
+        self._parameters(made, node)
+        connect_default = node.get(names.DEFAULT, _MISSING)
+        from_field = default is not _MISSING
+        if not from_field:
+            default = connect_default
+        elif (
+            connect_default is _MISSING and self.options.connect_meta_data and not self.options.discard_type_doc_default
+        ):
+            made.parameters[names.FIELD_DEFAULT] = "true"
+        if own_name is not None and not own_name.startswith(f"{names.NAMESPACE}.{names.DEFAULT_NAME}"):
+            made.name = made.name or own_name
+        made.optional = optional
+        built = made.build()
+        if default is not _MISSING and default is not None:
+            built = replace(built, default=read_default(self.parsed, built, node, default))
+        if kind == "record":
+            for one in self._within.pop(node["name"]):
+                one.close(built)
+        return built
+
+    def _base(self, kind: str, node: Mapping[str, Any], own_name: str | None, version: int | None) -> _Made:
+        logical = node.get(LOGICAL_TYPE)
+        if kind in ("bytes", "fixed"):
+            return self._bytes(kind, node, logical)
+        if kind in _PLAIN:
+            return self._plain(kind, node, logical)
+        if kind == "array":
+            return self._array(node)
+        if kind == "map":
+            return _Made("map", key=Schema("string"), value=self.schema(node["values"]))
+        if kind == "record":
+            return self._record(node, own_name, version)
+        if kind == "enum":
+            return self._enum(node)
+        if kind == "null":
+            raise DataError("Standalone null schemas are not supported by this converter")
+        raise DataError(f"Couldn't translate unsupported schema type {kind}.")
+
+    def _bytes(self, kind: str, node: Mapping[str, Any], logical: Any) -> _Made:
+        made = _Made("bytes")
+        if logical == "decimal":
+            scale = node.get("scale")
+            made.name, made.version = DECIMAL, 1
+            made.parameters["scale"] = str(scale) if isinstance(scale, int) else "0"
+            precision = node.get("precision")
+            if precision is not None:
+                if not isinstance(precision, int):
+                    raise DataError("precision property must be a JSON Integer.")
+                if precision != names.DEFAULT_PRECISION:
+                    made.parameters[names.PRECISION] = str(precision)
+        if kind == "fixed":
+            made.parameters[names.FIXED_SIZE] = str(node["size"])
+        return made
+
+    def _plain(self, kind: str, node: Mapping[str, Any], logical: Any) -> _Made:
+        found = _LOGICAL.get((kind, logical))
+        if found is not None:
+            return _Made.of(found)
+        if kind != "int" or logical is not None or names.TYPE not in node:
+            return _Made(_PLAIN[kind])
+        if node[names.TYPE] not in ("int8", "int16"):
+            raise DataError("Connect type annotation for Avro int field is null")
+        return _Made(node[names.TYPE])
+
+    def _array(self, node: Mapping[str, Any]) -> _Made:
+        entry = self.parsed.resolved(node["items"])
+        if isinstance(entry, Mapping) and is_entry(entry):
+            fields = {one["name"]: one["type"] for one in entry["fields"]}
+            if fields.keys() != {"key", "value"}:
+                raise DataError(
+                    "Found map encoded as array of key-value pairs, but array elements do not match the expected "
+                    "format."
+                )
+            return _Made("map", key=self.schema(fields["key"]), value=self.schema(fields["value"]))
+        return _Made("array", value=self.schema(node["items"]))
+
+    def _record(self, node: Mapping[str, Any], own_name: str | None, version: int | None) -> _Made:
+        made, told = _Made("struct"), self.options.connect_meta_data and not self.options.discard_type_doc_default
+        if told and node.get("doc") is not None:
+            made.parameters[names.RECORD_DOC] = node["doc"]
+        self._within[node["name"]] = []
+        fields = []
+        for one in node["fields"]:
+            if told and one.get("doc") is not None:
+                made.parameters[names.FIELD_DOC + one["name"]] = one["doc"]
+            schema = self.schema(one["type"], default=one.get("default", _MISSING), doc=one.get("doc"))
+            fields.append(Field(one["name"], schema))
+        made.fields = tuple(fields)
+        return made
+
+    def _enum(self, node: Mapping[str, Any]) -> _Made:
+        made, alone, simple = _Made("string"), self.options.discard_type_doc_default, node["name"].rpartition(".")[2]
+        if self.options.connect_meta_data:
+            if node.get("doc") is not None:
+                made.parameters[names.ENUM_DOC_ALONE if alone else names.ENUM_DOC + simple] = node["doc"]
+            if not alone and node.get("default") is not None:
+                made.parameters[names.ENUM_DEFAULT + simple] = node["default"]
+        sums = self.options.generalized_sum_type_support
+        parameter = names.SUM_ENUM if sums else names.ENUM
+        made.parameters[parameter] = node["name"]
+        for place, symbol in enumerate(node["symbols"]):
+            made.parameters[f"{parameter}.{symbol}"] = str(place) if sums else symbol
+        return made
+
+    def _union(self, members: list[Any], default: Any, doc: str | None) -> Schema:
+        real = [one for one in members if self.parsed.resolved(one) != {"type": "null"}]
+        if len(members) == 1 and self.options.flatten_singleton_unions:
+            return self.schema(members[0], doc=doc)
+        if len(members) == 2 and len(real) == 1:
+            return self.schema(real[0], optional=True, doc=doc)
+        made = _Made("struct", name=names.UNION, optional=len(real) < len(members))
+        if self.options.generalized_sum_type_support:
+            made.name = f"{names.SUM_UNION_NAME}{self._unions}"
+            made.parameters[names.SUM_UNION] = made.name
+            self._unions += 1
+        fields: dict[str, Schema] = {}
+        for place, one in enumerate(members):
+            if one in real:
+                name = member_field(self.parsed, one, self.options, place)
+                if name in fields:
+                    raise DataError("Multiple union schemas map to the Connect union field name")
+                fields[name] = self.schema(one, optional=True)
+        made.fields = tuple(Field(name, one) for name, one in fields.items())
+        if default is not _MISSING and self.options.connect_meta_data and not self.options.discard_type_doc_default:
+            made.parameters[names.FIELD_DEFAULT] = "true"
+        plain = made.build()
+        if default is _MISSING or default is None or not made.fields:
+            return plain
+        first, node = made.fields[0], mapping_of(self.parsed, members[0])
+        return replace(
+            plain, default=Struct(plain, {first.name: read_default(self.parsed, first.schema, node, default)})
+        )
+
+    def _name(self, node: Mapping[str, Any]) -> str | None:
+        name = node.get(names.NAME)
+        if name is not None:
+            if not isinstance(name, str):
+                raise DataError(f"Invalid schema name: {name}")
+            return name
+        return node["name"] if node["type"] in names.NAMED else None
+
+    def _version(self, node: Mapping[str, Any], version: int | None) -> int | None:
+        own = node.get(names.VERSION)
+        if own is None:
+            return version
+        if not isinstance(own, int):
+            raise DataError(f"Invalid Connect version found: {own}")
+        return own if own >= 0 else None
+
+    def _doc(self, made: _Made, node: Mapping[str, Any], doc: str | None) -> None:
+        if self.options.discard_type_doc_default:
+            made.doc = doc or node.get("doc") or node.get(names.DOC)
+            if self.options.connect_meta_data and node.get("doc") is not None:
+                made.parameters[names.RECORD_DOC_ALONE] = node["doc"]
+        elif self.options.connect_meta_data:
+            made.doc = node.get(names.DOC)
+
+    def _parameters(self, made: _Made, node: Mapping[str, Any]) -> None:
+        told = node.get(names.PARAMETERS)
+        if self.options.connect_meta_data and told is not None:
+            if not isinstance(told, Mapping):
+                raise DataError(f"Expected JSON object for schema parameters but found: {told}")
+            for key, value in told.items():
+                if not isinstance(value, str):
+                    raise DataError(f"Expected schema parameter values to be strings but found: {value}")
+                made.parameters[key] = value
+        made.parameters |= {key: str(value) for key, value in node.items() if key.startswith("avro")}

@@ -1,0 +1,165 @@
+"""What the library reads of Avro as Connect's values, by functions that are made once for each schema."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from keelman.connect.avro import names
+from keelman.connect.avro.logical import LOGICAL, reader
+from keelman.connect.avro.names import AvroOptions
+from keelman.connect.avro.parsed import TAGGED, Avro, Parsed, is_entry, member_field
+from keelman.connect.errors import DataError
+from keelman.connect.java.numbers import INTEGERS, Float32, Int32, cut
+from keelman.connect.schema import Schema, Struct
+
+Read = Callable[[Any], Any]
+
+
+def read_function(schema: Schema, parsed: Parsed, options: AvroOptions) -> Read:
+    """What makes Connect's value of the library's, for the schema that `read_schema` made. It raises DataError."""
+    try:
+        made = _Functions(parsed, options).of(schema, parsed.schema)
+    except RecursionError:
+        raise DataError("The Avro schema is nested too deeply") from None
+    return made or _as_it_is
+
+
+def read_anything(value: Mapping[str, Any]) -> Any:  # noqa: PLR0911  one line a type
+    """The value of a record Anything."""
+    for name in ("boolean", "bytes", "double"):
+        if value[name] is not None:
+            return value[name]
+    if value["float"] is not None:
+        return Float32(value["float"])
+    if value["int"] is not None:
+        return Int32(value["int"])
+    for name in ("long", "string"):
+        if value[name] is not None:
+            return value[name]
+    if value["array"] is not None:
+        return [read_anything(_untagged(one)) for one in value["array"]]
+    if value["map"] is not None:
+        pairs = [(read_anything(_untagged(one["key"])), read_anything(_untagged(one["value"]))) for one in value["map"]]
+        try:
+            return dict(pairs)
+        except TypeError:
+            raise DataError("A map whose keys are lists or maps cannot be read") from None
+    return None
+
+
+def _untagged(value: Any) -> Any:
+    return value[1] if isinstance(value, tuple) else value
+
+
+@dataclass(slots=True)
+class _Functions:
+    """None for a function that would change nothing."""
+
+    parsed: Parsed
+    options: AvroOptions
+    _records: dict[str, Read] = field(default_factory=dict)
+    """Of the records around the present one, for those that come again within themselves."""
+
+    def of(self, schema: Schema, avro: Avro) -> Read | None:
+        node = self.parsed.resolved(avro)
+        if isinstance(node, Mapping):
+            return self._base(schema, node)
+        real = [(n, one) for n, one in enumerate(node) if one != "null"]
+        if len(node) == 1 and self.options.flatten_singleton_unions:
+            return self._member(schema, node[0])
+        if len(node) == 2 and len(real) == 1:
+            inner = self._member(schema, real[0][1])
+            return None if inner is None else lambda value: None if value is None else inner(value)
+        return self._union(schema, real)
+
+    def _member(self, schema: Schema, avro: Avro) -> Read | None:
+        """Of a union's only member, which may come with its name."""
+        node = self.parsed.resolved(avro)
+        inner = self.of(schema, avro)
+        if not isinstance(node, Mapping) or not (node["type"] in names.NAMED or node.get("logicalType") == TAGGED):
+            return inner
+        if inner is None:
+            return lambda value: value[1]
+        return lambda value: inner(value[1])
+
+    def _base(self, schema: Schema, node: Mapping[str, Any]) -> Read | None:
+        kind = schema.type
+        if schema.name in LOGICAL:
+            return reader(schema)
+        if kind in ("int8", "int16"):
+            bits = INTEGERS[kind][1]
+            return lambda value: cut(value, bits)
+        if kind == "float":
+            return Float32
+        if kind == "array" and schema.value is not None:
+            inner = self.of(schema.value, node["items"])
+            return None if inner is None else lambda value: [inner(one) for one in value]
+        if kind == "map":
+            return self._map(schema, node)
+        return self._struct(schema, node) if kind == "struct" else None
+
+    def _map(self, schema: Schema, node: Mapping[str, Any]) -> Read | None:
+        assert schema.key is not None
+        assert schema.value is not None
+        if "values" in node:
+            inner = self.of(schema.value, node["values"])
+            return None if inner is None else lambda value: {key: inner(one) for key, one in value.items()}
+        entry = self.parsed.resolved(node["items"])
+        assert isinstance(entry, Mapping)
+        assert is_entry(entry)
+        types = {one["name"]: one["type"] for one in entry["fields"]}
+        key, value = self.of(schema.key, types["key"]) or _as_it_is, self.of(schema.value, types["value"]) or _as_it_is
+
+        def read(entries: Any) -> Any:
+            try:
+                return {key(one["key"]): value(one["value"]) for one in entries}
+            except TypeError:
+                raise DataError("A map whose keys are lists, maps or structs cannot be read") from None
+
+        return read
+
+    def _struct(self, schema: Schema, node: Mapping[str, Any]) -> Read:
+        name = str(node["name"])
+        if name in self._records:
+            outer = self._records[name]
+            return lambda value: Struct(schema, outer(value).values)
+        types = {one["name"]: one["type"] for one in node["fields"]}
+        changing: list[tuple[str, Read]] = []
+
+        def read(value: Any) -> Any:
+            for one, function in changing:
+                value[one] = function(value[one])
+            return Struct(schema, value)
+
+        self._records[name] = read
+        for one in schema.fields:
+            function = self.of(one.schema, types[one.name])
+            if function is not None:
+                changing.append((one.name, function))
+        del self._records[name]
+        return read
+
+    def _union(self, schema: Schema, members: list[tuple[int, Any]]) -> Read:
+        fields = {one.name: one.schema for one in schema.fields}
+        found: dict[str, tuple[str, Read]] = {}
+        for place, member in members:
+            node = self.parsed.resolved(member)
+            assert isinstance(node, Mapping)
+            name = member_field(self.parsed, member, self.options, place)
+            tag = str(node["name"] if node["type"] in names.NAMED else node["type"])
+            found[tag] = name, self._base(fields[name], node) or _as_it_is
+
+        def read(value: Any) -> Any:
+            if value is None:
+                return None
+            tag, inner = value
+            name, function = found[tag]
+            return Struct(schema, {name: function(inner)})
+
+        return read
+
+
+def _as_it_is(value: Any) -> Any:
+    return value

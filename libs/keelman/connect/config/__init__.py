@@ -1,0 +1,1 @@
+"""Configurations: keys with their rules, plugins and references in them."""

@@ -1,0 +1,56 @@
+"""Keys of converters under Connect's names, in its groups; in a connector they stand behind `key.converter.`, say."""
+
+from __future__ import annotations
+
+from keelman.connect.config.definition import (
+    REQUIRED,
+    ConfigDef,
+    ConfigKey,
+    Importance,
+    Type,
+    Width,
+    one_of,
+    one_of_any_case,
+)
+
+ROLE = "converter.type"
+_HIGH, _LOW = Importance.HIGH, Importance.LOW
+_SCHEMAS, _WRITING, _WIDE = "Schemas", "Serialization", Width.MEDIUM
+
+
+def common_keys() -> ConfigDef:
+    """Of every converter: what it converts. It is set by whoever makes the converter."""
+    rule = one_of("key", "value", "header")
+    return ConfigDef(ConfigKey(ROLE, Type.STRING, REQUIRED, _LOW, "What it converts: key, value or header.", rule))
+
+
+def string_keys() -> ConfigDef:
+    """`converter.encoding`, UTF-8 by default."""
+    doc = "Name of the character set of strings in Kafka."
+    return common_keys() + ConfigDef(
+        ConfigKey("converter.encoding", Type.STRING, "UTF-8", _HIGH, doc, width=_WIDE, display_name="Encoding")
+    )
+
+
+def json_keys() -> ConfigDef:
+    """`schemas.enable`, `schemas.cache.size`, `decimal.format`, `replace.null.with.default`."""
+    flag, form = Type.BOOLEAN, one_of_any_case("NUMERIC", "BASE64")
+    beside, kept = "Keep each value's schema beside it.", "Schemas kept translated."
+    default, instead = "Replace null with default", "Write a field's default for null."
+    return common_keys() + ConfigDef(
+        ConfigKey("schemas.enable", flag, True, _HIGH, beside, None, _SCHEMAS, 0, _WIDE, "Enable Schemas"),
+        ConfigKey("schemas.cache.size", Type.INT, 1000, _HIGH, kept, None, _SCHEMAS, 1, _WIDE, "Schema Cache Size"),
+        ConfigKey(
+            "decimal.format",
+            Type.STRING,
+            "BASE64",
+            _LOW,
+            "How decimals are written.",
+            form,
+            _WRITING,
+            0,
+            _WIDE,
+            "Decimal Format",
+        ),
+        ConfigKey("replace.null.with.default", flag, True, _LOW, instead, None, _WRITING, 1, _WIDE, default),
+    )

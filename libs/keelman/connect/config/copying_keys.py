@@ -1,0 +1,67 @@
+"""The keys of every connector that Connect does not have: how fast, how often and where it copies."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from keelman.connect.config.connector_keys import numbered
+from keelman.connect.config.definition import ConfigDef, ConfigKey, Importance, Type, Width, at_least
+from keelman.connect.config.rules import Validator, refuse
+from keelman.model.errors import InvalidArgument
+from keelman.model.labels import LEGAL, labels_of
+
+MOST_COMMIT_MS = 600_000
+MOST_SLOTS = 64
+
+
+def _limit(name: str, value: float | None) -> None:
+    if value is not None and not math.isfinite(value):
+        raise refuse(name, value, "Value must be a finite number, at least 0")
+    if value is not None:
+        at_least(0)(name, value)
+
+
+def _commit_interval(name: str, value: int | None) -> None:
+    if value is not None and not 1 <= value <= MOST_COMMIT_MS:
+        raise refuse(name, value, f"Value must be a number of milliseconds between 1 and {MOST_COMMIT_MS}")
+
+
+def _labels(name: str, value: str | None) -> None:
+    try:
+        labels_of(value or "", key=name)
+    except InvalidArgument:
+        raise refuse(name, value, f"Value must be {LEGAL}") from None
+
+
+def _slots(name: str, value: int | None) -> None:
+    if value is not None and not 1 <= value <= MOST_SLOTS:
+        raise refuse(name, value, f"Value must be a whole number, at least 1 and at most {MOST_SLOTS}")
+
+
+def _key(name: str, kind: Type, default: Any, doc: str, validator: Validator) -> ConfigKey:
+    return ConfigKey(name, kind, default, Importance.LOW, doc, validator, group="Copying", width=Width.SHORT)
+
+
+RECORDS_LIMIT = _key("keelman.limit.records.per.second", Type.DOUBLE, 0, "Most records a second; 0 for all.", _limit)
+BYTES_LIMIT = _key("keelman.limit.bytes.per.second", Type.DOUBLE, 0, "Most bytes a second; 0 for all.", _limit)
+COMMIT_INTERVAL = _key(
+    "keelman.commit.interval.ms", Type.LONG, 500, "Longest time between two commits.", _commit_interval
+)
+PARK_AFTER = _key(
+    "keelman.park.after.ms", Type.LONG, 10_000, "Idle time until a task is parked; -1: never.", at_least(-1)
+)
+"""The worker's properties of these two names hold for connectors that do not set them."""
+LABELS = _key("keelman.placement.labels", Type.STRING, None, "Labels of the workers that may have it.", _labels)
+BULK_SLOTS = _key("keelman.bulk.slots", Type.INT, 1, "Most slots that a task's backlog is split over; 1: none.", _slots)
+BULK_LEAST = _key("keelman.bulk.min.records", Type.LONG, 1_000_000, "Least records worth splitting.", at_least(1))
+
+
+def copying_keys() -> ConfigDef:
+    """Ours, of every connector."""
+    return ConfigDef(*numbered(1, (RECORDS_LIMIT, BYTES_LIMIT, COMMIT_INTERVAL, PARK_AFTER, LABELS)))
+
+
+def splitting_keys() -> ConfigDef:
+    """Ours, of every source."""
+    return ConfigDef(*numbered(5, (BULK_SLOTS, BULK_LEAST)))

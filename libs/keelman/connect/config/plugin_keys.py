@@ -1,0 +1,221 @@
+"""Rules and recommendations for keys whose values are plugins or versions of them, and the keys of transforms.
+
+An alias of `transforms` or `predicates` adds `transforms.x.type`, `.plugin.version`, then the class's own keys, and for
+transforms `.predicate` and `.negate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from keelman.connect.config.definition import (
+    REQUIRED,
+    ConfigDef,
+    ConfigKey,
+    Importance,
+    Type,
+    Validator,
+    Width,
+    parse_type,
+)
+from keelman.connect.config.plugin_kinds import Kind, Plugins
+from keelman.connect.config.rules import Rule
+from keelman.connect.config.versions import VersionRange, VersionRangeError, requirement
+from keelman.connect.errors import ConfigValueError
+
+CLASS = "connector.class"
+IMPLICIT = ConfigDef(
+    ConfigKey("predicate", Type.STRING, None, Importance.MEDIUM, "Alias of the predicate that this is bound to."),
+    ConfigKey("negate", Type.BOOLEAN, False, Importance.MEDIUM, "Whether this is for records that do not match."),
+)
+PLACES = {Kind.TRANSFORMATION: ("transforms", "Transforms"), Kind.PREDICATE: ("predicates", "Predicates")}
+
+
+def version_rule(name: str, value: str | None) -> None:
+    """A version or a range of versions."""
+    try:
+        requirement(value)
+    except VersionRangeError as error:
+        raise ConfigValueError(name, value, whole=str(error)) from None
+
+
+def converter_rule(plugins: Plugins | None, kind: Kind) -> Validator:
+    """The class, if any, is of the kind."""
+
+    def check(name: str, value: str | None) -> None:
+        if value is not None and plugins is not None:
+            check_kind(plugins, name, value, kind)
+
+    return check
+
+
+def check_kind(plugins: Plugins, name: str, class_name: str, kind: Kind) -> None:
+    """Raises ConfigValueError for a class of another kind, or of none."""
+    if plugins.is_a(class_name, kind):
+        return
+    inner = plugins.nested(class_name)
+    if inner:
+        whole = f"This class is abstract and cannot be created. Did you mean {', '.join(inner)}?"
+        raise ConfigValueError(name, class_name, whole=whole)
+    whole = f"Class class {class_name} does not implement the {kind.interface} interface"
+    raise ConfigValueError(name, class_name, whole=whole)
+
+
+def version_problem(plugins: Plugins, class_name: str, wanted: str | None) -> str:
+    """Why no version of the class is as wanted; empty when one is. Raises VersionRangeError."""
+    versions = plugins.versions(class_name)
+    within = requirement(wanted)
+    if within is None or within.latest(versions) is not None:
+        return ""
+    return misfit(class_name, within, versions)
+
+
+def misfit(class_name: str, within: VersionRange, versions: Sequence[str]) -> str:
+    """Connect's text for a class of which no version is within a range."""
+    return (
+        f"Plugin {class_name} not found that matches the version range {within}, "
+        f"available versions: [{', '.join(versions)}]"
+    )
+
+
+def latest(plugins: Plugins, class_name: str | None) -> str | None:
+    """The class's version when none is asked for; None for an unknown class, under any name."""
+    found = None if class_name is None else plugins.find(class_name)
+    return next(iter(plugins.versions(found)), None) if found else None
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectorVersions:
+    """Recommends the versions of the connector's class."""
+
+    plugins: Plugins | None
+
+    def valid_values(self, name: str, parsed: Mapping[str, Any]) -> Sequence[str]:
+        """Each once."""
+        found = self.plugins.find(parsed[CLASS] or "") if self.plugins else None
+        return list(dict.fromkeys(self.plugins.versions(found))) if self.plugins and found else []
+
+    def visible(self, name: str, parsed: Mapping[str, Any]) -> bool:
+        """When there is a class."""
+        return parsed[CLASS] is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Classes:
+    """Recommends the classes of a kind."""
+
+    plugins: Plugins | None
+    kind: Kind
+
+    def valid_values(self, name: str, parsed: Mapping[str, Any]) -> Sequence[str]:
+        """All of them."""
+        return self.plugins.classes(self.kind) if self.plugins else []
+
+    def visible(self, name: str, parsed: Mapping[str, Any]) -> bool:
+        """Always."""
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """Recommends the versions of the class that another key names."""
+
+    plugins: Plugins | None
+    kind: Kind
+    key: str
+    always: bool = False
+
+    def valid_values(self, name: str, parsed: Mapping[str, Any]) -> Sequence[str]:
+        """Each once."""
+        found, plugins = parsed[self.key], self.plugins
+        known = plugins is not None and found is not None and plugins.is_a(found, self.kind)
+        return list(dict.fromkeys(plugins.versions(found))) if plugins and known else []
+
+    def visible(self, name: str, parsed: Mapping[str, Any]) -> bool:
+        """When there is a class."""
+        return self.always or parsed[self.key] is not None
+
+
+def alias_keys(plugins: Plugins, config: Mapping[str, str | None], kind: Kind) -> list[ConfigKey]:
+    """What the aliases of transforms or of predicates add."""
+    place = PLACES[kind][0]
+    aliases = parse_type(place, config.get(place), Type.LIST) or []
+    return [key for alias in dict.fromkeys(aliases) for key in _keys_of(plugins, config, kind, alias)]
+
+
+def _keys_of(plugins: Plugins, config: Mapping[str, str | None], kind: Kind, alias: str) -> list[ConfigKey]:
+    place, title = PLACES[kind]
+    prefix, group = f"{place}.{alias}.", f"{title}: {alias}"
+    word = kind.value
+    named, wanted = config.get(f"{prefix}type"), config.get(f"{prefix}plugin.version")
+    found = plugins.find(named.strip()) if named and named.strip() else None
+    usable = found is not None and plugins.is_a(found, kind)
+
+    def rule(name: str, value: str | None) -> None:
+        if f"{prefix}negate" in config and f"{prefix}predicate" not in config and kind is Kind.TRANSFORMATION:
+            whole = (
+                f"Config '{prefix}negate' was provided but there is no config '{prefix}predicate' "
+                "defining a predicate to be negated."
+            )
+            raise ConfigValueError(name, value, whole=whole)
+        if value is not None:
+            check_kind(plugins, name, value, kind)
+            _check_version(plugins, name, value, wanted)
+
+    def version(name: str, value: str | None) -> None:
+        version_rule(name, value)
+        if usable and found is not None:
+            _check_version(plugins, name, found, value)
+
+    keys = [
+        ConfigKey(
+            f"{prefix}type",
+            Type.CLASS,
+            REQUIRED,
+            Importance.HIGH,
+            f"Class of the {word} {alias}.",
+            Rule(rule, f"valid configs for {alias} {word}"),
+            group,
+            0,
+            Width.LONG,
+            f"{kind.interface} type for {alias}",
+            recommender=Classes(plugins, kind),
+        ),
+        ConfigKey(
+            f"{prefix}plugin.version",
+            Type.STRING,
+            latest(plugins, found) if usable else None,
+            Importance.HIGH,
+            f"Version of the {word} {alias}, or a range of them.",
+            version,
+            group,
+            1,
+            Width.LONG,
+            f"{kind.interface} version for {alias}",
+            recommender=Versions(plugins, kind, f"{prefix}type", always=True),
+        ),
+    ]
+    if not usable or found is None or _unfit(plugins, found, wanted):
+        return keys
+    own = plugins.definition(found, kind)
+    if kind is Kind.TRANSFORMATION:
+        own = own + IMPLICIT
+    return keys + own.embedded(prefix, group, 2)
+
+
+def _check_version(plugins: Plugins, name: str, class_name: str, wanted: str | None) -> None:
+    try:
+        problem = version_problem(plugins, class_name, wanted)
+    except VersionRangeError:  # the version's own key tells of it
+        return
+    if problem:
+        raise ConfigValueError(name, class_name, whole=problem)
+
+
+def _unfit(plugins: Plugins, class_name: str, wanted: str | None) -> bool:
+    try:
+        return bool(version_problem(plugins, class_name, wanted))
+    except VersionRangeError:
+        return True

@@ -1,0 +1,68 @@
+"""Kinds of plugins, and what validating a configuration must know of those that there are."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from enum import Enum
+from typing import Protocol
+
+from keelman.connect.config.definition import ConfigDef
+from keelman.connect.config.types import trim
+
+
+class Kind(Enum):
+    """Kinds of plugins under Connect's names, in the order in which Connect lists them."""
+
+    SINK = "sink"
+    SOURCE = "source"
+    TRANSFORMATION = "transformation"
+    PREDICATE = "predicate"
+    CONVERTER = "converter"
+    HEADER_CONVERTER = "header_converter"
+
+    @property
+    def interface(self) -> str:
+        """The simple name of Java's interface for it; without it a class's name is its alias."""
+        words = "connector" if self in (Kind.SINK, Kind.SOURCE) else self.value
+        return "".join(word.capitalize() for word in words.split("_"))
+
+
+def aliases(class_name: str, kind: Kind) -> set[str]:
+    """The simple name, and that without what its interface is called: `FileStreamSource`; of `Cast$Key` it is `Key`."""
+    simple = class_name.rpartition(".")[2].rpartition("$")[2]
+    place = simple.rfind(kind.interface)
+    return {simple, simple[:place] if place > 0 else simple}
+
+
+def resolved(name: str, classes: Mapping[str, Collection[Kind]]) -> str | None:
+    """Which class, of these with their kinds, a name means: the full name, or an alias that no other class has.
+
+    None when unknown, and when several have the alias.
+    """
+    wanted = trim(name)
+    if wanted in classes:
+        return wanted
+    found = [full for full, kinds in classes.items() if any(wanted in aliases(full, kind) for kind in kinds)]
+    return found[0] if len(found) == 1 else None
+
+
+class Plugins(Protocol):
+    """All plugins of a worker. Class names are full ones unless said otherwise."""
+
+    def find(self, name: str) -> str | None:
+        """The full name of a class by its full name, its simple one or its alias; None when unknown or ambiguous."""
+
+    def classes(self, kind: Kind) -> list[str]:
+        """The classes of a kind, sorted."""
+
+    def is_a(self, class_name: str, kind: Kind) -> bool:
+        """Whether the class is of this kind."""
+
+    def nested(self, class_name: str) -> list[str]:
+        """Plugins within a class that is none itself: `X$Key` and `X$Value` for `X`."""
+
+    def versions(self, class_name: str) -> list[str]:
+        """The versions that there are, one for each kind that the class is of."""
+
+    def definition(self, class_name: str, kind: Kind) -> ConfigDef:
+        """The keys of a class. Raises what the class raises."""

@@ -1,0 +1,1 @@
+"""Converters: between Connect's values and the bytes in Kafka."""

@@ -1,0 +1,204 @@
+"""Converters between Connect's data and bytes, a column at a time; under Connect's class names and keys."""
+
+from __future__ import annotations
+
+import functools
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, ClassVar, Literal, Self
+
+from keelman.connect.config import converter_keys
+from keelman.connect.config.definition import ConfigDef
+from keelman.connect.config.plugin_kinds import Kind, resolved
+from keelman.connect.errors import ConfigValueError, DataError
+from keelman.connect.java.numbers import java_class
+from keelman.connect.java.text import java_text
+from keelman.connect.records import Column
+from keelman.connect.schema import OPTIONAL_BYTES, OPTIONAL_STRING, java_type
+from keelman.model.keys import under
+
+if TYPE_CHECKING:
+    from keelman.connect.columns import StructColumn
+    from keelman.connect.registry.interface import OpenRegistry
+
+Role = Literal["key", "value", "header"]
+SIMPLE_HEADERS = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
+
+
+class Converter(ABC):
+    """Turns columns into payloads and back. One per role and copy run; keeps no state between batches but caches."""
+
+    name: ClassVar[str]
+    """The full name of Connect's class."""
+    kinds: ClassVar[tuple[Kind, ...]] = (Kind.CONVERTER, Kind.HEADER_CONVERTER)
+    """What it converts, as in Connect."""
+    by_topic: ClassVar[bool] = False
+    """Whether payloads depend on the topic: then only what `of_topic` gives converts."""
+    reads_anything: ClassVar[bool] = False
+    """Whether no bytes are bad ones for it."""
+
+    @classmethod
+    def config_def(cls) -> ConfigDef:
+        """The converter's keys, without the prefix of its role."""
+        return converter_keys.common_keys()
+
+    def __init__(self, config: Mapping[str, str]) -> None:
+        """`config` has the keys without prefix. Raises ConfigValueError."""
+        self.config = self.config_def().parse({converter_keys.ROLE: "value", **config})
+
+    def bind(self, open_registry: OpenRegistry) -> None:  # noqa: B027  most have no use for it
+        """Called once by whoever makes it to convert: how to get at a schema registry."""
+
+    def of_topic(self, topic: str) -> Self:
+        """The one for the records of a topic: itself, unless payloads depend on that."""
+        return self
+
+    @abstractmethod
+    def from_connect(self, column: Column) -> list[bytes | None]:
+        """Payloads for Kafka. Raises DataError."""
+
+    def from_structs(self, structs: StructColumn, count: int) -> list[bytes] | None:
+        """The same of `count` structs in columns; None where they must be made one by one."""
+        return None
+
+    @abstractmethod
+    def to_connect(self, payloads: list[bytes | None]) -> Column:
+        """What payloads from Kafka hold. Raises DataError."""
+
+    def to_columns(self, payloads: list[bytes | None]) -> Column | StructColumn:
+        """The same, for a chain: in columns where all are structs of one schema and the converter can do that."""
+        return self.to_connect(payloads)
+
+
+_UTF8 = frozenset({"utf8", "utf-8"})
+
+
+class StringConverter(Converter):
+    """Writes toString(), reads optional strings. UTF-8 stays bytes on the way, so a copy of strings costs nothing."""
+
+    name = "org.apache.kafka.connect.storage.StringConverter"
+    reads_anything = True
+
+    @classmethod
+    def config_def(cls) -> ConfigDef:
+        """`converter.encoding`, UTF-8 by default."""
+        return converter_keys.string_keys()
+
+    def __init__(self, config: Mapping[str, str]) -> None:
+        super().__init__(config)
+        self.encoding: str = self.config["converter.encoding"]
+        try:
+            "".encode(self.encoding)
+        except LookupError:
+            raise ConfigValueError("converter.encoding", self.encoding, "no such character set") from None
+        self._utf8 = self.encoding.lower() in _UTF8
+
+    def from_connect(self, column: Column) -> list[bytes | None]:
+        """Null stays null; anything else is its Java text."""
+        if column.utf8 and self._utf8:
+            return column.values
+        texts = [None if v is None else java_text(v) for v in column.texts().values]
+        if self.encoding.lower().replace("_", "-") == "utf-16":  # Java writes the upper byte first, and says so
+            return [None if t is None else b"\xfe\xff" + t.encode("utf-16-be", "replace") for t in texts]
+        return [None if t is None else t.encode(self.encoding, "replace") for t in texts]
+
+    def to_connect(self, payloads: list[bytes | None]) -> Column:
+        """Optional strings; bytes that the character set does not know become U+FFFD, as in Java."""
+        if self._utf8:
+            return Column(payloads, OPTIONAL_STRING, utf8=True)
+        texts = [None if p is None else p.decode(self.encoding, "replace") for p in payloads]
+        return Column(texts, OPTIONAL_STRING)
+
+
+class ByteArrayConverter(Converter):
+    """Bytes through, unseen."""
+
+    name = "org.apache.kafka.connect.converters.ByteArrayConverter"
+    reads_anything = True
+
+    def from_connect(self, column: Column) -> list[bytes | None]:
+        """Bytes or null; raises DataError for anything else."""
+        if column.utf8 or (column.schema is not None and column.schema.type != "bytes"):
+            kind = "STRING" if column.utf8 or column.schema is None else java_type(column.schema)
+            raise DataError(f"Invalid schema type for ByteArrayConverter: {kind}")
+        for index, value in enumerate(column.values):
+            schema = column.schema_of(index)
+            if schema is not None and schema.type != "bytes":
+                raise DataError(f"Invalid schema type for ByteArrayConverter: {java_type(schema)}")
+            if value is not None and not isinstance(value, bytes):
+                found = java_class(value)
+                raise DataError(f"ByteArrayConverter is not compatible with objects of type class {found}")
+        return column.values
+
+    def to_connect(self, payloads: list[bytes | None]) -> Column:
+        """Optional bytes."""
+        return Column(payloads, OPTIONAL_BYTES)
+
+
+@functools.cache
+def all_converters() -> Mapping[str, type[Converter]]:
+    """Every converter there is, by the full name of its class."""
+    from keelman.connect.avro.converter import AvroConverter  # noqa: PLC0415
+    from keelman.connect.converters import number_converters as numbers  # noqa: PLC0415  they stand on this module
+    from keelman.connect.converters.header_converter import SimpleHeaderConverter  # noqa: PLC0415
+    from keelman.connect.converters.json_converter import JsonConverter  # noqa: PLC0415
+    from keelman.connect.json_schema.converter import JsonSchemaConverter  # noqa: PLC0415
+    from keelman.connect.protobuf.converter import ProtobufConverter  # noqa: PLC0415
+
+    found: tuple[type[Converter], ...] = (
+        StringConverter,
+        ByteArrayConverter,
+        JsonConverter,
+        AvroConverter,
+        SimpleHeaderConverter,
+        numbers.BooleanConverter,
+        numbers.ShortConverter,
+        numbers.IntegerConverter,
+        numbers.LongConverter,
+        numbers.FloatConverter,
+        numbers.DoubleConverter,
+        JsonSchemaConverter,
+        ProtobufConverter,
+    )
+    return {one.name: one for one in found}
+
+
+def find_converter(role: Role, class_name: str) -> type[Converter]:
+    """The class by its full name or an alias. Raises ConfigValueError naming the role's key with Connect's message."""
+    classes, key = all_converters(), f"{role}.converter"
+    full = resolved(class_name, {name: one.kinds for name, one in classes.items()})
+    if full is None:
+        raise ConfigValueError(key, class_name, f"Class {class_name} could not be found.")
+    kind = Kind.HEADER_CONVERTER if role == "header" else Kind.CONVERTER
+    if kind not in classes[full].kinds:
+        whole = f"Class class {full} does not implement the {kind.interface} interface"
+        raise ConfigValueError(key, class_name, whole=whole)
+    return classes[full]
+
+
+def converter_for(
+    role: Role,
+    connector: Mapping[str, str],
+    worker: Mapping[str, str],
+    open_registry: OpenRegistry | None = None,
+) -> Converter:
+    """The configured converter of a role: the connector's with its keys, else the worker's with the worker's keys.
+
+    Headers have SimpleHeaderConverter by default. Without `open_registry` it is only made to see whether it is legal.
+    Raises ConfigValueError when there is none, the class is unknown or one of its values is not legal.
+    """
+    key = f"{role}.converter"
+    source = connector if connector.get(key, "").strip() else worker
+    named = source.get(key, "").strip() or (SIMPLE_HEADERS if role == "header" else "")
+    if not named:
+        whole = f'Missing required configuration "{key}" which has no default value.'
+        raise ConfigValueError(key, None, whole=whole)
+    converter, prefix = find_converter(role, named), f"{key}."
+    try:
+        made = converter({**under(prefix, source), converter_keys.ROLE: role})
+        if open_registry is not None:
+            made.bind(open_registry)
+        return made
+    except ConfigValueError as error:
+        text = str(error).replace(f"configuration {error.key}", f"configuration {prefix}{error.key}", 1)
+        raise ConfigValueError(prefix + error.key, error.value, whole=text) from None

@@ -1,0 +1,215 @@
+"""JSON of many values at once, where that is certain to be what Connect writes of each."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import chain, islice
+from types import NoneType
+from typing import Any
+
+import orjson
+
+from keelman.connect.columns import Constant, StructColumn
+from keelman.connect.converters.json_data import LOGICAL, Plain
+from keelman.connect.converters.json_quick import CareError, in_order, quick_json
+from keelman.connect.converters.logical import DECIMAL, number_of
+from keelman.connect.errors import DataError
+from keelman.connect.java.numbers import Int8, Int16, Int32
+from keelman.connect.java.text import is_utf8, json_string, json_text, utf8_text
+from keelman.connect.records import Column
+from keelman.connect.schema import INTEGER_RANGES, Schema, Struct
+from keelman.connect.shapes import merged, places_of
+
+# What a JSON string does not have as it is; beyond the first plane Jackson writes escapes, too.
+_BEYOND = bytes(range(0xF0, 0x100))
+_SPECIAL = b'"\\' + bytes(set(range(0x20)) - {0x0A}) + _BEYOND
+_UNLIKE_JAVA = re.compile(r"[en]|\d{8}\.|0\.000")
+_INTEGERS = {int, Int8, Int16, Int32}
+
+
+@dataclass(frozen=True, slots=True)
+class _Texts:
+    """The JSON of values; of strings without their quotes, and of bytes that are UTF-8."""
+
+    values: Sequence[Any]
+    quote: str = ""
+
+    def whole(self) -> Sequence[Any]:
+        return [f'"{one}"' for one in self.values] if self.quote else self.values
+
+
+class JsonColumns:
+    """Writes columns."""
+
+    def __init__(self, plain: Plain) -> None:
+        self._plain = plain
+
+    def objects(self, structs: StructColumn, count: int, begin: str = "", end: str = "") -> list[bytes]:
+        """An object each, between two texts. Raises CareError where some value needs to be looked at by itself."""
+        pieces, columns = self._members(structs, begin, end)
+        if not columns:
+            return [pieces[0].encode()] * count
+        if all(type(one.values[0]) is bytes for one in columns):
+            fixed = [piece.encode() for piece in pieces]
+            if len(fixed) == 2:
+                return [fixed[0] + value + fixed[1] for value in columns[0].values]
+            form = b"%b".join(piece.replace(b"%", b"%%") for piece in fixed)
+            return list(map(form.__mod__, zip(*(one.values for one in columns), strict=True)))
+        return _encoded(_filled(pieces, columns))
+
+    def texts(self, schema: Schema | None, values: list[Any], begin: str = "", end: str = "") -> list[bytes]:
+        """One each. Raises CareError where some value needs to be looked at by itself."""
+        made = self._texts(schema, values)
+        return _encoded(_filled([begin + made.quote, made.quote + end], [made]))
+
+    def _members(self, structs: StructColumn, begin: str, end: str) -> tuple[list[str], list[_Texts]]:
+        """The texts before, between and behind the columns, and those."""
+        schema = structs.schema
+        names = in_order(tuple(structs.names)) if schema is None else structs.names
+        schemas = {} if schema is None else {field.name: field.schema for field in schema.fields}
+        pieces: list[str] = []
+        columns: list[_Texts] = []
+        text = begin + "{"
+        for index, name in enumerate(names):
+            text += ("," if index else "") + json_string(name) + ":"
+            one = structs.fields.get(name, Constant(None))
+            if isinstance(one, Constant):
+                text += self._one(schemas.get(name), one.value)
+                continue
+            made = self._utf8(one) if one.utf8 else None
+            columns.append(made or self._texts(schemas.get(name), one.texts().values))
+            pieces.append(text + columns[-1].quote)
+            text = columns[-1].quote
+        return [*pieces, text + "}" + end], columns
+
+    def _utf8(self, column: Column) -> _Texts | None:
+        """Those of strings that stand in JSON as they are."""
+        try:
+            whole = b"\n".join(column.values)
+        except TypeError:
+            return None
+        lines = whole.count(b"\n") == len(column.values) - 1
+        if not lines or len(whole.translate(None, _SPECIAL)) < len(whole) or not is_utf8(whole):
+            return _Texts([json_string(utf8_text(one))[1:-1] for one in column.values], '"')
+        return _Texts(column.values, '"')
+
+    def _texts(self, schema: Schema | None, values: list[Any]) -> _Texts:
+        kinds = set(map(type, values))
+        if NoneType in kinds:
+            return self._with_nulls(schema, values)
+        made = _bare(self, values, kinds) if schema is None else self._by_schema(schema, values, kinds)
+        return made or _Texts([self._one(schema, one) for one in values])
+
+    def _with_nulls(self, schema: Schema | None, values: list[Any]) -> _Texts:
+        null = self._one(schema, None)
+        there = [one for one in values if one is not None]
+        texts = iter(self._texts(schema, there).whole() if there else ())
+        return _Texts([null if one is None else next(texts) for one in values])
+
+    def _one(self, schema: Schema | None, value: Any) -> str:
+        written = quick_json(value) if schema is None else None
+        if written is not None:
+            return written.decode()
+        try:
+            return json_text(self._plain.tree(schema, value))
+        except DataError:
+            raise CareError from None
+
+    def _by_schema(self, schema: Schema, values: list[Any], kinds: set[type]) -> _Texts | None:
+        """None where they are written one by one."""
+        if schema.name in LOGICAL and kinds == {datetime} and schema.name != DECIMAL:
+            values, kinds = [number_of(one, schema.name) for one in values], {int}
+        kind = schema.type
+        if kind in INTEGER_RANGES:
+            bound = INTEGER_RANGES[kind]
+            return _Texts(values) if kinds <= _INTEGERS and -bound <= min(values) <= max(values) < bound else None
+        if schema.name in LOGICAL:
+            return None
+        if kind == "struct":
+            return self._structs(schema, values, kinds)
+        if kind == "array":
+            return self._arrays(schema.value, values) if kinds == {list} else None
+        wanted = _PLAIN.get(kind)
+        return _bare(self, values, kinds) if wanted is not None and kinds == {wanted} else None
+
+    def _structs(self, schema: Schema, values: list[Any], kinds: set[type]) -> _Texts | None:
+        if kinds != {Struct}:
+            return None
+        others = {id(one.schema): one.schema for one in values}
+        if any(one is not schema and one != schema for one in others.values()):
+            return None
+        return _Texts(_filled(*self._members(StructColumn(schema, rows=values), "", ""), len(values)))
+
+    def maps(self, values: list[Any]) -> _Texts | None:
+        """Of maps without a schema, by their keys."""
+        places = places_of(map(tuple, values))
+        if len(places) == 1:
+            return _Texts(_filled(*self._members(StructColumn(None, rows=values), "", ""), len(values)))
+        if len(places) * 4 > len(values):
+            return None
+        parts = [(at, self.maps([values[place] for place in at])) for at in places.values()]
+        return _Texts(merged(((at, part.values) for at, part in parts if part is not None), len(values)))
+
+    def _arrays(self, schema: Schema | None, values: list[Any]) -> _Texts:
+        inner = list(chain.from_iterable(values))
+        texts = iter(map(str, self._texts(schema, inner).whole()) if inner else ())
+        return _Texts([f"[{','.join(islice(texts, size))}]" for size in map(len, values)])
+
+    def lists(self, values: list[Any]) -> _Texts:
+        """Of lists without a schema."""
+        return self._arrays(None, values)
+
+
+def _bare(columns: JsonColumns, values: list[Any], kinds: set[type]) -> _Texts | None:  # noqa: PLR0911  one a kind
+    """Of values of one kind without a schema; None where they are written one by one."""
+    if kinds == {str}:
+        return _Texts(values if _as_they_are(values) else [json_string(one)[1:-1] for one in values], '"')
+    if kinds == {float}:
+        texts = list(map(repr, values))
+        return None if _UNLIKE_JAVA.search(",".join(texts)) else _Texts(texts)
+    if kinds == {bool}:
+        return _Texts(["true" if one else "false" for one in values])
+    if kinds == {bytes}:
+        return _Texts([base64.b64encode(one).decode() for one in values], '"')
+    if kinds == {dict}:
+        return columns.maps(values)
+    if kinds == {list}:
+        return columns.lists(values)
+    return _Texts(values) if kinds <= _INTEGERS else None
+
+
+def _as_they_are(values: list[str]) -> bool:
+    """Whether all can stand between quotes."""
+    whole = "".join(values)
+    try:
+        written = orjson.dumps(whole)
+    except orjson.JSONEncodeError:
+        return False
+    if whole.isascii():
+        return len(written) == len(whole) + 2
+    return len(written) == len(whole.encode()) + 2 and len(written.translate(None, _BEYOND)) == len(written)
+
+
+def _filled(pieces: list[str], columns: list[_Texts], count: int = 0) -> list[str]:
+    if not columns:
+        return pieces * count
+    form = "%s".join(piece.replace("%", "%%") for piece in pieces)
+    # Strings in UTF-8 have no line ends here.
+    whole = [
+        b"\n".join(one.values).decode().split("\n") if type(one.values[0]) is bytes else one.values for one in columns
+    ]
+    return list(map(form.__mod__, zip(*whole, strict=True)))
+
+
+def _encoded(texts: list[str]) -> list[bytes]:
+    try:
+        return list(map(str.encode, texts))
+    except UnicodeEncodeError:
+        raise CareError from None
+
+
+_PLAIN: dict[str, type] = {"string": str, "double": float, "boolean": bool, "bytes": bytes}

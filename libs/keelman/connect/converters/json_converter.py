@@ -1,0 +1,241 @@
+"""JsonConverter: JSON with or without Connect's schema envelope, in Connect's exact form."""
+
+from __future__ import annotations
+
+import decimal
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from keelman.connect.columns import StructColumn
+from keelman.connect.config import converter_keys
+from keelman.connect.config.definition import ConfigDef
+from keelman.connect.converters.converter import Converter
+from keelman.connect.converters.json_columns import JsonColumns
+from keelman.connect.converters.json_data import Plain, cut_numbers, has_decimals, parse_schema, schema_json
+from keelman.connect.converters.json_quick import CareError, quick_json
+from keelman.connect.converters.json_reading import read_all, read_structs
+from keelman.connect.errors import DataError, SerializationError
+from keelman.connect.java.text import json_text
+from keelman.connect.records import Column
+from keelman.connect.schema import Schema
+from keelman.connect.shapes import merged, places_of
+
+_ENVELOPE = (
+    'JsonConverter with schemas.enable requires "schema" and "payload" fields and may not contain additional fields. '
+    "If you are trying to deserialize plain JSON data, set schemas.enable=false in your converter configuration."
+)
+_UNREADABLE = "Converting byte[] to Kafka Connect data failed due to serialization error: "
+_LONG = re.compile(rb"\d{19}")
+_TOO_DEEP = "depth limit exceeded"  # beyond 1,024 levels; Connect's parser takes a thousand
+_ZERO = re.compile(r"0\d")
+_DIGITS = bytes.maketrans(b"123456789", b"000000000")
+_BEHIND_SCHEMA = re.compile(rb',\s*"payload"\s*:\s*')
+_ZEROS = re.compile(r'("(?:[^"\\]|\\.)*")|(?<![\d.eE+])(-?)0+(?=\d)')
+
+
+class JsonConverter(Converter):
+    """Reads and writes JSON; `schemas.enable` (default true) wraps each value with its schema."""
+
+    name = "org.apache.kafka.connect.json.JsonConverter"
+
+    @classmethod
+    def config_def(cls) -> ConfigDef:
+        """`schemas.enable`, `schemas.cache.size`, `decimal.format`, `replace.null.with.default`."""
+        return converter_keys.json_keys()
+
+    def __init__(self, config: Mapping[str, str]) -> None:
+        super().__init__(config)
+        self._schemas: bool = self.config["schemas.enable"]
+        self._defaults: bool = self.config["replace.null.with.default"]
+        self._plain = Plain(numeric=self.config["decimal.format"].upper() == "NUMERIC", defaults=self._defaults)
+        self._columns = JsonColumns(self._plain)
+        self._texts: dict[Schema, str] = {}
+        self._last: tuple[Schema | None, str] = (None, "null")
+        self._parsed: dict[bytes, tuple[Schema | None, bool]] = {}  # and whether it has decimals
+        self._begins: dict[bytes, Schema] = {}
+
+    def from_connect(self, column: Column) -> list[bytes | None]:
+        """JSON in UTF-8; a null without a schema is a null record."""
+        column = column.texts()
+        values, schemas = column.values, column.schemas
+        if schemas is None:
+            return self._all(column.schema, values)
+        places = places_of(map(id, schemas))
+        if len(places) * 4 > len(values) > 1:
+            return [self._write(schema, value) for schema, value in zip(schemas, values, strict=True)]
+        if len(places) == 1:
+            return self._all(schemas[0], values)
+        parts = [(at, self._all(schemas[at[0]], [values[place] for place in at])) for at in places.values()]
+        return merged(parts, len(values))
+
+    def to_connect(self, payloads: list[bytes | None]) -> Column:
+        """Values, each with its schema when schemas are enabled. Raises DataError for what is not such JSON."""
+        if not self._schemas:
+            return Column(_bare_all(payloads))
+        alike = self._alike(payloads)
+        if alike is not None:
+            return Column(read_all(*alike, defaults=self._defaults), alike[0])
+        opened = [(None, None, False) if one is None else self._open(one) for one in payloads]
+        schemas = [schema for schema, _, _ in opened]
+        values: list[Any] = [value for _, value, _ in opened]
+        todo = places_of(id(schema) if unread else 0 for schema, _, unread in opened)
+        todo.pop(0, None)
+        for at in todo.values():
+            schema = schemas[at[0]]
+            assert schema is not None
+            found = read_all(schema, [values[n] for n in at], defaults=self._defaults)
+            for place, value in zip(at, found, strict=True):
+                values[place] = value
+        return Column(values, schemas=schemas)
+
+    def to_columns(self, payloads: list[bytes | None]) -> Column | StructColumn:
+        """Structs as columns where all payloads begin with the same schema."""
+        alike = self._alike(payloads) if self._schemas else None
+        structs = None if alike is None else read_structs(*alike, defaults=self._defaults)
+        return self.to_connect(payloads) if structs is None else structs
+
+    def from_structs(self, structs: StructColumn, count: int) -> list[bytes] | None:
+        """The same of a column of structs; None where each must be looked at."""
+        begin, end = self._around(structs.schema)
+        try:
+            return self._columns.objects(structs, count, begin, end)
+        except CareError:
+            return None
+
+    def _all(self, schema: Schema | None, values: list[Any]) -> list[bytes | None]:
+        if schema is None and None in values:
+            texts = iter(self._all(None, [one for one in values if one is not None]))
+            return [None if one is None else next(texts) for one in values]
+        try:
+            return list(self._columns.texts(schema, values, *self._around(schema))) if values else []
+        except CareError:
+            return [self._write(schema, value) for value in values]
+
+    def _around(self, schema: Schema | None) -> tuple[str, str]:
+        return (f'{{"schema":{self._schema_text(schema)},"payload":', "}") if self._schemas else ("", "")
+
+    def _write(self, schema: Schema | None, value: Any) -> bytes | None:
+        if schema is None and value is None:
+            return None
+        if schema is None and not self._schemas:
+            written = quick_json(value)
+            if written is not None:
+                return written
+        payload = json_text(self._plain.tree(schema, value))
+        if not self._schemas:
+            return payload.encode()
+        return f'{{"schema":{self._schema_text(schema)},"payload":{payload}}}'.encode()
+
+    def _schema_text(self, schema: Schema | None) -> str:
+        if self._last[0] is schema:
+            return self._last[1]
+        text = "null" if schema is None else self._texts.get(schema)
+        if text is None:
+            assert schema is not None
+            text = json_text(schema_json(schema))
+            if len(self._texts) >= self.config["schemas.cache.size"]:
+                self._texts.clear()
+            self._texts[schema] = text
+        self._last = schema, text
+        return text
+
+    def _alike(self, payloads: list[bytes | None]) -> tuple[Schema, list[Any]] | None:
+        """The schema that all begin with, if it is a known one, and what stands behind it."""
+        begin = next((one for one in self._begins if payloads and (payloads[0] or b"").startswith(one)), None)
+        if begin is None:
+            return None
+        size, trees = len(begin), []
+        for payload in payloads:
+            if payload is None or not payload.startswith(begin) or not payload.endswith(b"}"):
+                return None
+            try:
+                trees.append(orjson.loads(payload[size:-1]))
+            except orjson.JSONDecodeError:
+                return None
+        return self._begins[begin], trees
+
+    def _open(self, payload: bytes) -> tuple[Schema | None, Any, bool]:
+        """The schema and the payload, and whether that has still to be read."""
+        for begin, known in self._begins.items():
+            if payload.startswith(begin) and payload.endswith(b"}"):
+                try:
+                    return known, orjson.loads(payload[len(begin) : -1]), True
+                except orjson.JSONDecodeError:
+                    break
+        tree = loads(payload)
+        if not isinstance(tree, dict) or tree.keys() != {"schema", "payload"}:
+            raise DataError(_ENVELOPE)
+        raw = orjson.dumps(tree["schema"])
+        if raw not in self._parsed:
+            if len(self._parsed) >= self.config["schemas.cache.size"]:
+                self._parsed.clear()
+            schema = parse_schema(tree["schema"])
+            self._parsed[raw] = schema, has_decimals(schema)
+        schema, decimals = self._parsed[raw]
+        if decimals:
+            tree = json.loads(payload, parse_float=decimal.Decimal)  # 1.10 is not 1.1
+        if schema is None:
+            return None, cut_numbers(tree["payload"]), False
+        if not decimals:
+            self._learn(payload, tree["schema"], schema)
+        return schema, tree["payload"], True
+
+    def _learn(self, payload: bytes, tree: Any, schema: Schema) -> None:
+        """How payloads with this schema begin: it is mostly the same text."""
+        for found in _BEHIND_SCHEMA.finditer(payload):
+            begin = payload[: found.end()]
+            try:
+                whole = orjson.loads(begin + b"null}")
+            except orjson.JSONDecodeError:
+                continue
+            if whole == {"schema": tree, "payload": None}:
+                if len(self._begins) >= _MOST_BEGINS:
+                    self._begins.clear()
+                self._begins[begin] = schema
+            return
+
+
+_MOST_BEGINS = 8
+
+
+def _bare_all(payloads: list[bytes | None]) -> list[Any]:
+    try:
+        trees = list(map(orjson.loads, payloads))  # type: ignore[arg-type]
+    except (orjson.JSONDecodeError, TypeError):
+        return [None if one is None else _bare(one) for one in payloads]
+    if b"0" * 19 in b" ".join(payloads).translate(_DIGITS):  # type: ignore[arg-type]
+        return [None if one is None else _bare(one) for one in payloads]
+    return trees
+
+
+def _bare(payload: bytes) -> Any:
+    tree = loads(payload)
+    return cut_numbers(tree) if _LONG.search(payload) else tree
+
+
+def loads(payload: bytes) -> Any:
+    """The tree of a JSON text as Connect's parser takes it: nothing is null, zeros may lead, what follows does not
+    count. Raises DataError."""
+    try:
+        return orjson.loads(payload)
+    except orjson.JSONDecodeError as error:
+        problem = str(error)
+        if problem.startswith(_TOO_DEEP):
+            raise DataError(_UNREADABLE) from SerializationError(problem)
+    try:
+        text = payload.decode().lstrip(" \t\r\n")
+        if not text:
+            return None
+        if _ZERO.search(text) is not None:
+            text = _ZEROS.sub(lambda found: found[1] or found[2] or "", text)
+        return json.JSONDecoder(parse_constant=_no_constant).raw_decode(text)[0]
+    except (ValueError, RecursionError):
+        raise DataError(_UNREADABLE) from SerializationError(problem)
+
+
+def _no_constant(text: str) -> Any:
+    raise ValueError(f"{text} is not JSON")

@@ -1,0 +1,268 @@
+"""Connect's data and schemas as JSON trees, in Connect's exact form, and back."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import decimal
+from typing import Any
+
+from keelman.connect.converters.json_quick import in_order
+from keelman.connect.converters.logical import DATE, DAY, DECIMAL, EPOCH, MILLISECOND, TIME, TIMESTAMP, number_of
+from keelman.connect.errors import DataError
+from keelman.connect.java.numbers import INTEGERS, Float32, cut, java_class
+from keelman.connect.schema import TYPES, Field, Schema, Struct, checked, java_type
+
+
+class Plain:
+    """Connect's data as JSON's own types. Logical types are decimal.Decimal and datetimes in UTC."""
+
+    def __init__(self, *, numeric: bool = False, defaults: bool = True) -> None:
+        """`numeric`: decimals are numbers, not texts of their bytes; `defaults`: null becomes a field's default."""
+        self._numeric, self._defaults = numeric, defaults
+
+    def tree(self, schema: Schema | None, value: Any) -> Any:
+        """Raises DataError."""
+        if schema is None:
+            if isinstance(value, Struct):
+                schema = value.schema
+            else:
+                return self._bare(value)
+        if value is None:
+            if schema.default is not None and self._defaults:
+                return self.tree(schema, schema.default)
+            if schema.optional:
+                return None
+            raise DataError("Conversion error: null value for field that is required and has no default value")
+        return self._by_schema(schema, value)
+
+    def _bare(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            if all(isinstance(key, str) for key in value):
+                return {key: self.tree(None, value[key]) for key in in_order(tuple(value))}
+            return [[self.tree(None, key), self.tree(None, one)] for key, one in value.items()]
+        if isinstance(value, list | tuple):
+            return [self.tree(None, one) for one in value]
+        if isinstance(value, datetime.datetime | decimal.Decimal):
+            raise DataError(f"Java class class {java_class(value)} does not have corresponding schema type.")
+        return value
+
+    def _by_schema(self, schema: Schema, value: Any) -> Any:  # noqa: PLR0911  one line a type
+        if schema.name in LOGICAL and not isinstance(value, bytes | int):
+            value = _from_logical(schema, value)
+            if isinstance(value, decimal.Decimal):
+                return value if self._numeric else _unscaled(value)
+        checked(schema, value)
+        if schema.type == "struct":
+            if value.schema != schema:
+                raise DataError("Mismatching schema.")
+            return {f.name: self.tree(f.schema, value.values.get(f.name)) for f in schema.fields}
+        if schema.type == "array":
+            return [self.tree(schema.value, item) for item in value]
+        if schema.type == "map":
+            if schema.key is None or schema.key.type == "string":
+                return {key: self.tree(schema.value, value[key]) for key in in_order(tuple(value))}
+            return [[self.tree(schema.key, k), self.tree(schema.value, v)] for k, v in value.items()]
+        if schema.type == "float":
+            return Float32(value)
+        return value
+
+
+def read(schema: Schema | None, tree: Any, *, defaults: bool = True) -> Any:
+    """Connect's data of a JSON tree, whose numbers may be Decimals. Raises DataError."""
+    if schema is None:
+        return tree
+    if tree is None:
+        if schema.default is not None and defaults:
+            return schema.default
+        if schema.optional:
+            return None
+        raise DataError(f"Invalid null value for required {java_type(schema)} field")
+    return _to_logical(schema, _shape(schema, tree, defaults=defaults))
+
+
+def cut_numbers(tree: Any) -> Any:
+    """A tree whose whole numbers have 64 bits, as they do without a schema."""
+    if isinstance(tree, dict):
+        return {key: cut_numbers(one) for key, one in tree.items()}
+    if isinstance(tree, list):
+        return [cut_numbers(one) for one in tree]
+    if isinstance(tree, int) and not isinstance(tree, bool) and not -_LONG <= tree < _LONG:
+        return cut(tree, 64)
+    return tree
+
+
+_LONG = 1 << 63
+LOGICAL = frozenset({DECIMAL, DATE, TIME, TIMESTAMP})
+"""The names of logical types."""
+
+
+def _shape(schema: Schema, tree: Any, *, defaults: bool) -> Any:  # noqa: PLR0911  one line a type
+    kind = schema.type
+    if kind == "struct":
+        _expect(isinstance(tree, dict), "Structs should be encoded as JSON objects, but found ", tree)
+        return Struct(schema, {f.name: read(f.schema, tree.get(f.name), defaults=defaults) for f in schema.fields})
+    if kind == "array":
+        # Connect walks through whatever there is to walk through.
+        items = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ()
+        return [read(schema.value, item, defaults=defaults) for item in items]
+    if kind == "map":
+        return _map(schema, tree, defaults=defaults)
+    if kind == "bytes":
+        if schema.name == DECIMAL and isinstance(tree, int | float | decimal.Decimal):
+            return decimal.Decimal(str(tree))
+        try:
+            return base64.b64decode(tree, validate=True)
+        except (TypeError, ValueError):
+            raise DataError("Invalid bytes field") from None
+    number = tree if isinstance(tree, int | float | decimal.Decimal) and not isinstance(tree, bool) else 0
+    if kind in INTEGERS:
+        return cut(number if isinstance(number, int) else float(number), INTEGERS[kind][1])
+    if kind in ("float", "double"):
+        return Float32(number) if kind == "float" else float(number)
+    if kind == "boolean":
+        return tree is True
+    return tree if isinstance(tree, str) else None
+
+
+def _map(schema: Schema, tree: Any, *, defaults: bool) -> Any:
+    if schema.key is None or schema.key.type == "string":
+        text = "Maps with string fields should be encoded as JSON objects, but found "
+        _expect(isinstance(tree, dict), text, tree)
+        return {k: read(schema.value, v, defaults=defaults) for k, v in tree.items()}
+    _expect(
+        isinstance(tree, list),
+        "Maps with non-string fields should be encoded as JSON array of tuples, but found ",
+        tree,
+    )
+    for pair in tree:
+        _expect(isinstance(pair, list), "Found invalid map entry instead of array tuple: ", pair)
+        _expect(len(pair) == 2, f"Found invalid map entry, expected length 2 but found :{len(pair)}", None)
+    return {read(schema.key, k, defaults=defaults): read(schema.value, v, defaults=defaults) for k, v in tree}
+
+
+def has_decimals(schema: Schema | None) -> bool:
+    """Whether numbers under it may be decimals, whose digits count."""
+    if schema is None:
+        return False
+    inner = (schema.key, schema.value, *(field.schema for field in schema.fields))
+    return schema.name == DECIMAL or any(has_decimals(one) for one in inner)
+
+
+def schema_json(schema: Schema, field: str | None = None) -> dict[str, Any]:
+    """A schema as JSON, its keys in Connect's order."""
+    tree: dict[str, Any] = {"type": schema.type}
+    if schema.type == "array":
+        tree["items"] = schema.value and schema_json(schema.value)
+    elif schema.type == "map":
+        tree["keys"], tree["values"] = (
+            schema.key and schema_json(schema.key),
+            schema.value and schema_json(schema.value),
+        )
+    elif schema.type == "struct":
+        tree["fields"] = [schema_json(f.schema, f.name) for f in schema.fields]
+    tree["optional"] = schema.optional
+    for name in ("name", "version", "doc"):
+        if getattr(schema, name) is not None:
+            tree[name] = getattr(schema, name)
+    if schema.parameters:
+        tree["parameters"] = dict(schema.parameters)
+    if schema.default is not None:
+        tree["default"] = Plain().tree(_without_default(schema), schema.default)
+    if field is not None:
+        tree["field"] = field
+    return tree
+
+
+def parse_schema(tree: Any) -> Schema | None:
+    """A schema from its JSON; JSON null is no schema. Raises DataError."""
+    if tree is None:
+        return None
+    if not isinstance(tree, dict) or not isinstance(tree.get("type"), str):
+        raise DataError("Schema must contain 'type' field")
+    kind = tree["type"]
+    if kind not in TYPES:
+        raise DataError(f"Unknown schema type: {kind}")
+    key = value = None
+    fields: tuple[Field, ...] = ()
+    if kind == "array":
+        value = parse_schema(tree.get("items"))
+        _expect(value is not None, "Array schema did not specify the element type", None)
+    elif kind == "map":
+        key, value = parse_schema(tree.get("keys")), parse_schema(tree.get("values"))
+        _expect(key is not None, "Map schema did not specify the key type", None)
+        _expect(value is not None, "Map schema did not specify the value type", None)
+    elif kind == "struct":
+        _expect(isinstance(tree.get("fields"), list), 'Struct schema\'s "fields" argument is not an array.', None)
+        fields = tuple(_field(member) for member in tree["fields"])
+    schema = Schema(
+        kind,
+        optional=tree.get("optional") is True,
+        name=tree.get("name"),
+        version=version if isinstance(version := tree.get("version"), int) else None,
+        doc=tree.get("doc"),
+        parameters=tuple((tree.get("parameters") or {}).items()),
+        key=key,
+        value=value,
+        fields=fields,
+    )
+    if tree.get("default") is None:
+        return schema
+    default = read(schema, tree["default"])
+    return Schema(**{**{n: getattr(schema, n) for n in Schema.__slots__}, "default": default})
+
+
+def _field(member: Any) -> Field:
+    schema = parse_schema(member)
+    name = member.get("field") if isinstance(member, dict) else None
+    if schema is None or not isinstance(name, str):
+        raise DataError("Struct schema's field name not specified properly")
+    return Field(name, schema)
+
+
+def _without_default(schema: Schema) -> Schema:
+    return Schema(**{**{n: getattr(schema, n) for n in Schema.__slots__}, "default": None})
+
+
+def _expect(holds: bool, text: str, value: Any) -> None:
+    if not holds:
+        raise DataError(text if value is None else text + _NODES.get(type(value), "NULL"))
+
+
+def _unscaled(value: decimal.Decimal) -> bytes:
+    sign, digits, _ = value.as_tuple()
+    number = int("".join(map(str, digits))) * (-1 if sign else 1)
+    return number.to_bytes((number if number >= 0 else ~number).bit_length() // 8 + 1, "big", signed=True)
+
+
+def _from_logical(schema: Schema, value: Any) -> Any:
+    if schema.name == DECIMAL and isinstance(value, decimal.Decimal):
+        scale = int(dict(schema.parameters).get("scale", "0"))
+        if -int(value.as_tuple().exponent) != scale:
+            text = "Decimal value has mismatching scale for given Decimal schema."
+            raise DataError(f"{text} Schema has scale {scale}, value has scale {-int(value.as_tuple().exponent)}.")
+        return value
+    if schema.name in (DATE, TIME, TIMESTAMP) and isinstance(value, datetime.datetime):
+        return number_of(value, schema.name)
+    raise DataError(f"Invalid type for {str(schema.name).rpartition('.')[2]}: {type(value).__name__}")
+
+
+def _to_logical(schema: Schema, value: Any) -> Any:
+    if schema.name == DECIMAL and isinstance(value, bytes):
+        scale = int(dict(schema.parameters).get("scale", "0"))
+        return decimal.Decimal(int.from_bytes(value, "big", signed=True)).scaleb(-scale)
+    if schema.name == DATE:
+        return EPOCH + value * DAY
+    if schema.name in (TIME, TIMESTAMP):
+        return EPOCH + value * MILLISECOND
+    return value
+
+
+_NODES: dict[type, str] = {
+    dict: "OBJECT",
+    list: "ARRAY",
+    str: "STRING",
+    bool: "BOOLEAN",
+    int: "NUMBER",
+    float: "NUMBER",
+}

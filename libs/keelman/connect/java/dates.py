@@ -1,0 +1,283 @@
+"""Times as texts in the patterns of java.text.SimpleDateFormat, in English and UTC, read as leniently as it reads.
+
+https://docs.oracle.com/en/java/javase/17/docs/api/java.base/java/text/SimpleDateFormat.html
+"""
+
+from __future__ import annotations
+
+import calendar
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from keelman.connect.java.dates_quick import QuickFormat
+
+_LETTERS = frozenset("GyYMLwWDdFEuaHkKhmsSzZX")
+_NUMERIC = frozenset("yYwWDdFuHkKhmsS")
+_MONTHS = list(calendar.month_name)[1:]
+_DAYS = list(calendar.day_name)
+_ZONE = re.compile(r"(?:GMT|UTC)?([+-])(\d{1,2}):?(\d{2})")
+
+
+class PatternError(ValueError):
+    """A pattern is not legal; the message is Java's."""
+
+
+class ParseError(ValueError):
+    """A text does not match its pattern."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Some equal letters of a pattern, or a text between them when there is no letter."""
+
+    letter: str
+    count: int
+    text: str = ""
+
+    @property
+    def numeric(self) -> bool:
+        return self.letter in _NUMERIC or (self.letter in ("M", "L") and self.count < 3)
+
+
+@dataclass(slots=True)
+class _Found:
+    """What a text said, under the letters that said it."""
+
+    numbers: dict[str, int] = field(default_factory=dict)
+    evening: bool | None = None
+    offset: timedelta = timedelta()
+    before_christ: bool = False
+
+
+class JavaDateFormat:
+    """One pattern; used by any thread."""
+
+    def __init__(self, pattern: str) -> None:
+        """Raises PatternError."""
+        self.pattern = pattern
+        self._pieces = _pieces(pattern)
+        self._quick = QuickFormat.of([(piece.letter, piece.count, piece.text) for piece in self._pieces])
+        self.unit_ms = min((_UNITS_MS.get(piece.letter, _DAY_MS) for piece in self._pieces), default=_DAY_MS)
+        """Times that are equal but for what is less than this have the same text."""
+
+    def format(self, value: datetime) -> str:
+        """The text of a time."""
+        at = value if value.tzinfo is UTC else value.astimezone(UTC)
+        if self._quick is not None:
+            return self._quick.format(at)
+        return "".join(_written(piece, at) if piece.letter else piece.text for piece in self._pieces)
+
+    def parse(self, text: str) -> datetime:
+        """The time of a text; what stands behind it is passed over. Raises ParseError."""
+        quick = None if self._quick is None else self._quick.parse(text)
+        if quick is not None:
+            return quick
+        found, at = _Found(), 0
+        for index, piece in enumerate(self._pieces):
+            if not piece.letter:
+                if not text.startswith(piece.text, at):
+                    raise ParseError(f'Unparseable date: "{text}"')
+                at += len(piece.text)
+                continue
+            follower = self._pieces[index + 1] if index + 1 < len(self._pieces) else None
+            abutting = follower is not None and follower.numeric and piece.numeric
+            behind = _read(piece, text, at, found, abutting=abutting)
+            if behind is None:
+                raise ParseError(f'Unparseable date: "{text}"')
+            at = behind
+        try:
+            return _time(found)
+        except (OverflowError, ValueError):
+            raise ParseError(f'Unparseable date: "{text}"') from None
+
+
+_DAY_MS = 86_400_000
+_UNITS_MS = {"S": 1, "s": 1000, "m": 60_000, **dict.fromkeys("HkKha", 3_600_000)}
+_TOKEN = re.compile(r"''|'((?:[^']|'')*)('?)|([A-Za-z])\3*|[^A-Za-z']+")
+
+
+def _pieces(pattern: str) -> list[_Piece]:
+    found: list[_Piece] = []
+    for token in _TOKEN.finditer(pattern):
+        letter = token[3] or ""
+        if letter:
+            if letter not in _LETTERS:
+                raise PatternError(f"Illegal pattern character '{letter}'")
+            count = len(token[0])
+            if letter == "X" and count > 3:
+                raise PatternError(f"invalid ISO 8601 format: length={count}")
+            found.append(_Piece(letter, count))
+            continue
+        if token[1] is not None and not token[2]:
+            raise PatternError("Unterminated quote")
+        text = "'" if token[0] == "''" else token[0] if token[1] is None else token[1].replace("''", "'")
+        if found and not found[-1].letter:
+            text = found.pop().text + text
+        found.append(_Piece("", 0, text))
+    return found
+
+
+def _week(at: datetime) -> tuple[int, int]:
+    """The year and the week of it, as in the United States: weeks begin on Sunday, the first has January 1st."""
+    first = _week_begin(at.year)
+    after = _week_begin(at.year + 1) if at.year < 9999 else date.max
+    today = at.date()
+    if at.year < 9999 and today >= after:
+        return at.year + 1, 1
+    return at.year, (today - first).days // 7 + 1
+
+
+def _week_begin(year: int) -> date:
+    first = date(year, 1, 1)
+    return first - timedelta(days=first.isoweekday() % 7)
+
+
+def _month_week(at: datetime) -> int:
+    first = at.date().replace(day=1)
+    return (at.day + first.isoweekday() % 7 - 1) // 7 + 1
+
+
+_NUMBERS: Mapping[str, Callable[[datetime], int]] = {
+    "M": lambda at: at.month,
+    "L": lambda at: at.month,
+    "w": lambda at: _week(at)[1],
+    "W": _month_week,
+    "D": lambda at: at.timetuple().tm_yday,
+    "d": lambda at: at.day,
+    "F": lambda at: (at.day - 1) // 7 + 1,
+    "u": lambda at: at.isoweekday(),
+    "H": lambda at: at.hour,
+    "k": lambda at: at.hour or 24,
+    "K": lambda at: at.hour % 12,
+    "h": lambda at: at.hour % 12 or 12,
+    "m": lambda at: at.minute,
+    "s": lambda at: at.second,
+    "S": lambda at: at.microsecond // 1000,
+}
+
+
+def _written(piece: _Piece, at: datetime) -> str:
+    letter, count = piece.letter, piece.count
+    if letter in "yY":
+        year = at.year if letter == "y" else _week(at)[0]
+        return f"{year % 100:02d}" if count == 2 else str(year).zfill(count)
+    if letter in "MLE" and (count > 2 or letter == "E"):
+        name = _DAYS[at.weekday()] if letter == "E" else _MONTHS[at.month - 1]
+        return name if count > 3 else name[:3]
+    if letter in _NUMBERS:
+        return str(_NUMBERS[letter](at)).zfill(count)
+    if letter == "z" and count > 3:
+        return "Coordinated Universal Time"
+    return {"a": "AM" if at.hour < 12 else "PM", "G": "AD", "z": "UTC", "Z": "+0000", "X": "Z"}[letter]
+
+
+def _read(piece: _Piece, text: str, at: int, found: _Found, *, abutting: bool) -> int | None:
+    """Where it goes on behind a piece; None when it is not there."""
+    letter, count = piece.letter, piece.count
+    while text[at : at + 1] in (" ", "\t"):
+        at += 1
+    if piece.numeric:
+        digits = re.compile(rf"-?\d{{1,{count}}}" if abutting else r"-?\d+").match(text, at)
+        if digits is None:
+            return None
+        number = int(digits[0])
+        if letter in "yY" and count <= 2 and len(digits[0]) == 2:
+            number = _near(number)
+        found.numbers["M" if letter == "L" else letter] = number
+        return digits.end()
+    if letter in "MLE":
+        names, letter = (_DAYS, "E") if letter == "E" else (_MONTHS, "M")
+        return _named(text, at, names, letter, found)
+    return _half(letter, text, at, found) if letter in "aG" else _zone(piece, text, at, found)
+
+
+def _half(letter: str, text: str, at: int, found: _Found) -> int | None:
+    word = text[at : at + 2].upper()
+    if word not in (("AM", "PM") if letter == "a" else ("BC", "AD")):
+        return None
+    if letter == "a":
+        found.evening = word == "PM"
+    else:
+        found.before_christ = word == "BC"
+    return at + 2
+
+
+def _near(number: int) -> int:
+    """A year of two digits: within 80 years before and 20 years after now."""
+    now = datetime.now(UTC).year
+    century = (now - 80) // 100 * 100
+    year = century + number
+    return year if year > now - 80 else year + 100
+
+
+def _named(text: str, at: int, names: list[str], letter: str, found: _Found) -> int | None:
+    rest = text[at:].lower()
+    for length in (None, 3):
+        for index, name in enumerate(names):
+            word = name[:length].lower()
+            if rest.startswith(word):
+                found.numbers[letter] = index + 1
+                return at + len(word)
+    return None
+
+
+def _zone(piece: _Piece, text: str, at: int, found: _Found) -> int | None:
+    if piece.letter == "X":
+        form = {1: r"([+-])(\d{2})()", 2: r"([+-])(\d{2})(\d{2})", 3: r"([+-])(\d{2}):(\d{2})"}[piece.count]
+        if text[at : at + 1] == "Z":
+            return at + 1
+        zone = re.compile(form).match(text, at)
+    else:
+        zone = _ZONE.match(text, at)
+    if zone is not None:
+        minutes = int(zone[2]) * 60 + int(zone[3] or 0)
+        found.offset = timedelta(minutes=minutes if zone[1] == "+" else -minutes)
+        return zone.end()
+    word = re.compile(r"[A-Za-z][A-Za-z_/]*").match(text, at)
+    if piece.letter == "X" or word is None:
+        return None
+    if word[0].upper() in ("UTC", "GMT", "UT", "Z"):
+        return word.end()
+    try:
+        ZoneInfo(_ZONES.get(word[0].upper(), word[0]))
+    except (KeyError, ValueError, OSError):
+        return None
+    found.offset = timedelta(hours=_HOURS.get(word[0].upper(), 0))
+    return word.end()
+
+
+_HOURS = {"EST": -5, "EDT": -4, "CST": -6, "CDT": -5, "MST": -7, "MDT": -6, "PST": -8, "PDT": -7, "CET": 1, "CEST": 2}
+_ZONES = dict.fromkeys(_HOURS, "UTC")
+
+
+def _time(found: _Found) -> datetime:
+    """The time, with what is too large carried on. Raises OverflowError, ValueError."""
+    numbers = found.numbers
+    year = numbers.get("y", numbers.get("Y", 1970))
+    if found.before_christ:
+        year = 1 - year
+    months = numbers.get("M", 1) - 1
+    year, month = year + months // 12, months % 12 + 1
+    begin = datetime(year, month, 1, tzinfo=UTC)
+    if "D" in numbers and "d" not in numbers:
+        day = datetime(year, 1, 1, tzinfo=UTC) + timedelta(days=numbers["D"] - 1)
+    elif "d" not in numbers and "w" in numbers:
+        sunday = _week_begin(year) + timedelta(weeks=numbers["w"] - 1)
+        weekday = numbers.get("u", numbers.get("E", 7)) % 7
+        day = datetime(sunday.year, sunday.month, sunday.day, tzinfo=UTC) + timedelta(days=weekday)
+    else:
+        day = begin + timedelta(days=numbers.get("d", 1) - 1)
+    if "H" in numbers or "k" in numbers:
+        hours = numbers["H"] if "H" in numbers else numbers["k"] % 24
+    else:
+        hours = numbers.get("h", 0) % 12 if numbers.get("h") == 12 else numbers.get("h", numbers.get("K", 0))
+        hours += 12 if found.evening else 0
+    return (
+        day
+        + timedelta(hours=hours, minutes=numbers.get("m", 0), seconds=numbers.get("s", 0))
+        + timedelta(milliseconds=numbers.get("S", 0))
+        - found.offset
+    )

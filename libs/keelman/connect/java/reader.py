@@ -1,0 +1,188 @@
+"""Reads the text of a Java regular expression: characters, escapes, flags; what patterns and classes are made of."""
+
+from __future__ import annotations
+
+import unicodedata
+
+from keelman.connect.java import char_sets as sets
+from keelman.connect.java.char_sets import Ranges
+
+_FLAGS = "idmsux"
+_CLASSES = {
+    "d": sets.DIGIT,
+    "w": sets.WORD,
+    "s": sets.SPACE,
+    "h": sets.HORIZONTAL,
+    "v": sets.VERTICAL,
+}
+_CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "e": "\x1b"}
+
+
+class PatternError(ValueError):
+    """A text that is no pattern of Java's, or one that cannot be had here."""
+
+    def __init__(self, why: str, pattern: str = "", at: int = -1) -> None:
+        super().__init__(why + (f" near index {at}" if at >= 0 else "") + (f"\n{pattern}" if pattern else ""))
+
+
+class Reader:
+    """A place in a text, and the flags that hold there."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._at = 0
+        self.flags: frozenset[str] = frozenset()
+
+    def error(self, why: str, *, before: int = 0) -> PatternError:
+        """What is wrong here, or so many characters before."""
+        return PatternError(why, self._text, self._at - before)
+
+    def has(self, flag: str) -> bool:
+        """Whether a flag holds."""
+        return flag in self.flags
+
+    def more(self) -> bool:
+        """Whether the text goes on."""
+        return self._at < len(self._text)
+
+    def peek(self, ahead: int = 0) -> str:
+        """The next character; empty at the end."""
+        return self._text[self._at + ahead : self._at + ahead + 1]
+
+    def next(self) -> str:
+        """Takes it. Raises PatternError at the end."""
+        if not self.more():
+            raise self.error("Unexpected end of the pattern")
+        self._at += 1
+        return self._text[self._at - 1]
+
+    def take(self, text: str) -> bool:
+        """Takes this if it comes next."""
+        if not self._text.startswith(text, self._at):
+            return False
+        self._at += len(text)
+        return True
+
+    def until(self, end: str, missing: str) -> str:
+        """All before `end`, which is taken too."""
+        found = self._text.find(end, self._at)
+        if found < 0:
+            raise self.error(missing)
+        text, self._at = self._text[self._at : found], found + len(end)
+        return text
+
+    def digits(self, most: int = 1_000, of: str = "0123456789") -> str:
+        """As many digits as come, at most so many."""
+        start = self._at
+        while self._at - start < most and self.more() and self.peek() in of:
+            self._at += 1
+        return self._text[start : self._at]
+
+    def quoted(self) -> str:
+        """After a backslash: what stands between Q and \\E, or the end."""
+        self.next()
+        end = self._text.find("\\E", self._at)
+        text, self._at = (self._text[self._at :], len(self._text)) if end < 0 else (self._text[self._at : end], end + 2)
+        return text
+
+    def skip_comments(self) -> None:
+        """With the flag x: white space, and what stands between # and the end of its line."""
+        while self.has("x") and self.more() and self.peek() in " \t\n\v\f\r#":
+            if self.next() == "#":
+                while self.more() and self.next() not in "\n\r\x85\u2028\u2029":
+                    pass
+
+    def change_flags(self) -> bool:
+        """After `(?`: flags for the rest of the group around, True, or for the group that begins, False."""
+        on, flags = True, set(self.flags)
+        while True:
+            char = self.next()
+            if char == "-" and on:
+                on = False
+            elif char in _FLAGS:
+                (flags.add if on else flags.discard)(char)
+            elif char == "U":
+                raise self.error("the flag U is not supported here")
+            elif char in ":)":
+                self.flags = frozenset(flags)
+                return char == ")"
+            else:
+                raise self.error("Unknown inline modifier" if char.isalpha() else "Unknown group type")
+
+    def folded(self, ranges: Ranges) -> Ranges:
+        """With the other case of its letters, where the flags say so."""
+        return sets.any_case(ranges, unicode=self.has("u")) if self.has("i") else ranges
+
+    def escaped_set(self) -> Ranges:
+        """After a backslash: the class or the character that is meant."""
+        char = self.peek()
+        if char in ("p", "P"):
+            self.next()
+            found = self._property()
+            return sets.complement(found) if char == "P" else found
+        if char and char.lower() in _CLASSES:
+            self.next()
+            found = _CLASSES[char.lower()]
+            return sets.complement(found) if char.isupper() else found
+        return self.folded(sets.chars(self.escaped_char()))
+
+    def escaped_char(self) -> str:
+        """After a backslash: the one character that is meant."""
+        char = self.next()
+        if char in _CONTROLS:
+            return _CONTROLS[char]
+        numbered = {"0": self._octal, "x": self._hex, "u": self._unicode, "c": self._control, "N": self._named}
+        if char in numbered:
+            return numbered[char]()
+        if char.isascii() and char.isalpha():
+            raise self.error("Illegal/unsupported escape sequence")
+        return char
+
+    def _control(self) -> str:
+        return chr(ord(self.next()) ^ 64)
+
+    def _octal(self) -> str:
+        first = self.digits(1, "01234567")
+        if not first:
+            raise self.error("Illegal octal escape sequence")
+        return chr(int(first + self.digits(2 if first <= "3" else 1, "01234567"), 8))
+
+    def _hex(self) -> str:
+        if self.take("{"):
+            text = self.until("}", "Unclosed hexadecimal escape sequence")
+            try:
+                return chr(int(text, 16))
+            except (ValueError, OverflowError):
+                raise self.error("Illegal hexadecimal escape sequence") from None
+        text = self.digits(2, "0123456789abcdefABCDEF")
+        if len(text) < 2:
+            raise self.error("Illegal hexadecimal escape sequence")
+        return chr(int(text, 16))
+
+    def _unicode(self) -> str:
+        text = self.digits(4, "0123456789abcdefABCDEF")
+        if len(text) < 4:
+            raise self.error("Illegal Unicode escape sequence")
+        code = int(text, 16)
+        if 0xD800 <= code < 0xDC00 and self.take("\\u"):
+            low = int(self.digits(4, "0123456789abcdefABCDEF") or "0", 16)
+            if 0xDC00 <= low < 0xE000:
+                return chr(0x10000 + ((code - 0xD800) << 10) + (low - 0xDC00))
+            raise self.error("half a surrogate pair is not supported here")
+        return chr(code)
+
+    def _named(self) -> str:
+        if not self.take("{"):
+            raise self.error("Illegal character name escape sequence")
+        name = self.until("}", "Unclosed character name escape sequence")
+        try:
+            return unicodedata.lookup(name)
+        except KeyError:
+            raise self.error(f"Unknown character name [{name}]") from None
+
+    def _property(self) -> Ranges:
+        name = self.until("}", "Unclosed character family") if self.take("{") else self.next()
+        found = sets.named(name, any_case=self.has("i"))
+        if found is None:
+            raise self.error(f"Unknown character property name {{{name}}}, or one that is not supported here")
+        return found

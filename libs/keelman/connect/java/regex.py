@@ -1,0 +1,262 @@
+"""Java's regular expressions: patterns (java.util.regex.Pattern, Java 17) translated for Python's `re`, replacements.
+
+Everything that means something else in Python is written out: classes as ranges of code points, `.`, `^` and `$` by
+Java's line ends, flags where they hold. What cannot be had is refused, never approximated: `\\G`, `\\X`, `\\b{g}`, the
+flag U, look-behinds without a fixed length, references to groups that are not complete, names of scripts and blocks.
+tests/recorded/java_regex.json holds what Java says to a table of patterns.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from keelman.connect.java import char_sets as sets
+from keelman.connect.java.class_names import ClassReader
+from keelman.connect.java.reader import PatternError, Reader
+
+__all__ = ["JavaPattern", "PatternError"]
+
+_AT_END = r"(?=\r\n\Z|(?<!\r)\n\Z|[\r\x85\u2028\u2029]\Z|\Z)"
+_LINE_END = r"(?:(?=[\r\x85\u2028\u2029]|\Z)|(?<!\r)(?=\n))"
+_LINE_BEGIN = r"(?:\A|(?<=[\n\x85\u2028\u2029])|(?<=\r)(?!\n))(?!\Z)"
+_UNIX_AT_END, _UNIX_LINE_END, _UNIX_LINE_BEGIN = r"(?=\n?\Z)", r"(?=\n|\Z)", r"(?:\A|(?<=\n))(?!\Z)"
+_LOOKS = {"?:": "(?:", "?=": "(?=", "?!": "(?!", "?>": "(?>", "?<=": "(?<=", "?<!": "(?<!"}
+
+
+class JavaPattern:
+    """A compiled pattern. Raises PatternError, a ValueError, for what is no pattern of Java's or cannot be had here."""
+
+    def __init__(self, pattern: str) -> None:
+        self.pattern = pattern
+        self._compiled = _compiled(pattern)
+
+    def matches(self, text: str) -> bool:
+        """Whether the whole text matches (Matcher.matches)."""
+        return self._compiled.fullmatch(text) is not None
+
+    def first(self, text: str) -> list[str | None] | None:
+        """The first part of it that does, then its groups (Matcher.find); None when there is none."""
+        found = self._compiled.search(text)
+        return None if found is None else [found[0], *found.groups()]
+
+    def replace_first(self, text: str, replacement: str) -> str:
+        """Matcher.replaceFirst: `$1` and `${name}` are groups, a backslash takes the next character as it is.
+
+        Raises PatternError for a replacement that Java refuses.
+        """
+        return self._compiled.sub(lambda found: _expanded(replacement, found), text, count=1)
+
+
+@lru_cache(maxsize=256)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    translated = _Translator(pattern).whole()
+    try:
+        return re.compile(translated, re.ASCII)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise PatternError(f"cannot be used here: {error}", pattern) from None
+
+
+class _Translator(Reader):
+    """One pass over a pattern, from left to right, as Java's own compiler goes."""
+
+    def __init__(self, pattern: str) -> None:
+        super().__init__(pattern)
+        self._groups = 0
+        self._closed: set[int] = set()
+        self._names: dict[str, int] = {}
+
+    def whole(self) -> str:
+        """The pattern for Python."""
+        made = self._alternatives()
+        if self.more():
+            raise self.error("Unmatched closing ')'")
+        return made
+
+    def _alternatives(self) -> str:
+        before = self.flags
+        found = [self._sequence()]
+        while self.take("|"):
+            found.append(self._sequence())
+        self.flags = before
+        return "|".join(found)
+
+    def _sequence(self) -> str:
+        found: list[str] = []
+        while True:
+            self.skip_comments()
+            if not self.more() or self.peek() in "|)":
+                return "".join(found)
+            if self.peek() in "*+?":
+                raise self.error(f"Dangling meta character '{self.peek()}'")
+            if self.peek() == "{":
+                if not found:
+                    raise self.error("Illegal repetition")
+                self._repeated("")  # Java repeats nothing when a repetition is followed by another
+                continue
+            atom = self._atom()
+            if atom is not None:
+                found.append(self._repeated(atom))
+
+    def _repeated(self, atom: str) -> str:
+        self.skip_comments()
+        count = ""
+        if self.more() and self.peek() in "*+?":
+            count = self.next()
+        elif self.take("{"):
+            count = self._bounds()
+        if not count:
+            return atom
+        if self.more() and self.peek() in "+?":
+            count += self.next()
+        return f"(?:{atom}){count}"
+
+    def _bounds(self) -> str:
+        least = self.digits()
+        most = least
+        if not least:
+            raise self.error("Illegal repetition")
+        if self.take(","):
+            most = self.digits()
+        if not self.take("}"):
+            raise self.error("Unclosed counted closure")
+        if (most and int(most) < int(least)) or int(most or least) >= 1 << 31:
+            raise self.error("Illegal repetition range")
+        return f"{{{least}}}" if most == least else f"{{{least},{most}}}"
+
+    def _atom(self) -> str | None:
+        """None for what matches nothing by itself: a change of flags."""
+        char = self.next()
+        if char in ("(", "[", "\\"):
+            return {"(": self._group, "[": self._class, "\\": self._escape}[char]()
+        unix, lines = self.has("d"), self.has("m")
+        if char == ".":
+            ends = sets.chars("\n") if unix else sets.LINE_ENDS
+            return sets.written(sets.complement(sets.NOTHING if self.has("s") else ends))
+        if char == "^":
+            return (_UNIX_LINE_BEGIN if unix else _LINE_BEGIN) if lines else r"\A"
+        if char == "$":
+            whole, line = (_UNIX_AT_END, _UNIX_LINE_END) if unix else (_AT_END, _LINE_END)
+            return line if lines else whole
+        return self._literal(char)
+
+    def _class(self) -> str:
+        return sets.written(ClassReader(self).after_bracket())
+
+    def _literal(self, char: str) -> str:
+        return sets.written(self.folded(sets.chars(char)))
+
+    def _group(self) -> str | None:
+        before, number = self.flags, 0
+        opening = next((kind for kind in ("?<=", "?<!", "?:", "?=", "?!", "?>") if self.take(kind)), "")
+        if opening:
+            made = _LOOKS[opening]
+        elif self.take("?<"):
+            made, number = self._named_group()
+        elif self.take("?"):
+            if self.change_flags():
+                return None
+            made = "(?:"
+        else:
+            self._groups += 1
+            made, number = "(", self._groups
+        made += self._alternatives()
+        if not self.take(")"):
+            raise self.error("Unclosed group")
+        self._closed.add(number)
+        self.flags = before
+        return made + ")"
+
+    def _named_group(self) -> tuple[str, int]:
+        name = self.until(">", "named capturing group is missing trailing '>'")
+        if not re.fullmatch("[a-zA-Z][a-zA-Z0-9]*", name):
+            raise self.error("capturing group name does not start with a Latin letter")
+        if name in self._names:
+            raise self.error(f"Named capturing group <{name}> is already defined")
+        self._groups += 1
+        self._names[name] = self._groups
+        return f"(?P<{name}>", self._groups
+
+    def _escape(self) -> str:
+        char = self.peek()
+        if char == "Q":
+            return "".join(map(self._literal, self.quoted())) or "(?:)"
+        if char == "k":
+            return self._named_reference()
+        if char in "123456789":
+            return self._reference()
+        plain = {
+            "A": r"\A",
+            "z": r"\Z",
+            "Z": _UNIX_AT_END if self.has("d") else _AT_END,
+            "b": r"\b",
+            "B": r"\B",
+            "R": r"(?:\r\n|[\n\x0b\f\r\x85\u2028\u2029])",
+        }
+        if char in plain:
+            self.next()
+            if char == "b" and self.more() and self.peek() == "{":
+                raise self.error("\\b{...} is not supported here")
+            return plain[char]
+        if char in "GX":
+            raise self.error(f"\\{char} is not supported here")
+        return sets.written(self.escaped_set())
+
+    def _named_reference(self) -> str:
+        self.next()
+        if not self.take("<"):
+            raise self.error("\\k is not followed by '<' for named capturing group")
+        name = self.until(">", "named capturing group is missing trailing '>'")
+        if name not in self._names:
+            raise self.error(f"named capturing group <{name}> does not exist")
+        return self._refer(self._names[name])
+
+    def _reference(self) -> str:
+        number = int(self.next())
+        while self.more() and self.peek() in "0123456789":
+            longer = number * 10 + int(self.peek())
+            if longer > self._groups:
+                break
+            self.next()
+            number = longer
+        return self._refer(number)
+
+    def _refer(self, number: int) -> str:
+        if number not in self._closed:
+            raise self.error(f"a reference to group {number} before its end is not supported here")
+        if self.has("i"):
+            return f"(?{'u' if self.has('u') else 'a'}i:(?:\\{number}))"
+        return f"(?:\\{number})"
+
+
+def _expanded(replacement: str, found: re.Match[str]) -> str:
+    reader, made = Reader(replacement), []
+    while reader.more():
+        char = reader.next()
+        if char == "\\":
+            if not reader.more():
+                raise PatternError("character to be escaped is missing")
+            made.append(reader.next())
+        elif char == "$":
+            made.append(found[_group_of(reader, found)] or "")
+        else:
+            made.append(char)
+    return "".join(made)
+
+
+def _group_of(reader: Reader, found: re.Match[str]) -> int | str:
+    if not reader.more():
+        raise PatternError("Illegal group reference: group index is missing")
+    if reader.take("{"):
+        name = reader.until("}", "named capturing group is missing trailing '}'")
+        if name not in found.re.groupindex:
+            raise PatternError(f"No group with name {{{name}}}")
+        return name
+    if reader.peek() not in "0123456789":
+        raise PatternError("Illegal group reference")
+    number = int(reader.next())
+    if number > found.re.groups:
+        raise PatternError(f"No group {number}")
+    while reader.more() and reader.peek() in "0123456789" and number * 10 + int(reader.peek()) <= found.re.groups:
+        number = number * 10 + int(reader.next())
+    return number

@@ -1,0 +1,1 @@
+"""JSON Schema in Confluent's mapping: schemas and values, both ways."""

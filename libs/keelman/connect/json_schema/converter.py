@@ -1,0 +1,151 @@
+"""JsonSchemaConverter: JSON in Confluent's wire format, its JSON Schemas in a registry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import orjson
+
+from keelman.connect.config.definition import ConfigDef
+from keelman.connect.errors import DataError
+from keelman.connect.json_schema.document import SchemaDocument, document
+from keelman.connect.json_schema.keys import FAIL_INVALID, json_schema_keys
+from keelman.connect.json_schema.read_schema import read_schema
+from keelman.connect.json_schema.reading import ValueReader
+from keelman.connect.json_schema.write_schema import SchemaOptions, write_schema
+from keelman.connect.json_schema.writing import ValueWriter
+from keelman.connect.records import Column
+from keelman.connect.registry.converter import RegistryConverter
+from keelman.connect.registry.interface import HEADER_BYTES, SchemaKind, SchemaText, header, schema_id
+from keelman.connect.registry.keys import CACHE_SIZE
+from keelman.connect.schema import Schema
+
+_Check = Callable[[Any], None]
+
+
+class JsonSchemaConverter(RegistryConverter):
+    """Writes any value with a schema, reads any JSON; behind the header stands the JSON as text."""
+
+    name = "io.confluent.connect.json.JsonSchemaConverter"
+    kind = SchemaKind.JSON
+
+    @classmethod
+    def config_def(cls) -> ConfigDef:
+        """The registry's keys, and those of Confluent's mapping to JSON Schema."""
+        return json_schema_keys()
+
+    def __init__(self, config: Mapping[str, str]) -> None:
+        super().__init__(config)
+        self._options = SchemaOptions.of(self.config)
+        self._most: int = self.config[CACHE_SIZE]
+        self._writers: dict[Schema, tuple[SchemaText, str | None, ValueWriter]] = {}
+        self._documents: dict[SchemaText, tuple[SchemaDocument, _Check | None]] = {}
+        self._readers: dict[tuple[str, bytes], tuple[ValueReader, _Check | None]] = {}
+
+    def from_connect(self, column: Column) -> list[bytes | None]:
+        """Payloads, each with its schema's id; a null is a null record where its schema does not allow it.
+
+        Raises DataError, also for a value without a schema.
+        """
+        column = column.texts()
+        made: dict[int, tuple[bytes, ValueWriter, _Check | None]] = {}
+        payloads: list[bytes | None] = []
+        for index, value in enumerate(column.values):
+            schema = column.schema_of(index)
+            if schema is None and value is None:
+                payloads.append(None)
+                continue
+            found = made.get(id(schema))
+            if found is None:
+                found = made[id(schema)] = self._writer(schema)
+            prefix, writer, check = found
+            payload = writer.write(value)
+            if payload is not None and check is not None:
+                check(orjson.loads(payload))
+            payloads.append(None if payload is None else prefix + payload)
+        return payloads
+
+    def to_connect(self, payloads: list[bytes | None]) -> Column:
+        """What the JSON holds, each with the schema of its id. Raises DataError."""
+        values: list[Any] = []
+        schemas: list[Schema | None] = []
+        readers = self._readers
+        for payload in payloads:
+            if payload is None:
+                values.append(None)
+                schemas.append(None)
+                continue
+            prefix = payload[:HEADER_BYTES]
+            found = readers.get((self.topic, prefix))
+            if found is None:
+                found = self._reader(prefix)
+            reader, check = found
+            tree = reader.parse(payload[HEADER_BYTES:])
+            if check is not None:
+                check(tree)
+            values.append(reader.value(tree))
+            schemas.append(reader.schema)
+        first = schemas[0] if schemas else None
+        if first is not None and all(one is first for one in schemas):
+            return Column(values, first)
+        return Column(values, schemas=schemas)
+
+    def _writer(self, schema: Schema | None) -> tuple[bytes, ValueWriter, _Check | None]:
+        if schema is None:
+            raise DataError("JsonSchemaConverter writes only values with a schema, and this one has none")
+        known = self._writers.get(schema)
+        if known is None:
+            text = write_schema(schema, self._options, lambda one, value: ValueWriter(one, self._options).tree(value))
+            title = orjson.loads(text).get("title")
+            known = SchemaText(SchemaKind.JSON, text), title, ValueWriter(schema, self._options)
+            _room(self._writers, self._most)
+            self._writers[schema] = known
+        text_of, name, writer = known
+        number, to_write = self.id_to_write(text_of, name)
+        return header(number), writer, self._document(to_write)[1] if self.config[FAIL_INVALID] else None
+
+    def _reader(self, prefix: bytes) -> tuple[ValueReader, _Check | None]:
+        number = schema_id(prefix)
+        text = self.schema_of(number)
+        try:
+            found, check = self._document(text)
+            title = found.tree.get("title") if isinstance(found.tree, dict) else None
+            version = self.version(text, title)
+            schema = read_schema(found, self._options, self._default, version)
+        except DataError as error:
+            raise DataError(f"Schema {number}: {error}") from None
+        _room(self._readers, self._most)
+        self._readers[self.topic, prefix] = ValueReader(schema, self._options), check
+        return self._readers[self.topic, prefix]
+
+    def _default(self, schema: Schema, tree: Any) -> Any:
+        return ValueReader(schema, self._options).value(tree)
+
+    def _document(self, text: SchemaText) -> tuple[SchemaDocument, _Check | None]:
+        known = self._documents.get(text)
+        if known is None:
+            found = document(text.text, {name: one.text for name, one in self.referenced(text).items()})
+            known = found, _check(found) if self.config[FAIL_INVALID] else None
+            _room(self._documents, self._most)
+            self._documents[text] = known
+        return known
+
+
+def _check(found: SchemaDocument) -> _Check:
+    validate = found.validator().validate
+
+    def check(tree: Any) -> None:
+        try:
+            validate(tree)
+        except (ValueError, RecursionError) as error:
+            place = "/".join(map(str, getattr(error, "instance_path", ())))
+            told = getattr(error, "message", None) or str(error)
+            raise DataError(f"The JSON does not match its schema at /{place}: {told[:500]}") from None
+
+    return check
+
+
+def _room(cache: dict[Any, Any], most: int) -> None:
+    if len(cache) >= most:
+        cache.clear()

@@ -1,0 +1,175 @@
+"""A Connect schema as a JSON Schema (draft 7), in Confluent's mapping and with its keywords in Confluent's order.
+
+https://docs.confluent.io/platform/current/schema-registry/connect.html#json-schema
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from keelman.connect.converters.logical import DECIMAL
+from keelman.connect.errors import DataError
+from keelman.connect.java.text import hash_order, json_text
+from keelman.connect.recurring import Recurring
+from keelman.connect.schema import Field, Schema
+
+SPACE = "io.confluent.connect.json"
+ID, ENUM, ONE_OF = (f"{SPACE}.{word}" for word in ("Id", "Enum", "OneOf"))
+ANY_ENUM, ANY_UNION = (f"org.apache.kafka.connect.data.{word}" for word in ("Enum", "Union"))
+ONE_OF_FIELD, ANY_UNION_NAME, ANY_UNION_FIELD = f"{ONE_OF}.field.", "connect_union_", "connect_union_field_"
+TYPE, VERSION, PARAMETERS, INDEX = (f"connect.{word}" for word in ("type", "version", "parameters", "index"))
+KEY, VALUE, MAP, NULL_SYMBOL = "key", "value", "map", "<NULL>"
+_NUMBERS = {
+    **{kind: ("integer", kind) for kind in ("int8", "int16", "int32", "int64")},
+    "float": ("number", "float32"),
+    "double": ("number", "float64"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaOptions:
+    """What a configuration says about schemas and values, by the names of its keys with underscores."""
+
+    object_additional_properties: bool = True
+    use_optional_for_nonrequired: bool = False
+    generalized_sum_type_support: bool = False
+    ignore_default_for_nullables: bool = False
+    decimal_format: str = "BASE64"
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any]) -> SchemaOptions:
+        """Those of a parsed configuration."""
+        return cls(**{name: config[name.replace("_", ".")] for name in cls.__slots__})
+
+    @property
+    def numeric(self) -> bool:
+        """Whether decimals are numbers, not texts of their bytes."""
+        return self.decimal_format.upper() == "NUMERIC"
+
+
+def is_union(schema: Schema) -> bool:
+    """Whether a struct stands for one of several schemas: at most one of its fields is not null."""
+    return schema.type == "struct" and (schema.name == ONE_OF or ANY_UNION in dict(schema.parameters))
+
+
+def is_object_map(schema: Schema) -> bool:
+    """Whether a map is a JSON object; others are arrays of objects with key and value."""
+    assert schema.key is not None
+    return schema.key.type == "string" and not schema.key.optional
+
+
+def write_schema(schema: Schema, options: SchemaOptions, value_tree: Callable[[Schema, Any], Any]) -> str:
+    """The text of a schema; `value_tree` writes the values of defaults. Raises DataError."""
+    try:
+        return json_text(_Writer(options, value_tree).tree(schema))
+    except RecursionError:
+        raise DataError("The schema is nested too deeply for JSON Schema") from None
+
+
+class _Writer:
+    """Writes one schema."""
+
+    def __init__(self, options: SchemaOptions, value_tree: Callable[[Schema, Any], Any]) -> None:
+        self._options, self._value_tree = options, value_tree
+        self._open: list[tuple[tuple[Field, ...], dict[str, Any]]] = []
+        self._ids = 0
+
+    def tree(self, schema: Schema, index: int | None = None, *, plain: bool = False) -> dict[str, Any]:
+        """`plain` says that null is spoken of elsewhere; an index is that of a field."""
+        indexed = {} if index is None else {INDEX: index}
+        if is_union(schema):
+            members = [
+                self.tree(replace(one.schema, optional=False), place, plain=True)
+                for place, one in enumerate(schema.fields)
+            ]
+            return {**indexed, "oneOf": [*([{"type": "null"}] if schema.optional else []), *members]}
+        if schema.optional and not plain:
+            return {**indexed, "oneOf": [{"type": "null"}, self._single(schema, {})]}
+        return self._single(schema, indexed)
+
+    def _single(self, schema: Schema, indexed: dict[str, int]) -> dict[str, Any]:
+        if isinstance(schema, Recurring):
+            return {**indexed, "$ref": self._name(schema)}
+        return self._named(schema, indexed)
+
+    def _name(self, schema: Schema) -> str:
+        for fields, found in self._open:
+            if fields is schema.fields:
+                if "$id" not in found:
+                    self._ids += 1
+                    found["$id"] = f"#id{self._ids}"
+                return str(found["$id"])
+        raise DataError(f"The schema {schema.name} stands for one that it is not within")
+
+    def _named(self, schema: Schema, indexed: dict[str, int]) -> dict[str, Any]:
+        """First the type, what all schemas may say and Connect's own keywords; then what the type alone has."""
+        tree: dict[str, Any] = {}
+        word, told = self._words(schema)
+        if word is not None:
+            tree["type"] = word
+        if schema.name is not None:
+            tree["title"] = schema.name
+        if schema.doc is not None:
+            tree["description"] = schema.doc
+        if schema.default is not None:
+            tree["default"] = self._value_tree(schema, schema.default)
+        if schema.version is not None:
+            tree[VERSION] = schema.version
+        tree |= indexed
+        if told is not None:
+            tree[TYPE] = told
+        parameters = {key: text for key, text in schema.parameters if not key.startswith(SPACE)}
+        if parameters:
+            tree[PARAMETERS] = {key: parameters[key] for key in hash_order(parameters)}
+        return tree | self._inner(schema, tree)
+
+    def _words(self, schema: Schema) -> tuple[str | None, str | None]:
+        kind = schema.type
+        if kind in _NUMBERS:
+            return _NUMBERS[kind]
+        if kind == "bytes":
+            return "number" if schema.name == DECIMAL else "string", "bytes"
+        if kind == "string" and self._symbols(schema) is not None:
+            return None, None
+        if kind == MAP:
+            return "object" if is_object_map(schema) else "array", MAP
+        return "object" if kind == "struct" else kind, None
+
+    def _symbols(self, schema: Schema) -> list[str | None] | None:
+        return enum_symbols(schema, general=self._options.generalized_sum_type_support)
+
+    def _inner(self, schema: Schema, tree: dict[str, Any]) -> dict[str, Any]:
+        if schema.type == "string" and (symbols := self._symbols(schema)) is not None:
+            return {"enum": symbols}
+        if schema.type == "array":
+            assert schema.value is not None
+            return {"items": self.tree(schema.value)}
+        if schema.type == MAP:
+            return self._map(schema)
+        if schema.type != "struct":
+            return {}
+        self._open.append((schema.fields, tree))
+        trees = {one.name: self.tree(one.schema, place) for place, one in enumerate(schema.fields)}
+        self._open.pop()
+        more = {} if self._options.object_additional_properties else {"additionalProperties": False}
+        return {**more, "properties": {name: trees[name] for name in hash_order(trees)}} if trees else more
+
+    def _map(self, schema: Schema) -> dict[str, Any]:
+        assert schema.key is not None
+        assert schema.value is not None
+        if is_object_map(schema):
+            return {"additionalProperties": self.tree(schema.value)}
+        pair = {VALUE: self.tree(schema.value, 1), KEY: self.tree(schema.key, 0)}
+        return {"items": {"type": "object", "properties": pair}}
+
+
+def enum_symbols(schema: Schema, *, general: bool) -> list[str | None] | None:
+    """The symbols of an enum, None where a string is none."""
+    given = dict(schema.parameters)
+    found = ANY_ENUM if general and ANY_ENUM in given else ENUM
+    if found not in given:
+        return None
+    symbols = [key.removeprefix(f"{found}.") for key in given if key.startswith(f"{found}.")]
+    return [None if one == NULL_SYMBOL else one for one in symbols]

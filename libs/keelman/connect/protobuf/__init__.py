@@ -1,0 +1,1 @@
+"""Protobuf in Confluent's mapping: schemas and values, both ways."""

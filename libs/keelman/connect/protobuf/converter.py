@@ -1,0 +1,186 @@
+"""ProtobufConverter: Protobuf in Confluent's wire format, its schemas in a registry."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from keelman.connect.config.definition import ConfigDef
+from keelman.connect.errors import DataError
+from keelman.connect.protobuf.keys import protobuf_keys
+from keelman.connect.protobuf.write_schema import SchemaOptions, write_schema
+from keelman.connect.records import Column
+from keelman.connect.registry.converter import RegistryConverter
+from keelman.connect.registry.interface import HEADER_BYTES, SchemaKind, SchemaText, header, schema_id
+from keelman.connect.registry.keys import CACHE_SIZE
+from keelman.connect.schema import Schema
+
+if TYPE_CHECKING:
+    from keelman.connect.protobuf.compiler import CompiledSchema
+    from keelman.connect.protobuf.reading import MessageReader
+    from keelman.connect.protobuf.writing import MessageWriter
+
+MOST_INDEXES = 100
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+
+
+class ProtobufConverter(RegistryConverter):
+    """Writes structs and single values, reads any message; null stays null.
+
+    Behind the header stands which message of the schema it is: the number of indexes, then the indexes, all as zigzag
+    varints, or a zero for the first message.
+    https://docs.confluent.io/platform/current/schema-registry/fundamentals/serdes-develop/index.html#wire-format
+    """
+
+    name = "io.confluent.connect.protobuf.ProtobufConverter"
+    kind = SchemaKind.PROTOBUF
+
+    @classmethod
+    def config_def(cls) -> ConfigDef:
+        """The registry's keys, and those of Confluent's mapping to Protobuf."""
+        return protobuf_keys()
+
+    def __init__(self, config: Mapping[str, str]) -> None:
+        super().__init__(config)
+        self._options = SchemaOptions.of(self.config)
+        self._most: int = self.config[CACHE_SIZE]
+        self._texts: dict[Schema, tuple[SchemaText, str]] = {}
+        self._compiled: dict[SchemaText, CompiledSchema] = {}
+        self._writers: dict[tuple[Schema, SchemaText], tuple[bytes, MessageWriter]] = {}
+        self._readers: dict[tuple[str, bytes], MessageReader] = {}
+
+    def from_connect(self, column: Column) -> list[bytes | None]:
+        """Payloads, each with its schema's id. Raises DataError, also for a value without a schema."""
+        column = column.texts()
+        made: dict[int, tuple[bytes, Callable[[Any], bytes]]] = {}
+        payloads: list[bytes | None] = []
+        for index, value in enumerate(column.values):
+            if value is None:
+                payloads.append(None)
+                continue
+            schema = column.schema_of(index)
+            found = made.get(id(schema))
+            if found is None:
+                found = made[id(schema)] = self._writer(schema)
+            payloads.append(found[0] + found[1](value))
+        return payloads
+
+    def to_connect(self, payloads: list[bytes | None]) -> Column:
+        """What messages hold, each with the schema of its message. Raises DataError."""
+        values: list[Any] = []
+        schemas: list[Schema | None] = []
+        readers = self._readers
+        for payload in payloads:
+            if payload is None:
+                values.append(None)
+                schemas.append(None)
+                continue
+            end = HEADER_BYTES + 1 if payload[HEADER_BYTES : HEADER_BYTES + 1] == b"\0" else _indexes_end(payload)
+            reader = readers.get((self.topic, payload[:end]))
+            if reader is None:
+                reader = self._reader(payload[:end])
+            values.append(reader.read(payload[end:]))
+            schemas.append(reader.schema)
+        first = schemas[0] if schemas else None
+        if first is not None and all(one is first for one in schemas):
+            return Column(values, first)
+        return Column(values, schemas=schemas)
+
+    def _writer(self, schema: Schema | None) -> tuple[bytes, Callable[[Any], bytes]]:
+        if schema is None:
+            raise DataError("ProtobufConverter writes only values with a schema, and this one has none")
+        text, name = _kept(self._texts, self._most, schema, lambda: self._text(schema))
+        number, to_write = self.id_to_write(text, name)
+        indexes, writer = _kept(
+            self._writers, self._most, (schema, to_write), lambda: self._made(schema, to_write, name)
+        )
+        return header(number) + indexes, writer.write
+
+    def _text(self, schema: Schema) -> tuple[SchemaText, str]:
+        text, name = write_schema(schema, self._options)
+        return SchemaText(SchemaKind.PROTOBUF, text), name
+
+    def _made(self, schema: Schema, text: SchemaText, name: str) -> tuple[bytes, MessageWriter]:
+        from keelman.connect.protobuf.writing import MessageWriter  # noqa: PLC0415  only those load it who use it
+
+        whole = self._whole(text)
+        message = whole.by_name(name)
+        return written_indexes(whole.indexes(message)), MessageWriter(schema, message, self._options)
+
+    def _reader(self, prefix: bytes) -> MessageReader:
+        from keelman.connect.protobuf.reading import MessageReader  # noqa: PLC0415  only those load it who use it
+
+        number, indexes = schema_id(prefix), read_indexes(prefix[HEADER_BYTES:])
+        text = self.schema_of(number)
+        try:
+            message = self._whole(text).by_indexes(indexes)
+        except DataError as error:
+            raise DataError(f"Schema {number}: {error}") from None
+        reader = MessageReader(message, self._options, self.version(text, message.full_name))
+        return _kept(self._readers, self._most, (self.topic, prefix), lambda: reader)
+
+    def _whole(self, text: SchemaText) -> CompiledSchema:
+        from keelman.connect.protobuf.compiler import compiled  # noqa: PLC0415  only those load it who use it
+
+        def compile_it() -> CompiledSchema:
+            return compiled(text.text, {name: one.text for name, one in self.referenced(text).items()})
+
+        return _kept(self._compiled, self._most, text, compile_it)
+
+
+def written_indexes(indexes: Sequence[int]) -> bytes:
+    """Which message it is: zigzag varints of how many indexes there are, and of each."""
+    if list(indexes) == [0]:
+        return b"\0"
+    return b"".join(_varint(number << 1) for number in (len(indexes), *indexes))
+
+
+def read_indexes(data: bytes) -> list[int]:
+    """The opposite. Raises DataError for what is none."""
+    numbers, place = [], 0
+    while place < len(data):
+        number, place = _read_varint(data, place)
+        numbers.append(number)
+    return numbers[1:] if len(numbers) > 1 else [0]
+
+
+def _indexes_end(payload: bytes) -> int:
+    schema_id(payload)
+    count, place = _read_varint(payload, HEADER_BYTES)
+    if not 0 <= count <= MOST_INDEXES:
+        raise DataError(f"The payload says that {count} message indexes follow")
+    for _ in range(count):
+        _, place = _read_varint(payload, place)
+    return place
+
+
+def _varint(number: int) -> bytes:
+    made = bytearray()
+    while number > 0x7F:
+        made.append(number & 0x7F | 0x80)
+        number >>= 7
+    made.append(number)
+    return bytes(made)
+
+
+def _read_varint(data: bytes, place: int) -> tuple[int, int]:
+    number = 0
+    for shift in range(0, 35, 7):
+        if place >= len(data):
+            raise DataError("The payload ends within its message indexes")
+        byte = data[place]
+        place += 1
+        number |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (number >> 1) ^ -(number & 1), place
+    raise DataError("A message index of the payload has more than five bytes")
+
+
+def _kept(cache: dict[_K, _V], most: int, key: _K, make: Callable[[], _V]) -> _V:
+    found = cache.get(key)
+    if found is None:
+        if len(cache) >= most:
+            cache.clear()
+        found = cache[key] = make()
+    return found

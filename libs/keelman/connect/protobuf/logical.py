@@ -1,0 +1,115 @@
+"""Values of logical types as the messages that stand for them in Protobuf, and back."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from keelman.connect.converters.logical import (
+    DATE,
+    DAY,
+    DECIMAL,
+    EPOCH,
+    MILLISECOND,
+    TIME,
+    TIMESTAMP,
+    moment,
+    number_of,
+)
+from keelman.connect.errors import DataError
+from keelman.connect.java.numbers import java_class
+
+_DAY_MS = DAY // MILLISECOND
+
+
+def write_decimal(value: Any) -> dict[str, Any]:
+    """Fields of confluent.type.Decimal. Raises DataError."""
+    if not isinstance(value, decimal.Decimal) or not value.is_finite():
+        raise _wrong("Decimal", value)
+    sign, digits, exponent = value.as_tuple()
+    number = int("".join(map(str, digits))) * (-1 if sign else 1)
+    data = number.to_bytes((number if number >= 0 else ~number).bit_length() // 8 + 1, "big", signed=True)
+    return {"value": data, "precision": len(str(abs(number))), "scale": -int(exponent)}
+
+
+def read_decimal(message: Any) -> decimal.Decimal:
+    """Of such a message."""
+    number = int.from_bytes(message.value, "big", signed=True)
+    scale = message.scale
+    if abs(scale) > 1_000_000:
+        raise DataError(f"A Decimal of the scale {scale} is beyond what can be written out")
+    return decimal.Decimal((int(number < 0), tuple(map(int, str(abs(number)))), -scale))
+
+
+def write_date(value: Any) -> dict[str, int]:
+    """Fields of google.type.Date. Raises DataError."""
+    if not isinstance(value, datetime.datetime):
+        raise _wrong("Date", value)
+    value = value.astimezone(datetime.UTC)
+    if value.hour or value.minute or value.second or value.microsecond:
+        raise DataError("Kafka Connect Date type should not have any time fields set to non-zero values.")
+    return {"year": value.year, "month": value.month, "day": value.day}
+
+
+def read_date(message: Any) -> datetime.datetime:
+    """Of such a message. Raises DataError for a date that is none."""
+    try:
+        return datetime.datetime(message.year, message.month, message.day, tzinfo=datetime.UTC)
+    except ValueError as error:
+        text = f"{message.year}-{message.month}-{message.day}"
+        raise DataError(f"google.type.Date holds no date: {text}: {error}") from None
+
+
+def write_time(value: Any) -> dict[str, int]:
+    """Fields of google.type.TimeOfDay. Raises DataError."""
+    if not isinstance(value, datetime.datetime):
+        raise _wrong("Time", value)
+    ms = number_of(value, TIME)
+    if not 0 <= ms < _DAY_MS:
+        raise DataError(f"A Time is less than a day after 1970-01-01T00:00Z, {value.isoformat()} is not")
+    seconds, ms = divmod(ms, 1000)
+    minutes, seconds = divmod(seconds, 60)
+    return {"hours": minutes // 60, "minutes": minutes % 60, "seconds": seconds, "nanos": ms * 1_000_000}
+
+
+def read_time(message: Any) -> datetime.datetime:
+    """Of such a message. Raises DataError for a time that is none."""
+    try:
+        time = datetime.time(message.hours, message.minutes, message.seconds, message.nanos // 1_000_000 * 1000)
+    except ValueError as error:
+        text = f"{message.hours}:{message.minutes}:{message.seconds} and {message.nanos} ns"
+        raise DataError(f"google.type.TimeOfDay holds no time: {text}: {error}") from None
+    return datetime.datetime.combine(EPOCH.date(), time, datetime.UTC)
+
+
+def write_timestamp(value: Any) -> dict[str, int]:
+    """Fields of google.protobuf.Timestamp. Raises DataError."""
+    if not isinstance(value, datetime.datetime):
+        raise _wrong("Timestamp", value)
+    seconds, ms = divmod(number_of(value, TIMESTAMP), 1000)
+    return {"seconds": seconds, "nanos": ms * 1_000_000}
+
+
+def read_timestamp(message: Any) -> datetime.datetime:
+    """Of such a message; what is less than a millisecond is left out. Raises DataError."""
+    return moment(message.seconds * 1000 + message.nanos // 1_000_000)
+
+
+WRITERS: Mapping[str, Callable[[Any], Mapping[str, Any]]] = {
+    DECIMAL: write_decimal,
+    DATE: write_date,
+    TIME: write_time,
+    TIMESTAMP: write_timestamp,
+}
+READERS: Mapping[str, Callable[[Any], Any]] = {
+    DECIMAL: read_decimal,
+    DATE: read_date,
+    TIME: read_time,
+    TIMESTAMP: read_timestamp,
+}
+
+
+def _wrong(kind: str, value: Any) -> DataError:
+    return DataError(f"Invalid type for {kind}: {java_class(value)}")

@@ -1,0 +1,242 @@
+"""A Connect schema as a Protobuf schema, in Confluent's mapping.
+
+https://docs.confluent.io/platform/current/schema-registry/connect.html#protobuf
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import count
+from typing import Any
+
+from keelman.connect.converters.logical import DECIMAL
+from keelman.connect.errors import DataError
+from keelman.connect.protobuf.names import (
+    ANY_UNION,
+    DEFAULT_NAME,
+    KEY,
+    LOGICAL,
+    META_FILE,
+    PRECISION,
+    TAG,
+    TYPE,
+    UNION,
+    VALUE,
+    WRAPPERS,
+    WRAPPERS_FILE,
+    WRAPPERS_PACKAGE,
+    entry_name,
+    enum_of,
+    is_union,
+    scrubbed,
+    split_name,
+)
+from keelman.connect.protobuf.text import EnumText, FieldText, MessageText, file_text
+from keelman.connect.recurring import Recurring
+from keelman.connect.schema import Field, Schema, type_name
+
+_TYPES = {"int8": "int32", "int16": "int32", "int32": "int32", "int64": "int64", "boolean": "bool"}
+_RESERVED = range(19_000, 20_000)
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaOptions:
+    """What a configuration says about schemas, by the names of its keys with underscores."""
+
+    generalized_sum_type_support: bool = False
+    enhanced_protobuf_schema_support: bool = False
+    scrub_invalid_names: bool = False
+    int_for_enums: bool = False
+    optional_for_nullables: bool = False
+    optional_for_proto2: bool = True
+    generate_struct_for_nulls: bool = False
+    generate_index_for_unions: bool = True
+    flatten_unions: bool = False
+    wrapper_for_nullables: bool = False
+    wrapper_for_raw_primitives: bool = True
+    ignore_default_for_nullables: bool = False
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any]) -> SchemaOptions:
+        """Those of a parsed configuration."""
+        return cls(**{name: config[name.replace("_", ".")] for name in cls.__slots__})
+
+
+def write_schema(schema: Schema, options: SchemaOptions) -> tuple[str, str]:
+    """The text of a schema and the full name of its message. Raises DataError for what Protobuf cannot hold."""
+    if schema.type in ("array", "map"):
+        raise DataError(
+            f"A record that is a {type_name(schema.type)} cannot be written as Protobuf: put it into a struct"
+        )
+    if schema.name in LOGICAL:
+        raise DataError(f"A record that is a {schema.name} cannot be written as Protobuf: put it into a struct")
+    if schema.type != "struct":
+        return _wrappers(), f"{WRAPPERS_PACKAGE}.{WRAPPERS[_TYPES.get(schema.type, schema.type)]}"
+    try:
+        return _Writer(options).whole(schema)
+    except RecursionError:
+        raise DataError("The schema is nested too deeply for Protobuf") from None
+
+
+def _wrappers() -> str:
+    messages = [MessageText(name, [FieldText(VALUE, kind, 1)]) for kind, name in WRAPPERS.items()]
+    return file_text(WRAPPERS_PACKAGE, (), messages)
+
+
+class _Writer:
+    """Writes one schema. Structs and maps without names are numbered in the order in which they are met."""
+
+    def __init__(self, options: SchemaOptions) -> None:
+        self._options = options
+        self._numbers = count(1)
+        self._imports: set[str] = set()
+        self._dot = ""
+        self._known: dict[int, dict[str, Schema]] = {}
+        self._open: list[tuple[tuple[Field, ...], str]] = []
+
+    def whole(self, schema: Schema) -> tuple[str, str]:
+        package, name = split_name(self._named(schema.name))
+        if self._options.scrub_invalid_names:
+            package = ".".join(map(scrubbed, package.split(".")))
+        # A name is looked for from within: `google` must not be found in our own package.
+        self._dot = "." if {"google", "confluent"} & {*package.split(".")[1:], name} else ""
+        message = self._message(self._scrub(name), schema)
+        text = file_text(package, self._imports, [message])
+        return text, f"{package}.{message.name}" if package else message.name
+
+    def _named(self, name: str | None) -> str:
+        return name or f"{DEFAULT_NAME}{next(self._numbers)}"
+
+    def _scrub(self, name: str) -> str:
+        return scrubbed(name) if self._options.scrub_invalid_names else name
+
+    def _simple(self, name: str | None) -> str:
+        return self._scrub(split_name(self._named(name))[1])
+
+    def _message(self, name: str, schema: Schema) -> MessageText:
+        message = MessageText(name)
+        self._known[id(message)] = {}
+        self._open.append((schema.fields, name))
+        numbers = _numbers(schema)
+        for field in schema.fields:
+            if is_union(field.schema):
+                oneof = self._oneof_name(field.schema)
+                message.oneofs[oneof] = [
+                    self._field(message, schema, self._scrub(one.name), one.schema, next(numbers), plain=True)
+                    for one in field.schema.fields
+                ]
+            else:
+                number = next(numbers)
+                message.fields.append(self._field(message, schema, self._scrub(field.name), field.schema, number))
+        self._open.pop()
+        return message
+
+    def _oneof_name(self, schema: Schema) -> str:
+        general = dict(schema.parameters).get(ANY_UNION)
+        if general and self._options.generalized_sum_type_support:
+            return self._scrub(general)
+        return self._simple((schema.name or "").removeprefix(UNION).lstrip(".") or general)
+
+    def _field(  # noqa: PLR0917
+        self, message: MessageText, parent: Schema, name: str, schema: Schema, number: int, plain: bool = False
+    ) -> FieldText:
+        label = ""
+        if schema.type == "array":
+            label = "repeated"
+            assert schema.value is not None
+            schema = schema.value
+            if schema.type in ("array", "map"):
+                held = type_name(schema.type)
+                raise DataError(f"Field {name} is an ARRAY of {held}: Protobuf repeats neither arrays nor maps")
+        elif schema.type == "map":
+            label = "repeated"
+        elif self._options.optional_for_nullables and schema.optional and not plain:
+            label = "optional"
+        field = FieldText(name, "", number, label)
+        field.type = self._type(message, parent, field, schema)
+        if field.params:
+            self._imports.add(META_FILE)
+        return field
+
+    def _type(self, message: MessageText, parent: Schema, field: FieldText, schema: Schema) -> str:
+        given = dict(schema.parameters)
+        if schema.name in LOGICAL:
+            if schema.name == DECIMAL:
+                pairs = {"precision": given.get(PRECISION), "scale": given.get("scale")}
+                field.params = {key: text for key, text in pairs.items() if text is not None}
+            kind, file = LOGICAL[str(schema.name)]
+            self._imports.add(file)
+            return self._dot + kind
+        if schema.type == "map":
+            return self._map(message, entry_name(self._simple(schema.name)), schema)
+        if schema.type == "struct":
+            return self._struct(message, parent, schema)
+        enum = self._enum(message, schema)
+        if enum is not None:
+            return enum
+        if schema.type in ("int8", "int16"):
+            field.params["connect.type"] = schema.type
+        kind = _TYPES.get(schema.type, schema.type)
+        if schema.type in ("int32", "int64"):
+            kind = given.get(TYPE, kind)
+        if self._options.wrapper_for_nullables and schema.optional:
+            self._imports.add(WRAPPERS_FILE)
+            wide = "int32" if schema.type == "int32" else {"fixed32": "uint32", "fixed64": "uint64"}.get(kind, kind)
+            return f"{self._dot}{WRAPPERS_PACKAGE}.{WRAPPERS.get(wide) or WRAPPERS[schema.type]}"
+        return kind
+
+    def _struct(self, message: MessageText, parent: Schema, schema: Schema) -> str:
+        if isinstance(schema, Recurring):
+            return next(above for fields, above in self._open if fields is schema.fields)
+        name = self._simple(schema.name)
+        taken = {self._scrub(one.name) for one in parent.fields}
+        while name in taken:  # one scope holds the names of fields and of types
+            name += "Message"
+        known = self._known[id(message)]
+        if name not in known:
+            known[name] = schema
+            message.types.append(self._message(name, schema))
+        elif known[name].fields != schema.fields:
+            raise DataError(f"Two structs named {name} in {message.name} have different fields")
+        return name
+
+    def _map(self, message: MessageText, name: str, schema: Schema) -> str:
+        assert schema.key is not None
+        assert schema.value is not None
+        entry = MessageText(name)
+        self._known[id(entry)] = {}
+        for number, (part, inner) in enumerate(((KEY, schema.key), (VALUE, schema.value)), 1):
+            entry.fields.append(self._field(entry, schema, part, inner, number))
+        known = self._known[id(message)]
+        if known.setdefault(name, schema) is schema:
+            message.types.append(entry)
+        elif known[name].key != schema.key or known[name].value != schema.value:
+            raise DataError(f"Two maps named {schema.name} in {message.name} are of different types")
+        return name
+
+    def _enum(self, message: MessageText, schema: Schema) -> str | None:
+        try:
+            found = enum_of(schema, general=self._options.generalized_sum_type_support)
+        except ValueError as error:
+            raise DataError(f"The enum {schema.name} has a number that is none: {error}") from None
+        if found is None:
+            return None
+        name = self._simple(found[0] or schema.name)
+        if not any(one.name == name for one in message.types):
+            message.types.append(EnumText(name, {self._scrub(symbol): number for symbol, number in found[1].items()}))
+        return name
+
+
+def _numbers(schema: Schema) -> Iterator[int]:
+    """The numbers of all fields, those of oneofs in the place of the oneof: the given ones, else the next free ones."""
+    leaves = [
+        one.schema for field in schema.fields for one in (field.schema.fields if is_union(field.schema) else (field,))
+    ]
+    given = [dict(one.parameters).get(TAG) for one in leaves]
+    try:
+        numbers = [None if text is None else int(text) for text in given]
+    except ValueError:
+        raise DataError(f"The number of a field of {schema.name} is none: {given}") from None
+    free = (number for number in count(1) if number not in numbers and number not in _RESERVED)
+    return (next(free) if number is None else number for number in numbers)

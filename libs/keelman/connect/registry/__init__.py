@@ -1,0 +1,1 @@
+"""Schema registries, as converters know them: schemas, ids, subjects, keys."""

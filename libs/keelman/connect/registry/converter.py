@@ -1,0 +1,158 @@
+"""What converters with a schema registry have in common: under which id a schema is written, what an id stands for."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import ClassVar, Self
+
+from keelman.connect.config.converter_keys import ROLE
+from keelman.connect.config.definition import ConfigDef
+from keelman.connect.config.plugin_kinds import Kind
+from keelman.connect.converters.converter import Converter
+from keelman.connect.errors import ConnectError, DataError
+from keelman.connect.registry import keys as registry_keys
+from keelman.connect.registry import subjects
+from keelman.connect.registry.interface import (
+    SCHEMA_NOT_FOUND,
+    SUBJECT_NOT_FOUND,
+    VERSION_NOT_FOUND,
+    OpenRegistry,
+    Registry,
+    RegistryError,
+    SchemaKind,
+    SchemaText,
+    closure,
+)
+
+MOST_TOPICS = 1000
+_ABSENT = (SUBJECT_NOT_FOUND, VERSION_NOT_FOUND, SCHEMA_NOT_FOUND)
+
+
+class RegistryConverter(Converter):
+    """Converts for one topic after another: `of_topic` gives the one for a topic, which shares all caches but that of
+    ids. Only such a one may write or read."""
+
+    kinds = (Kind.CONVERTER,)
+    by_topic = True
+    kind: ClassVar[SchemaKind]
+
+    @classmethod
+    def config_def(cls) -> ConfigDef:
+        """The registry's keys and those of translations; a subclass adds its own."""
+        return registry_keys.registry_keys() + registry_keys.data_keys()
+
+    def __init__(self, config: Mapping[str, str]) -> None:
+        super().__init__(config)
+        self.is_key: bool = self.config[ROLE] == "key"
+        self.topic = ""
+        name = self.config["key.subject.name.strategy" if self.is_key else "value.subject.name.strategy"]
+        self._subject, self._by_name = subjects.strategy(name), subjects.by_name(name)
+        self._given = dict(config)
+        self._open: OpenRegistry | None = None
+        self._topics: dict[str, Self] = {}
+        self._ids: dict[tuple[SchemaText, str | None], tuple[int, SchemaText]] = {}
+
+    def bind(self, open_registry: OpenRegistry) -> None:
+        """Called once by whoever makes it to convert."""
+        self._open = open_registry
+
+    @property
+    def registry(self) -> Registry:
+        """The configured one. Raises ConfigValueError when that is not legal."""
+        if self._open is None:
+            raise ConnectError(f"{type(self).__name__} was given no schema registry")
+        return self._open(self._given)
+
+    def of_topic(self, topic: str) -> Self:
+        """The same for the records of a topic."""
+        found = self._topics.get(topic)
+        if found is None:
+            if len(self._topics) >= MOST_TOPICS:
+                self._topics.clear()
+            found = copy.copy(self)
+            found.topic, found._ids = topic, {}
+            found.begin_topic()
+            self._topics[topic] = found
+        return found
+
+    def begin_topic(self) -> None:
+        """Called once for each topic, where a subclass empties what holds for a topic alone."""
+
+    @property
+    def keeps_ids(self) -> bool:
+        """Whether the id for a schema stays what it is: not where the newest version is to be looked for again."""
+        config = self.config
+        newest = config[registry_keys.USE_LATEST] and config[registry_keys.LATEST_SECONDS] >= 0
+        return not newest or config[registry_keys.AUTO_REGISTER] or config[registry_keys.USE_ID] >= 0
+
+    def subject(self, name: str | None) -> str:
+        """Under which name schemas of this topic are kept; `name` is the schema's own. Raises DataError."""
+        return self._subject(self.topic, self.is_key, name)
+
+    def id_to_write(self, schema: SchemaText, name: str | None) -> tuple[int, SchemaText]:
+        """The id for records of a schema and the schema to write them with: another one where the configuration says
+        so (`use.schema.id`, `use.latest.version`). Raises what Registry raises."""
+        known = self._ids.get((schema, name))
+        if known is not None:
+            return known
+        subject, registry, config = self.subject(name), self.registry, self.config
+        normalize: bool = config[registry_keys.NORMALIZE]
+        if config[registry_keys.AUTO_REGISTER]:
+            found = registry.register(subject, schema, normalize=normalize), schema
+        elif config[registry_keys.USE_ID] >= 0:
+            with_id = registry.schema(config[registry_keys.USE_ID])
+            self._compare(with_id, schema, subject, strict=registry_keys.ID_STRICT)
+            found = config[registry_keys.USE_ID], with_id
+        elif config[registry_keys.USE_LATEST]:
+            newest = registry.latest(subject)
+            self._compare(newest.schema, schema, subject, strict=registry_keys.LATEST_STRICT, version=newest.version)
+            found = newest.id, newest.schema
+        else:
+            found = registry.lookup(subject, schema, normalize=normalize).id, schema
+        if not self.keeps_ids:
+            return found
+        if len(self._ids) >= config[registry_keys.MOST_SCHEMAS]:
+            self._ids.clear()
+        self._ids[schema, name] = found
+        return found
+
+    def _compare(
+        self, reader: SchemaText, schema: SchemaText, subject: str, *, strict: str, version: int | None = None
+    ) -> None:
+        """Raises DataError where the record's schema does not go with the one to write with: for a version of the
+        subject the registry knows, by the subject's own rule."""
+        if not self.config[strict] or reader == schema:
+            return
+        fits = version is None or self.registry.compatible(subject, str(version), schema)
+        if not (fits and self.can_read(reader, schema)):
+            raise DataError(
+                f"Incompatible schema {reader.text} for schema {schema.text} (subject {subject}). "
+                f"Set {strict}=false to disable this check"
+            )
+
+    def can_read(self, reader: SchemaText, writer: SchemaText) -> bool:
+        """Whether data of `writer` can be read as of `reader`. A subclass knows its kind; by default it can."""
+        return True
+
+    def schema_of(self, schema_id: int) -> SchemaText:
+        """The schema with an id. Raises what Registry raises, DataError for a schema of another kind."""
+        found = self.registry.schema(schema_id)
+        if found.kind is not self.kind:
+            raise DataError(f"The schema with id {schema_id} is of type {found.kind}, not {self.kind}")
+        return found
+
+    def referenced(self, schema: SchemaText) -> dict[str, SchemaText]:
+        """All that it refers to, by name; what others need comes first."""
+        return closure(self.registry, schema) if schema.references else {}
+
+    def version(self, schema: SchemaText, name: str | None) -> int | None:
+        """The schema's version in the subject of this topic, None where it is not registered under that."""
+        if name is None and self._by_name:
+            return None
+        try:
+            return self.registry.lookup(self.subject(name), schema).version
+        except RegistryError as error:
+            if error.code in _ABSENT:
+                return None
+            raise

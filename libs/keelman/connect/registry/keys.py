@@ -1,0 +1,111 @@
+"""Keys of converters that work with a schema registry, under Confluent's names: of its serializers and its client.
+
+https://docs.confluent.io/platform/current/schema-registry/connect.html. In a converter's configuration those of the
+client may also stand behind `schema.registry.`, as there; its TLS is told by `schema.registry.ssl.*`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from keelman.connect.config import converter_keys
+from keelman.connect.config.definition import (
+    REQUIRED,
+    ConfigDef,
+    ConfigKey,
+    Importance,
+    Password,
+    Type,
+    at_least,
+    one_of,
+)
+from keelman.connect.config.rules import Rule, refuse
+from keelman.connect.registry import subjects
+
+URL = "schema.registry.url"
+NORMALIZE, AUTO_REGISTER = "normalize.schemas", "auto.register.schemas"
+USE_ID, ID_STRICT = "use.schema.id", "id.compatibility.strict"
+USE_LATEST, LATEST_STRICT, LATEST_SECONDS = "use.latest.version", "latest.compatibility.strict", "latest.cache.ttl.sec"
+CREDENTIALS, USER_INFO = "basic.auth.credentials.source", "basic.auth.user.info"
+BEARER_SOURCE, BEARER_TOKEN = "bearer.auth.credentials.source", "bearer.auth.token"
+MOST_SCHEMAS = "max.schemas.per.subject"
+CONNECT_MS, READ_MS = "http.connect.timeout.ms", "http.read.timeout.ms"
+RETRIES, RETRY_WAIT_MS, RETRY_MOST_MS = "max.retries", "retries.wait.ms", "retries.max.wait.ms"
+PROXY_HOST, PROXY_PORT = "proxy.host", "proxy.port"
+CACHE_SIZE = "schemas.cache.config"
+_HIGH, _MEDIUM, _LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
+
+
+def _is_url_list(key: str, value: Any) -> None:
+    if value is not None and not value:
+        raise refuse(key, "", "at least one URL, http://host:port")
+    for url in value or ():
+        if not url.lower().startswith(("http://", "https://")):
+            raise refuse(key, url, "not a URL of http or https")
+
+
+_URLS = Rule(_is_url_list, "a list of URLs, http://host:port")
+
+
+def registry_keys() -> ConfigDef:
+    """What every converter with a registry knows."""
+    flag, text, number, secret = Type.BOOLEAN, Type.STRING, Type.INT, Type.PASSWORD
+    table: tuple[tuple[str, Type, Any, Importance, str, Rule | None], ...] = (
+        (URL, Type.LIST, REQUIRED, _HIGH, "URLs of the schema registry, comma-separated; tried in turn.", _URLS),
+        (AUTO_REGISTER, flag, True, _MEDIUM, "Register the schemas of what is written.", None),
+        (NORMALIZE, flag, False, _MEDIUM, "Have the registry bring schemas into one form first.", None),
+        (USE_ID, number, -1, _LOW, "Write with the schema of this id; not together with registering.", None),
+        (ID_STRICT, flag, True, _LOW, "Only if the record's own schema is compatible with it.", None),
+        (USE_LATEST, flag, False, _LOW, "Write with the subject's newest schema; not together with registering.", None),
+        (LATEST_STRICT, flag, True, _LOW, "Only if the record's own schema is compatible with it.", None),
+        (LATEST_SECONDS, number, -1, _LOW, "How long, in s, the newest version is taken to be that; -1: always.", None),
+        (MOST_SCHEMAS, number, 1000, _LOW, "Schemas kept in memory of each subject.", at_least(1)),
+        (
+            "key.subject.name.strategy",
+            Type.CLASS,
+            subjects.TOPIC_NAME,
+            _MEDIUM,
+            "The subject of keys' schemas.",
+            subjects.check,
+        ),
+        (
+            "value.subject.name.strategy",
+            Type.CLASS,
+            subjects.TOPIC_NAME,
+            _MEDIUM,
+            "The subject of values' schemas.",
+            subjects.check,
+        ),
+        (
+            CREDENTIALS,
+            text,
+            "URL",
+            _MEDIUM,
+            "Where user and password are: in the URL, USER_INFO or SASL_INHERIT (sasl.jaas.config).",
+            one_of("URL", "USER_INFO", "SASL_INHERIT"),
+        ),
+        (USER_INFO, secret, Password(""), _MEDIUM, "user:password, with USER_INFO.", None),
+        (f"schema.registry.{USER_INFO}", secret, Password(""), _MEDIUM, "The same, an older name.", None),
+        (BEARER_SOURCE, text, "STATIC_TOKEN", _MEDIUM, "Where the token comes from.", one_of("STATIC_TOKEN")),
+        (BEARER_TOKEN, secret, Password(""), _MEDIUM, "A token to send along.", None),
+        (CONNECT_MS, number, 5_000, _LOW, "The longest that a connection may take, in ms.", at_least(1)),
+        (READ_MS, number, 10_000, _LOW, "The longest that an answer may take, in ms.", at_least(1)),
+        (RETRIES, number, 1, _LOW, "How often all URLs are tried once more before the task is told.", at_least(0)),
+        (RETRY_WAIT_MS, number, 200, _LOW, "The wait before the first of these, in ms; then it doubles.", at_least(0)),
+        (RETRY_MOST_MS, number, 2_000, _LOW, "The longest of these waits, in ms.", at_least(0)),
+        (PROXY_HOST, text, "", _LOW, "A proxy on the way to the registry.", None),
+        (PROXY_PORT, number, -1, _LOW, "Its port.", None),
+    )
+    return converter_keys.common_keys() + ConfigDef(*(ConfigKey(*row) for row in table))
+
+
+def data_keys() -> ConfigDef:
+    """What the converters' translations of schemas have in common."""
+    kept, sums = "Schemas kept translated.", "Keep that a struct came from a union, in the same way for all kinds."
+    return ConfigDef(
+        ConfigKey(CACHE_SIZE, Type.INT, 1000, _LOW, kept, at_least(1)),
+        ConfigKey("generalized.sum.type.support", Type.BOOLEAN, False, _MEDIUM, sums),
+        ConfigKey(
+            "ignore.default.for.nullables", Type.BOOLEAN, False, _MEDIUM, "Null stays null in spite of a default."
+        ),
+    )

@@ -1,0 +1,80 @@
+"""Dead letters of connectors, told and sent back: what of the worker's that needs, and who is asked for it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from keelman.connect.errors import ConnectError
+from keelman.connect.plugin import Direction, load_connector
+from keelman.model.errors import DeadlineExceeded
+from keelman.runtime.supervise import deadline
+from keelman.worker.beside.apart import Apart
+from keelman.worker.beside.previews import told_of_worker
+from keelman.worker.rest.deadlines import TIMED_OUT, remaining
+from keelman.worker.rest.errors import RestError, not_found
+from keelman.worker.tables.store import Store
+from keelman.worker.tasks.third_party import plugin_of
+
+LOOK_SECONDS = 20.0
+SEND_SECONDS = 20.0
+MOST = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """Which dead letters go where. Empty and None choose all; `cursor` is that of an answer, to go on with its replay.
+
+    `since_ms` is about the records' own timestamps.
+    """
+
+    to: str = ""
+    stage: str = ""
+    exception: str = ""
+    since_ms: int | None = None
+    most: int = MOST
+    dry_run: bool = False
+    cursor: dict[str, Any] | None = None
+
+
+class DeadLetters:
+    """One a worker."""
+
+    def __init__(self, store: Store, apart: Apart) -> None:
+        self._store = store
+        self._apart = apart
+
+    async def survey(self, name: str, *, records: int) -> dict[str, Any]:
+        """How many there are of each kind, and the newest. Raises RestError, KeelmanError."""
+        return await self._ask(name, "dead_letters", LOOK_SECONDS, records=records)
+
+    async def replay(self, name: str, wanted: Replay) -> dict[str, Any]:
+        """Sends them back for some seconds: what became of them, a `cursor` if there are more. Raises as `survey`."""
+        return await self._ask(name, "replay", SEND_SECONDS, **asdict(wanted))
+
+    async def _ask(self, name: str, method: str, seconds: float, **arguments: Any) -> dict[str, Any]:
+        config = self._store.config.connectors.get(name)
+        if config is None:
+            raise not_found(f"Connector {name} not found")
+        kind = load_connector(config.get("connector.class", ""), config.get("connector.plugin.version"))
+        if arguments.get("to") and kind.direction is Direction.SOURCE:
+            raise RestError(400, "to: a source's dead letters go where its configuration leads them")
+        plugin = plugin_of(kind)
+        try:
+            async with deadline(remaining(), DeadlineExceeded(TIMED_OUT)):
+                resolved = await self._store.secrets.resolve(config)
+                found: dict[str, Any] = await self._apart.ask(
+                    None if plugin is None else Path(plugin.folder),
+                    method,
+                    config.get("connector.class", ""),
+                    seconds=min(seconds, remaining()),
+                    name=name,
+                    sink=kind.direction is Direction.SINK,
+                    config=dict(resolved),
+                    worker_config=told_of_worker(self._store.properties.raw),
+                    **arguments,
+                )
+        except ConnectError as error:
+            raise RestError(400, str(error)) from None
+        return found

@@ -1,0 +1,170 @@
+"""Shares connectors and tasks out over the group's members: incremental, fewest moves. Pure: no clock, no chance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from keelman.kafka.layout import Work
+from keelman.worker.group.balance import Scales, even_out
+from keelman.worker.group.placement import Labels
+
+NO_LABELS: Labels = {}
+
+
+@dataclass(frozen=True, slots=True)
+class MemberView:
+    """A member as the leader sees it in this round: its address, what it runs, and whether it is on its way out.
+
+    `weights` are what it has measured of its tasks: 1 (or not named) for one that hardly works, 0 for one that it does
+    not know yet: that weighs what its siblings weigh.
+    """
+
+    url: str
+    owned: frozenset[Work] = frozenset()
+    leaving: bool = False
+    labels: Labels = field(default_factory=dict)
+    weights: Mapping[Work, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What a leader remembers from round to round.
+
+    Who had what, at which address; until when lost work waits; what tasks weighed; and for what was taken from a member
+    to even shares out, at which address it is wanted.
+    """
+
+    owners: Mapping[Work, str] = field(default_factory=dict)
+    deadline_ms: int | None = None
+    weights: Mapping[Work, int] = field(default_factory=dict)
+    plan: Mapping[Work, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """The outcome: per member what is new and what to stop; how long to wait before the next round; the new memory.
+
+    `unplaced` is what no member may have.
+    """
+
+    assigned: Mapping[str, frozenset[Work]]
+    revoked: Mapping[str, frozenset[Work]]
+    delay_ms: int
+    memory: Memory
+    unplaced: frozenset[Work] = frozenset()
+
+
+def assign(
+    members: Mapping[str, MemberView],
+    configured: Iterable[Work],
+    memory: Memory,
+    *,
+    now_ms: int,
+    max_delay_ms: int,
+    wants: Mapping[str, Labels] | None = None,
+) -> Round:
+    """One round for these members (by member id) and all configured work.
+
+    Work is only given out when nobody runs it, and only to a member that has the labels that `wants` names for its
+    connector. Work of a member that vanished without a word waits up to `max_delay_ms` for it; work of a leaving
+    member, or of one whose address has a new member, does not wait.
+
+    Shares are even when no single move pays: when what two members carry differs by less than one and a half times the
+    weight of anything that could move from the one to the other. Connectors and tasks are evened out each for
+    themselves, and a connector's tasks are spread where that costs no move.
+    """
+    wanted = frozenset(configured)
+    need = wants or {}
+
+    def allows(work: Work, name: str) -> bool:
+        labels = need.get(work.connector, NO_LABELS)
+        return all(members[name].labels.get(key) == value for key, value in labels.items())
+
+    stopping = {name: _to_stop(name, members, wanted, memory) for name in members}
+    for name, view in members.items():
+        stopping[name] |= {work for work in view.owned if work.connector in need and not allows(work, name)}
+    keeping = {name: set(view.owned - stopping[name]) for name, view in members.items()}
+    free = wanted - {work for view in members.values() for work in view.owned}
+    held, deadline = _held(members, free, memory, now_ms, max_delay_ms)
+    takers = sorted(name for name, view in members.items() if not view.leaving)
+    weights = _weights(members, wanted, memory)
+    scales = Scales(takers, keeping, weights, allows)
+    given: dict[str, set[Work]] = {name: set() for name in members}
+    by_url = {members[name].url: name for name in takers}
+    unplaced = set()
+    for work in sorted(free - held, key=lambda w: (-weights.get(w, 1), w)):
+        home = by_url.get(memory.owners.get(work) or memory.plan.get(work) or "")
+        taker = home if home is not None and allows(work, home) else scales.lightest(work)
+        if taker is None:
+            unplaced.add(work)
+        else:
+            given[taker].add(work)
+            scales.put(taker, work)
+    plan: dict[Work, str] = {}
+    if not held:
+        for work, giver, taker in even_out(takers, keeping, given, scales, need):
+            if work in given[giver]:
+                given[giver].discard(work)
+                given[taker].add(work)
+            else:
+                keeping[giver].discard(work)
+                stopping[giver].add(work)
+                plan[work] = members[taker].url
+    owners = {work: members[name].url for name in members for work in (keeping[name] | given[name]) - stopping[name]}
+    owners |= {work: memory.owners[work] for work in held}
+    return Round(
+        assigned={name: frozenset(works) for name, works in given.items()},
+        revoked={name: frozenset(works) for name, works in stopping.items()},
+        delay_ms=max(1, deadline - now_ms) if held and deadline is not None else 0,
+        memory=Memory(owners, deadline if held else None, weights, plan),
+        unplaced=frozenset(unplaced),
+    )
+
+
+def _to_stop(name: str, members: Mapping[str, MemberView], wanted: frozenset[Work], memory: Memory) -> set[Work]:
+    """What a member must stop at once: deleted work, work that another also runs, and everything when it leaves.
+
+    Of two that run the same the one goes on that was given it, where that is known.
+    """
+    view = members[name]
+    if view.leaving:
+        return set(view.owned)
+    others = {work for other, o in members.items() if other != name for work in o.owned}
+    mine = {work for work in view.owned & others if memory.owners.get(work) == view.url}
+    same_address = any(o.url == view.url for other, o in members.items() if other != name)
+    return {w for w in view.owned if w not in wanted or (w in others and (same_address or w not in mine))}
+
+
+def _held(
+    members: Mapping[str, MemberView], free: frozenset[Work], memory: Memory, now_ms: int, max_delay_ms: int
+) -> tuple[frozenset[Work], int | None]:
+    """Lost work whose owner's fate nobody knows, and until when it is held back."""
+    explained = {view.url for view in members.values()}
+    lost = frozenset(work for work in free if work in memory.owners and memory.owners[work] not in explained)
+    if not lost or max_delay_ms <= 0:
+        return frozenset(), None
+    deadline = memory.deadline_ms if memory.deadline_ms is not None else now_ms + max_delay_ms
+    return (lost, deadline) if now_ms < deadline else (frozenset(), None)
+
+
+def _weights(members: Mapping[str, MemberView], wanted: frozenset[Work], memory: Memory) -> dict[Work, int]:
+    """Of every task: as its owner has measured it, else as it was when it had one, else as its siblings are, or all."""
+    known = {work: weight for work, weight in memory.weights.items() if work in wanted}
+    for view in members.values():
+        told = {work: view.weights.get(work, 1) for work in view.owned & wanted if work.is_task}
+        known |= {work: weight for work, weight in told.items() if weight > 0}
+    if all(weight == 1 for weight in known.values()):
+        return {}
+    families: dict[str, list[int]] = {}
+    for work, weight in known.items():
+        families.setdefault(work.connector, []).append(weight)
+    typical = _mean(list(known.values()))
+    means = {connector: _mean(weights) for connector, weights in families.items()}
+    return {
+        work: known[work] if work in known else means.get(work.connector, typical) for work in wanted if work.is_task
+    }
+
+
+def _mean(weights: list[int]) -> int:
+    return max(1, round(sum(weights) / len(weights)))

@@ -1,0 +1,143 @@
+"""The place in the group that a worker writes down, and a dead worker's farewell:
+`python -m keelman.worker.group.farewell`.
+
+Whoever sees a worker die, its agent first of all, has this said: the dead member leaves the group, and one with its
+address says that it leaves, so that the leader hands its work on at once and does not wait for it to come back.
+
+Nobody copies for the dead worker until this process has begun, so it imports little: not what checks a worker's
+properties, which half of the processor seconds of its start went to.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from keelman.kafka import group as codes
+from keelman.kafka.clients import low_level_client
+from keelman.kafka.group import GroupClient
+from keelman.kafka.layout import PROTOCOL, PROTOCOL_TYPE, Metadata, OwnFields, encode_metadata
+from keelman.model.errors import KeelmanError
+from keelman.runtime.home import write_file
+from keelman.runtime.logging import configure, get_logger
+from keelman.worker.properties.file import file_properties
+from keelman.worker.properties.own_references import with_values
+
+log = get_logger()
+SECONDS = 30.0
+SETTLED_SECONDS = 1.0
+JOIN_MARGIN_MS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A worker's place: its member id, its address, whether it leads, its group and how long that waits for members."""
+
+    member: str
+    url: str
+    leader: bool
+    group: str
+    session_ms: int
+    rebalance_ms: int
+
+    def write(self, file: Path) -> None:
+        """Writes it down in one step. Raises OSError."""
+        write_file(file, json.dumps(asdict(self)).encode())
+
+    @staticmethod
+    def read(file: Path) -> Note | None:
+        """What was written; None without a file, or when it is none."""
+        try:
+            data = json.loads(file.read_bytes())
+            times = int(data["session_ms"]), int(data["rebalance_ms"])
+            return Note(str(data["member"]), str(data["url"]), bool(data["leader"]), str(data["group"]), *times)
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+
+class NoteKeeper:
+    """Keeps a worker's note up to date while it lives; without a file it does nothing."""
+
+    def __init__(self, file: Path | None, url: str, *, group: str, session_ms: int, rebalance_ms: int) -> None:
+        self._file = file
+        self._note = Note("", url, leader=False, group=group, session_ms=session_ms, rebalance_ms=rebalance_ms)
+        self._kept: Note | None = None
+
+    def __call__(self, member: str, leader: bool) -> None:
+        """Takes up where the worker stands; an empty member id when it has left. Raises OSError."""
+        note = replace(self._note, member=member, leader=leader) if member else None
+        if self._file is None or note == self._kept:
+            return
+        if note is None:
+            self._file.unlink(missing_ok=True)
+        else:
+            note.write(self._file)
+        self._kept = note
+
+
+async def say_farewell(group: GroupClient, note: Note) -> str:
+    """Says it for a member that is dead for certain; what was done, for the log. Raises Unavailable."""
+    described = await group.describe()
+    others = [member for member in described.members if member.member != note.member]
+    if await group.leave(note.member) == codes.UNKNOWN_MEMBER:
+        return "it was not in the group any more"
+    if note.leader or not others:
+        return "left; a new leader waits for nobody"
+    # The leader remembers who had what: it has to hear from this address that nobody will come back to it.
+    member = ""
+    metadata = encode_metadata(Metadata(note.url, 0, None, OwnFields(leaving=True)))
+    try:
+        while True:
+            joined = await group.join(member, PROTOCOL_TYPE, PROTOCOL, metadata)
+            member = joined.member or member
+            if joined.error == codes.MEMBER_ID_REQUIRED:
+                continue
+            if joined.error == codes.NONE and joined.leader != joined.member:
+                await group.sync(joined.generation, member, [])
+                # Whoever has not asked for its part of this round yet would be told to join the next one.
+                await asyncio.sleep(SETTLED_SECONDS)
+            return "left, and said so"
+    finally:
+        if member:
+            await group.leave(member)
+
+
+async def _run(properties_file: Path, file: Path) -> None:
+    note = Note.read(file)
+    if note is None:
+        return
+    properties = with_values(file_properties(properties_file))
+    wait = note.rebalance_ms + JOIN_MARGIN_MS
+    async with low_level_client(properties, client_id=f"farewell-{note.url}", timeout_ms=wait) as client:
+        group = GroupClient(client, note.group, session_ms=note.session_ms, rebalance_ms=note.rebalance_ms)
+        done = await say_farewell(group, note)
+    log.info("farewell", member=note.member, url=note.url, done=done)
+    file.unlink(missing_ok=True)
+
+
+def main(arguments: list[str]) -> int:
+    """With the dead worker's `--properties-file` and `--member-file`: 0, or 1 when it could not be said."""
+    parser = argparse.ArgumentParser(prog="keelman worker farewell")
+    parser.add_argument("--properties-file", type=Path, required=True)
+    parser.add_argument("--member-file", type=Path, required=True)
+    given = parser.parse_args(arguments)
+    configure("worker", json=False, level="INFO")
+
+    async def within() -> None:
+        async with asyncio.timeout(SECONDS):
+            await _run(given.properties_file, given.member_file)
+
+    try:
+        asyncio.run(within())
+    except (KeelmanError, TimeoutError, OSError) as error:
+        log.warning("farewell_unsaid", file=str(given.member_file), error=str(error))
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,110 @@
+"""Fences the producers of connectors' former tasks, beside all else that the leader does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+
+from keelman.connect.errors import ConnectError
+from keelman.engine.bulk import part_ids, plans
+from keelman.kafka.fencing import fence_all
+from keelman.kafka.layout import Work
+from keelman.model.errors import KeelmanError
+from keelman.runtime.backoff import Backoff
+from keelman.runtime.logging import get_logger
+from keelman.runtime.supervise import Siblings
+from keelman.worker.offsets.source_offsets import merged_offsets, own_offsets
+from keelman.worker.properties.client_properties import fencing_client
+from keelman.worker.tables import config_state as records
+from keelman.worker.tables.store import Store
+from keelman.worker.tasks import tickets
+from keelman.worker.tasks.effective_config import changed_tasks
+
+log = get_logger()
+FENCE_SECONDS = 30.0
+AGAIN_SECONDS = 5.0
+
+
+def fences(store: Store, name: str) -> bool:
+    """Whether the connector is a source whose tasks write in transactions."""
+    config = store.config.connectors.get(name)
+    return config is not None and tickets.is_exactly_once_source(store.properties, config)
+
+
+class Fencing:
+    """The leader's. `fenced` is called when a set of former tasks is; trouble is tried again until it is over."""
+
+    def __init__(self, store: Store, fenced: Callable[[], None]) -> None:
+        self._store = store
+        self._fenced = fenced
+        self._wanted: dict[str, int] = {}
+        self._done: dict[str, int] = {}
+        self._siblings: Siblings | None = None
+
+    def begin(self, siblings: Siblings) -> None:
+        """Where the fencing runs."""
+        self._siblings = siblings
+
+    def forget(self) -> None:
+        """Another worker leads, or may have led: what was fenced here says nothing any more."""
+        self._wanted.clear()
+        self._done.clear()
+
+    async def shut_out_former_tasks(self, name: str, since: int) -> None:
+        """No producer of a former task can commit any more, but for those that are the same task still; then writes so.
+
+        A single task's successor fences it by itself.
+        """
+        if not fences(self._store, name):
+            return
+        config = self._store.config
+        former, count = config.fencing.get(name, 0), len(config.tasks.get(name, ()))
+        now = config.applied.get(name, {}), config.tasks.get(name, ())
+        changed = changed_tasks(config.former.get(name, [None]), now, former) if (former, count) != (1, 1) else []
+        if changed and not self.done(name, since, config.connectors[name], changed):
+            return
+        await self._store.write_config([records.fencing_record(name, count)])
+
+    def done(self, name: str, since: int, config: Mapping[str, str], former: Sequence[int]) -> bool:
+        """Whether the producers of these former tasks are fenced since the connector's tasks changed at this offset of
+        the config topic; begins to fence them when that was not asked before."""
+        if self._done.get(name) == since:
+            return True
+        if self._wanted.get(name) != since:
+            assert self._siblings is not None
+            self._wanted[name] = since
+            self._siblings.start(self._fence(name, since, config, former), name=f"fences {name}")
+        return False
+
+    async def _fence(self, name: str, since: int, config: Mapping[str, str], former: Sequence[int]) -> None:
+        properties = self._store.properties
+        ids = [tickets.transactional_id(properties.group_id, Work(name, task)) for task in former]
+        backoff = Backoff(first=0.1, most=AGAIN_SECONDS)
+        while self._wanted.get(name) == since:
+            try:
+                resolved = await self._store.secrets.resolve(config)  # a secret may have changed since the last try
+                client = fencing_client(properties.raw, resolved)
+                await fence_all(client, ids, client_id=f"fence-{name}", seconds=FENCE_SECONDS)
+                # Only now nobody can split a task any more.
+                if parts := await self._parts(name, resolved):
+                    await fence_all(client, parts, client_id=f"fence-{name}", seconds=FENCE_SECONDS)
+            except (KeelmanError, ConnectError) as error:
+                log.warning("former_tasks_unfenced", connector=name, tasks=former, error=str(error))
+                await asyncio.sleep(backoff.next())
+                continue
+            if self._wanted.get(name) == since:
+                log.info("former_tasks_fenced", connector=name, tasks=former)
+                self._done[name] = since
+                self._fenced()
+            return
+
+    async def _parts(self, name: str, config: Mapping[str, str]) -> list[str]:
+        """The producers that the plans of split tasks name."""
+        await self._store.read_offsets()
+        properties = self._store.properties
+        rows = merged_offsets(name, self._store.offsets.of(name), await own_offsets(properties, name, config))
+        return [
+            one
+            for task, count in plans(name, rows).items()
+            for one in part_ids(tickets.transactional_id(properties.group_id, Work(name, task)), count)
+        ]

@@ -1,0 +1,297 @@
+"""One thread of control: takes its place in the group, catches up, serves requests, starts and stops work."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import traceback
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from keelman.kafka.layout import Metadata, OwnFields, Work
+from keelman.model.errors import Conflict, DeadlineExceeded, KeelmanError, Unavailable
+from keelman.runtime.backoff import Backoff
+from keelman.runtime.logging import get_logger
+from keelman.runtime.supervise import Siblings, first_of
+from keelman.worker.group.leader import Leader
+from keelman.worker.group.membership import Membership, Place, allocation
+from keelman.worker.rest.deadlines import TIMED_OUT
+from keelman.worker.rest.errors import Elsewhere, RestError
+from keelman.worker.tables.store import Store
+from keelman.worker.tasks.owned_work import OwnedWork
+
+T = TypeVar("T")
+log = get_logger()
+IDLE_SECONDS = 5.0
+SOON_SECONDS = 0.05
+LEAVE_SECONDS = 3.0
+
+
+@dataclass(slots=True)
+class _Request:
+    operation: Callable[[], Awaitable[Any]]
+    answer: asyncio.Future[Any]
+    until: float
+
+
+class Herder:
+    """The worker's mind. `run()` is its life; `call()` has something done in its thread of control."""
+
+    def __init__(
+        self, store: Store, membership: Membership, leader: Leader, owned: OwnedWork, *, url: str, wake: asyncio.Event
+    ) -> None:
+        self.store = store
+        self.membership = membership
+        self.leader = leader
+        self.owned = owned
+        self.url = url
+        self._wake = wake
+        self._requests: deque[_Request] = deque()
+        self._serving: _Request | None = None
+        self._leaving = False
+        self._known: tuple[frozenset[Work], dict[str, str]] = (frozenset(), {})
+        self._rejoin_at: float | None = None
+        self._losses = 0
+        self._behind = 0  # times in a row that the config topic could not be read to its end
+        self.joined = asyncio.Event()
+
+    @property
+    def place(self) -> Place | None:
+        """The present place in the group, None before the first and after a loss."""
+        return self.membership.place
+
+    def require_leader(self) -> None:
+        """Raises Elsewhere unless this worker leads."""
+        place = self.membership.place
+        if place is None or not place.leader:
+            raise Elsewhere(place.assignment.leader_url if place else "")
+
+    async def call(self, operation: Callable[[], Awaitable[T]], *, seconds: float) -> T:
+        """Has the operation done between other things, once this worker has its place; raises what it raises.
+
+        Raises DeadlineExceeded when it did not begin in time; then it never begins. One that has begun is waited
+        for: it calls `require_time` before it writes. Raises Unavailable while the brokers refuse the group.
+        """
+        if self.membership.problem:
+            raise Unavailable(self.membership.problem)
+        if self._leaving:
+            raise Elsewhere("")
+        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        request = _Request(operation, answer, time.monotonic() + seconds)
+        self._requests.append(request)
+        self._wake.set()
+        try:
+            async with asyncio.timeout(seconds):
+                return await asyncio.shield(answer)
+        except TimeoutError:
+            if request is not self._serving and not answer.done():
+                answer.cancel()
+                raise DeadlineExceeded(TIMED_OUT) from None
+        return await answer
+
+    def _refuse(self, problem: str) -> None:
+        """The brokers refuse the group for a reason that does not pass by itself: whoever waits is told."""
+        self._answer_all(lambda: Unavailable(problem))
+
+    def _answer_all(self, problem: Callable[[], Exception]) -> None:
+        while self._requests:
+            request = self._requests.popleft()
+            if not request.answer.done():
+                request.answer.set_exception(problem())
+
+    def require_time(self) -> None:
+        """Raises DeadlineExceeded when the request that is being served has none left: nothing is written after it."""
+        if self._serving is not None and time.monotonic() > self._serving.until:
+            raise DeadlineExceeded(TIMED_OUT)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Until told to stop: then drains, leaves the group and returns."""
+        await first_of(self.store.read_all(), stop.wait())
+        if stop.is_set():
+            return
+        self.store.config.restarts.clear()  # orders of the past
+        self.store.changed = self.store.connector_told = self._wake.set
+        self.membership.refused = self._refuse
+        await self.membership.replace_predecessors(self.url)
+        backoff, told = Backoff(first=0.1, most=2.0), ""
+        async with Siblings() as siblings:
+            self.owned.begin(siblings)
+            self.leader.begin(siblings)
+            while not stop.is_set():
+                self._wake.clear()
+                try:
+                    pause = await self._turn(stop)
+                    backoff.reset()
+                    told = ""
+                except (Unavailable, DeadlineExceeded, Conflict) as error:
+                    if told != error.message:
+                        log.warning("turn_failed", error=error.message)
+                    told, pause = error.message, backoff.next()
+                try:
+                    async with asyncio.timeout(pause):
+                        await self._wake.wait()
+                except TimeoutError:
+                    pass
+            # Nothing of what waits was begun: another worker, which is to lead in a moment, can do it.
+            self._leaving = True
+            self._answer_all(lambda: Elsewhere(""))
+            await self._leave()
+
+    async def _turn(self, stop: asyncio.Event) -> float:
+        """One round of everything; how long there is nothing to do."""
+        await self._drop_if_lost()
+        if self._rejoin_at is not None and time.monotonic() >= self._rejoin_at:
+            self._rejoin_at, self.membership.rejoin = None, True
+        while self.membership.rejoin and not stop.is_set():
+            await self._join(stop)
+        await self._serve()
+        place = self.membership.place
+        leads = place is not None and place.leader and self.membership.healthy
+        if place is not None and leads:
+            self.leader.ask_again(self.store.config.restarts)
+            await self.leader.reconfigure()
+            self.leader.clear_statuses()
+            self.leader.tell_unplaced(place.generation)
+        soon = self.leader.new_tasks_soon()
+        if not soon and self._shared() != self._known:
+            self._known = self._shared()
+            self.membership.request_rejoin()
+        self.owned.follow()
+        self._measure()
+        if self.membership.rejoin or self._requests:
+            return 0.0 if self.membership.healthy else SOON_SECONDS
+        return min(SOON_SECONDS if soon else IDLE_SECONDS, self._pause(leads=leads))
+
+    def _pause(self, *, leads: bool) -> float:
+        """Seconds until something is due: a connector that is overdue may still have to wait for its values."""
+        rejoin = IDLE_SECONDS if self._rejoin_at is None else max(0.0, self._rejoin_at - time.monotonic())
+        again = max(SOON_SECONDS, self.leader.again_seconds()) if leads else IDLE_SECONDS
+        return min(IDLE_SECONDS, rejoin, again)
+
+    async def _join(self, stop: asyncio.Event) -> None:
+        await self._catch_up()
+        self._known = self._shared()
+        self.owned.prune()
+        before = self.membership.place
+        place = await self._joined_or_stopped(stop)
+        if place is None:
+            return
+        if await self._drop_if_lost():
+            self.membership.rejoin = True  # the leader took this worker at its word about what it runs
+        told = place.assignment
+        leads_anew = place.leader and not place.leads_since(before)
+        if not place.leader:
+            self.leader.resign()
+        elif leads_anew:
+            self.leader.start_anew()
+        counts = {"new": len(told.assigned), "revoked": len(told.revoked)}
+        log.info("joined", member=place.member, generation=place.generation, leader=place.leader, **counts)
+        if told.error:
+            await self.store.read_config()
+            self.membership.rejoin = True
+            return
+        while self.store.config.offset < told.config_offset:
+            await self.store.read_config()
+        await self.owned.take(told.assigned, told.revoked)
+        self.owned.follow()  # what nobody copies meanwhile waits for nothing that a leader has to do
+        self._rejoin_at = time.monotonic() + told.delay_ms / 1000 if told.delay_ms else None
+        if told.revoked:
+            self.membership.rejoin = True
+        self.joined.set()
+        self._wake.set()
+        if leads_anew:
+            try:
+                await self.store.claim()
+            except Unavailable as error:  # the first write claims, or raises
+                log.warning("not_claimed", error=error.message)
+
+    async def _drop_if_lost(self) -> bool:
+        """Cuts everything when the group has lost this worker since the last look."""
+        if self.membership.losses == self._losses:
+            return False
+        self._losses = self.membership.losses
+        await self.owned.drop_all()
+        self.store.forget_told()
+        return True
+
+    async def _catch_up(self) -> None:
+        """Reads the config topic to its end before a join.
+
+        A worker that twice cannot leaves: the others would wait for it. It comes back as soon as it can.
+        """
+        try:
+            await self.store.read_config(seconds=self.store.properties.sync_ms / 1000)
+        except (DeadlineExceeded, Unavailable):
+            self._behind += 1
+            if self._behind > 1 and self.membership.healthy:
+                await self.owned.drop_all()
+                self.store.forget_told()
+                await self.membership.step_aside()
+            raise
+        self._behind = 0
+
+    def _shared(self) -> tuple[frozenset[Work], dict[str, str]]:
+        """What is shared out, and where it may be."""
+        return self.store.config.work(), dict(self.store.config.placements)
+
+    def _measure(self) -> None:
+        now, measured = time.monotonic(), self.owned.measured
+        measured.sample(now, self.owned.works)
+        if measured.has_news(now) and self.membership.healthy:
+            self.membership.request_rejoin()
+
+    async def _joined_or_stopped(self, stop: asyncio.Event) -> Place | None:
+        places: list[Place] = []
+
+        async def join() -> None:
+            places.append(await self.membership.join(lambda: self._metadata(leaving=False), self.leader.share))
+
+        await first_of(join(), stop.wait())
+        return places[0] if places else None
+
+    def _metadata(self, *, leaving: bool) -> Metadata:
+        works = self.owned.works if self.membership.losses == self._losses else frozenset()
+        offset = self.store.config.offset
+        weights = self.owned.measured.weights(time.monotonic(), works)
+        own = OwnFields(self.store.properties.labels, len(works), leaving, weights)
+        return Metadata(self.url, offset, allocation(works, self.membership.place, offset), own)
+
+    async def _serve(self) -> None:
+        while self._requests and self.membership.healthy and not self.membership.rejoin:
+            request = self._requests.popleft()
+            if request.answer.done() or time.monotonic() > request.until:
+                continue
+            self._serving = request
+            try:
+                result = await request.operation()
+            except (KeelmanError, RestError, Elsewhere) as error:
+                problem: Exception | None = error
+            except Exception as error:
+                log.error("request_failed", trace=traceback.format_exc())
+                problem = error
+            else:
+                problem = None
+            finally:
+                self._serving = None
+            if request.answer.done():
+                continue
+            if problem is None:
+                request.answer.set_result(result)
+            else:
+                request.answer.set_exception(problem)
+
+    async def _leave(self) -> None:
+        """Drains, says that it leaves so that others take over at once, and leaves."""
+        place = self.membership.place
+        alone = place is not None and place.leader and len(self.leader.member_urls) <= 1
+        await self.owned.end_all(last=alone and not self.membership.lost)
+        await self.store.flush(seconds=LEAVE_SECONDS)
+        if place is not None and not alone and not self.membership.lost:
+            try:
+                async with asyncio.timeout(LEAVE_SECONDS):
+                    await self.membership.join(lambda: self._metadata(leaving=True), self.leader.share)
+            except (TimeoutError, KeelmanError) as error:
+                log.info("leaving_unsaid", error=str(error))
+        await self.membership.leave()

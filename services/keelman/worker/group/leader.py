@@ -1,0 +1,288 @@
+"""What the group's leader does: shares work out, keeps task configurations up to date, clears old statuses."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from urllib.parse import urlsplit
+
+from keelman.connect.errors import ConnectError
+from keelman.connect.topic_creation import creates_topics
+from keelman.kafka.layout import CONFIG_MISMATCH, Assignment, Metadata, Work
+from keelman.kafka.writer import Record
+from keelman.model.errors import KeelmanError
+from keelman.runtime.logging import get_logger
+from keelman.runtime.redaction import REDACTOR
+from keelman.runtime.supervise import Siblings
+from keelman.worker.group.assignor import MemberView, Memory, assign
+from keelman.worker.group.fencing import Fencing, fences
+from keelman.worker.group.placement import wants_of, why_unplaced
+from keelman.worker.group.session_key import keep_session_key
+from keelman.worker.tables import config_state as records
+from keelman.worker.tables.config_state import STARTED, RestartRequest
+from keelman.worker.tables.news import News
+from keelman.worker.tables.status_state import FAILED, PAUSED, RESTARTING, RUNNING, UNASSIGNED, Status
+from keelman.worker.tables.store import Store
+from keelman.worker.tasks.effective_config import changed_tasks, without_limits
+from keelman.worker.tasks.inquiry import Answer, Inquiry, trace_of
+from keelman.worker.tasks.restart_policy import RestartPolicy, policy_of
+
+log = get_logger()
+WRITTEN_AT_ONCE = 1000  # records
+
+
+class Leader:
+    """The leader's mind; every worker has one, and starts with an empty memory each time it becomes leader."""
+
+    def __init__(self, store: Store, *, url: str, delay_ms: int, wake: Callable[[], None]) -> None:
+        """`wake` is called when there is something to do."""
+        self._store = store
+        self._url = url
+        self._delay_ms = delay_ms
+        self._memory = Memory()
+        self._wake = wake
+        self._news = News()
+        store.news.append(self._news)
+        self._inquiry = Inquiry(self._answered, creates_topics=creates_topics(store.properties.raw))
+        self._fencing = Fencing(store, wake)
+        self._used: dict[str, Answer] = {}
+        self._cleared = (-1, -1)
+        self._unplaced: dict[Work, str] = {}
+        self._lost: dict[Work, str] = {}
+        self.member_urls: tuple[str, ...] = ()
+
+    def begin(self, siblings: Siblings) -> None:
+        """Where connectors are asked and former tasks fenced."""
+        self._inquiry.begin(siblings)
+        self._fencing.begin(siblings)
+
+    def resign(self) -> None:
+        """Another worker leads now."""
+        self._memory, self.member_urls, self._unplaced, self._lost = Memory(), (), {}, {}
+        self.start_anew()
+
+    def start_anew(self) -> None:
+        """Leads since now: another worker may have led meanwhile."""
+        self._inquiry.forget()
+        self._fencing.forget()
+        self._news.tell_all()
+        self._used.clear()
+        self._cleared = (-1, -1)
+
+    def owner(self, work: Work) -> str | None:
+        """URL of the worker that has this work by the last round."""
+        return self._memory.owners.get(work)
+
+    async def share(self, leader: str, members: Mapping[str, Metadata]) -> Mapping[str, Assignment]:
+        """One round of the group: member id to metadata in, member id to assignment out."""
+        newest = max(m.config_offset for m in members.values())
+        config = self._store.config
+        if config.offset < newest:
+            try:
+                await self._store.read_config(seconds=self._store.properties.sync_ms / 1000)
+            except KeelmanError as error:
+                log.warning("leader_behind", error=error.message)
+        if config.offset < newest:
+            answer = Assignment(leader, self._url, newest, error=CONFIG_MISMATCH)
+            return dict.fromkeys(members, answer)
+        views = {
+            name: MemberView(
+                m.url,
+                frozenset(m.allocation.assigned) if m.allocation else frozenset(),
+                m.own is not None and m.own.leaving,
+                m.own.labels if m.own else {},
+                m.own.weights if m.own else {},
+            )
+            for name, m in members.items()
+        }
+        now, wants = int(time.monotonic() * 1000), wants_of(config.placements)
+        outcome = assign(views, config.work(), self._memory, now_ms=now, max_delay_ms=self._delay_ms, wants=wants)
+        self._memory = outcome.memory
+        self._news.tell_all()
+        labels = [view.labels for view in views.values() if not view.leaving]
+        self._unplaced = {
+            work: why_unplaced(config.placements[work.connector], labels)
+            for work in outcome.unplaced
+            if work.connector in wants
+        }
+        self.member_urls = tuple(sorted(m.url for m in members.values()))
+        owners = outcome.memory.owners
+        self._lost = {work: url for work, url in owners.items() if url not in self.member_urls}
+        log.info("work_shared", members=len(members), work=len(config.work()), delay_ms=outcome.delay_ms)
+        return {
+            name: Assignment(
+                leader,
+                self._url,
+                config.offset,
+                tuple(sorted(outcome.assigned[name])),
+                tuple(sorted(outcome.revoked[name])),
+                outcome.delay_ms,
+            )
+            for name in members
+        }
+
+    async def reconfigure(self) -> None:
+        """Writes task configurations where they differ from what their connector wants. Raises what writing raises.
+
+        Waits neither for connectors nor for fences: what they say is used in the turn after. A connector whose former
+        tasks are still to be fenced, perhaps by a leader that ended meanwhile, gets no tickets until it is written that
+        they are.
+        """
+        await keep_session_key(self._store)
+        if leftovers := self._store.config.leftovers():
+            await self._store.write_config(leftovers)
+        self._news.tell(self._inquiry.due())
+        names = self._news.take()
+        try:
+            await self._look_at(names)
+        except BaseException:
+            self._news.tell(names or ())
+            if names is None:
+                self._news.tell_all()
+            raise
+
+    async def _look_at(self, names: set[str] | None) -> None:
+        """Has the tasks of these connectors, of all for None, as they should be."""
+        config = self._store.config
+        for gone in (self._inquiry.names if names is None else names) - config.connectors.keys():
+            self.forget(gone)
+        used: dict[str, Answer] = {}
+        written: list[Record] = []
+        wanted = config.connectors if names is None else names & config.connectors.keys()
+        for name, properties in [(name, config.connectors[name]) for name in wanted]:
+            if config.target(name) != STARTED:  # as Connect: only a connector that runs is asked for its tasks
+                self.forget(name)
+                continue
+            answer = self._answer(name, without_limits(properties))
+            if answer is None:
+                continue
+            fresh = self._used.get(name) is not answer
+            if answer.tasks is not None:
+                # Compared with the limits: once the topic is compacted, a connector's record behind its commit record
+                # would have the next reader see no tasks.
+                applied = config.applied.get(name) == properties
+                now = list(config.tasks.get(name, ()))
+                changed = answer.tasks != now and (fresh or not now)  # none: it was stopped, or was about to be
+                if not applied or changed or name in config.inconsistent:
+                    written += self._new_tasks(name, answer.tasks)
+            if fresh:
+                used[name] = answer
+            if len(written) >= WRITTEN_AT_ONCE:
+                await self._store.write_config(written)
+                self._used |= used
+                written, used = [], {}
+            self._tell_problem(name, answer)
+        if written:  # many at once: thousands of writes in turn would hold up all else for minutes
+            await self._store.write_config(written)
+        self._used |= used
+        for name, since in list(config.unfenced.items()):
+            await self._fencing.shut_out_former_tasks(name, since)
+
+    def _answer(self, name: str, properties: Mapping[str, str]) -> Answer | None:
+        """What the connector says; None while it, or a value of its configuration, is still to come."""
+        secrets = self._store.secrets
+        try:
+            resolved = secrets.resolved(properties)
+        except ConnectError as error:
+            self._inquiry.hold(name)
+            return Answer(None, trace_of(error))
+        if resolved is None:
+            self._inquiry.hold(name)
+            return None
+        answer = self._asked(name, resolved)
+        if answer is None or answer.tasks is None or resolved == properties:
+            return answer
+        return Answer(secrets.restored(answer.tasks, properties), answer.trace)
+
+    def new_tasks_soon(self) -> bool:
+        """Whether new connectors are about to say which tasks they want: one round of the group is enough for both."""
+        return self._inquiry.first_answers_soon()
+
+    def again_seconds(self) -> float:
+        """Seconds until there is something to do though nothing has changed."""
+        return self._inquiry.due_seconds()
+
+    def ask_again(self, requests: Iterable[RestartRequest]) -> None:
+        """These connectors are restarted: what was wrong with them may be over."""
+        for request in requests:
+            self._inquiry.again(request.connector)
+
+    def _answered(self, name: str) -> None:
+        self._news.tell((name,))
+        self._wake()
+
+    def forget(self, name: str) -> None:
+        """This connector is gone, or is to be asked anew once it runs again."""
+        self._inquiry.forget(name)
+        self._used.pop(name, None)
+
+    async def write_tasks(self, name: str, wanted: list[dict[str, str]]) -> None:
+        """Stores task configurations and puts them into force, in one write."""
+        await self._store.write_config(self._new_tasks(name, wanted))
+
+    def _new_tasks(self, name: str, wanted: list[dict[str, str]]) -> list[Record]:
+        """What stores task configurations and puts them into force, once all of it is in the topic."""
+        config = self._store.config
+        written = [*records.task_records(name, wanted), records.commit_record(name, len(wanted))]
+        before = config.fencing.get(name, 0)
+        alone = before == len(wanted) == 1  # which fences its predecessor by itself
+        nobody = before == 0 or (name not in config.unfenced and (alone or self._copy_on(name, wanted)))
+        if nobody and fences(self._store, name):
+            written.append(records.fencing_record(name, len(wanted)))
+        return written
+
+    def _copy_on(self, name: str, wanted: list[dict[str, str]]) -> bool:
+        """Whether the tasks in force all go on as they are: there may be more of them now, but no other ones."""
+        config = self._store.config
+        before, now, tasks = config.applied.get(name), config.connectors.get(name), config.tasks.get(name)
+        if before is None or now is None or tasks is None:
+            return False
+        return not changed_tasks([(before, tasks)], (now, tuple(wanted)), len(tasks))
+
+    def _asked(self, name: str, properties: Mapping[str, str]) -> Answer | None:
+        policy = self._policy(self._store.config.connectors[name])
+        return self._inquiry.about(name, properties, policy, attempts=self._store.statuses.attempts(Work(name)))
+
+    def _policy(self, config: Mapping[str, str]) -> RestartPolicy | None:
+        try:
+            return policy_of(config, self._store.properties.raw)
+        except KeelmanError:
+            return None  # stored by somebody who did not check it
+
+    def _tell_problem(self, name: str, answer: Answer) -> None:
+        """Brings the connector's status in line with what it said, whoever has it. Its tasks go on as they are."""
+        work = Work(name)
+        now, owner = self._store.statuses.statuses.get(work), self.owner(work)
+        if now is None or owner is None:
+            return
+        trace = REDACTOR.hide(answer.trace)  # as the topic has it
+        if trace and (now.state, now.trace) != (FAILED, trace):
+            state = FAILED
+        elif not trace and now.state == FAILED:
+            state = PAUSED if self._store.config.target(name) == records.PAUSED else RUNNING
+        else:
+            return
+        worker = urlsplit(owner).netloc
+        told = Status(state, worker, now.generation, trace or None, now.version, answer.more)
+        self._store.tell(work, told)
+
+    def tell_unplaced(self, generation: int) -> None:
+        """Says of work that no member may have why that is so."""
+        for work, why in self._unplaced.items():
+            now, trace = self._store.statuses.statuses.get(work), REDACTOR.hide(why)
+            if now is None or (now.state, now.trace) != (UNASSIGNED, trace):
+                self._store.tell(work, Status(UNASSIGNED, urlsplit(self._url).netloc, generation, trace))
+
+    def clear_statuses(self) -> None:
+        """Tombstones for the statuses of what is configured no more; what a dead worker had runs nowhere."""
+        stamp = (self._store.statuses.changes, self._store.config.changes)
+        if stamp != self._cleared:
+            self._cleared = stamp
+            for work in self._store.statuses.without(self._store.config.work()):
+                self._store.tell(work, None)
+        for work, url in self._lost.items():
+            now = self._store.statuses.statuses.get(work)
+            if now is not None and now.state in (RUNNING, RESTARTING) and now.worker_id == urlsplit(url).netloc:
+                why = f"{ConnectError.java_name}: its worker is gone; another is given it soon\n"
+                self._store.tell(work, replace(now, state=UNASSIGNED, trace=why))

@@ -1,0 +1,1 @@
+"""Offsets of connectors, as REST tells and changes them."""

@@ -1,0 +1,122 @@
+"""Offsets of a source as REST tells and changes them: in the connector's own topic, in the worker's, or in both."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from keelman.connect.errors import DataError
+from keelman.connect.offsets import CommittedOffsets
+from keelman.engine.bulk import PLAN
+from keelman.kafka.client_properties import merged
+from keelman.kafka.layout import Work
+from keelman.kafka.writer import FencingWriter, Record, TopicWriter
+from keelman.worker.offsets.source_offsets import OffsetRow, merged_offsets, offset_topics, own_offsets
+from keelman.worker.rest.errors import RestError
+from keelman.worker.tables.offset_state import parsed_rows
+from keelman.worker.tables.store import Store
+from keelman.worker.tasks.tickets import transactional_id
+
+Confirm = Callable[[], Awaitable[None]]
+_KINDS: tuple[tuple[type, str], ...] = ((dict, "MAP"), (list, "ARRAY"))
+
+
+class SourceOffsets:
+    """One source's; made for each request."""
+
+    def __init__(self, store: Store, name: str, config: Mapping[str, str]) -> None:
+        self._store = store
+        self._name = name
+        self._config = config
+        self._own_topic, self._workers_topic = offset_topics(store.properties, config)
+
+    async def read(self) -> list[tuple[dict[str, Any], Any]]:
+        """Source partitions and offsets. Raises KeelmanError."""
+        workers, own = await self._rows()
+        return parsed_rows(merged_offsets(self._name, workers, own))
+
+    async def alter(self, wanted: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]], still: Confirm) -> None:
+        """Writes offsets, tombstones for None, under the key bytes that each topic has already.
+
+        `still` is awaited last thing before it counts and raises when it must not. Raises 500, KeelmanError, Conflict.
+        """
+        for partition, offset in wanted:
+            _check_primitive(partition)
+            _check_primitive(offset or {})
+        workers, own = await self._rows()
+        keys_of_own = own if self._workers_topic else workers
+        # What a split task had planned counts no more: nobody is at it.
+        plans = [(key, None) for key, _ in keys_of_own if _is_plan(key)]
+        in_own = [*self._records(wanted, keys_of_own), *plans]
+        in_workers = self._records(wanted, workers) if self._workers_topic else []
+        await self._write(in_own, in_workers, still)
+
+    async def reset(self, still: Confirm) -> None:
+        """Tombstones for all that there is. Raises as `alter`."""
+        workers, own = await self._rows()
+        if not self._workers_topic:
+            own, workers = workers, []
+        await self._write([(key, None) for key, _ in own], [(key, None) for key, _ in workers], still)
+
+    async def _rows(self) -> tuple[list[OffsetRow], list[OffsetRow]]:
+        await self._store.read_offsets()
+        own = await own_offsets(self._store.properties, self._name, self._config)
+        return self._store.offsets.of(self._name), own
+
+    def _records(
+        self, wanted: Sequence[tuple[Mapping[str, Any], Mapping[str, Any] | None]], rows: Sequence[OffsetRow]
+    ) -> list[Record]:
+        known = CommittedOffsets(self._name, rows)
+        newest: dict[bytes, bytes | None] = {}
+        try:
+            for partition, offset in wanted:
+                key, value = known.record(dict(partition), None if offset is None else dict(offset))
+                newest[key] = value
+        except DataError as error:
+            raise RestError(500, str(error)) from None
+        return list(newest.items())
+
+    async def _write(self, own: Sequence[Record], workers: Sequence[Record], still: Confirm) -> None:
+        """As Connect orders it: a deletion from the worker's topic comes first, so that it never shows again what the
+        connector's own topic has no more; all else goes there last, when it counts already."""
+        if gone := [record for record in workers if record[1] is None]:
+            await still()
+            await self._store.write_offsets(gone)
+        if own:
+            await self._write_own(own, still)
+        if kept := [record for record in workers if record[1] is not None]:
+            await self._store.write_offsets(kept)
+        await self._store.read_offsets()
+
+    async def _write_own(self, records: Sequence[Record], still: Confirm) -> None:
+        properties = self._store.properties
+        client = merged(properties.raw, self._config, "producer")
+        client_id = f"connector-offsets-{self._name}"
+        if not properties.exactly_once_sources:
+            await still()
+            if not self._workers_topic:
+                await self._store.write_offsets(records)
+                return
+            async with TopicWriter.opened(client, client_id=client_id) as writer:
+                await writer.write(self._own_topic, records)
+            return
+        # Under the id of the first task: one that is started meanwhile shuts this writer out, and is not overtaken.
+        fencing = FencingWriter(
+            client, client_id=client_id, transactional_id=transactional_id(properties.group_id, Work(self._name, 0))
+        )
+        try:
+            await fencing.write(self._own_topic, records, confirm=still)
+        finally:
+            await fencing.close()
+
+
+def _is_plan(key: bytes) -> bool:
+    return f'"{PLAN}"'.encode() in key
+
+
+def _check_primitive(mapping: Mapping[str, Any]) -> None:
+    for field, value in mapping.items():
+        for kind, name in _KINDS:
+            if isinstance(value, kind):
+                message = f"Offsets may only contain primitive types as values, but field {field} contains {name}"
+                raise RestError(500, message)

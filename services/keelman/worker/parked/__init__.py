@@ -1,0 +1,1 @@
+"""Tasks without work: what they wait for, and what brings them back."""

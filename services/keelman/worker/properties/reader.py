@@ -1,0 +1,103 @@
+"""Reads typed values out of properties and keeps all that is wrong with them, for one message."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from keelman.connect.config.definition import ConfigKey, Type, parse_type
+from keelman.connect.errors import ConfigValueError
+from keelman.model.errors import InvalidArgument, Violation
+
+T = TypeVar("T")
+
+
+def setting(key: ConfigKey, *configs: Mapping[str, str]) -> Any:
+    """The typed value of the first configuration that sets the key, else its default. Raises InvalidArgument."""
+    try:
+        return key.among(*configs)
+    except ConfigValueError as error:
+        text = str(error)
+        raise InvalidArgument(text, metadata={"field": key.name}, violations=[Violation(key.name, text)]) from None
+
+
+class PropertyReader:
+    """Each method returns the value, or its default when it is not set or not legal; `end` raises what was wrong."""
+
+    def __init__(self, raw: Mapping[str, str]) -> None:
+        self.raw = raw
+        self._problems: list[Violation] = []
+
+    def number(self, key: str, default: int, least: int) -> int:
+        """A whole number."""
+        text = self.raw.get(key, "")
+        try:
+            value: int = parse_type(key, text, Type.LONG) if text else default
+        except ConfigValueError:
+            value = least - 1
+        if text and value < least:
+            self.refuse(key, text, f"a whole number, at least {least}")
+            return default
+        return value
+
+    def positive(self, key: str) -> float:
+        """A number greater than 0; 0 when it is not set."""
+        text = self.raw.get(key, "")
+        try:
+            value = float(text or 0)
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value) or (text and value <= 0):
+            self.refuse(key, text, "a number greater than 0, e.g. 1.5")
+            return 0.0
+        return value
+
+    def choice(self, key: str, default: str, choices: Sequence[str]) -> str:
+        """One of some words, in any case."""
+        text = self.raw.get(key, "") or default
+        if text.lower() not in choices:
+            self.refuse(key, text, "one of " + ", ".join(choices))
+            return default
+        return text.lower()
+
+    def flag(self, key: str, *, default: bool) -> bool:
+        """True or false, in any case."""
+        text = self.raw.get(key, "").strip()
+        return self.take(lambda: bool(parse_type(key, text, Type.BOOLEAN)), default) if text else default
+
+    def missing(self, key: str, legal: str) -> None:
+        """Notes that a key has to be set."""
+        text = f"{key} is missing: it must be set in the worker's properties: {legal}"
+        self._problems.append(Violation(key, text))
+
+    def refuse(self, key: str, value: object, legal: str) -> None:
+        """Notes a value that is not legal."""
+        self._note(InvalidArgument.of(key, value, legal))
+
+    def note(self, key: str, text: str) -> None:
+        """Notes what is wrong with a key, in words of its own."""
+        self._problems.append(Violation(key, text))
+
+    def take(self, read: Callable[[], T], instead: T) -> T:
+        """What a reader of its own returns; `instead` when it raises InvalidArgument or ConfigValueError, which is
+        noted."""
+        try:
+            return read()
+        except InvalidArgument as error:
+            self._note(error)
+        except ConfigValueError as error:
+            self.note(error.key, str(error))
+        return instead
+
+    def end(self) -> None:
+        """Raises InvalidArgument with everything that was wrong."""
+        if not self._problems:
+            return
+        texts = list(dict.fromkeys(problem.description for problem in self._problems))
+        message = texts[0] if len(texts) == 1 else f"{len(texts)} things are wrong: " + "; ".join(texts)
+        raise InvalidArgument(message, violations=self._problems)
+
+    def _note(self, error: InvalidArgument) -> None:
+        field = error.metadata.get("field", "")
+        self._problems.append(Violation(field, error.message))

@@ -1,0 +1,218 @@
+"""The worker's Connect properties: read from the file, checked once, typed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+from keelman.connect.config.connector_keys import WORKER_SUPPORT
+from keelman.connect.config.copying_keys import COMMIT_INTERVAL, PARK_AFTER
+from keelman.connect.converters.converter import Role, converter_for
+from keelman.kafka.topics import CompactedTopic
+from keelman.model.errors import InvalidArgument
+from keelman.model.labels import labels_of
+from keelman.worker.group.placement import WORKER_KEY
+from keelman.worker.properties.client_checks import check_clients
+from keelman.worker.properties.file import file_properties
+from keelman.worker.properties.life_properties import check_life
+from keelman.worker.properties.own_references import ALLOW, REFERENCES, SECRETS_POLICY, with_values
+from keelman.worker.properties.reader import PropertyReader
+from keelman.worker.rest.access import Access, read_access
+from keelman.worker.rest.basic_auth import BasicAuth, read_basic_auth
+from keelman.worker.rest.listeners import Listeners, read_listeners
+from keelman.worker.rest.signatures import check_algorithms
+
+REQUIRED = {
+    "bootstrap.servers": "host:port of brokers, comma-separated",
+    "key.converter": "a converter class, e.g. org.apache.kafka.connect.json.JsonConverter",
+    "value.converter": "a converter class, e.g. org.apache.kafka.connect.json.JsonConverter",
+}
+REQUIRED_OF_A_GROUP = {
+    "group.id": "the name of the worker cluster's Kafka group",
+    "config.storage.topic": "a topic name",
+    "offset.storage.topic": "a topic name",
+    "status.storage.topic": "a topic name",
+}
+OFFSET_FILE = "offset.storage.file.filename"
+REQUIRED_ALONE = {OFFSET_FILE: "the file that keeps the offsets of sources"}
+STANDALONE = "standalone"
+SUPPORT = ("disabled", "preparing", "enabled")
+TOPIC_CREATION = "topic.creation.enable"
+HOST_AND_PORT = "host:port, comma-separated, ports from 1 to 65535"
+TOPIC_NAME = "a topic name (letters, digits, '.', '_', '-')"
+TOPIC_PARTITIONS = {"config": 1, "offset": 25, "status": 5}
+LEAST_MEMORY_BYTES = 64 << 20  # below that no slot could live
+STORAGE_KEYS = ("topic", "partitions", "replication.factor", "cleanup.policy")
+_TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerProperties:
+    """All that keelman reads of a worker's properties; `raw` holds every one as it stands in the file."""
+
+    raw: Mapping[str, str]
+    group_id: str
+    config_topic: CompactedTopic
+    offset_topic: CompactedTopic
+    status_topic: CompactedTopic
+    offset_file: Path | None
+    offset_flush_ms: int
+    listeners: Listeners
+    access: Access
+    basic_auth: BasicAuth | None
+    session_ms: int
+    heartbeat_ms: int
+    rebalance_ms: int
+    rebalance_delay_ms: int
+    sync_ms: int
+    key_ttl_ms: int
+    shutdown_ms: int
+    exactly_once: str
+    cpus: float
+    memory_bytes: int
+    plugin_path: str
+    topic_tracking: bool
+    """Whether it is kept which topics a connector uses."""
+    topic_reset: bool
+    """Whether that may be forgotten on request."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def standalone(self) -> bool:
+        """True for a worker without a group and without topics of its own."""
+        return self.offset_file is not None
+
+    @property
+    def fenced(self) -> bool:
+        """True when the leader writes the config topic with a transaction that fences its predecessor."""
+        return self.exactly_once != "disabled"
+
+    @property
+    def exactly_once_sources(self) -> bool:
+        """True when sources commit records and offsets together."""
+        return self.exactly_once == "enabled"
+
+
+def read_properties(file: Path | None, given: Mapping[str, str], *, standalone: bool = False) -> WorkerProperties:
+    """Reads and checks the file, with `given` over it. Raises InvalidArgument with one message that names all that is
+    wrong: key, value and what is legal."""
+    if file is None and not given:
+        raise InvalidArgument(
+            f"a file is missing: keelman worker {'standalone' if standalone else 'run'} worker.properties"
+        )
+    return checked({**(file_properties(file) if file is not None else {}), **given}, standalone=standalone)
+
+
+def checked(raw: Mapping[str, str], *, standalone: bool = False) -> WorkerProperties:
+    """The typed properties, with values in place of references. Raises InvalidArgument."""
+    raw = with_values(raw)
+    if standalone:
+        raw = {**raw, WORKER_SUPPORT: "disabled"}  # so that whoever reads it says no to a connector that requires it
+    reader = PropertyReader(raw)
+    reader.choice(SECRETS_POLICY, ALLOW, (ALLOW, REFERENCES))
+    required = REQUIRED | (REQUIRED_ALONE if standalone else REQUIRED_OF_A_GROUP)
+    for key, legal in required.items():
+        if not raw.get(key):
+            reader.missing(key, legal)
+    if servers := raw.get("bootstrap.servers"):
+        for server in not_servers(servers):
+            reader.refuse("bootstrap.servers", server, HOST_AND_PORT)
+    _check_converters(reader)
+    reader.flag(TOPIC_CREATION, default=True)  # read in slots
+    session = reader.number("session.timeout.ms", 6000, 1)
+    heartbeat = reader.number("heartbeat.interval.ms", 1000, 1)
+    if heartbeat >= session:
+        reader.refuse("heartbeat.interval.ms", heartbeat, f"less than session.timeout.ms ({session})")
+    support = reader.choice(WORKER_SUPPORT, "enabled", SUPPORT)
+    for rule in (PARK_AFTER, COMMIT_INTERVAL):  # read in slots
+        reader.take(partial(rule.among, raw), None)
+    check_life(reader)
+    check_clients(reader)
+    topics = [raw[key] for kind in TOPIC_PARTITIONS if raw.get(key := f"{kind}.storage.topic")]
+    if len(set(topics)) != len(topics) and not standalone:
+        reader.refuse("status.storage.topic", raw.get("status.storage.topic", ""), "three different topics")
+    check_algorithms(reader)
+    properties = WorkerProperties(
+        raw=dict(raw),
+        group_id=STANDALONE if standalone else raw.get("group.id", ""),
+        config_topic=_topic(reader, "config", standalone=standalone),
+        offset_topic=_topic(reader, "offset", standalone=standalone),
+        status_topic=_topic(reader, "status", standalone=standalone),
+        offset_file=Path(raw.get(OFFSET_FILE, "")) if standalone else None,
+        offset_flush_ms=reader.number("offset.flush.interval.ms", 1000, 1),
+        listeners=read_listeners(reader),
+        access=read_access(reader),
+        basic_auth=reader.take(lambda: read_basic_auth(raw), None),
+        session_ms=session,
+        heartbeat_ms=heartbeat,
+        rebalance_ms=reader.number("rebalance.timeout.ms", 60_000, 1),
+        rebalance_delay_ms=reader.number("scheduled.rebalance.max.delay.ms", 3000, 0),
+        sync_ms=reader.number("worker.sync.timeout.ms", 3000, 1),
+        key_ttl_ms=reader.number("inter.worker.key.ttl.ms", 3_600_000, 0),
+        shutdown_ms=reader.number("task.shutdown.graceful.timeout.ms", 5000, 0),
+        exactly_once=support,
+        cpus=reader.positive("keelman.cpus"),
+        memory_bytes=reader.number("keelman.memory.bytes", 0, LEAST_MEMORY_BYTES),
+        plugin_path=raw.get("plugin.path", ""),
+        topic_tracking=reader.flag("topic.tracking.enable", default=True),
+        topic_reset=reader.flag("topic.tracking.allow.reset", default=True),
+        labels=reader.take(lambda: labels_of(raw.get(WORKER_KEY, ""), key=WORKER_KEY), {}),
+    )
+    reader.end()
+    return properties
+
+
+def _topic(reader: PropertyReader, kind: str, *, standalone: bool) -> CompactedTopic:
+    """One of the three topics. A standalone worker has none: then it only names a table in memory, that of offsets
+    with the empty name by which copy runs know that they write no offsets."""
+    if standalone:
+        return CompactedTopic("" if kind == "offset" else kind, 1)
+    prefix = f"{kind}.storage."
+    name = reader.raw.get(f"{prefix}topic", "")
+    if name and not is_topic(name):
+        reader.refuse(f"{prefix}topic", name, TOPIC_NAME)
+    partitions = reader.number(f"{prefix}partitions", TOPIC_PARTITIONS[kind], 1) if kind != "config" else 1
+    factor = reader.number(f"{prefix}replication.factor", 0, -1)
+    settings = {
+        key.removeprefix(prefix): value
+        for key, value in reader.raw.items()
+        if key.startswith(prefix) and key.removeprefix(prefix) not in STORAGE_KEYS
+    }
+    return CompactedTopic(
+        name=name,
+        partitions=partitions,
+        replication_factor=factor or None,
+        exact=kind == "config",
+        settings=settings,
+        setting_key=f"{prefix}topic",
+    )
+
+
+def _check_converters(reader: PropertyReader) -> None:
+    roles: tuple[Role, ...] = ("key", "value", "header")
+    for role in roles:
+        if role == "header" or reader.raw.get(f"{role}.converter"):
+            reader.take(partial(converter_for, role, {}, reader.raw), None)
+
+
+def not_servers(text: str) -> list[str]:
+    """What of a comma-separated list is not host:port."""
+    return [server for server in map(str.strip, text.split(",")) if not _is_server(server)]
+
+
+def _is_server(text: str) -> bool:
+    host, _, port = text.rpartition(":")
+    return bool(host) and is_port(port)
+
+
+def is_port(text: str) -> bool:
+    """Whether this is a number from 1 to 65535."""
+    return text.isdecimal() and len(text) < 6 and 0 < int(text) < 65536
+
+
+def is_topic(text: str) -> bool:
+    """Whether Kafka takes this as the name of a topic."""
+    return bool(_TOPIC.fullmatch(text)) and text not in (".", "..")

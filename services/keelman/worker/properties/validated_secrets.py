@@ -1,0 +1,106 @@
+"""Secrets where configurations are validated: resolved for the classes that check them, never in an answer."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from keelman.connect.config.definition import Type
+from keelman.connect.config.info import ConfigError
+from keelman.connect.config.providers import ConfigProviderError
+from keelman.connect.config.references import references
+from keelman.connect.config.secret_keys import is_secret_key
+from keelman.connectors.registry import find_connector
+from keelman.runtime.redaction import HIDDEN, REDACTOR
+from keelman.worker.properties.own_references import ALLOW, REFERENCES, SECRETS_POLICY
+from keelman.worker.properties.secrets import Secrets
+from keelman.worker.rest import plugins
+from keelman.worker.rest.errors import RestError
+from keelman.worker.tasks.inquiry import in_thread
+from keelman.worker.tasks.third_party import problems_of
+
+
+async def problems_with(
+    secrets: Secrets, config: Mapping[str, str | None], worker_config: Mapping[str, str]
+) -> list[ConfigError]:
+    """All that is wrong with a connector's configuration, its references resolved, in texts without their values.
+
+    Raises 500 with Connect's text where a value cannot be read, and what a plugin raises.
+    """
+    resolved = await _resolved(secrets, config)
+    _, found = in_thread(lambda: problems_of(resolved, worker_config) + _literals(config, worker_config))
+    return [ConfigError(one.key, None, REDACTOR.hide(one.message)) for one in await found]
+
+
+async def validated_with(
+    secrets: Secrets, plugin: str, config: Mapping[str, str | None], worker_config: Mapping[str, str]
+) -> dict[str, Any]:
+    """ConfigInfos of a configuration, its references resolved, without their values. Raises as `plugins.validated`."""
+    answer = await plugins.validated(plugin, await _resolved(secrets, config), worker_config)
+    _, literals = in_thread(lambda: _literals(config, worker_config))
+    return hidden_answer(answer, config, await literals)
+
+
+async def _resolved(secrets: Secrets, config: Mapping[str, str | None]) -> Mapping[str, str | None]:
+    try:
+        values = await secrets.read({key: value for key, value in config.items() if value is not None})
+    except ConfigProviderError as error:
+        raise RestError(500, str(error)) from None
+    return {key: values.get(key) for key in config}
+
+
+def _literals(config: Mapping[str, str | None], worker_config: Mapping[str, str]) -> list[ConfigError]:
+    """The literal secrets in a configuration as it was given, where the worker takes references only.
+
+    Secrets are the values of the connector's own PASSWORD keys and those of keys that are secrets by their names. In a
+    thread; raises what a plugin raises.
+    """
+    if worker_config.get(SECRETS_POLICY, ALLOW).strip().lower() != REFERENCES:
+        return []
+    keys = (
+        find_connector(config.get("connector.class") or "", config.get("connector.plugin.version"))
+        .config_def()
+        .keys.values()
+    )
+    passwords = {key.name for key in keys if key.type is Type.PASSWORD}
+    return [
+        ConfigError(
+            key,
+            None,
+            f"Invalid value {HIDDEN} for configuration {key}: this worker takes secrets as references only "
+            f"({SECRETS_POLICY}={REFERENCES}): put it where a config provider finds it and name it here, "
+            "e.g. ${file:/path/to/secrets.properties:key}",
+        )
+        for key, text in sorted(config.items())
+        if text and (key in passwords or is_secret_key(key)) and not references(text)
+    ]
+
+
+def hidden_answer(
+    answer: Mapping[str, Any], config: Mapping[str, str | None], problems: Iterable[ConfigError] = ()
+) -> dict[str, Any]:
+    """The answer of `validate` about a resolved configuration, with references where `config` as given has them, and
+    with these problems besides."""
+    shown: dict[str, Any] = copy.deepcopy(dict(answer))
+    for info in shown["configs"]:
+        value = info["value"]
+        given = config.get(value["name"]) or ""
+        if references(given) and value["value"] not in (None, HIDDEN):
+            value["value"] = given
+        value["errors"] = [REDACTOR.hide(text) for text in value["errors"]]
+        value["recommended_values"] = [REDACTOR.hide(text) for text in value["recommended_values"] or ()]
+    values = {info["value"]["name"]: info["value"] for info in shown["configs"]}
+    for problem in problems:
+        if problem.key not in values:
+            values[problem.key] = {
+                "name": problem.key,
+                "value": HIDDEN,
+                "recommended_values": [],
+                "errors": [],
+                "visible": True,
+            }
+            shown["configs"].append({"definition": None, "value": values[problem.key]})
+        values[problem.key]["errors"].append(problem.message)
+        shown["error_count"] += 1
+    return shown

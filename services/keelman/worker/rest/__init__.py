@@ -1,0 +1,1 @@
+"""Connect's REST API: what a worker answers over HTTP, and who may ask."""

@@ -1,0 +1,156 @@
+"""Connect's REST API: which handler answers which path and method, and how what goes wrong is told."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable, Mapping
+
+import httpx
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.routing import Route
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from keelman.model.errors import KeelmanError
+from keelman.worker.beside.apart import Apart
+from keelman.worker.beside.letters import DeadLetters
+from keelman.worker.beside.previews import Previews
+from keelman.worker.group.herder import Herder
+from keelman.worker.offsets.offset_changes import OffsetChanges
+from keelman.worker.properties.plugin_bounds import plugin_bounds
+from keelman.worker.rest import loggers
+from keelman.worker.rest.context import Handler, RestContext
+from keelman.worker.rest.errors import (
+    RestError,
+    error_response,
+    on_exception,
+    on_keelman_error,
+    on_rest_error,
+    on_status,
+)
+from keelman.worker.rest.forwarding import Forwarder
+from keelman.worker.rest.kinds import NO_FENCE, NO_TASKS, as_put, refusing
+from keelman.worker.rest.observability import Observability
+from keelman.worker.rest.operations import Operations
+from keelman.worker.rest.others import Others
+from keelman.worker.rest.paths import by_method, plain_path
+from keelman.worker.rest.preview import Trials
+from keelman.worker.rest.reads import Reads
+from keelman.worker.rest.routes import PathRoute
+from keelman.worker.rest.views import Views
+from keelman.worker.rest.writes import Writes
+from keelman.worker.tables.topic_tracking import TopicTracking
+
+FORWARD_SECONDS = 90.0
+CONFIG = "/connectors/{name}/config"
+TASKS = "/connectors/{name}/tasks"
+FENCE = "/connectors/{name}/fence"
+
+
+class RestApi:
+    """One worker's REST API. `begin` gives it the worker's parts; before that every call that needs them says 503."""
+
+    def __init__(self, tls: ssl.SSLContext, *, standalone: bool = False, post_config: bool = False) -> None:
+        """`tls` is what it asks other workers with. With `post_config` a configuration may be sent with POST too."""
+        self._standalone, self._post_config = standalone, post_config
+        self._context: RestContext | None = None
+        self.observability = Observability()
+        self._http = httpx.AsyncClient(timeout=FORWARD_SECONDS, trust_env=False, verify=tls)
+
+    def begin(self, herder: Herder, tracking: TopicTracking, cluster_id: str) -> None:
+        """Gives it what it answers from; from now on this worker obeys orders about logging."""
+        store = herder.store
+        views = Views(store)
+        do = Operations(herder, views, tracking)
+        offsets = OffsetChanges(herder, do.fence)
+        forwarder = Forwarder(self._http, views.fresh)
+        self.operations = do
+        apart = Apart(memory_bytes=plugin_bounds(store.properties.raw).host_memory)
+        asides = Previews(herder, do, apart), DeadLetters(store, apart)
+        self._context = RestContext(herder, store, views, do, offsets, tracking, forwarder, *asides, cluster_id)
+        store.level_told = loggers.obey
+
+    async def close(self) -> None:
+        """Ends the connections to other workers."""
+        await self._http.aclose()
+
+    def _ready(self) -> RestContext:
+        if self._context is None:
+            raise RestError(503, "Worker is starting: its brokers have not answered yet")
+        return self._context
+
+    def app(self, guard: Callable[[Starlette], ASGIApp]) -> ASGIApp:
+        """The ASGI application, with the guard around its routes. Paths are matched as they were sent: a connector's
+        name may hold an escaped slash."""
+        routed = guard(self._routed())
+
+        async def app(scope: Scope, receive: Receive, send: Send) -> None:
+            if scope["type"] == "http":
+                try:
+                    scope = {**scope, "path": plain_path(scope["raw_path"].decode("ascii", "replace"))}
+                except RestError as error:
+                    await error_response(error.status, error.message)(scope, receive, send)
+                    return
+            await routed(scope, receive, send)
+
+        return app
+
+    def _routed(self) -> Starlette:
+        reads, writes, others = Reads(self._ready), Writes(self._ready), Others(self._ready)
+        trials = Trials(self._ready)
+        table: dict[str, dict[str, Handler]] = {
+            "/": {"GET": others.root},
+            "/health": {"GET": others.health},
+            "/connectors": {"GET": reads.connectors, "POST": writes.create},
+            "/connectors/{name}": {"GET": reads.connector, "DELETE": writes.delete},
+            CONFIG: {
+                "GET": reads.config,
+                "PUT": writes.put_config,
+                "PATCH": writes.patch_config,
+            },
+            "/connectors/{name}/status": {"GET": reads.status},
+            TASKS: {"GET": reads.tasks, "POST": writes.put_tasks},
+            "/connectors/{name}/tasks/{task}/status": {"GET": reads.task_status},
+            "/connectors/{name}/tasks/{task}/restart": {"POST": writes.restart_task},
+            "/connectors/{name}/topics": {"GET": reads.topics},
+            "/connectors/{name}/topics/reset": {"PUT": reads.reset_topics},
+            "/connectors/{name}/offsets": {
+                "GET": reads.offsets,
+                "PATCH": writes.alter_offsets,
+                "DELETE": writes.reset_offsets,
+            },
+            "/connectors/{name}/pause": {"PUT": writes.pause},
+            "/connectors/{name}/resume": {"PUT": writes.resume},
+            "/connectors/{name}/stop": {"PUT": writes.stop},
+            "/connectors/{name}/restart": {"POST": writes.restart},
+            FENCE: {"PUT": writes.fence},
+            "/connectors/{name}/preview": {"POST": trials.preview},
+            "/connectors/{name}/dead-letters": {"GET": trials.dead_letters},
+            "/connectors/{name}/dead-letters/replay": {"POST": trials.replay},
+            "/connector-plugins": {"GET": others.plugins},
+            "/connector-plugins/{plugin}/config": {"GET": others.plugin_config},
+            "/connector-plugins/{plugin}/config/validate": {"PUT": others.validate},
+            "/connectors/{name}/logs": {"GET": self.observability.logs},
+            "/admin/loggers": {"GET": others.loggers},
+            "/admin/loggers/{name}": {"GET": others.logger, "PUT": others.set_level},
+        }
+        if self._standalone:
+            table[TASKS]["POST"], table[FENCE]["PUT"] = refusing(NO_TASKS), refusing(NO_FENCE)
+        if self._post_config:
+            table[CONFIG]["POST"] = as_put(writes.put_config)
+        return Starlette(
+            routes=[
+                PathRoute("/metrics", self.observability.metrics, ("GET",)),  # whatever type is asked for
+                *(_route(path, handlers) for path, handlers in table.items()),
+            ],
+            exception_handlers={
+                RestError: on_rest_error,
+                KeelmanError: on_keelman_error,
+                HTTPException: on_status,
+                Exception: on_exception,
+            },
+        )
+
+
+def _route(path: str, handlers: Mapping[str, Handler]) -> Route:
+    return PathRoute(path, by_method(handlers, any_type=path in (TASKS, FENCE)), handlers)

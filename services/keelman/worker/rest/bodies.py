@@ -1,0 +1,215 @@
+"""The JSON bodies of REST requests, read as leniently as Connect reads them, and refused in its words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from starlette.requests import Request
+
+from keelman.worker.rest.errors import RestError
+
+JSON_TYPE = "application/json"
+ENTITIES = "org.apache.kafka.connect.runtime.rest.entities"
+TEXT_MAP = "java.util.LinkedHashMap<java.lang.String,java.lang.String>"
+ANY_MAP = "java.util.LinkedHashMap<java.lang.String,java.lang.Object>"
+TEXT = "java.lang.String"
+MOST_DIGITS = 1000
+STATES = ("RUNNING", "PAUSED", "STOPPED")
+
+
+class Number(str):
+    """A number as it was written: as text it stays what it was."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NewConnector:
+    """The body of POST /connectors."""
+
+    name: str
+    config: dict[str, str | None] | None
+    initial_state: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetEntry:
+    """One entry of PATCH /connectors/x/offsets; None for what is null or missing."""
+
+    partition: dict[str, Any] | None
+    offset: dict[str, Any] | None
+
+
+async def json_body(request: Request) -> Any:
+    """The JSON value of a request, numbers as `Number`; None for no body. Raises 500 for no JSON."""
+    return parsed(await request.body())
+
+
+def parsed(raw: bytes, what: str = "The request's body") -> Any:
+    """The JSON value that a body is, in any UTF, numbers as `Number`; None for one without any. Raises 500 with `what`.
+
+    Also called for the files of connectors that a standalone worker begins with.
+    """
+    try:
+        text = raw.decode(json.detect_encoding(raw)).strip(" \t\r\n")
+    except UnicodeDecodeError as error:
+        raise RestError(500, f"{what} is not JSON: it is not UTF-8 at byte {error.start}") from None
+    if not text:
+        return None
+    try:
+        return _DECODER.decode(text)
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise RestError(500, f"{what} is not JSON: {error.msg} at {where}") from None
+    except ValueError as error:
+        raise RestError(500, f"{what} is not JSON: {error}") from None
+    except RecursionError:
+        raise RestError(500, f"{what} is not legal JSON: it is nested too deeply") from None
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no JSON number")
+
+
+_DECODER = json.JSONDecoder(parse_int=Number, parse_float=Number, parse_constant=_no_constant)
+
+
+def new_connector(value: Any) -> NewConnector:
+    """What a connector is to be made of. Raises 500."""
+    fields = _entity(value, "CreateConnectorRequest", ("config", "name", "initial_state"))
+    state = fields.get("initial_state")
+    if state is not None:
+        kind = f"{ENTITIES}.CreateConnectorRequest$InitialState"
+        state = _scalar(state, kind)
+        if state.upper() not in STATES:
+            raise RestError(
+                500,
+                f"Cannot construct instance of `{kind}`, problem: No enum constant "
+                f"{kind.replace('$', '.')}.{state.upper()}",
+            )
+    name = fields.get("name")
+    config = fields.get("config")
+    return NewConnector(
+        "" if name is None else _scalar(name, TEXT).strip(),
+        None if config is None else text_map(config),
+        None if state is None else state.upper(),
+    )
+
+
+def text_map(value: Any) -> dict[str, str | None]:
+    """A flat map: numbers and booleans become their text. Raises 500 for what is no map, or is deeper."""
+    if not isinstance(value, dict):
+        _mismatch(value, TEXT_MAP)
+    return {key: None if one is None else _scalar(one, TEXT) for key, one in value.items()}
+
+
+def text_maps(raw: bytes) -> list[dict[str, str]]:
+    """A list of flat maps, of a body of any type. Raises 500."""
+    value = parsed(raw)
+    if value is None:
+        raise RestError(500, "No content to map due to end-of-input")
+    if not isinstance(value, list):
+        _mismatch(value, "java.util.ArrayList<java.util.Map<java.lang.String,java.lang.String>>")
+    return [{key: text or "" for key, text in text_map(one).items()} for one in value]
+
+
+def wanted_map(value: Any, what: str) -> dict[str, str | None]:
+    """The same where there must be one. Raises 500 for null and for an empty body."""
+    if value is None:
+        raise RestError(500, f"The request has no body: {what} is missing")
+    return text_map(value)
+
+
+def offset_entries(value: Any) -> list[OffsetEntry]:
+    """The entries of an offsets request; none for an empty one. Raises 500, 400."""
+    missing = RestError(400, "Partitions / offsets need to be provided for an alter offsets request")
+    fields = _entity(value, "ConnectorOffsets", ("offsets",))
+    offsets = fields.get("offsets")
+    if offsets is not None and not isinstance(offsets, list):
+        _mismatch(offsets, f"java.util.ArrayList<{ENTITIES}.ConnectorOffset>")
+    if not offsets:
+        raise missing
+    found = []
+    for one in offsets:
+        if one is None:
+            raise RestError(500, "offsets: an entry is null: a partition and an offset are wanted")
+        entry = _entity(one, "ConnectorOffset", ("partition", "offset"))
+        found.append(OffsetEntry(_any_map(entry.get("partition")), _any_map(entry.get("offset"))))
+    return found
+
+
+def _any_map(value: Any) -> dict[str, Any] | None:
+    if value is None:
+        return None
+    if not isinstance(value, dict):
+        _mismatch(value, ANY_MAP)
+    return {key: plain(one) for key, one in value.items()}
+
+
+def plain(value: Any) -> Any:
+    """A value with its numbers as numbers. Raises 500 for a number of more digits than Connect takes."""
+    if isinstance(value, Number):
+        if len(value) > MOST_DIGITS:
+            raise RestError(500, f"Number value length ({len(value)}) exceeds the maximum allowed ({MOST_DIGITS})")
+        return float(value) if any(mark in value for mark in ".eE") else int(value)
+    if isinstance(value, dict):
+        return {key: plain(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [plain(one) for one in value]
+    return value
+
+
+def _entity(value: Any, name: str, known: Sequence[str]) -> Mapping[str, Any]:
+    kind = f"{ENTITIES}.{name}"
+    if value is None:
+        raise RestError(500, "The request has no body")
+    if not isinstance(value, dict):
+        _mismatch(value, kind)
+    for field in value:
+        if field not in known:
+            shown = ", ".join(f'"{one}"' for one in known)
+            counted = f"{len(known)} known properties" if len(known) > 1 else "one known property"
+            raise RestError(
+                500, f'Unrecognized field "{field}" (class {kind}), not marked as ignorable ({counted}: {shown})'
+            )
+    return value
+
+
+def _scalar(value: Any, kind: str) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if not isinstance(value, str):
+        _mismatch(value, kind)
+    return str(value)
+
+
+def _mismatch(value: Any, kind: str) -> NoReturn:
+    """Raises 500 in the words of Connect's JSON library, without the place in the text."""
+    listed = kind.startswith("java.util.ArrayList")
+    is_text = isinstance(value, str) and not isinstance(value, Number)
+    if (is_text and not listed) or (isinstance(value, Number) and kind.startswith(ENTITIES)):
+        maker, from_a, shown = ("String", "String", f"'{value}'") if is_text else ("int/Int", "Number", value)
+        raise RestError(
+            500,
+            f"Cannot construct instance of `{kind.partition('<')[0]}` (although at least one Creator exists): "
+            f"no {maker}-argument constructor/factory method to deserialize from {from_a} value ({shown})",
+        )
+    raise RestError(500, f"Cannot deserialize value of type `{kind}` from {_described(value)}")
+
+
+def _described(value: Any) -> str:
+    if isinstance(value, Number):
+        whole = value.lstrip("-").isdigit()
+        name, token = ("Integer", "VALUE_NUMBER_INT") if whole else ("Floating-point", "VALUE_NUMBER_FLOAT")
+    elif isinstance(value, bool):
+        name, token = "Boolean", "VALUE_TRUE" if value else "VALUE_FALSE"
+    elif isinstance(value, str):
+        name, token = "String", "VALUE_STRING"
+    elif value is None:
+        name, token = "Null", "VALUE_NULL"
+    else:
+        name, token = ("Object", "START_OBJECT") if isinstance(value, dict) else ("Array", "START_ARRAY")
+    return f"{name} value (token `JsonToken.{token}`)"

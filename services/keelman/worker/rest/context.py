@@ -1,0 +1,73 @@
+"""What REST's handlers stand on, and how they read a request."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from keelman.worker.beside.letters import DeadLetters
+from keelman.worker.beside.previews import Previews
+from keelman.worker.group.herder import Herder
+from keelman.worker.offsets.offset_changes import OffsetChanges
+from keelman.worker.rest.errors import STATUS_TEXTS, not_found
+from keelman.worker.rest.forwarding import Forwarder
+from keelman.worker.rest.operations import Operations
+from keelman.worker.rest.views import Views
+from keelman.worker.tables.store import Store
+from keelman.worker.tables.topic_tracking import TopicTracking
+
+Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
+NAME_SAFE = "!$&'()*+,=:@"
+MOST_TASK = 1 << 31
+
+
+@dataclass(frozen=True, slots=True)
+class RestContext:
+    """One worker's, from the moment it has its topics."""
+
+    herder: Herder
+    store: Store
+    views: Views
+    do: Operations
+    offsets: OffsetChanges
+    tracking: TopicTracking
+    forwarder: Forwarder
+    previews: Previews
+    letters: DeadLetters
+    cluster_id: str
+
+
+def name_in(request: Request) -> str:
+    """The connector that the path names."""
+    return str(request.path_params["name"])
+
+
+def task_in(request: Request) -> int:
+    """The task's number in the path, as Java reads it. Raises 404 for what is no number of 32 bits."""
+    text = str(request.path_params["task"])
+    digits = text[1:] if text[:1] in "+-" else text
+    if not (digits.isascii() and digits.isdigit()) or len(digits) > 10 or not -MOST_TASK <= int(text) < MOST_TASK:
+        raise not_found(STATUS_TEXTS[404])
+    return int(text)
+
+
+def flag_in(request: Request, key: str, *, default: bool = False) -> bool:
+    """A yes or no of the query: the first one counts, anything but true is no, and a blank one is none."""
+    text = (request.query_params.getlist(key) or [""])[0]
+    return text.lower() == "true" if text.strip() else default
+
+
+def location(request: Request, name: str) -> str:
+    """Where a connector is, for one who asked here."""
+    return f"{request.base_url}connectors/{quote(name, safe=NAME_SAFE)}"
+
+
+async def void(work: Awaitable[object], status: int) -> Response:
+    """An empty answer, once the work is done."""
+    await work
+    return Response(status_code=status)

@@ -1,0 +1,54 @@
+"""Levels of logging as Connect's REST API tells and sets them, on this worker or on all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from keelman.runtime.log_levels import LEVELS, LOG_LEVELS, LoggerLevel
+from keelman.runtime.logging import get_logger
+from keelman.worker.rest.errors import RestError, not_found
+
+log = get_logger()
+
+
+def listed() -> dict[str, Any]:
+    """Every logger with a level of its own."""
+    return {name: _body(one) for name, one in LOG_LEVELS.known.items()}
+
+
+def told(name: str) -> dict[str, Any]:
+    """One logger's level. Raises 404 for one that has none of its own."""
+    found = LOG_LEVELS.known.get(name)
+    if found is None:
+        raise not_found(f"Logger {name} not found.")
+    return _body(found)
+
+
+def level_in(body: Mapping[str, str | None]) -> str:
+    """The level that a request wants. Raises 400 for none, 404 for an unknown one, as Connect does."""
+    level = body.get("level")
+    if level is None:
+        raise RestError(400, "Desired 'level' parameter was not specified in request.")
+    if not level:
+        raise RestError(500, "Illegal null or empty Level name.")
+    if level.upper() not in LEVELS:
+        raise not_found(f"invalid log level '{level}'.")
+    return level.upper()
+
+
+def put(name: str, level: str) -> list[str]:
+    """Sets the level on this worker; the loggers that it changed."""
+    changed = LOG_LEVELS.set(name, level)
+    log.info("log_level_set", logger=name, level=level, changed=len(changed))
+    return changed
+
+
+def obey(name: str, level: str) -> None:
+    """What the config topic says all workers shall do; an unknown level is passed over."""
+    if level.upper() in LEVELS and name:
+        put(name, level.upper())
+
+
+def _body(one: LoggerLevel) -> dict[str, Any]:
+    return {"level": one.level, "last_modified": one.modified_ms}

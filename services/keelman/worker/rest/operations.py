@@ -1,0 +1,277 @@
+"""What REST changes of connectors: written through the herder, by the leader where it must be."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import orjson
+
+from keelman.connect.java.text import hash_order, java_text
+from keelman.connectors.registry import find_connector
+from keelman.kafka.layout import Work
+from keelman.kafka.writer import Record
+from keelman.model.errors import DeadlineExceeded, NotFound
+from keelman.runtime.supervise import deadline
+from keelman.worker.group.herder import Herder
+from keelman.worker.properties.secrets import Secrets
+from keelman.worker.properties.validated_secrets import problems_with
+from keelman.worker.rest.deadlines import TIMED_OUT, remaining
+from keelman.worker.rest.errors import Elsewhere, RestError, invalid_config, not_found
+from keelman.worker.rest.views import Views
+from keelman.worker.tables import config_state as records
+from keelman.worker.tables.config_state import PAUSED, STARTED, STOPPED, RestartRequest
+from keelman.worker.tables.status_state import FAILED, RESTARTING
+from keelman.worker.tables.topic_tracking import TopicTracking
+from keelman.worker.tasks.tickets import is_exactly_once_source
+
+T = TypeVar("T")
+FIRST_TASKS_SECONDS = 3.0
+INITIAL_STATES = {"RUNNING": STARTED, "PAUSED": PAUSED, "STOPPED": STOPPED}
+Config = Mapping[str, str | None]
+
+
+class Operations:
+    """Changes that one connector's configuration, target state or tasks are to take.
+
+    None is begun after its time. Those that are the leader's raise Elsewhere on any other worker.
+    """
+
+    def __init__(self, herder: Herder, views: Views | None = None, tracking: TopicTracking | None = None) -> None:
+        self._herder = herder
+        self._store = herder.store
+        self._views = views or Views(herder.store)
+        self._tracking = tracking or TopicTracking(herder.store)
+
+    @property
+    def secrets(self) -> Secrets:
+        """What resolves references in configurations."""
+        return self._store.secrets
+
+    @property
+    def worker_config(self) -> Mapping[str, str]:
+        """The worker's own properties."""
+        return self._store.properties.raw
+
+    async def put_config(
+        self, name: str, config: Config, *, create: bool, initial_state: str | None = None, etag: str = ""
+    ) -> tuple[bool, dict[str, Any]]:
+        """Creates or, unless `create`, changes a connector: (created, ConnectorInfo). The leader's.
+
+        With an `etag` only when the configuration has it. Raises 400, 409, 412.
+        """
+        target = None if initial_state is None else INITIAL_STATES.get(initial_state.upper())
+        if initial_state is not None and target is None:
+            raise RestError(400, f"initial_state: {initial_state!r} is not legal: one of {', '.join(INITIAL_STATES)}")
+        # By the leader alone, where Connect validates twice; and beside what the herder does, for it may take long.
+        await self._herder.call(self._leads, seconds=remaining())
+        checked = await self.check(config)
+
+        async def do() -> tuple[bool, dict[str, Any]]:
+            exists = name in self._store.config.connectors
+            if create and exists:
+                raise RestError(409, f"Connector {name} already exists")
+            self._require(name, etag)
+            written = [records.target_record(name, target)] if target is not None else []
+            await self._put([*written, records.connector_record(name, checked)])
+            return not exists, self._views.info(name)
+
+        created, info = await self._lead(do)
+        return created, await self._with_first_tasks(name, info)
+
+    async def _with_first_tasks(self, name: str, info: dict[str, Any]) -> dict[str, Any]:
+        """ConnectorInfo with the tasks that it begins with: a standalone worker waits for them a moment, as Connect's
+        does."""
+        state = self._store.config
+        if not self._store.properties.standalone or state.target(name) == STOPPED:
+            return info
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(FIRST_TASKS_SECONDS):
+                while state.applied.get(name) != state.connectors.get(name):
+                    await self._store.config_changes()
+        return self._views.info(name) if name in state.connectors else info
+
+    async def patch_config(self, name: str, patch: Config, *, etag: str = "") -> dict[str, Any]:
+        """Merges keys into a configuration; None removes one: ConnectorInfo. The leader's. Raises 404, 400, 412."""
+
+        async def read() -> dict[str, str]:
+            config = self._views.config(name)
+            self._require(name, etag)
+            return config
+
+        while True:
+            before = await self._lead(read)
+            whole = {**before, **patch}
+            merged = await self.check({key: whole[key] for key in hash_order(whole) if whole[key] is not None})
+            if merged.get("name", name) != name:
+                raise other_name(merged["name"], name)
+
+            async def write(before: Config = before, merged: dict[str, str] = merged) -> dict[str, Any] | None:
+                if await read() != before:
+                    return None
+                await self._put([records.connector_record(name, merged)])
+                return self._views.info(name)
+
+            info = await self._lead(write)
+            if info is not None:
+                return info
+
+    async def delete(self, name: str) -> None:
+        """Deletes a connector; its offsets and its group stay. The leader's."""
+
+        async def do() -> None:
+            self._views.config(name)
+            tasks = len(self._store.config.tasks.get(name, ()))
+            await self._put(records.deletion_records(name, tasks))
+
+        await self._lead(do)
+        await self._tracking.clear([name])
+
+    async def set_target(self, name: str, target: str) -> None:
+        """Pauses or resumes. Any worker's."""
+
+        async def do() -> None:
+            await self._store.read_config()
+            self._known(name)
+            self._herder.require_time()
+            await self._store.write_target(name, target)
+
+        await self._herder.call(do, seconds=remaining())
+
+    async def stop(self, name: str) -> None:
+        """Stops: no tasks, then STOPPED. The leader's."""
+
+        async def do() -> None:
+            self._known(name)
+            # In one write: half of it would be a connector that runs and has no tasks.
+            await self._put([records.commit_record(name, 0), records.target_record(name, STOPPED)])
+            self._herder.leader.forget(name)  # it may be resumed before the leader's next look
+
+        await self._lead(do)
+
+    async def restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> dict[str, Any]:
+        """Restarts a connector and, if asked, its tasks: the state with RESTARTING where it applies. The leader's."""
+
+        async def known() -> None:
+            if name not in self._store.config.connectors:
+                raise not_found(f"Unknown connector: {name}")
+
+        async def do() -> dict[str, Any]:
+            await known()
+            before = self._views.status(name)
+            await self._put([records.restart_record(RestartRequest(name, include_tasks, only_failed))])
+            for one in (before["connector"], *(before["tasks"] if include_tasks else ())):
+                if not only_failed or one["state"] == FAILED:
+                    one["state"] = RESTARTING
+                    one.pop("trace", None)
+            return before
+
+        await self._lead(known)
+        await self._views.awaited_status(name)  # of one that was created a moment ago
+        return await self._lead(do)
+
+    async def restart_task(self, name: str, task: int) -> None:
+        """Restarts a task of this worker. Raises Elsewhere, 404."""
+        work = Work(name, task)
+
+        async def do() -> None:
+            await self._store.read_config()
+            if name not in self._store.config.connectors:
+                raise not_found(f"Unknown connector: {name}")
+            if self._store.config.task(work) is None:
+                alone = self._store.properties.standalone
+                raise not_found(f"Task {name}-{task} not found" if alone else f"Unknown task: {name}-{task}")
+            if self._herder.owned.restart_task(work):
+                return
+            self._herder.require_leader()
+            owner = self._herder.leader.owner(work)
+            # Nobody has it yet, or this worker is about to begin: known in a moment.
+            raise Elsewhere("" if owner is None or owner == self._herder.url else owner)
+
+        await self._herder.call(do, seconds=remaining())
+
+    async def put_tasks(self, name: str, tasks: list[dict[str, str]]) -> None:
+        """Task configurations that another worker's connector wants. The leader's."""
+
+        async def do() -> None:
+            self._views.config(name)
+            self._herder.require_time()
+            await self._herder.leader.write_tasks(name, tasks)
+
+        await self._lead(do)
+
+    async def fence(self, name: str) -> None:
+        """Returns when the producers of the connector's former tasks are fenced. Raises 404, 409. The leader's."""
+        config = self._store.config
+
+        async def wanted() -> int | None:
+            exactly = is_exactly_once_source(self._store.properties, self._views.config(name))
+            return config.unfenced.get(name) if exactly else None
+
+        since = await self._lead(wanted)
+        async with deadline(remaining(), DeadlineExceeded(TIMED_OUT)):
+            while since is not None and config.unfenced.get(name) == since:
+                await self._store.config_changes()  # the leader is at it: it fences whatever is not fenced
+        if since is not None and name in config.unfenced:
+            raise RestError(409, f"Tasks of connector {name} were configured anew while their producers were fenced")
+
+    async def check(self, config: Config) -> dict[str, str]:
+        """The configuration, when it is legal. Raises 400 with Connect's text, and as a plugin does."""
+        class_name = config.get("connector.class")
+        if class_name is None:
+            shown = ", ".join(f"{key}={java_text(config[key])}" for key in hash_order(config, copied=True))
+            raise RestError(400, f"Connector config {{{shown}}} contains no connector type")
+        try:
+            find_connector(class_name)
+        except NotFound as error:
+            raise RestError(400, error.message) from None
+        given = {key: value for key, value in config.items() if value is not None}
+        async with deadline(remaining(), DeadlineExceeded(TIMED_OUT)):
+            problems = await problems_with(self._store.secrets, config, self._store.properties.raw)
+        if problems:
+            raise invalid_config([problem.message for problem in problems])
+        return given
+
+    async def _lead(self, do: Callable[[], Awaitable[T]]) -> T:
+        """Has it done in the herder's thread of control, with the config topic read to its end. The leader's."""
+
+        asked = time.monotonic()
+
+        async def turn() -> T:
+            self._herder.require_leader()
+            await self._store.read_config(since=asked)  # the request before this one may have done so
+            return await do()
+
+        return await self._herder.call(turn, seconds=remaining())
+
+    async def _leads(self) -> None:
+        self._herder.require_leader()
+
+    async def _put(self, written: Sequence[Record]) -> None:
+        self._herder.require_time()
+        await self._store.write_config(written)
+
+    def _require(self, name: str, etag: str) -> None:
+        if not etag:
+            return
+        config = self._store.config.connectors.get(name)
+        if config is None or etag not in ("*", etag_of(config)):
+            raise RestError(412, f"The configuration of connector {name} is not the one that If-Match names")
+
+    def _known(self, name: str) -> None:
+        if name not in self._store.config.connectors:
+            raise not_found(f"Unknown connector {name}")
+
+
+def etag_of(config: Mapping[str, str]) -> str:
+    """The entity tag of a configuration: the same for equal ones, on every worker."""
+    return '"' + hashlib.sha256(orjson.dumps(dict(config), option=orjson.OPT_SORT_KEYS)).hexdigest()[:32] + '"'
+
+
+def other_name(given: str, name: str) -> RestError:
+    """400 for a configuration with a name that is not the connector's."""
+    return RestError(400, f"Connector name configuration ({given}) doesn't match connector name in the URL ({name})")

@@ -1,0 +1,81 @@
+"""The paths, methods and types of REST requests, judged before any handler sees them, as Connect's servlet does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from urllib.parse import unquote, unquote_to_bytes
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from keelman.connect.java.text import hash_order
+from keelman.worker.rest import deadlines
+from keelman.worker.rest.bodies import JSON_TYPE
+from keelman.worker.rest.context import Handler
+from keelman.worker.rest.errors import STATUS_TEXTS, RestError
+
+_BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+_WITHOUT_BODY = ("", "0")
+
+
+def plain_path(raw: str) -> str:
+    """The path with its escapes, so that names may hold slashes; parameters after `;` and a slash at the end are gone.
+
+    Raises 400 for what no path may hold.
+    """
+    if _BAD_ESCAPE.search(raw) or any(byte < 0x20 or byte == 0x7F for byte in unquote_to_bytes(raw)):
+        raise RestError(400, "Bad Request")
+    if "//" in raw:
+        raise RestError(400, "Ambiguous URI empty segment")
+    segments: list[str] = []
+    for segment in raw.split("/")[1:]:
+        if segment == "..":
+            del segments[-1:]
+        elif segment.lower() in ("%2e%2e", "%2e", ".%2e", "%2e."):
+            raise RestError(400, "Ambiguous URI path segment")
+        elif segment != ".":
+            segments.append(segment.partition(";")[0])
+    while segments and not segments[-1]:
+        segments.pop()
+    return "/" + "/".join(segments)
+
+
+def by_method(handlers: Mapping[str, Handler], *, any_type: bool = False) -> Handler:
+    """One handler for a path; `any_type` takes bodies of any type."""
+
+    async def handle(request: Request) -> Response:
+        deadlines.begin(request.headers)
+        if request.method == "OPTIONS":
+            return _options(handlers)
+        handler = handlers.get("GET" if request.method == "HEAD" else request.method)
+        if handler is None:
+            raise RestError(405, STATUS_TEXTS[405])
+        if not _takes_json(request.headers.get("accept", "")):
+            raise RestError(406, STATUS_TEXTS[406])
+        if not any_type and _has_body(request) and not _is_json(request):
+            raise RestError(415, STATUS_TEXTS[415])
+        for key, value in request.path_params.items():
+            request.path_params[key] = unquote(value)
+        return await handler(request)
+
+    return handle
+
+
+def _options(handlers: Mapping[str, Handler]) -> Response:
+    methods = hash_order([*handlers, "OPTIONS", *(("HEAD",) if "GET" in handlers else ())])
+    return Response(", ".join(methods), headers={"allow": ",".join(methods), "content-type": "text/plain"})
+
+
+def _has_body(request: Request) -> bool:
+    headers = request.headers
+    return headers.get("content-length", "") not in _WITHOUT_BODY or "transfer-encoding" in headers
+
+
+def _is_json(request: Request) -> bool:
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower() == JSON_TYPE
+
+
+def _takes_json(accept: str) -> bool:
+    wanted = [one.partition(";")[0].strip().lower() for one in accept.split(",")]
+    return wanted == [""] or any(one in (JSON_TYPE, "application/*", "*/*", "*") for one in wanted)

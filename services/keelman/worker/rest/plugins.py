@@ -1,0 +1,77 @@
+"""What the plugin part of Connect's REST API tells: plugins, their keys, and what is wrong with a configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from keelman.connect.config.info import key_info
+from keelman.connect.config.plugin_keys import version_problem
+from keelman.connect.config.plugin_kinds import Kind
+from keelman.connect.config.versions import VersionRangeError
+from keelman.connect.errors import ConfigValueError
+from keelman.connectors import registry, validation
+from keelman.connectors.registry import Registry, find_connector
+from keelman.model.errors import InvalidArgument, NotFound
+from keelman.worker.rest.errors import RestError, not_found
+from keelman.worker.tasks.inquiry import in_thread
+from keelman.worker.tasks.third_party import infos_of
+
+CONNECTORS = (Kind.SINK, Kind.SOURCE)
+# Connect's `validate` wraps what it raises, so that its clients see a 500 that begins so.
+BAD_REQUEST = "org.apache.kafka.connect.runtime.rest.errors.BadRequestException"
+_SUFFIX = "Connector"
+
+
+def listed(*, connectors_only: bool) -> list[dict[str, Any]]:
+    """Class, type and version of every plugin, kind by kind."""
+    kinds = CONNECTORS if connectors_only else tuple(Kind)
+    return [
+        {"class": one.class_name, "type": one.kind.value, "version": one.version} for one in registry.listed(*kinds)
+    ]
+
+
+async def keys_of(plugin: str, version: str | None = None) -> list[dict[str, Any]]:
+    """The keys of a plugin; of a connector its own first, then those of every such connector.
+
+    Raises 404 for a plugin that is not known, 400 for a version that there is not, and what a third party's raises.
+    """
+    full = registry.full_name(plugin)
+    if full is None:
+        raise not_found(f"Unknown plugin {plugin}.")
+    try:
+        _, found = in_thread(lambda: _keys_of(full, version))
+        return await found
+    except VersionRangeError:
+        raise RestError(400, f"Invalid version specification: {version}") from None
+
+
+def _keys_of(full: str, version: str | None) -> list[dict[str, Any]]:
+    problem = version_problem(Registry(), full, version)
+    if problem:
+        raise RestError(400, problem)
+    kind = registry.kind_of(full)
+    if kind is None or kind in CONNECTORS:
+        definition = validation.keys_of(find_connector(full))
+    else:
+        definition = Registry().definition(full, kind)
+    return [key_info(key) for key in definition.keys.values()]
+
+
+async def validated(plugin: str, config: Mapping[str, str | None], worker_config: Mapping[str, str]) -> dict[str, Any]:
+    """ConfigInfos for a configuration. Raises 400 for another class than the plugin's, 500 with Connect's text for an
+    unknown class, for none, and for a version that cannot be read, and what a third party's plugin raises."""
+    class_name = config.get("connector.class")
+    if class_name is not None and not _short(class_name).endswith(_short(plugin)):
+        raise RestError(400, f"Included connector type {class_name} does not match request type {plugin}")
+    _, found = in_thread(lambda: infos_of(config, worker_config))
+    try:
+        return await found
+    except (NotFound, InvalidArgument) as error:
+        raise RestError(500, f"{BAD_REQUEST}: {error.message}") from None
+    except ConfigValueError as error:
+        raise RestError(500, f"{error.java_name}: {error}") from None
+
+
+def _short(plugin: str) -> str:
+    return plugin.removesuffix(_SUFFIX) or plugin

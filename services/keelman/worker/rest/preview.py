@@ -1,0 +1,149 @@
+"""The part of REST, beyond Connect's, about single records: previews of connectors, and their dead letters."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from keelman.model.errors import DeadlineExceeded
+from keelman.worker.beside.letters import MOST, Replay
+from keelman.worker.beside.previews import MOST_RECORDS, USUAL_RECORDS
+from keelman.worker.properties.typed import TOPIC_NAME, is_topic
+from keelman.worker.rest.bodies import Number, json_body, text_map
+from keelman.worker.rest.context import RestContext, name_in
+from keelman.worker.rest.errors import RestError, json_response
+from keelman.worker.rest.operations import other_name
+
+PREVIEW = ("config", "records", "from")
+REPLAY = ("to", "stage", "exception", "since", "most", "dry_run", "cursor")
+
+
+class Trials:
+    """Handlers; `context` raises 503 while the worker starts."""
+
+    def __init__(self, context: Callable[[], RestContext]) -> None:
+        self._context = context
+
+    async def preview(self, request: Request) -> Response:
+        """POST /connectors/x/preview: `config` to try another configuration, `records`, `from`; all may be absent."""
+        name = name_in(request)
+        body = await fields_in(request, PREVIEW)
+        given = body.get("config")
+        config = None if given is None else _config(given)
+        if config is not None and config.setdefault("name", name) != name:
+            raise other_name(config["name"] or "", name)
+        records = whole_in(body, "records", USUAL_RECORDS, 1, MOST_RECORDS)
+        begin = text_in(body, "from")
+
+        async def do(context: RestContext) -> Mapping[str, Any]:
+            return await context.previews.preview(name, config, records=records, begin=begin)
+
+        return await self._answered(request, do)
+
+    async def dead_letters(self, request: Request) -> Response:
+        """GET /connectors/x/dead-letters: how many there are of each kind, and the newest, `records` of them."""
+        name, asked = name_in(request), request.query_params.get("records", str(USUAL_RECORDS))
+        records = whole_in({"records": Number(asked)}, "records", USUAL_RECORDS, 0, MOST_RECORDS)
+        return await self._answered(request, lambda context: context.letters.survey(name, records=records))
+
+    async def replay(self, request: Request) -> Response:
+        """POST /connectors/x/dead-letters/replay: sends them back, for some seconds; `cursor` goes on with the rest."""
+        name, body = name_in(request), await fields_in(request, REPLAY)
+        to = text_in(body, "to")
+        if to and not is_topic(to):
+            raise RestError(400, f"to: {to!r} is not legal: {TOPIC_NAME}")
+        dry, cursor = body.get("dry_run", False), body.get("cursor")
+        if not isinstance(dry, bool):
+            raise RestError(400, f"dry_run: {dry!r} is not legal: true or false")
+        wanted = Replay(
+            to=to,
+            stage=text_in(body, "stage").upper(),
+            exception=text_in(body, "exception"),
+            since_ms=_since(text_in(body, "since")),
+            most=whole_in(body, "most", MOST, 1, MOST),
+            dry_run=dry,
+            cursor=None if cursor is None else _cursor(cursor),
+        )
+        return await self._answered(request, lambda context: context.letters.replay(name, wanted))
+
+    async def _answered(self, request: Request, ask: Callable[[RestContext], Awaitable[Mapping[str, Any]]]) -> Response:
+        context = self._context()
+
+        async def do() -> Response:
+            await context.views.fresh()
+            try:
+                return json_response(await ask(context))
+            except DeadlineExceeded as error:
+                raise RestError(504, error.message) from None
+
+        return await context.forwarder.done(request, do)
+
+
+def _since(text: str) -> int | None:
+    if not text:
+        return None
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        legal = "a time such as 2026-05-01T12:00:00Z"
+        raise RestError(400, f"since: {text!r} is not legal: {legal}") from None
+    return round((at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def _cursor(given: Any) -> dict[str, Any]:
+    parts = given if isinstance(given, dict) else {}
+    found: dict[str, Any] = {}
+    for key in ("at", "ends"):
+        offsets = parts.get(key)
+        if not isinstance(offsets, dict) or not all(n.isdigit() and str(o).isdigit() for n, o in offsets.items()):
+            raise RestError(400, "cursor: it is not one that a replay has answered with")
+        found[key] = {number: int(offset) for number, offset in offsets.items()}
+    return found
+
+
+def _config(given: Any) -> dict[str, str | None]:
+    try:
+        return text_map(given)
+    except RestError as error:
+        raise RestError(400, f"config: {error.message}") from None
+
+
+async def fields_in(request: Request, known: tuple[str, ...]) -> Mapping[str, Any]:
+    """The fields of a body that may be missing. Raises 400 for what is no JSON object, or has another field."""
+    try:
+        body = await json_body(request)
+    except RestError as error:
+        raise RestError(400, error.message) from None
+    if body is None:
+        return {}
+    if not isinstance(body, dict):
+        raise RestError(400, f"The request's body must be an object with fields of {', '.join(known)}")
+    for field in body:
+        if field not in known:
+            raise RestError(400, f"{field}: there is no such field: {', '.join(known)}")
+    return body
+
+
+def whole_in(body: Mapping[str, Any], field: str, default: int, least: int, most: int) -> int:
+    """A whole number of the body. Raises 400."""
+    given = body.get(field)
+    if given is None:
+        return default
+    legal = isinstance(given, Number) and given.isdigit() and len(given) < 20 and least <= int(given) <= most
+    if not legal:
+        raise RestError(400, f"{field}: {given!r} is not legal: a whole number from {least} to {most}")
+    return int(given)
+
+
+def text_in(body: Mapping[str, Any], field: str) -> str:
+    """A text of the body; empty when it is missing. Raises 400."""
+    given = body.get(field)
+    if given is None:
+        return ""
+    if not isinstance(given, str) or isinstance(given, Number):
+        raise RestError(400, f"{field}: {given!r} is not legal: a text")
+    return given

@@ -1,0 +1,204 @@
+"""What REST reads of connectors: bodies as Connect's, as plain values, from the worker's tables."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from keelman.connect.errors import ConnectError
+from keelman.kafka.layout import Work
+from keelman.model.errors import DeadlineExceeded, KeelmanError, NotFound, Unavailable
+from keelman.runtime.coalesced import Coalesced
+from keelman.runtime.logging import get_logger
+from keelman.worker.rest.errors import not_found
+from keelman.worker.tables.status_state import MORE, ConnectorStatuses, Status
+from keelman.worker.tables.store import Store
+from keelman.worker.tasks.tickets import is_source
+
+log = get_logger()
+FRESH_SECONDS = 5.0
+STALE_SECONDS = 2.0
+STATUS_SECONDS = 3.0
+LOOK_SECONDS = 0.02
+KINDS = ("status", "info")
+PIECE = 200  # connectors of a list that are sent at a time
+UNKNOWN = "unknown"
+
+
+@dataclass(slots=True)
+class _Rendered:
+    """A connector's part of a list as bytes, for each choice of kinds, and what it was made of."""
+
+    config: Mapping[str, str]
+    tasks: object
+    statuses: ConnectorStatuses | None
+    changes: int
+    parts: dict[tuple[str, ...], bytes] = field(default_factory=dict)
+
+
+class Views:
+    """Read by REST alone. What was written through any worker before a call of `fresh` is seen after it."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._read = Coalesced(self._read_config)
+        self._stale_until = 0.0
+        self._rendered: dict[str, _Rendered] = {}
+        self._types: dict[str, str] = {}
+
+    async def fresh(self) -> None:
+        """Reads the config topic to its end: many callers share one read.
+
+        While no broker answers, what is known is told, as Connect does: never raises for that.
+        """
+        if asyncio.get_running_loop().time() >= self._stale_until:
+            await self._read()
+
+    async def _read_config(self) -> None:
+        try:
+            await self._store.read_config(seconds=FRESH_SECONDS)
+        except (Unavailable, DeadlineExceeded) as error:
+            log.warning("config_not_read", error=error.message)
+            self._stale_until = asyncio.get_running_loop().time() + STALE_SECONDS
+
+    def names(self) -> list[str]:
+        """All connectors."""
+        return sorted(self._store.config.connectors)
+
+    def config(self, name: str) -> dict[str, str]:
+        """The connector's configuration as it was given. Raises 404."""
+        config = self._store.config.connectors.get(name)
+        if config is None:
+            raise not_found(f"Connector {name} not found")
+        return config
+
+    def info(self, name: str) -> dict[str, Any]:
+        """ConnectorInfo. Raises 404."""
+        config = self.config(name)
+        tasks = range(len(self._store.config.tasks.get(name, ())))
+        return {
+            "name": name,
+            "config": config,
+            "tasks": [{"connector": name, "task": n} for n in tasks],
+            "type": self._type(config),
+        }
+
+    def status(self, name: str) -> dict[str, Any]:
+        """ConnectorStateInfo. Raises 404."""
+        connector, tasks = self._store.statuses.of(name)
+        config = self._store.config.connectors.get(name)
+        if connector is None or config is None:
+            raise not_found(f"No status found for connector {name}")
+        return {
+            "name": name,
+            "connector": state_body(connector),
+            "tasks": [{"id": n, **state_body(status)} for n, status in tasks],
+            "type": self._type(config),
+        }
+
+    async def awaited_status(self, name: str) -> dict[str, Any]:
+        """`status` of a connector that may have been created a moment ago: its worker is given time to tell it."""
+        await self._told(lambda: self._store.statuses.of(name)[0] is not None, name)
+        return self.status(name)
+
+    async def task_status(self, name: str, task: int) -> dict[str, Any]:
+        """One task's state. Raises 404."""
+        work = Work(name, task)
+        if self._store.config.task(work) is not None:
+            await self._told(lambda: work in self._store.statuses.statuses, name)
+        status = self._store.statuses.statuses.get(work) if task >= 0 else None
+        if status is None:
+            raise not_found(f"No status found for task {name}-{task}")
+        return {"id": task, **state_body(status)}
+
+    async def _told(self, there: Callable[[], bool], name: str) -> None:
+        clock = asyncio.get_running_loop().time
+        until = clock() + STATUS_SECONDS
+        # Nothing tells of this one change alone, and it is three seconds at most.
+        while not there() and name in self._store.config.connectors and clock() < until:  # noqa: ASYNC110
+            await asyncio.sleep(LOOK_SECONDS)
+
+    def tasks(self, name: str) -> list[dict[str, Any]]:
+        """Task ids and configurations. Raises 404."""
+        self.config(name)
+        configs = self._store.config.tasks.get(name, ())
+        return [{"id": {"connector": name, "task": n}, "config": config} for n, config in enumerate(configs)]
+
+    def topics(self, name: str) -> dict[str, Any]:
+        """Topics that the connector used since it was created or reset."""
+        return {name: {"topics": sorted(self._store.statuses.topics.get(name, ()))}}
+
+    def listed(self, wanted: Iterable[str]) -> list[bytes]:
+        """The JSON of all connectors, each with its status and info as far as they are wanted, in pieces of some size.
+
+        Tens of thousands must be quick, so what a connector's part was last time is kept until it changes.
+        """
+        asked = set(wanted)
+        kinds = tuple(kind for kind in KINDS if kind in asked)
+        config, statuses = self._store.config, self._store.statuses.by_connector
+        parts: list[bytes] = []
+        for name in self.names():
+            kept, told = self._rendered.get(name), statuses.get(name)
+            if (
+                kept is None
+                or kept.config is not config.connectors[name]
+                or kept.tasks is not config.tasks.get(name)
+                or kept.statuses is not told
+                or (told is not None and kept.changes != told.changes)
+            ):
+                kept = self._rendered[name] = _Rendered(
+                    config.connectors[name], config.tasks.get(name), told, 0 if told is None else told.changes
+                )
+            part = kept.parts.get(kinds)
+            if part is None:
+                part = self._part(name, kinds, told)
+                if self._type(kept.config) != UNKNOWN:  # a plugin's class may become known
+                    kept.parts[kinds] = part
+            if part:
+                parts.append(part)
+        if len(self._rendered) > len(config.connectors):
+            for gone in self._rendered.keys() - config.connectors.keys():
+                del self._rendered[gone]
+        pieces = [b",".join(parts[first : first + PIECE]) for first in range(0, len(parts), PIECE)]
+        return [b"{", *(b"," + piece if number else piece for number, piece in enumerate(pieces)), b"}"]
+
+    def _part(self, name: str, kinds: Iterable[str], statuses: ConnectorStatuses | None) -> bytes:
+        """Empty for one without a status, where that is wanted: it is left out, as by Connect."""
+        if "status" in kinds and (statuses is None or statuses.connector is None):
+            return b""
+        made = {kind: self.status(name) if kind == "status" else self.info(name) for kind in kinds}
+        return b"%b:%b" % (orjson.dumps(name), orjson.dumps(made))
+
+    def _type(self, config: Mapping[str, str]) -> str:
+        """What `connector_type` says, without a search for each of ten thousand connectors."""
+        name = config.get("connector.class", "")
+        known = self._types.get(name)
+        if known is None:
+            known = connector_type(config)
+            if known != UNKNOWN:
+                self._types[name] = known
+        return known
+
+
+def connector_type(config: Mapping[str, str]) -> str:
+    """source, sink or unknown."""
+    try:
+        return "source" if is_source(config) else "sink"
+    except (NotFound, ConnectError, KeelmanError):
+        return UNKNOWN
+
+
+def state_body(status: Status) -> dict[str, Any]:
+    """A state as it is told, of a connector or, with an id before it, of a task."""
+    shown: dict[str, Any] = {"state": status.state, "worker_id": status.worker_id}
+    if status.trace:
+        shown["trace"] = status.trace
+    if status.version:
+        shown["version"] = status.version
+    if status.more:
+        shown[MORE] = status.more
+    return shown

@@ -1,0 +1,1 @@
+"""What the worker's topics say, and who writes there."""

@@ -1,0 +1,178 @@
+"""What the status topic says of connectors and tasks, and which writes the generation rule allows. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from operator import itemgetter
+
+import orjson
+
+from keelman.connect.java.text import json_text
+from keelman.kafka.layout import CONNECTOR_TASK, Work
+
+UNASSIGNED, RUNNING, PAUSED, FAILED, RESTARTING, STOPPED = (
+    "UNASSIGNED",
+    "RUNNING",
+    "PAUSED",
+    "FAILED",
+    "RESTARTING",
+    "STOPPED",
+)
+SAFE = (UNASSIGNED, FAILED)
+MORE = "keelman"
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """One status record. `more` is what Connect has no words for: a stalled task, the next attempt after a failure."""
+
+    state: str
+    worker_id: str
+    generation: int
+    trace: str | None = None
+    version: str | None = None
+    more: Mapping[str, object] = field(default_factory=dict)
+
+    def value(self) -> bytes:
+        """The record's value as Connect writes it; ours goes into one more field, which Connect passes over."""
+        return json_text(
+            {
+                "state": self.state,
+                "trace": self.trace,
+                "worker_id": self.worker_id,
+                "generation": self.generation,
+                "version": self.version,
+                **({MORE: self.more} if self.more else {}),
+            }
+        ).encode()
+
+
+@dataclass(slots=True)
+class ConnectorStatuses:
+    """What one connector's statuses are; `changes` counts the records that were applied."""
+
+    connector: Status | None = None
+    tasks: dict[int, Status] = field(default_factory=dict)
+    changes: int = 0
+
+
+@dataclass(slots=True)
+class StatusState:
+    """Built by applying the topic's records. `by_connector` has what `statuses` has, found without looking at all.
+
+    `changes` counts the statuses that were applied.
+    """
+
+    statuses: dict[Work, Status] = field(default_factory=dict)
+    topics: dict[str, set[str]] = field(default_factory=dict)
+    by_connector: dict[str, ConnectorStatuses] = field(default_factory=dict)
+    changes: int = 0
+
+    def apply(self, key: str, value: bytes | None) -> None:
+        """Applies one record; what is not a status is passed over."""
+        if key.startswith("status-topic-"):
+            self._topic(key.removeprefix("status-topic-"), value)
+            return
+        work = work_of(key)
+        if work is None:
+            return
+        if value is None:
+            self._put(work, None)
+            return
+        try:
+            data = orjson.loads(value)
+            status = Status(
+                state=str(data["state"]),
+                worker_id=str(data["worker_id"]),
+                generation=int(data["generation"]),
+                trace=data.get("trace"),
+                version=data.get("version"),
+                more=more if isinstance(more := data.get(MORE), dict) else {},
+            )
+        except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError):
+            return
+        self._put(work, status)
+
+    def _put(self, work: Work, status: Status | None) -> None:
+        of = self.by_connector.setdefault(work.connector, ConnectorStatuses())
+        of.changes += 1
+        self.changes += 1
+        if status is None:
+            self.statuses.pop(work, None)
+            if work.is_task:
+                of.tasks.pop(work.task, None)
+            else:
+                of.connector = None
+            if of.connector is None and not of.tasks:
+                del self.by_connector[work.connector]
+            return
+        self.statuses[work] = status
+        if work.is_task:
+            of.tasks[work.task] = status
+        else:
+            of.connector = status
+
+    def _topic(self, rest: str, value: bytes | None) -> None:
+        topic, _, connector = rest.partition(":connector-")
+        if value is None:
+            used = self.topics.get(connector, set())
+            used.discard(topic)
+            if not used:
+                self.topics.pop(connector, None)
+        else:
+            self.topics.setdefault(connector, set()).add(topic)
+
+    def allows(self, work: Work, status: Status) -> bool:
+        """False for a safe write (UNASSIGNED, FAILED) over what another worker wrote in a higher generation."""
+        present = self.statuses.get(work)
+        if present is None or status.state not in SAFE:
+            return True
+        return present.worker_id == status.worker_id or present.generation <= status.generation
+
+    def of(self, connector: str) -> tuple[Status | None, list[tuple[int, Status]]]:
+        """The connector's status and its tasks', by number."""
+        found = self.by_connector.get(connector)
+        if found is None:
+            return None, []
+        return found.connector, sorted(found.tasks.items(), key=itemgetter(0))
+
+    def attempts(self, work: Work) -> int:
+        """What a connector or task has used of its restart budget, by its last status."""
+        now = self.statuses.get(work)
+        restart = now.more.get("restart") if now is not None else None
+        used = restart.get("attempt") if isinstance(restart, dict) else None
+        return used if isinstance(used, int) else 0
+
+    def without(self, configured: Iterable[Work]) -> list[Work]:
+        """Statuses of what is configured no more."""
+        wanted = set(configured)
+        return sorted(work for work in self.statuses if work not in wanted)
+
+
+def topic_key(topic: str, connector: str) -> bytes:
+    """The key of the record that says that a connector uses a topic."""
+    return f"status-topic-{topic}:connector-{connector}".encode()
+
+
+def topic_value(topic: str, work: Work, found_ms: int) -> bytes:
+    """That record's value; the task is the one that used the topic first."""
+    used = {"name": topic, "connector": work.connector, "task": work.task, "discoverTimestamp": found_ms}
+    return json_text({"topic": used}).encode()
+
+
+def key_of(work: Work) -> bytes:
+    """The record's key."""
+    name = f"status-task-{work.connector}-{work.task}" if work.is_task else f"status-connector-{work.connector}"
+    return name.encode()
+
+
+def work_of(key: str) -> Work | None:
+    """Which connector or task a key speaks of; None for any other key."""
+    if key.startswith("status-connector-"):
+        return Work(key.removeprefix("status-connector-"), CONNECTOR_TASK)
+    if key.startswith("status-task-"):
+        name, _, number = key.removeprefix("status-task-").rpartition("-")
+        if name and number.isdigit():
+            return Work(name, int(number))
+    return None

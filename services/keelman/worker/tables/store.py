@@ -1,0 +1,268 @@
+"""The worker's three topics: tables in memory, and the writers. The only durable state that a worker has."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import replace
+
+from keelman.kafka.clients import Admin, ClientError, admin_client
+from keelman.kafka.layout import Work
+from keelman.kafka.table import Row, TopicTable
+from keelman.kafka.topics import CompactedTopic, ensure_topics
+from keelman.kafka.writer import FencingWriter, Record, TopicWriter
+from keelman.model.errors import Unavailable
+from keelman.runtime.backoff import Backoff
+from keelman.runtime.logging import get_logger
+from keelman.runtime.redaction import REDACTOR
+from keelman.runtime.supervise import supervise
+from keelman.worker.properties.secrets import Secrets
+from keelman.worker.properties.typed import WorkerProperties
+from keelman.worker.tables import config_state as records
+from keelman.worker.tables.config_state import ConfigState
+from keelman.worker.tables.news import News
+from keelman.worker.tables.offset_state import OffsetState
+from keelman.worker.tables.status_state import Status, StatusState, key_of, work_of
+
+log = get_logger()
+READ_SECONDS = 60.0
+TRIES = 60
+RIGHT_SECONDS = 0.1
+
+
+class Store:
+    """Open it with `opened`; `run()` must run inside the block.
+
+    `right` says whether this worker still has its place in the group: without it nothing is written that a successor
+    could have written otherwise since.
+    """
+
+    def __init__(self, properties: WorkerProperties, *, partitions: tuple[int, int, int], worker_id: str) -> None:
+        self.properties = properties
+        self.config = ConfigState()
+        self.statuses = StatusState()
+        self.offsets = OffsetState()
+        self.secrets = Secrets(properties.raw, self._value_changed)
+        self.right: Callable[[], bool] = lambda: True
+        self.changed: Callable[[], None] = lambda: None
+        self.connector_told: Callable[[], None] = lambda: None
+        self.news: list[News] = []
+        self.level_told: Callable[[str, str], None] = lambda logger, level: None
+        self._live = False  # orders of the past are not obeyed
+        client = f"{properties.group_id}-leader-{worker_id}"
+        self._configs = TopicTable(properties.config_topic.name, partitions[0], self._config_row)
+        self._offsets = TopicTable(properties.offset_topic.name, partitions[1], self._offset_row)
+        self._statuses = TopicTable(properties.status_topic.name, partitions[2], self._status_row)
+        self._writer: TopicWriter | None = None
+        self._fencing = FencingWriter(
+            properties.raw, client_id=client, transactional_id=f"connect-cluster-{properties.group_id}"
+        )
+        self._next_config = asyncio.Event()
+        self._config_read = 0.0  # when the last read of it that has ended began
+        self._pending: dict[Work, Status | None] = {}
+        self._said: dict[Work, Status] = {}
+        self._told = asyncio.Event()
+        self._written = asyncio.Event()
+
+    @staticmethod
+    @contextlib.asynccontextmanager
+    async def opened(properties: WorkerProperties, *, worker_id: str) -> AsyncIterator[Store]:
+        """Makes missing topics, refuses wrong ones (FailedPrecondition) and opens the clients."""
+        client_id = f"{properties.group_id}-{worker_id}"
+        async with admin_client(properties.raw, client_id=client_id) as admin:
+            wanted = (properties.config_topic, properties.offset_topic, properties.status_topic)
+            found = await _made(admin, wanted)
+        store = Store(properties, partitions=(found[0], found[1], found[2]), worker_id=worker_id)
+        raw, committed = properties.raw, properties.fenced
+        async with contextlib.AsyncExitStack() as stack:
+            store._writer = await stack.enter_async_context(TopicWriter.opened(raw, client_id=client_id))
+            stack.push_async_callback(store._fencing.close)
+            for table, read_committed in (
+                (store._configs, committed),
+                (store._offsets, committed),
+                (store._statuses, False),
+            ):
+                await stack.enter_async_context(table.opened(raw, client_id=client_id, read_committed=read_committed))
+            yield store
+
+    async def run(self) -> None:
+        """Follows the topics and writes statuses, until cancelled."""
+        follow = (self._configs.follow, self._offsets.follow, self._statuses.follow)
+        await supervise(*follow, self._write_statuses, self.secrets.run)
+
+    async def read_all(self) -> None:
+        """Reads the three topics to their ends: the worker knows what is. Raises DeadlineExceeded, Unavailable."""
+        for table in (self._configs, self._offsets, self._statuses):
+            await table.read_to_end(seconds=READ_SECONDS)
+        self._live = True
+
+    async def read_config(self, *, seconds: float = READ_SECONDS, since: float = math.inf) -> None:
+        """Reads the config topic to its end, unless that was done since (by the monotonic clock)."""
+        if self._config_read > since:
+            return
+        begun = time.monotonic()
+        await self._configs.read_to_end(seconds=seconds)
+        self._config_read = max(begun, self._config_read)
+
+    async def config_changes(self) -> None:
+        """Returns after the next record of the config topic."""
+        await self._next_config.wait()
+
+    async def claim(self) -> None:
+        """The leader's claim on the config topic: fences the leader before."""
+        if self.properties.fenced:
+            await self._fencing.claim()
+
+    async def write_config(self, written: Sequence[Record]) -> None:
+        """The leader's write; returns when this worker's table has it. Raises Conflict when there is another leader,
+        Unavailable also while this worker cannot know whether there is."""
+        if not self.right():
+            raise Unavailable("the group has not said lately that this worker still has its place in it")
+        topic = self.properties.config_topic.name
+        if self.properties.fenced:
+            await self._fencing.write(topic, written)
+        else:
+            await self._plain.write(topic, written)
+        await self.read_config()
+
+    async def write_target(self, connector: str, target: str) -> None:
+        """Any worker's write of a target state; returns when this worker's table has it."""
+        await self._plain.write(self.properties.config_topic.name, [records.target_record(connector, target)])
+        await self.read_config()
+
+    async def write_level(self, logger: str, level: str) -> None:
+        """Any worker's order to all of them: they hear of it by `level_told`."""
+        await self._plain.write(self.properties.config_topic.name, [records.logger_record(logger, level)])
+        await self.read_config()
+
+    async def write_offsets(self, written: Sequence[Record]) -> None:
+        """Writes rows of the offset topic, outside of any transaction."""
+        await self._plain.write(self.properties.offset_topic.name, written)
+
+    async def write_topics_used(self, written: Sequence[Record]) -> None:
+        """Writes which connector uses which topic; returns when this worker's table has it."""
+        await self._plain.write(self.properties.status_topic.name, written)
+        await self._statuses.read_to_end(seconds=READ_SECONDS)
+
+    async def read_offsets(self) -> None:
+        """Reads the offset topic to its end: everything that is there at the call is either committed or aborted."""
+        await self._offsets.read_to_end(seconds=30.0)
+
+    def committed(self, connector: str, offsets: Mapping[str, str]) -> None:
+        """What a copy run says that it has committed; here the offset topic has it."""
+
+    def tell(self, work: Work, status: Status | None) -> None:
+        """Has a status (None: a tombstone) written soon; the newest of each wins."""
+        if status is not None and status.trace:
+            status = replace(status, trace=REDACTOR.hide(status.trace))
+        self._pending.pop(work, None)
+        self._pending[work] = status
+        self._said.pop(work, None)
+        if status is not None:
+            self._said[work] = status
+        self._written.clear()
+        self._told.set()
+
+    def forget_told(self) -> None:
+        """The group has lost this worker: what it was about to say of its work is another's to say now."""
+        self._pending.clear()
+        self._said.clear()
+        self._written.set()
+
+    async def flush(self, *, seconds: float) -> None:
+        """Waits until told statuses are written, at most so long."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._written.wait()
+        except TimeoutError:
+            log.warning("statuses_unwritten", statuses=len(self._pending))
+
+    @property
+    def _plain(self) -> TopicWriter:
+        assert self._writer is not None
+        return self._writer
+
+    async def _write_statuses(self) -> None:
+        backoff = Backoff(first=0.1, most=2.0)
+        while True:
+            self._told.clear()
+            if self._pending and not self.right():
+                await asyncio.sleep(RIGHT_SECONDS)
+                continue
+            batch = dict(self._pending)
+            allowed = [(w, s) for w, s in batch.items() if s is None or self.statuses.allows(w, s)]
+            try:
+                if allowed:
+                    await self._plain.write(
+                        self.properties.status_topic.name, [(key_of(w), s.value() if s else None) for w, s in allowed]
+                    )
+            except Unavailable as error:
+                log.warning("statuses_unwritten", error=error.message)
+                await asyncio.sleep(backoff.next())
+                continue
+            backoff.reset()
+            for work, status in batch.items():
+                if work in self._pending and self._pending[work] is status:
+                    del self._pending[work]
+            if not self._pending:
+                self._written.set()
+                await self._told.wait()
+
+    def changed_about(self, connector: str) -> None:
+        """Something about this connector is another than it was: whoever looks after connectors has a look."""
+        for news in self.news:
+            news.tell((connector,))
+        self.changed()
+
+    def _value_changed(self) -> None:
+        for news in self.news:
+            news.tell_all()
+        self.changed()
+
+    def _config_row(self, row: Row) -> None:
+        key = row.key.decode(errors="replace")
+        self.config.apply(key, row.value, row.offset)
+        if self._live and (level := records.logger_level(key, row.value)) is not None:
+            self.level_told(*level)
+        self._next_config.set()
+        self._next_config = asyncio.Event()
+        self.changed_about(records.connector_of(key) or "")
+
+    def _offset_row(self, row: Row) -> None:
+        self.offsets.apply(row.key, row.value)
+
+    def _status_row(self, row: Row) -> None:
+        key = row.key.decode(errors="replace")
+        self.statuses.apply(key, row.value)
+        self._say_again(key)
+        if key.startswith("status-connector-"):
+            for news in self.news:
+                news.tell((key.removeprefix("status-connector-"),))
+            self.connector_told()
+
+    def _say_again(self, key: str) -> None:
+        """A worker that was frozen had a status on its way when it lost its place: this worker's word is the later."""
+        work = work_of(key)
+        said = self._said.get(work) if work is not None else None
+        found = self.statuses.statuses.get(work) if work is not None else None
+        if work is None or said is None or found is None or work in self._pending:
+            return
+        if found.worker_id != said.worker_id and found.generation < said.generation:
+            self.tell(work, said)
+
+
+async def _made(admin: Admin, topics: Sequence[CompactedTopic]) -> list[int]:
+    """Tries again while the brokers cannot tell: they may be starting."""
+    backoff = Backoff(first=0.1, most=2.0)
+    problem: Exception | None = None
+    for _ in range(TRIES):
+        try:
+            return await ensure_topics(admin, topics)
+        except (Unavailable, ClientError) as error:
+            problem = error
+            log.debug("topics_not_ready", error=str(error))
+            await asyncio.sleep(backoff.next())
+    raise Unavailable(f"the brokers do not tell about the worker's topics: {problem}")

@@ -1,0 +1,264 @@
+"""One task of this worker: one copy run after the other, parked in between, tried again when that can help."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from keelman.api.copy.v1 import copy_run_pb2 as copy
+from keelman.api.copy.v1 import run_order_pb2 as orders
+from keelman.api.copy.v1 import ticket_pb2 as tickets
+from keelman.connect.errors import ConnectError
+from keelman.connect.plugin import Watch
+from keelman.kafka.layout import Work
+from keelman.model.errors import KeelmanError
+from keelman.runtime.logging import get_logger
+from keelman.worker.tables import status_state as states
+from keelman.worker.tasks.copying import LEFT_OPEN, MOVED, Copying
+from keelman.worker.tasks.duties import TaskDuties
+from keelman.worker.tasks.inquiry import trace_of
+from keelman.worker.tasks.link import SparkLink
+from keelman.worker.tasks.restart_policy import Attempt, Cause, RestartPolicy, Restarts, reason_of, stamp
+from keelman.worker.tasks.run_handle import LOST, RunHandle
+from keelman.worker.tasks.task_orders import TaskOrders
+from keelman.worker.tasks.watermark import Watermark
+
+log = get_logger()
+WAIT_SECONDS = 5.0  # so long a task that was copying may be without a copy run before its status says so
+CONNECT_ERROR = ConnectError.java_name
+
+
+class CopyTask:
+    """Runs as one asyncio task from assignment to revocation; `pause`, `resume`, `restart` and `end` steer it.
+
+    A parked task is this object, its coroutine and what it waits for: no copy run, no client.
+    """
+
+    def __init__(
+        self,
+        work: Work,
+        link: SparkLink,
+        duties: TaskDuties,
+        *,
+        grace_seconds: float,
+        policy: RestartPolicy | None = None,
+        attempts: int = 0,
+    ) -> None:
+        """`attempts` are those of its restart budget that it has used elsewhere."""
+        self.work = work
+        self._duties = duties
+        self._orders = TaskOrders()
+        self._copying = Copying(work, self._orders, link, duties, grace_seconds=grace_seconds, copies=self._copies)
+        self._restarts = Restarts(policy or RestartPolicy(), attempts)
+        self._attempt: Attempt | None = None
+        self._told = ""
+        self._since = time.monotonic()
+        self._quiet_since: float | None = None
+        self._stalled = False
+        self._running = False  # the present copy run copies
+        self.watermark = Watermark(time.monotonic())
+        self.failed = False
+
+    def pause(self) -> None:
+        """Drain and stay paused."""
+        self._orders.want(states.PAUSED)
+
+    def resume(self) -> None:
+        """Copy; the usual state."""
+        self._orders.want(states.RUNNING)
+
+    def restart(self) -> None:
+        """End the copy run, or forget the failure, and begin a new one, with the whole budget."""
+        self._told = ""
+        self._copying.split_again()
+        self._restarts.healthy()
+        self._orders.restart()
+
+    def end(self, *, cut: bool = False) -> None:
+        """Drain (or cut) and be done: `run` returns when the copy run has ended."""
+        self._orders.end(cut=cut)
+
+    def update(self, update: orders.RunUpdate) -> None:
+        """Takes an update of one of its present copy runs."""
+        if (run := self._found(update.run_uid)) is not None:
+            if update.HasField("progress"):
+                self.watermark.note(update.run_uid, update.progress, time.monotonic())
+            run.update(update)
+
+    def lost(self, uid: str) -> None:
+        """A copy run is gone, and nobody will say so."""
+        if (run := self._found(uid)) is not None:
+            run.update(LOST)
+
+    def look(self) -> None:
+        """Something changed that a ticket may have waited for; a parked task waits for none."""
+        if not self._orders.parked:
+            self._orders.changed.set()
+
+    def park(self) -> None:
+        """Drains the copy run, which has nothing to copy, and goes on with a new one at `wake`."""
+        self._copying.watch = None
+        self._orders.park()
+
+    def wake(self) -> None:
+        """There is something to copy: parked no more."""
+        self._orders.wake()
+
+    def limit(self, limits: tickets.Limits) -> None:
+        """The present copy runs may together go no faster from now on."""
+        self._copying.limit(limits)
+
+    def linked(self, uid: str) -> None:
+        """The link stands again, and this copy run with it."""
+        if (run := self._found(uid)) is not None:
+            run.linked()
+
+    def follow_policy(self, policy: RestartPolicy) -> None:
+        """Has its failures judged by this policy from now on."""
+        self._restarts.policy = policy
+
+    @property
+    def watch(self) -> Watch | None:
+        """What it waits for while it has nothing to copy; None while it has."""
+        return self._copying.watch
+
+    @property
+    def topics(self) -> set[str]:
+        """Topics that its copy runs read or wrote."""
+        return self._copying.topics
+
+    @property
+    def ending(self) -> bool:
+        """True once `end` was called."""
+        return self._orders.ending
+
+    @property
+    def parked(self) -> bool:
+        """Whether it goes on only at `wake`."""
+        return self._orders.parked
+
+    @property
+    def state(self) -> str:
+        """What its status says."""
+        return self._told
+
+    @property
+    def stalled(self) -> bool:
+        """Whether there is something to copy and nothing gets copied."""
+        return self._stalled
+
+    def judge(self, now: float, stall_seconds: float) -> None:
+        """Once a second: brings the status in line with what is. Cheap for a task that is parked or failed."""
+        if self._told != states.RUNNING or self._orders.parked:
+            self._quiet_since = None
+            return
+        if not self._running:
+            self._quiet_since = now if self._quiet_since is None else self._quiet_since
+            if now - self._quiet_since >= WAIT_SECONDS:
+                why = self._copying.waits_for or "its slot has not begun to copy"
+                self._tell(states.RESTARTING, f"{CONNECT_ERROR}: waits for a copy run: {why}\n")
+            return
+        self._quiet_since = None
+        stalled = self.watermark.stalled_seconds(now, stall_seconds) is not None
+        recovered = self._attempt is not None and now - self._since >= self._restarts.policy.reset_seconds
+        if recovered:
+            self._restarts.healthy()
+            self._attempt = None
+        if recovered or stalled != self._stalled:
+            if stalled != self._stalled:
+                log.warning("task_stalled" if stalled else "task_moves", **self._names, left=self.watermark.lag)
+            self._stalled = stalled
+            self._duties.tell(states.RUNNING, None, self._more())
+
+    @property
+    def _names(self) -> dict[str, Any]:
+        return {"connector": self.work.connector, "task": self.work.task}
+
+    def _found(self, uid: str) -> RunHandle | None:
+        return self._copying.find(uid)
+
+    def _copies(self) -> None:
+        now = time.monotonic()
+        if not self._running:
+            self._running, self.watermark.moved_at = True, now
+        if self._told != states.RUNNING:  # a task that was parked has never been anything else
+            self._since = now
+            self._tell(states.RUNNING, None)
+
+    async def run(self) -> None:
+        """The task's whole life on this worker."""
+        told = self._orders
+        self._tell(states.UNASSIGNED, None)
+        while not told.ending:
+            told.again = False
+            if told.wanted == states.PAUSED:
+                slow, self._copying.slow = self._copying.slow, ""
+                self._tell(states.PAUSED, f"{CONNECT_ERROR}: {slow}\n" if slow else None)
+                await told.until(lambda: told.again or told.wanted != states.PAUSED)
+                continue
+            last = await self._copied()
+            if last is None or last.reason == MOVED:
+                continue
+            if last.reason in LEFT_OPEN:
+                await self._duties.fence()
+            await self._after(last)
+
+    async def _copied(self) -> orders.RunUpdate | None:
+        """As `Copying.once`; what goes wrong before there is a copy run is told like a copy run's failure."""
+        self.watermark.begun()
+        try:
+            return await self._copying.once()
+        except (KeelmanError, ConnectError) as error:
+            reason, passes = reason_of(error)
+            text, trace = str(error), trace_of(error)
+        except Exception as error:
+            # A fault of ours in one task must not end the worker and all its other tasks.
+            log.exception("task_crashed", **self._names)
+            reason, passes, text, trace = "INTERNAL", False, str(error), traceback.format_exc()
+        finally:
+            self._running = False
+        state = copy.COPY_RUN_STATE_FAILED
+        return orders.RunUpdate(state=state, reason=reason, message=text, trace=trace, retriable=passes)
+
+    async def _after(self, last: orders.RunUpdate) -> None:
+        """Waits as long as the policy wants it after a failure; for good when there is no next attempt."""
+        told, now = self._orders, time.monotonic()
+        healthy = now - self._since if self._told == states.RUNNING else 0.0
+        alone = self._copying.alone or last.reason.startswith("PLUGIN_")
+        cause, delay = self._restarts.failed(
+            last.reason, retriable=last.retriable, alone=alone, healthy_seconds=healthy
+        )
+        trace = last.trace or f"{CONNECT_ERROR}: {last.message or last.reason}\n"
+        names = {**self._names, "reason": last.reason, "error": last.message}
+        if cause is Cause.PASSING:
+            log.info("copy_run_failed", **names)
+            self._tell(states.RESTARTING, trace)
+            await told.until(lambda: told.unwanted, seconds=delay)
+            return
+        self._attempt = Attempt.made(last.reason, self._restarts, delay, datetime.now(UTC))
+        log.warning("task_failed", **names, attempts=self._restarts.attempts, next=self._attempt.next)
+        self.failed, told.again = True, False
+        self._tell(states.FAILED, self._attempt.explained(trace))
+        # A paused task stays failed, as in Connect, and is tried when it is resumed.
+        if not await told.until(lambda: told.again, seconds=delay):
+            await told.until(lambda: told.again or told.wanted == states.RUNNING)
+        self.failed = False
+
+    def _tell(self, state: str, trace: str | None) -> None:
+        if state != states.RUNNING:
+            self._stalled = False
+        self._told = state
+        self._duties.tell(state, trace, self._more())
+
+    def _more(self) -> Mapping[str, object]:
+        """What a status of ours says beyond Connect's."""
+        more: dict[str, object] = {}
+        if self._stalled:
+            since = time.time() - (time.monotonic() - self.watermark.moved_at)
+            more["stalled"] = {"since": stamp(datetime.fromtimestamp(since, UTC)), "left": self.watermark.lag}
+        if self._attempt is not None and self._restarts.troubled:
+            more["restart"] = self._attempt.value()
+        return more

@@ -1,0 +1,221 @@
+"""One copy run of a task, with its parts, from the ticket to the end."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from keelman.api.copy.v1 import copy_run_pb2 as copy
+from keelman.api.copy.v1 import run_order_pb2 as orders
+from keelman.api.copy.v1 import ticket_pb2 as tickets
+from keelman.connect.errors import ConnectError
+from keelman.connect.plugin import Watch
+from keelman.engine.watches import from_wire
+from keelman.kafka.layout import Work
+from keelman.model.errors import KeelmanError
+from keelman.runtime.logging import get_logger
+from keelman.worker.tasks.bulk import Parts, shared_limits
+from keelman.worker.tasks.duties import PartDuties, TaskDuties
+from keelman.worker.tasks.link import SparkLink
+from keelman.worker.tasks.run_handle import RunHandle
+from keelman.worker.tasks.task_orders import TaskOrders
+
+log = get_logger()
+TICKET_SECONDS = 0.1
+# Ends of copy runs that may have left a transaction open: nobody commits or aborts it any more.
+LEFT_OPEN = ("SLOT_LOST", "LINK_LOST")
+BROKEN = "TASK_FAILED"  # a fault of ours: the copy run is not to blame
+MOVED = "MOVED"  # the Spark service has drained it to give the task another slot
+
+
+class Copying:
+    """The copy runs of one task, one after the other; `once` is called again and again by the task's coroutine.
+
+    `copies` is called with each update that says that the copy run copies. `slow` says why the last copy run
+    had to be cut; empty when it ended in time.
+    """
+
+    def __init__(
+        self,
+        work: Work,
+        orders_: TaskOrders,
+        link: SparkLink,
+        duties: TaskDuties,
+        *,
+        grace_seconds: float,
+        copies: Callable[[], None],
+    ) -> None:
+        self._names = {"connector": work.connector, "task": work.task}
+        self._orders = orders_
+        self._link = link
+        self._duties = duties
+        self._grace = grace_seconds
+        self._copies = copies
+        self.topics: set[str] = set()
+        self.watch: Watch | None = None
+        self.alone = False
+        self.slow = ""
+        self.waits_for = ""
+        self._run: RunHandle | None = None
+        answer = partial(self._answer_fence, part=True)
+        part_duties = PartDuties(duties.ticket, answer, duties.fence_parts, duties.ended, lambda: orders_.cut)
+        self._parts = Parts(link, orders_.changed, self.topics, part_duties, grace_seconds=grace_seconds)
+        self._wanted_parts: Sequence[orders.BulkPart] = ()
+        self._caught_up = False
+        self._keep_whole = False  # has caught up, or found no slots for its parts: is not split again
+
+    def find(self, uid: str) -> RunHandle | None:
+        """The present copy run of this uid."""
+        if self._run is not None and self._run.uid == uid:
+            return self._run
+        return self._parts.find(uid)
+
+    @property
+    def live(self) -> bool:
+        """Whether there is a copy run."""
+        return self._run is not None
+
+    def split_again(self) -> None:
+        """A backlog may be split although that was given up before."""
+        self._keep_whole = False
+
+    def limit(self, limits: tickets.Limits) -> None:
+        """The present copy runs may together go no faster from now on."""
+        if self._run is not None:
+            share = shared_limits(limits, len(self._parts) + 1)
+            self._run.limit(share)
+            self._parts.limit(share)
+
+    async def once(self) -> orders.RunUpdate | None:
+        """One copy run; its last update when it failed, None when it ended as told or is to be followed by another."""
+        told = self._orders
+        ticket = await self._granted()
+        if ticket is None:
+            return None
+        if self._keep_whole and not ticket.bulk.data:
+            ticket.ClearField("bulk")
+        self.alone, self.slow, self.waits_for = ticket.HasField("plugin"), "", ""
+        self._wanted_parts, self._caught_up = (), False
+        run = self._run = RunHandle(ticket, self._link, told.changed, self.topics)
+        try:
+            return await self._steered(run, ticket)
+        except Exception:  # nobody would steer them any more, and the next copy run needs the slot
+            await run.finish(BROKEN, seconds=0.0, hurried=lambda: True)
+            await self._parts.finish(BROKEN)
+            raise
+        finally:
+            if told.parked:
+                told.parked = False
+                self._duties.left()
+            self._gone(run)
+
+    async def _steered(self, run: RunHandle, ticket: tickets.StartTicket) -> orders.RunUpdate | None:
+        """What `once` returns, after the copy run and all its parts have ended."""
+        told = self._orders
+        while not (told.parked or self._may_join):
+            await told.until(lambda: run.told or self._parts.told or self._due)
+            if told.unwanted:
+                last = await self._finish(run, "WORKER_STOPS")
+                if last is not None and last.reason in LEFT_OPEN:
+                    await self._duties.fence()
+                return None
+            if run.told:
+                last = await self._follow(run, run.next())
+                if last is not None:
+                    await self._parts.finish(last.reason)
+                    return last
+            last = await self._follow_parts(run, ticket)
+            if last is not None:
+                return last
+        self._keep_whole = self._keep_whole or self._may_join
+        last = await self._finish(run, "PARKED" if told.parked else "WHOLE")
+        if last is not None and last.state == copy.COPY_RUN_STATE_FAILED:
+            return last
+        self._gone(run)
+        if told.parked:
+            await told.until(lambda: told.woken or told.unwanted)
+        return None
+
+    @property
+    def _due(self) -> bool:
+        return self._orders.unwanted or self._orders.parked or self._may_join
+
+    async def _finish(self, run: RunHandle, why: str) -> orders.RunUpdate | None:
+        if self._wanted_parts and await self._parts.finish(why):
+            run.confirm(())  # the second one: the copy run has told its parts, so it has had the first
+        last = await run.finish(why, seconds=self._grace, hurried=lambda: self._orders.cut)
+        if run.cut_late:
+            self.slow = f"stop: the task did not end within {self._grace:g} s and was cut"
+            log.warning("task_cut", **self._names, seconds=self._grace, ended=last is not None)
+        return last
+
+    async def _follow_parts(self, run: RunHandle, ticket: tickets.StartTicket) -> orders.RunUpdate | None:
+        """Begins the parts that the copy run has split its backlog into, then acts on what they say.
+
+        Returns the last update of a part that failed, once all else has ended too.
+        """
+        if self._parts or not self._wanted_parts:
+            last = await self._parts.follow()
+        else:
+            log.info("task_split", **self._names, parts=len(self._wanted_parts) + 1)
+            if not ticket.bulk.data:
+                run.limit(shared_limits(ticket.limits, len(self._wanted_parts) + 1))
+            last = self._parts.begin(self._wanted_parts, ticket.bulk)
+        if last is not None:
+            await self._finish(run, "PART_FAILED")
+        return last
+
+    @property
+    def _may_join(self) -> bool:
+        """Whether the parts have done what they are for, or cannot."""
+        return bool(self._parts) and (self._parts.unplaced or (self._parts.caught_up and self._caught_up))
+
+    def _gone(self, run: RunHandle) -> None:
+        """There is no copy run any more."""
+        self._duties.ended(run.uid)
+        self._run, self.watch = None, None
+
+    async def _follow(self, run: RunHandle, update: orders.RunUpdate) -> orders.RunUpdate | None:
+        """Acts on one update; returns it when it was the copy run's last."""
+        self.waits_for = f"{update.reason}: {update.message}" if update.reason else update.message
+        if update.state == copy.COPY_RUN_STATE_FENCED:
+            await self._answer_fence(run)
+        elif update.state == copy.COPY_RUN_STATE_RUNNING:
+            self._copies()
+            self.watch = from_wire(update.watch) if update.HasField("watch") else None
+            self._wanted_parts, self._caught_up = update.parts, update.caught_up
+            if self.watch is not None and not update.parts:
+                self._duties.idle()
+        elif update.state == copy.COPY_RUN_STATE_FAILED:
+            return update
+        elif update.state == copy.COPY_RUN_STATE_ENDED:
+            # Nobody here told it to end: the other side did, and a new ticket goes on where it was.
+            if update.reason == MOVED:
+                return update
+            return orders.RunUpdate(reason=update.reason, message=update.message, retriable=True)
+        return None
+
+    async def _granted(self) -> tickets.StartTicket | None:
+        """A ticket, once there is a lease and the worker may grant one; None when no copy run is wanted any more."""
+        while not self._orders.unwanted:
+            if self._link.leased:
+                ticket = self._duties.ticket(uuid.uuid4().hex)
+                if ticket is not None:
+                    return ticket
+                self.waits_for = "no start ticket: the group or the connector's former tasks are not settled"
+            else:
+                self.waits_for = "no Spark service answers this worker"
+            await self._orders.until(lambda: self._orders.unwanted, seconds=TICKET_SECONDS)
+        return None
+
+    async def _answer_fence(self, run: RunHandle, *, part: bool = False) -> None:
+        try:
+            offsets = await self._duties.confirm(part)
+        except (KeelmanError, ConnectError) as error:
+            log.warning("ticket_unconfirmed", **self._names, error=str(error))
+            offsets = None
+        if offsets is None:
+            run.cut("WITHDRAWN")
+        else:
+            run.confirm(offsets)

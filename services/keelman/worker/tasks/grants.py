@@ -1,0 +1,149 @@
+"""What this worker may grant to its tasks, and what it asks of Kafka for them: tickets, confirmations, fences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from keelman.connect.errors import ConnectError
+from keelman.engine.bulk import part_ids, plans
+from keelman.kafka.fencing import fence_all
+from keelman.kafka.layout import Work
+from keelman.model.errors import KeelmanError, NotFound
+from keelman.runtime.logging import get_logger
+from keelman.runtime.supervise import supervise
+from keelman.worker.group.membership import Membership
+from keelman.worker.offsets.source_offsets import OffsetRow, merged_offsets, own_offsets
+from keelman.worker.properties.client_properties import fencing_client
+from keelman.worker.tables.store import Store
+from keelman.worker.tasks import tickets
+from keelman.worker.tasks.effective_config import without_limits
+from keelman.worker.tasks.limits import limits_of
+from keelman.worker.tasks.third_party import NOT_READY
+
+log = get_logger()
+FENCE_SECONDS = 5.0
+PARTS_SECONDS = 15.0
+TaskConfig = tuple[Mapping[str, str], Mapping[str, str], tuple[int, ...]]
+"""What a task was started with: the connector's configuration without its limits, its own, and which values their
+references stood for then."""
+
+
+class Grants:
+    """Judges by the worker's tables and its place in the group. `has` says whether a work is this worker's."""
+
+    def __init__(
+        self, store: Store, membership: Membership, has: Callable[[Work], bool], *, worker_cluster: str, worker: str
+    ) -> None:
+        self._store = store
+        self._membership = membership
+        self._has = has
+        self._cluster = worker_cluster
+        self._worker = worker
+
+    def configured(self, work: Work) -> TaskConfig | None:
+        """What the task is to run with now; None when it is configured no more, and while a value is being read."""
+        task = self._store.config.task(work)
+        if task is None:
+            return None
+        connector = without_limits(self._store.config.applied[work.connector])
+        versions = self._store.secrets.versions(connector, task)
+        return None if versions is None else (connector, task, versions)
+
+    def holds(self, work: Work, wanted: TaskConfig) -> bool:
+        """Whether a copy run of this task with this configuration has a right to be."""
+        if not self._has(work) or not self._membership.healthy or self.configured(work) != wanted:
+            return False
+        # A task of the former set may still commit what a task of the new one would read again.
+        unfenced = work.connector in self._store.config.unfenced
+        return not (unfenced and tickets.is_exactly_once_source(self._store.properties, wanted[0]))
+
+    def ticket(self, work: Work, wanted: TaskConfig, uid: str) -> tickets.StartTicket | None:
+        """A start ticket; None while none may be granted.
+
+        Raises NotFound, InvalidArgument, ConfigProviderError, and what a plugin raises.
+        """
+        if not self.holds(work, wanted):
+            return None
+        config, secrets = self._store.config, self._store.secrets
+        connector, task = secrets.resolved(wanted[0]), secrets.resolved(wanted[1])
+        if connector is None or task is None:
+            return None
+        try:
+            return tickets.grant(
+                self._store.properties,
+                uid=uid,
+                worker_cluster=self._cluster,
+                worker=self._worker,
+                work=work,
+                generation=self._membership.generation,
+                config_offset=config.offset,
+                connector_config=connector,
+                task_config=task,
+                hidden=secrets.hidden(wanted[0], wanted[1]),
+                limits=limits_of(config.connectors[work.connector], len(config.tasks[work.connector])),
+            )
+        except NotFound as error:
+            if error.reason != NOT_READY:
+                raise
+            return None  # its plugin is being asked
+
+    async def confirm(self, work: Work, wanted: TaskConfig, *, part: bool = False) -> Sequence[OffsetRow] | None:
+        """The committed offsets behind the fence; None withdraws the ticket. Raises KeelmanError.
+
+        A task that was split may have parts that still commit: what its plan names is fenced, and what they have
+        committed is read. A `part` that fences itself shuts out no other owner of its task; so the group's coordinator
+        is asked whether, after that, this worker still has its place: a next owner will then fence the part.
+        """
+        if not tickets.is_source(wanted[0]):
+            await self._store.read_config()
+            return () if self.holds(work, wanted) else None
+        if part and not await self._membership.proven():
+            return None
+        rows = await self._committed(work, wanted)
+        if not self.holds(work, wanted):
+            return None
+        parts = 0 if part else plans(work.connector, rows).get(work.task or 0, 0)
+        if parts:
+            await self._shut_out(wanted, part_ids(self._id(work), parts), seconds=PARTS_SECONDS)
+            rows = await self._committed(work, wanted)
+        return rows if self.holds(work, wanted) else None
+
+    async def _committed(self, work: Work, wanted: TaskConfig) -> list[OffsetRow]:
+        own: list[OffsetRow] = []
+
+        async def read_own() -> None:
+            connector = await self._store.secrets.resolve(wanted[0])
+            own.extend(await own_offsets(self._store.properties, work.connector, connector))
+
+        # All three begin after the fence, which is all that matters, and none waits for another.
+        await supervise(self._store.read_config, self._store.read_offsets, read_own)
+        return merged_offsets(work.connector, self._store.offsets.of(work.connector), own)
+
+    async def fence(self, work: Work, wanted: TaskConfig) -> None:
+        """Aborts what a lost copy run has left open, so that no reader waits for it; never raises.
+
+        Only with the right to the task: a worker that has lost its place would fence its successor. What is not fenced
+        here the next copy run fences, or the transaction's time-out ends it.
+        """
+        await self._fence(work, wanted, [self._id(work)])
+
+    async def fence_parts(self, work: Work, wanted: TaskConfig, parts: int) -> bool:
+        """The same for the producers of so many parts beside the task's own; whether it was done."""
+        return await self._fence(work, wanted, part_ids(self._id(work), parts + 1))
+
+    async def _fence(self, work: Work, wanted: TaskConfig, ids: Sequence[str]) -> bool:
+        if not (self.holds(work, wanted) and tickets.is_exactly_once_source(self._store.properties, wanted[0])):
+            return False
+        try:
+            await self._shut_out(wanted, ids, seconds=FENCE_SECONDS)
+        except (KeelmanError, ConnectError) as error:
+            log.warning("lost_run_unfenced", connector=work.connector, task=work.task, error=str(error))
+            return False
+        return True
+
+    async def _shut_out(self, wanted: TaskConfig, ids: Sequence[str], *, seconds: float) -> None:
+        client = fencing_client(self._store.properties.raw, await self._store.secrets.resolve(wanted[0]))
+        await fence_all(client, ids, client_id=f"fence-{ids[0]}", seconds=seconds)
+
+    def _id(self, work: Work) -> str:
+        return tickets.transactional_id(self._store.properties.group_id, work)

@@ -1,0 +1,250 @@
+"""Asks connectors' classes which tasks they want: in threads, with a deadline, and again when that is due."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import math
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from keelman.connect.config.secret_keys import literal_secrets
+from keelman.connect.errors import ConnectError
+from keelman.connect.plugin import Connector, Direction, load_connector
+from keelman.connect.topic_creation import TopicCreation
+from keelman.model.errors import DeadlineExceeded, KeelmanError
+from keelman.runtime.logging import get_logger
+from keelman.runtime.redaction import REDACTOR
+from keelman.runtime.supervise import Siblings
+from keelman.worker.tasks.restart_policy import Attempt, RestartPolicy, Restarts, reason_of
+from keelman.worker.tasks.task_count import check_count
+from keelman.worker.tasks.third_party import to_ask
+
+log = get_logger()
+T = TypeVar("T")
+ANSWER_SECONDS = 100.0  # for all its methods; one of a third party's has less
+AT_A_TIME = 16  # of one class
+SOON_SECONDS = 0.2
+PASSING_SECONDS = (1.0, 60.0)
+ROUNDS = 60  # in the time that a connector is not asked again: those due in one round are asked together
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answer:
+    """What a connector said: the task configurations that it wants, or why there are none, as a trace.
+
+    `more` is what a status says of the next attempt beside the trace.
+    """
+
+    tasks: list[dict[str, str]] | None
+    trace: str = ""
+    more: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _Asked:
+    """A connector that is asked, or was."""
+
+    config: Mapping[str, str]
+    asking: bool = False
+    held: bool = False
+    since: float = field(default_factory=time.monotonic)
+    answer: Answer | None = None
+    due: float | None = None
+    thread: threading.Thread | None = None
+    told: str = ""  # the last trace
+    at: str = ""  # the method that it was asked last
+    restarts: Restarts = field(default_factory=lambda: Restarts(RestartPolicy(), passing_seconds=PASSING_SECONDS))
+
+    @property
+    def hung(self) -> bool:
+        """Whether the code that was asked has not come back yet, though nobody waits for it any more."""
+        return self.thread is not None and self.thread.is_alive()
+
+    @property
+    def free(self) -> bool:
+        """Whether it can be asked now, when that is due."""
+        return not (self.asking or self.held or self.hung)
+
+
+class Inquiry:
+    """The leader's. `answered` is called with the name of a connector that has a new answer; nothing here blocks or
+    raises."""
+
+    def __init__(
+        self, answered: Callable[[str], None], *, answer_seconds: float = ANSWER_SECONDS, creates_topics: bool = True
+    ) -> None:
+        """`creates_topics`: whether this worker heeds `topic.creation.*` of its sources."""
+        self._answered = answered
+        self._seconds = answer_seconds
+        self._creates_topics = creates_topics
+        self._asked: dict[str, _Asked] = {}
+        self._siblings: Siblings | None = None
+        self._places: defaultdict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(AT_A_TIME))
+
+    def begin(self, siblings: Siblings) -> None:
+        """Where the asking runs."""
+        self._siblings = siblings
+
+    def forget(self, name: str | None = None) -> None:
+        """Forgets one connector or all of them."""
+        if name is None:
+            self._asked.clear()
+        else:
+            self._asked.pop(name, None)
+
+    def hold(self, name: str) -> None:
+        """A connector that cannot be asked now, for want of values: it is due again when it is asked `about`."""
+        asked = self._asked.get(name)
+        if asked is not None:
+            asked.held = True
+
+    @property
+    def names(self) -> set[str]:
+        """The connectors that were asked."""
+        return set(self._asked)
+
+    def again(self, name: str) -> None:
+        """Asks a connector anew though nothing about it has changed, with the whole restart budget."""
+        asked = self._asked.get(name)
+        if asked is not None:
+            asked.due = 0.0
+            asked.restarts.healthy()
+
+    def about(
+        self, name: str, config: Mapping[str, str], policy: RestartPolicy | None = None, *, attempts: int = 0
+    ) -> Answer | None:
+        """The newest answer for this configuration; asks when there is none, or when it is due to ask again.
+
+        `attempts` are those of its restart budget that it used with another leader.
+        """
+        asked = self._asked.get(name)
+        if asked is None or asked.config != config:
+            known = asked is not None
+            asked = self._asked[name] = _Asked(config)
+            asked.restarts.attempts = 0 if known else attempts
+        asked.held = False
+        asked.restarts.policy = policy or asked.restarts.policy
+        due = asked.answer is None or (asked.due is not None and time.monotonic() >= asked.due)
+        if due and not asked.asking and not asked.hung:
+            assert self._siblings is not None
+            REDACTOR.add(literal_secrets(config))  # another worker may have validated it
+            asked.asking = True
+            self._siblings.start(self._ask(name, asked), name=f"asks {name}")
+        return asked.answer
+
+    def first_answers_soon(self) -> bool:
+        """Whether a connector that was asked a moment ago for the first time may answer any moment."""
+        now = time.monotonic()
+        return any(a.answer is None and now - a.since < SOON_SECONDS for a in self._asked.values())
+
+    def due_seconds(self) -> float:
+        """Seconds until a connector is to be asked again."""
+        dues = [a.due for a in self._asked.values() if a.due is not None and a.free]
+        return max(0.0, min(dues) - time.monotonic()) if dues else float("inf")
+
+    def due(self) -> list[str]:
+        """The connectors that are to be asked again now."""
+        now = time.monotonic()
+        return [name for name, one in self._asked.items() if one.due is not None and one.due <= now and one.free]
+
+    async def _ask(self, name: str, asked: _Asked) -> None:
+        async with self._places[asked.config.get("connector.class", "")]:
+            try:
+                asked.thread, said = in_thread(lambda: _said(asked, creates_topics=self._creates_topics))
+                try:
+                    async with asyncio.timeout(self._seconds) as scope:
+                        tasks, refresh = await said
+                except TimeoutError:
+                    if not scope.expired():
+                        raise
+                    late = f"{asked.config.get('connector.class')}, {asked.at}: no answer in {self._seconds:g} s"
+                    raise DeadlineExceeded(late, reason="PLUGIN_HUNG") from None
+                asked.answer, asked.due = Answer(tasks), None if refresh is None else due_at(time.monotonic(), refresh)
+                asked.told = ""
+                asked.restarts.healthy()
+            except (KeelmanError, ConnectError, ValueError) as error:
+                self._failed(name, asked, error, trace_of(error))
+            except Exception as error:  # a fault of one connector's code must not end the worker
+                log.exception("connector_crashed", connector=name)
+                self._failed(name, asked, error, f"{type(error).__name__}: {error}\n")
+        asked.asking = False
+        self._answered(name)
+
+    def _failed(self, name: str, asked: _Asked, error: Exception, trace: str) -> None:
+        reason, passes = reason_of(error)
+        _, delay = asked.restarts.failed(reason, retriable=passes, alone=True, healthy_seconds=0.0)
+        attempt = Attempt.made(reason, asked.restarts, delay, datetime.now(UTC))
+        if asked.told != trace:
+            log.warning("connector_not_asked", connector=name, error=trace.strip(), next=attempt.next)
+        more = {"restart": attempt.value()} if delay is not None or asked.restarts.troubled else {}
+        asked.told, asked.answer = trace, Answer(None, attempt.explained(trace), more)
+        asked.due = None if delay is None else time.monotonic() + delay
+
+
+def due_at(now: float, refresh: float) -> float:
+    """When to ask a connector again that wants that every `refresh` seconds: with others, at most a sixtieth later.
+
+    Connectors that are asked at the same time share what they ask of clusters, and the worker's turn for the answers.
+    """
+    if not 0 < refresh < math.inf:
+        return now + refresh
+    step = refresh / ROUNDS
+    return math.ceil((now + refresh) / step) * step
+
+
+def _said(one: _Asked, *, creates_topics: bool) -> tuple[list[dict[str, str]], float | None]:
+    config, one.at = one.config, "tend"
+    kind = to_ask(load_connector(config.get("connector.class", ""), config.get("connector.plugin.version")))
+    if creates_topics and kind.direction is Direction.SOURCE:
+        idle = TopicCreation(config).without_effect
+        if idle:
+            log.warning("topic_creation_without_effect", connector=config.get("name"), keys=", ".join(idle))
+    kind.tend(config)
+    one.at = "task_configs"
+    tasks = tasks_of(kind, config)
+    one.at = "refresh_seconds"
+    return tasks, kind.refresh_seconds(config)
+
+
+def tasks_of(kind: type[Connector], config: Mapping[str, str]) -> list[dict[str, str]]:
+    """The task configurations a connector of this class wants, as they are stored. Raises what the class raises."""
+    most = max(1, int(config.get("tasks.max", "1")))
+    task_class = kind.names[0].removesuffix("Connector") + "Task"
+    found = [{"task.class": task_class, **task} for task in kind.task_configs(config, most)]
+    check_count(config, len(found), most)
+    return found
+
+
+def trace_of(error: Exception) -> str:
+    """A trace in the shape that Connect's users know."""
+    name = getattr(error, "java_name", ConnectError.java_name)
+    return f"{name}: {getattr(error, 'message', str(error))}\n"
+
+
+def in_thread(function: Callable[[], T]) -> tuple[threading.Thread, asyncio.Future[T]]:
+    """Runs it in a thread of its own: one that hangs holds up no other, nor the end of the process."""
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[T] = loop.create_future()
+
+    def settle(set_it: Callable[[], None]) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+            loop.call_soon_threadsafe(lambda: None if answer.done() else set_it())
+
+    def run() -> None:
+        try:
+            result = function()
+        except BaseException as error:
+            problem = error
+            settle(lambda: answer.set_exception(problem))
+        else:
+            settle(lambda: answer.set_result(result))
+
+    thread = threading.Thread(target=run, name="connector", daemon=True)
+    thread.start()
+    return thread, answer

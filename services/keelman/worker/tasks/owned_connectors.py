@@ -1,0 +1,73 @@
+"""The connector instances that this worker has: no more than their status, for the leader asks them for tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from keelman.connect.errors import ConnectError
+from keelman.connect.plugin import load_connector
+from keelman.kafka.layout import Work
+from keelman.model.errors import KeelmanError
+from keelman.runtime.logging import get_logger
+from keelman.worker.tables import config_state
+from keelman.worker.tables import status_state as states
+from keelman.worker.tables.config_state import ConfigState
+from keelman.worker.tasks.effective_config import without_limits
+from keelman.worker.tasks.inquiry import trace_of
+
+log = get_logger()
+TARGET_STATES = {
+    config_state.STARTED: states.RUNNING,
+    config_state.PAUSED: states.PAUSED,
+    config_state.STOPPED: states.STOPPED,
+}
+
+
+class OwnedConnectors:
+    """`tell` has a status written soon: work, state, trace."""
+
+    def __init__(self, tell: Callable[[Work, str, str | None], None]) -> None:
+        self._tell = tell
+        self._known: dict[Work, tuple[Mapping[str, str], str]] = {}
+
+    def follow(self, work: Work, config: ConfigState, *, failed: bool = False) -> None:
+        """Tells the connector's status where it differs from what was told last.
+
+        One that has `failed`, which the leader may have found, is paused and resumed as such; only a stop ends that.
+        """
+        properties = without_limits(config.connectors[work.connector])
+        target = TARGET_STATES[config.target(work.connector)]
+        known = self._known.get(work)
+        if known is not None and known[0] == properties:
+            if known[1] == target:
+                return
+            if (failed or known[1] == states.FAILED) and states.STOPPED not in (target, known[1]):
+                self._known[work] = (properties, target if failed else known[1])
+                return
+        trace = problem_of(properties) if target != states.STOPPED else None
+        state = states.FAILED if trace else target
+        self._known[work] = (properties, state)
+        log.info("connector", connector=work.connector, state=state)
+        self._tell(work, state, trace)
+
+    def restart(self, work: Work, config: ConfigState) -> None:
+        """Begins anew: its status is told even if it is the same."""
+        self.forget(work)
+        self.follow(work, config)
+
+    def forget(self, work: Work) -> None:
+        """It is this worker's no more, or begins anew."""
+        self._known.pop(work, None)
+
+    def clear(self) -> None:
+        """None is this worker's any more."""
+        self._known.clear()
+
+
+def problem_of(config: Mapping[str, str]) -> str | None:
+    """Why this worker cannot have this connector, as a trace; None when it can. The leader finds the rest."""
+    try:
+        load_connector(config.get("connector.class", ""), config.get("connector.plugin.version"))
+    except (KeelmanError, ConnectError) as error:
+        return trace_of(error)
+    return None

@@ -1,0 +1,271 @@
+"""The tasks that this worker has at work: started, followed, restarted and ended, each with its coroutine."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Container, Iterable, Mapping
+from dataclasses import dataclass
+
+from keelman.api.copy.v1 import run_order_pb2 as orders
+from keelman.api.copy.v1 import ticket_pb2 as wire
+from keelman.kafka.layout import Work
+from keelman.model.errors import KeelmanError
+from keelman.runtime.logging import bind, get_logger
+from keelman.runtime.supervise import Siblings
+from keelman.worker.group.measured import Measured
+from keelman.worker.observed.meters import Meters
+from keelman.worker.offsets.sink_groups import SinkGroups
+from keelman.worker.parked.parking import Parkable, Parking
+from keelman.worker.parked.watcher import Watcher
+from keelman.worker.tables import config_state
+from keelman.worker.tables import status_state as states
+from keelman.worker.tables.store import Store
+from keelman.worker.tasks.copy_task import CopyTask
+from keelman.worker.tasks.duties import TaskDuties
+from keelman.worker.tasks.effective_config import effective_config
+from keelman.worker.tasks.grants import Grants, TaskConfig
+from keelman.worker.tasks.limits import limits_of
+from keelman.worker.tasks.link import SparkLink
+from keelman.worker.tasks.restart_policy import RestartPolicy, policy_of
+from keelman.worker.tasks.tickets import is_sink, is_source
+from keelman.worker.tasks.watermark import stall_seconds
+
+log = get_logger()
+JUDGE_SECONDS = 1.0
+Tell = Callable[[Work, str, str | None, Mapping[str, object]], None]
+
+
+@dataclass(slots=True)
+class _Running:
+    """A task at work, with what it was started with, or what has the same effect, and what it goes by."""
+
+    task: CopyTask
+    config: TaskConfig
+    life: asyncio.Task[None]
+    adjusted_to: Mapping[str, str] | None = None
+    limits: wire.Limits | None = None
+    stall_seconds: float = 0.0
+
+
+class OwnedTasks:
+    """Steered by OwnedWork. `has` says whether a work is this worker's, `tell` has a status written soon."""
+
+    def __init__(
+        self, store: Store, link: SparkLink, grants: Grants, *, has: Callable[[Work], bool], tell: Tell, worker: str
+    ) -> None:
+        self._store = store
+        self._link = link
+        self._grants = grants
+        self._has = has
+        self._tell = tell
+        self._watcher = Watcher(client_id=f"{worker}-watch")
+        self.parking = Parking(self._watcher, self._together)
+        self.topics_used: Callable[[Work, orders.RunUpdate], None] = lambda work, update: None
+        self.measured = Measured(lambda: link.usage.cpu_seconds)
+        self.meters = Meters()
+        self._groups = SinkGroups(store, self.parking)
+        self._runs: dict[str, CopyTask] = {}
+        self._grace = store.properties.shutdown_ms / 1000
+        self._siblings: Siblings | None = None
+        self._tasks: dict[Work, _Running] = {}
+        self._awake: dict[Work, _Running] = {}  # those that may not be parked
+        link.updated = self._updated
+        link.standing = self._standing
+
+    def begin(self, siblings: Siblings) -> None:
+        """Where the tasks' coroutines run."""
+        self._siblings = siblings
+        self._watcher.begin(siblings)
+        siblings.start(self._groups.run(), name="sink groups")
+        siblings.start(self._judge(), name="task statuses")
+
+    @property
+    def tasks(self) -> Mapping[Work, CopyTask]:
+        """The tasks at work."""
+        return {work: running.task for work, running in self._tasks.items()}
+
+    @property
+    def configs(self) -> Mapping[Work, TaskConfig]:
+        """What they run with."""
+        return {work: running.config for work, running in self._tasks.items()}
+
+    def find(self, work: Work) -> CopyTask | None:
+        """The task at work."""
+        running = self._tasks.get(work)
+        return None if running is None else running.task
+
+    def follow(self, work: Work) -> None:
+        """Starts, restarts, pauses or resumes the task, as it is configured now. One that feels no change goes on."""
+        wanted = self._grants.configured(work)
+        if wanted is None:
+            return
+        running = self._tasks.get(work)
+        if running is not None and running.config != wanted and _alike(running.config, wanted):
+            running.config = wanted
+        if running is not None and (running.life.done() or running.config != wanted):
+            running.task.end()
+            if not running.life.done():
+                return
+            running = None
+        if running is None:
+            running = self._start(work, wanted)
+        connector = self._store.config.connectors[work.connector]
+        if connector is not running.adjusted_to:
+            self._adjust(work, running, connector)
+        if self._store.config.target(work.connector) == config_state.STARTED:
+            running.task.resume()
+        else:
+            running.task.pause()
+
+    def prune(self, connectors: Container[str] | None) -> None:
+        """Ends those of these connectors (None: of all) that are this worker's no more and forgets what has ended; all
+        that are not parked have a look."""
+        for running in self._awake.values():
+            running.task.look()
+        for work, running in list(self._tasks.items()):
+            if (connectors is None or work.connector in connectors) and not self._has(work):
+                running.task.end()
+                if running.life.done():
+                    del self._tasks[work]
+
+    async def ended(self, connector: str) -> None:
+        """Returns once none of the connector's tasks is at work."""
+        while lives := [
+            running.life
+            for work, running in self._tasks.items()
+            if work.connector == connector and not running.life.done()
+        ]:
+            await asyncio.wait(lives)
+
+    async def stop(self, works: Iterable[Work], *, cut: bool = False) -> None:
+        """Ends these tasks side by side and waits for all."""
+        ending = [(work, self._tasks[work]) for work in works if work in self._tasks]
+        for _, running in ending:
+            running.task.end(cut=cut)
+        begun = time.monotonic()
+        for work, running in ending:
+            await running.life
+            self._tasks.pop(work, None)
+        if ending:
+            log.info("tasks_ended", tasks=len(ending), cut=cut, seconds=round(time.monotonic() - begun, 3))
+
+    async def give_up(self, work: Work, config: TaskConfig) -> None:
+        """The task of a sink comes back no more, on no worker."""
+        if is_sink(config[0]):
+            await self._groups.give_up(work.connector, config[0], [work.task])
+
+    def _adjust(self, work: Work, running: _Running, connector: Mapping[str, str]) -> None:
+        """What changes without a restart. Illegal values change nothing: no ticket is granted with them."""
+        config, worker = self._store.config, self._store.properties.raw
+        running.adjusted_to = connector
+        try:
+            limits = limits_of(connector, len(config.tasks[work.connector]))
+            running.task.follow_policy(policy_of(connector, worker))
+            running.stall_seconds = stall_seconds(connector, worker)
+        except KeelmanError as error:
+            log.warning("connector_keys_illegal", connector=work.connector, error=error.message)
+            return
+        if limits != running.limits:
+            if running.limits is not None:
+                running.task.limit(limits)
+            running.limits = limits
+
+    def _start(self, work: Work, wanted: TaskConfig) -> _Running:
+        assert self._siblings is not None
+        grants = self._grants
+
+        def ticket(uid: str) -> wire.StartTicket | None:
+            granted = grants.ticket(work, made.config, uid)
+            if granted is not None:
+                self._runs[uid] = task
+            return granted
+
+        duties = TaskDuties(
+            ticket=ticket,
+            confirm=lambda part: grants.confirm(work, made.config, part=part),
+            tell=lambda state, trace, more: self._tell(work, state, trace, more),
+            fence=lambda: grants.fence(work, made.config),
+            fence_parts=lambda parts: grants.fence_parts(work, made.config, parts),
+            idle=lambda: self.parking.idle(work),
+            left=lambda: self._left(work),
+            ended=lambda uid: self._runs.pop(uid, None),
+        )
+        # A task that ran on here with another configuration begins with the whole budget.
+        attempts = 0 if work in self._tasks else self._store.statuses.attempts(work)
+        task = CopyTask(work, self._link, duties, grace_seconds=self._grace, policy=RestartPolicy(), attempts=attempts)
+        if self._store.config.target(work.connector) != config_state.STARTED:
+            task.pause()
+        life = self._siblings.start(self._live(task), name=f"task {work.connector}-{work.task}")
+        made = self._tasks[work] = self._awake[work] = _Running(task, wanted, life)
+        return made
+
+    def _together(self, work: Work) -> Mapping[Work, Parkable] | None:
+        """The tasks that can park only together with this one; None when one of them is not here or is to end."""
+        if self._store.config.target(work.connector) != config_state.STARTED or not self._has(work):
+            return None
+        alone = is_source(self._store.config.connectors[work.connector])
+        count = len(self._store.config.tasks.get(work.connector, ()))
+        wanted = [work] if alone else [Work(work.connector, n) for n in range(count)]
+        found = {one: self._tasks[one].task for one in wanted if one in self._tasks and self._has(one)}
+        if len(found) < len(wanted) or any(task.ending for task in found.values()):
+            return None
+        return found
+
+    async def _live(self, task: CopyTask) -> None:
+        bind(connector=task.work.connector, task=task.work.task)
+        try:
+            await task.run()
+            running = self._tasks.get(task.work)
+            if running is not None and self._store.config.task(task.work) is None:
+                await self.give_up(task.work, running.config)
+        finally:
+            self._store.changed_about(task.work.connector)
+
+    async def _judge(self) -> None:
+        """Has the tasks' statuses follow what is."""
+        while True:
+            await asyncio.sleep(JUDGE_SECONDS)
+            now = time.monotonic()
+            for work, running in list(self._awake.items()):
+                running.task.judge(now, running.stall_seconds)
+                if running.task.parked or self._tasks.get(work) is not running:
+                    del self._awake[work]
+
+    def _left(self, work: Work) -> None:
+        """It is parked no more."""
+        self.parking.left(work)
+        if work in self._tasks:
+            self._awake[work] = self._tasks[work]
+
+    def _updated(self, update: orders.RunUpdate) -> None:
+        task = self._runs.get(update.run_uid)
+        if task is not None:
+            self.measured.note(task.work, update)
+            self.meters.note(task.work, update)
+            self.topics_used(task.work, update)
+            if update.HasField("progress"):
+                self._store.committed(task.work.connector, update.progress.offsets)
+            task.update(update)
+
+    def _standing(self, uids: frozenset[str]) -> None:
+        """The link's other side has these copy runs: what it has lost begins anew, what nobody here knows is cut."""
+        for uid in uids - self._runs.keys():
+            self._link.send(orders.RunOrder(run_uid=uid, cut=orders.Cut(reason="WITHDRAWN")))
+        for uid, task in list(self._runs.items()):
+            if uid in uids:
+                task.linked(uid)
+            else:
+                task.lost(uid)
+        for running in self._tasks.values():
+            running.task.look()
+
+
+def _alike(one: TaskConfig, other: TaskConfig) -> bool:
+    """Whether a task cannot tell them apart."""
+    return one[2:] == other[2:] and effective_config(*one[:2]) == effective_config(*other[:2])
+
+
+def is_failed(status: states.Status | None) -> bool:
+    """Whether a status says so."""
+    return status is not None and status.state == states.FAILED

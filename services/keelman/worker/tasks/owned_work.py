@@ -1,0 +1,183 @@
+"""The connectors and tasks that the group gave this worker: started, stopped and restarted as the config topic says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+
+from keelman.api.copy.v1.run_order_pb2 import RunUpdate
+from keelman.connect.errors import ConnectError
+from keelman.connect.plugin import load_connector
+from keelman.kafka.layout import CONNECTOR_TASK, Work
+from keelman.model.errors import KeelmanError
+from keelman.runtime.supervise import Siblings, supervise
+from keelman.worker.group.measured import Measured
+from keelman.worker.group.membership import Membership
+from keelman.worker.observed.meters import Meters
+from keelman.worker.parked.parking import Parking
+from keelman.worker.tables import status_state as states
+from keelman.worker.tables.config_state import RestartRequest
+from keelman.worker.tables.news import News
+from keelman.worker.tables.status_state import Status
+from keelman.worker.tables.store import Store
+from keelman.worker.tasks.copy_task import CopyTask
+from keelman.worker.tasks.grants import Grants
+from keelman.worker.tasks.link import SparkLink
+from keelman.worker.tasks.owned_connectors import OwnedConnectors
+from keelman.worker.tasks.owned_tasks import OwnedTasks, is_failed
+
+
+class OwnedWork:
+    """Told of assignments by the herder; `follow()` brings what runs in line with what is configured."""
+
+    def __init__(
+        self, store: Store, membership: Membership, link: SparkLink, *, worker_cluster: str, worker: str
+    ) -> None:
+        self._store = store
+        self._membership = membership
+        self._worker = worker
+
+        def has(work: Work) -> bool:
+            return work in self.works
+
+        grants = Grants(store, membership, has, worker_cluster=worker_cluster, worker=worker)
+        self._tasks = OwnedTasks(store, link, grants, has=has, tell=self.tell, worker=worker)
+        self._connectors = OwnedConnectors(self.tell)
+        self.works: frozenset[Work] = frozenset()
+        self._news = News()
+        store.news.append(self._news)
+        self._pruned = (-1, self.works)
+
+    def begin(self, siblings: Siblings) -> None:
+        """Where the tasks' coroutines run."""
+        self._tasks.begin(siblings)
+
+    @property
+    def tasks(self) -> Mapping[Work, CopyTask]:
+        """The tasks at work."""
+        return self._tasks.tasks
+
+    @property
+    def parking(self) -> Parking:
+        """Those that have nothing to copy."""
+        return self._tasks.parking
+
+    @property
+    def measured(self) -> Measured:
+        """How much each task works."""
+        return self._tasks.measured
+
+    @property
+    def meters(self) -> Meters:
+        """What has been done, counted."""
+        return self._tasks.meters
+
+    def topics_used(self, told: Callable[[Work, RunUpdate], None]) -> None:
+        """Has `told` hear what copy runs say of the topics that they use."""
+        self._tasks.topics_used = told
+
+    async def take(self, assigned: Iterable[Work], revoked: Iterable[Work]) -> None:
+        """Takes an assignment: what is revoked has stopped when this returns; `follow()` starts what is new."""
+        gone = self.works & frozenset(revoked)
+        new = frozenset(assigned)
+        self.works = (self.works - gone) | new
+        self._news.tell(work.connector for work in gone | new)
+        await self._stop(gone)
+        self._say_unassigned(gone)
+
+    def prune(self) -> None:
+        """Forgets work that is configured no more; its runs drain."""
+        stamp = (self._store.config.changes, self.works)
+        if self._pruned[0] == stamp[0] and self._pruned[1] is stamp[1]:
+            return
+        kept = self.works & self._store.config.work()
+        if len(kept) < len(self.works):  # the same object while nothing has changed
+            self.works = kept
+        self._pruned = (stamp[0], self.works)
+
+    async def drop_all(self) -> None:
+        """The group has lost this worker: whatever runs is cut at once."""
+        self.works = frozenset()
+        await self._stop(list(self._tasks.tasks), cut=True)
+        self._connectors.clear()
+
+    async def end_all(self, *, last: bool) -> None:
+        """This worker ends: everything drains. With the `last` worker sinks give up their places in their groups."""
+        gone = self.works
+        self.works = frozenset()
+        configs = self._tasks.configs
+        await self._stop(list(configs))
+        self._say_unassigned(gone)
+        self._connectors.clear()
+        if last:
+            await supervise(*(partial(self._tasks.give_up, work, config) for work, config in configs.items()))
+
+    def follow(self) -> None:
+        """Starts, stops, pauses and restarts what differs from the configuration. Does not wait for any of it."""
+        self.prune()
+        restarts, self._store.config.restarts = self._store.config.restarts, []
+        names = self._news.take()
+        for work in self._works_of(names):
+            if work.is_task:
+                self._tasks.follow(work)
+            else:
+                self._connectors.follow(work, self._store.config, failed=self._failed(work))
+        self._tasks.prune(names)
+        for request in restarts:
+            self.restart(request)
+
+    def _works_of(self, names: set[str] | None) -> list[Work]:
+        if names is None:
+            return sorted(self.works)
+        tasks = self._store.config.tasks
+        found = (Work(name, n) for name in sorted(names) for n in (CONNECTOR_TASK, *range(len(tasks.get(name, ())))))
+        return [work for work in found if work in self.works]
+
+    def restart(self, request: RestartRequest) -> None:
+        """Restarts what this worker has of a connector."""
+        for work in sorted(w for w in self.works if w.connector == request.connector):
+            if work.is_task:
+                task = self._tasks.find(work)
+                if request.include_tasks and task and (task.failed or not request.only_failed):
+                    self.restart_task(work)
+            elif self._failed(work) or not request.only_failed:
+                self._connectors.restart(work, self._store.config)
+
+    def _failed(self, work: Work) -> bool:
+        """By the status topic: it may be the leader that found the connector at fault."""
+        return is_failed(self._store.statuses.statuses.get(work))
+
+    def restart_task(self, work: Work) -> bool:
+        """Ends the task's run and begins a new one; False when this worker does not have it."""
+        task = self._tasks.find(work)
+        if task is None:
+            return False
+        self.tell(work, states.RESTARTING, None)
+        task.restart()
+        return True
+
+    async def ended(self, connector: str) -> None:
+        """Returns once none of the connector's tasks is at work here: soon, when it was stopped."""
+        await self._tasks.ended(connector)
+
+    def tell(self, work: Work, state: str, trace: str | None, more: Mapping[str, object] | None = None) -> None:
+        """Has a status of this worker written soon."""
+        self.meters.told(work, state)
+        status = Status(state, self._worker, self._membership.generation, trace, self._version(work), more or {})
+        self._store.tell(work, status)
+
+    def _version(self, work: Work) -> str | None:
+        try:
+            config = self._store.config.connectors[work.connector]
+            return load_connector(config["connector.class"], config.get("connector.plugin.version")).version
+        except (KeelmanError, ConnectError, KeyError):
+            return None
+
+    async def _stop(self, works: Iterable[Work], *, cut: bool = False) -> None:
+        for work in works:
+            self._connectors.forget(work)
+        await self._tasks.stop(works, cut=cut)
+
+    def _say_unassigned(self, works: Iterable[Work]) -> None:
+        for work in works:
+            self.tell(work, states.UNASSIGNED, None)

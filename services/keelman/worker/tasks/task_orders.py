@@ -1,0 +1,64 @@
+"""What a task was told: to copy or to pause, to begin again, to park, to end."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from keelman.worker.tables import status_state as states
+
+
+class TaskOrders:
+    """Set by whoever steers the task, looked at by the task's coroutine. `changed` is set with every change."""
+
+    def __init__(self) -> None:
+        self.changed = asyncio.Event()
+        self.wanted = states.RUNNING
+        self.again = False
+        self.ending = False
+        self.cut = False
+        self.parked = False
+        self.woken = False
+
+    def want(self, state: str) -> None:
+        """RUNNING or PAUSED."""
+        if self.wanted != state:
+            self.wanted = state
+            self.changed.set()
+
+    def restart(self) -> None:
+        """Begin again."""
+        self.again = True
+        self.changed.set()
+
+    def end(self, *, cut: bool) -> None:
+        """Be done, at once if `cut`."""
+        self.ending = True
+        self.cut = self.cut or cut
+        self.changed.set()
+
+    def park(self) -> None:
+        """End the copy run, and begin the next one at `wake`."""
+        self.parked, self.woken = True, False
+        self.changed.set()
+
+    def wake(self) -> None:
+        """There is something to copy."""
+        self.woken = True
+        self.changed.set()
+
+    @property
+    def unwanted(self) -> bool:
+        """Whether no copy run of before is wanted any more."""
+        return self.ending or self.again or self.wanted != states.RUNNING
+
+    async def until(self, condition: Callable[[], bool], *, seconds: float | None = None) -> bool:
+        """Waits for the condition or the end (True), or for the time (False)."""
+        try:
+            async with asyncio.timeout(seconds):
+                while not (self.ending or condition()):
+                    self.changed.clear()
+                    await self.changed.wait()
+        except TimeoutError:
+            return False
+        return True
