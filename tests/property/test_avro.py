@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import fastavro
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from keelman.connect.avro.converter import AvroConverter
@@ -91,6 +91,16 @@ def _values(schema: Schema) -> st.SearchStrategy[Any]:  # noqa: PLR0911
     return st.fixed_dictionaries({f.name: values(f.schema) for f in schema.fields}).map(lambda v: Struct(schema, v))
 
 
+def written(converter: AvroConverter, schema: Schema, value: Any) -> bytes | None:
+    """The payload; not of maps without string keys in one another, whose entries Confluent's mapping names alike."""
+    try:
+        (payload,) = converter.from_connect(Column([value], schema))
+    except DataError as error:
+        assume("Can't redefine: io.confluent.connect.avro.MapEntry" not in str(error))
+        raise
+    return payload
+
+
 CASES = SCHEMAS.flatmap(lambda schema: st.tuples(st.just(schema), values(schema)))
 
 
@@ -100,7 +110,7 @@ def test_what_is_written_is_read_back(case: tuple[Schema, Any]) -> None:
     schema, value = case
     registry = MemoryRegistry(versions=False)
     converter = registry.converter(AvroConverter)
-    (payload,) = converter.from_connect(Column([value], schema))
+    payload = written(converter, schema, value)
     if value is None:
         assert payload is None
         return
@@ -120,7 +130,7 @@ def test_what_is_written_is_read_back(case: tuple[Schema, Any]) -> None:
 def test_damaged_bytes_are_an_error_about_data_or_other_data(case: tuple[Schema, Any], data: st.DataObject) -> None:
     schema, value = case
     converter = MemoryRegistry().converter(AvroConverter)
-    (payload,) = converter.from_connect(Column([value], schema))
+    payload = written(converter, schema, value)
     if payload is None:
         return
     damaged = bytearray(payload)
