@@ -11,7 +11,7 @@ JARS := $(VENV)/.jars
 PROTOS := $(shell find protos -name '*.proto')
 WIRE := libs/keelman/api/py.typed
 
-.PHONY: bench masters help setup protos fmt lint types contracts unit component e2e accidents test faults check run lock clean
+.PHONY: bench explore masters help setup protos fmt lint types contracts unit component e2e accidents test faults check run lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -64,6 +64,9 @@ BESIDE := -n 3 --dist worksteal
 
 unit: $(STAMP) $(WIRE) ## tests that need nothing
 	$(PYTEST) tests/unit tests/property tests/golden
+
+explore: $(STAMP) $(WIRE) ## property tests on cases of chance, other ones each time
+	$(PYTEST) tests/property --hypothesis-profile=default
 
 component: setup ## tests against a real broker, databases and Spark
 	$(PYTEST) $(BESIDE) -m 'not masters' tests/component

@@ -1,0 +1,9 @@
+"""Property tests try the same cases each time, so that a run says something of the change that it is run for.
+
+`make explore` has them try cases of chance.
+"""
+
+from hypothesis import settings
+
+settings.register_profile("same", derandomize=True)
+settings.load_profile("same")
