@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 from aiokafka.admin import NewTopic
 from aiokafka.errors import KafkaError
+from aiokafka.protocol.metadata import MetadataRequest
 from group_kit import Flow, Workers, feeding
 from spark_kit import SparkService
 
-from keelman.kafka.clients import admin_client
+from keelman.kafka.clients import admin_client, low_level_client
+from keelman.model.errors import Unavailable
 from keelman.runtime.ports import free_ports
 from keelman.runtime.supervise import supervise
 from keelman.testing.broker import BrokerProcess
@@ -23,6 +25,7 @@ from keelman.testing.eventually import eventually
 pytestmark = [pytest.mark.component, pytest.mark.timeout(600)]
 CLUSTER_ID = "Z9X8c7VbQ2GnM1kLpO0iUw"
 GROUP, TRANSACTION = 0, 1
+INTERNAL = ("__consumer_offsets", "__transaction_state")
 MOVED_SECONDS = 120.0
 
 
@@ -51,9 +54,10 @@ class Outside:
     def __init__(self, brokers: list[BrokerProcess]) -> None:
         self._brokers = brokers
         self.servers = ",".join(one.bootstrap for one in brokers)
+        self.properties = {"bootstrap.servers": self.servers}
 
     def admin(self) -> AbstractAsyncContextManager[Any]:
-        return admin_client({"bootstrap.servers": self.servers}, client_id="test")
+        return admin_client(self.properties, client_id="test")
 
     async def coordinators(self, *wanted: tuple[int, str]) -> list[BrokerProcess]:
         """The brokers that coordinate these groups, and the transactions of these ids."""
@@ -70,22 +74,41 @@ class Outside:
     async def same(self, group: str) -> tuple[str, BrokerProcess]:
         """A name for a flow whose coordinators are all the workers' own, and that broker."""
         (broker,) = await self.coordinators((GROUP, group))
-        async with self.admin() as admin:
-            for flow in (f"{group}-{number}" for number in itertools.count()):
-                found = [await admin.find_coordinator(name, kind) for kind, name in coordinated(group, flow)]
-                if all(self._brokers[number - 1] is broker for number in found):
-                    return flow, broker
+        for flow in (f"{group}-{number}" for number in itertools.count()):
+            if await self.coordinators(*coordinated(group, flow)) == [broker]:
+                return flow, broker
         raise AssertionError("unreachable")
 
     async def whole(self, *topics: str) -> None:
-        """Returns when every replica of every partition is in sync, so that a broker may go."""
+        """Returns when all brokers, each asked by itself, say the same: all are there, and every replica in sync.
 
-        async def in_sync() -> bool:
-            async with self.admin() as admin:
-                parts = [part for one in await admin.describe_topics(list(topics)) for part in one["partitions"]]
-            return all(len(part["isr"]) == len(self._brokers) for part in parts)
+        Then any of them may go, and until then they may name different coordinators, or none.
+        """
+        numbers = range(1, len(self._brokers) + 1)
+        question = MetadataRequest(list(topics), allow_auto_topic_creation=False)
 
-        await eventually(in_sync, seconds=MOVED_SECONDS, every=0.2, what="all replicas are in sync")
+        async def agreed() -> bool:
+            with contextlib.suppress(KafkaError, Unavailable):
+                async with low_level_client(self.properties, client_id="test", timeout_ms=10_000) as client:
+                    answers = [await client.send(number, question) for number in numbers]
+                told = [leaders(answer, len(numbers)) for answer in answers]
+                return all(one is not None and one == told[0] for one in told)
+            return False
+
+        await eventually(agreed, seconds=MOVED_SECONDS, every=0.2, what=f"{topics} are whole")
+
+
+def leaders(answer: Any, brokers: int) -> dict[tuple[str, int], int] | None:
+    """Each partition's leader as one broker tells it; None where a broker, a topic or a replica is not there."""
+    found = {}
+    for code, topic, _, partitions in answer.topics:
+        for _, partition, leader, _, in_sync, *_ in partitions:
+            if len(in_sync) < brokers:
+                return None
+            found[topic, partition] = leader
+        if code:
+            return None
+    return found if len(answer.brokers) == brokers else None
 
 
 def coordinated(group: str, flow: str) -> tuple[tuple[int, str], ...]:
@@ -98,7 +121,9 @@ async def test_tasks_go_on_when_all_their_coordinators_move(
 ) -> None:
     outside = Outside(brokers)
     workers = Workers.of(tmp_path, outside.servers, name, spark.address, 2)
-    await outside.coordinators((GROUP, name), (TRANSACTION, name))
+    await outside.whole()
+    await outside.coordinators((GROUP, name), (TRANSACTION, name))  # asked for, the internal topics are made
+    await outside.whole(*INTERNAL)
     flow, doomed = await outside.same(name)
     copied = Flow(tmp_path, flow)
     async with outside.admin() as admin:
@@ -109,7 +134,7 @@ async def test_tasks_go_on_when_all_their_coordinators_move(
             assert made.status_code == 201, made.text
         async with feeding(copied):
             await copied.passes(seconds=MOVED_SECONDS)
-            await outside.whole(flow, "__consumer_offsets", "__transaction_state", f"{name}-offsets")
+            await outside.whole(flow, *INTERNAL, f"{name}-offsets")
             await doomed.end(signal.SIGKILL)
             await copied.passes(seconds=MOVED_SECONDS)
             assert doomed not in await outside.coordinators(*coordinated(name, flow))
