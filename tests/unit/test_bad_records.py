@@ -260,6 +260,19 @@ def test_a_share_of_bad_records_counts_within_its_window_once_there_are_ten() ->
     assert budget.spend(2_000) is None  # what was before the window is forgotten
 
 
+def test_a_budget_keeps_no_more_than_it_must_know() -> None:
+    share = Budget(Policy(budget_percent=50, window_ms=60_000))
+    for now in range(100_000):
+        share.took(3, now)
+        assert share.spend(now) is None
+    assert len(share._slices) <= 61
+    assert len(share._times) == 0
+    assert abs(share._bad - 60_000) <= 1_100
+    number = Budget(Policy(budget=3, window_ms=10))
+    assert [number.spend(now) for now in (0, 1, 2, 11, 12, 13)] == [None] * 6
+    assert "4 records could not be copied within 10 ms" in (number.spend(13) or "")
+
+
 def test_a_spent_budget_is_not_tried_again_by_itself() -> None:
     restarts = Restarts(RestartPolicy())
     assert restarts.failed("ERROR_BUDGET_SPENT", retriable=False, alone=False, healthy_seconds=0) == (

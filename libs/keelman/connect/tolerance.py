@@ -168,39 +168,59 @@ class Policy:
 
 
 @dataclass(slots=True)
+class _Slice:
+    """A sixtieth of the window, or a little more."""
+
+    since_ms: float
+    records: int = 0
+    bad: int = 0
+
+
+@dataclass(slots=True)
 class Budget:
-    """Counts what was passed over in the last time; told all times in milliseconds."""
+    """Counts what was passed over in the last time; told all times in milliseconds.
+
+    For a number of records each has its time: there are no more than that number. For a share slices of the window do.
+    """
 
     policy: Policy
-    _bad: deque[float] = field(default_factory=deque)
-    _slices: deque[list[float]] = field(default_factory=deque)
+    _times: deque[float] = field(default_factory=deque)
+    _slices: deque[_Slice] = field(default_factory=deque)
     _records: int = 0
+    _bad: int = 0
 
     def took(self, records: int, now_ms: float) -> None:
         """So many records were read, bad ones among them."""
-        if self.policy.budget_percent >= 100:
-            return
-        width = self.policy.window_ms / 60
-        if not self._slices or now_ms - self._slices[-1][0] > width:
-            self._slices.append([now_ms, 0])
-        self._slices[-1][1] += records
-        self._records += records
-        while self._slices and now_ms - self._slices[0][0] > self.policy.window_ms:
-            self._records -= int(self._slices.popleft()[1])
+        if self.policy.budget_percent < 100:
+            self._count(now_ms, records=records)
 
     def spend(self, now_ms: float) -> str | None:
         """One more was passed over; why that is too much, None when it is not."""
-        policy = self.policy
-        if policy.budget < 0 and policy.budget_percent >= 100:
-            return None
-        self._bad.append(now_ms)
-        while now_ms - self._bad[0] > policy.window_ms:
-            self._bad.popleft()
-        bad, within = len(self._bad), f"within {policy.window_ms} ms"
-        if 0 <= policy.budget < bad:
-            return f"{bad} records could not be copied {within}, {BUDGET.name} allows {policy.budget}"
-        records = max(self._records, bad)
-        if bad >= LEAST_FOR_PERCENT and bad * 100 > policy.budget_percent * records:
-            told = f"{bad} of {records} records could not be copied {within}"
-            return f"{told}, {BUDGET_PERCENT.name} allows {policy.budget_percent:g} of 100"
+        policy, within = self.policy, f"within {self.policy.window_ms} ms"
+        if policy.budget >= 0:
+            self._times.append(now_ms)
+            while now_ms - self._times[0] > policy.window_ms:
+                self._times.popleft()
+            bad = len(self._times)
+            if bad > policy.budget:
+                return f"{bad} records could not be copied {within}, {BUDGET.name} allows {policy.budget}"
+        if policy.budget_percent < 100:
+            self._count(now_ms, bad=1)
+            bad, records = self._bad, max(self._records, self._bad)
+            if bad >= LEAST_FOR_PERCENT and bad * 100 > policy.budget_percent * records:
+                told = f"{bad} of {records} records could not be copied {within}"
+                return f"{told}, {BUDGET_PERCENT.name} allows {policy.budget_percent:g} of 100"
         return None
+
+    def _count(self, now_ms: float, *, records: int = 0, bad: int = 0) -> None:
+        slices, window_ms = self._slices, self.policy.window_ms
+        if not slices or now_ms - slices[-1].since_ms > window_ms / 60:
+            slices.append(_Slice(now_ms))
+        slices[-1].records += records
+        slices[-1].bad += bad
+        self._records += records
+        self._bad += bad
+        while now_ms - slices[0].since_ms > window_ms:
+            gone = slices.popleft()
+            self._records -= gone.records
+            self._bad -= gone.bad
