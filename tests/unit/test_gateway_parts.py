@@ -95,10 +95,17 @@ def test_every_forwarded_method_can_be_checked() -> None:
     ("status", "cls"),
     [
         (400, errors.InvalidArgument),
+        (401, errors.Unauthenticated),
+        (403, errors.PermissionDenied),
         (404, errors.NotFound),
         (409, errors.Conflict),
+        (413, errors.Exhausted),
+        (422, errors.InvalidArgument),
+        (429, errors.Exhausted),
         (500, errors.Internal),
+        (502, errors.Unavailable),
         (503, errors.Unavailable),
+        (504, errors.DeadlineExceeded),
         (405, errors.Internal),
     ],
 )

@@ -122,3 +122,23 @@ class Internal(KeelmanError):
     """A fault of ours."""
 
     reason = "INTERNAL"
+
+
+_BY_HTTP_STATUS: dict[int, type[KeelmanError]] = {
+    400: InvalidArgument,
+    401: Unauthenticated,
+    403: PermissionDenied,
+    404: NotFound,
+    409: Conflict,
+    413: Exhausted,
+    422: InvalidArgument,
+    429: Exhausted,
+    502: Unavailable,
+    503: Unavailable,
+    504: DeadlineExceeded,
+}
+
+
+def class_of_http_status(status: int) -> type[KeelmanError]:
+    """The class that says what an HTTP answer with such a status, no success, says: `Internal` for all others."""
+    return _BY_HTTP_STATUS.get(status, Internal)

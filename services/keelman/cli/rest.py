@@ -14,27 +14,10 @@ import httpx
 from keelman.cli.commands import Target
 from keelman.cli.system import running_system
 from keelman.cli.target import gateway_address, home_of
-from keelman.model.errors import (
-    Conflict,
-    DeadlineExceeded,
-    Internal,
-    InvalidArgument,
-    KeelmanError,
-    NotFound,
-    Unauthenticated,
-    Unavailable,
-)
+from keelman.model.errors import DeadlineExceeded, Unavailable, class_of_http_status
 
 CALL_SECONDS = 100.0
 HTTP_PORT = 7480
-_ERRORS: dict[int, type[KeelmanError]] = {
-    400: InvalidArgument,
-    401: Unauthenticated,
-    404: NotFound,
-    409: Conflict,
-    503: Unavailable,
-    504: DeadlineExceeded,
-}
 
 
 class ConnectorRest:
@@ -53,14 +36,16 @@ class ConnectorRest:
             raise DeadlineExceeded(f"no answer from {self._url} in {CALL_SECONDS:g} s") from None
         except (httpx.HTTPError, httpx.InvalidURL) as error:
             raise Unavailable(f"cannot reach {self._url}: {error or type(error).__name__}") from None
+        cls = class_of_http_status(answer.status_code)
         try:
             found = answer.json() if answer.content else None
         except ValueError:
-            raise Internal(f"{self._url}{path}: the answer is not JSON: is this Connect's REST API?") from None
+            what = f"{self._url}{path}: HTTP {answer.status_code}, and the answer is not JSON"
+            raise cls(f"{what}: is this Connect's REST API?") from None
         if answer.status_code < 300:
             return found
         message = found.get("message") if isinstance(found, dict) else None
-        raise _ERRORS.get(answer.status_code, Internal)(str(message or f"HTTP {answer.status_code}"))
+        raise cls(str(message or f"HTTP {answer.status_code}"))
 
 
 @contextlib.asynccontextmanager

@@ -145,20 +145,7 @@ def refusal(status: int, answer: bytes) -> errors.KeelmanError:
         message = str(orjson.loads(answer)["message"] or f"HTTP {status}")
     except (orjson.JSONDecodeError, LookupError, TypeError):
         message = f"HTTP {status}: {answer[:200].decode('utf-8', 'replace')}"
-    classes: dict[int, type[errors.KeelmanError]] = {
-        400: errors.InvalidArgument,
-        401: errors.Unauthenticated,
-        403: errors.PermissionDenied,
-        404: errors.NotFound,
-        409: errors.Conflict,
-        422: errors.InvalidArgument,
-        429: errors.Exhausted,
-        502: errors.Unavailable,
-        503: errors.Unavailable,
-        504: errors.DeadlineExceeded,
-    }
-    cls = classes.get(status, errors.Internal)
-    return cls(message, metadata={"http_status": str(status)})
+    return errors.class_of_http_status(status)(message, metadata={"http_status": str(status)})
 
 
 @contextmanager
