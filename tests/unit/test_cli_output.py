@@ -12,7 +12,7 @@ from keelman.api.connect.v1.connector_pb2 import Connector, ConnectorTask, Conne
 from keelman.api.node.v1.node_pb2 import Node, NodeState, NodeStatus
 from keelman.api.node.v1.workload_pb2 import Workload
 from keelman.cli import kinds
-from keelman.cli.columns import COLUMNS, age, key_of, size
+from keelman.cli.columns import COLUMNS, age, key_of, size, why_line
 from keelman.cli.kinds import KINDS
 from keelman.cli.logs import behind
 from keelman.cli.output import print_list, print_one
@@ -77,6 +77,15 @@ def test_nothing_is_said_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     print_list(kinds.NODES, [], "table")
     told = capsys.readouterr()
     assert (told.out, told.err) == ("", "no nodes\n")
+
+
+def test_a_head_that_names_no_record_gives_way_to_what_is_behind_it() -> None:
+    bare = "a.ConnectException: Tolerance exceeded in error handler\n"
+    assert why_line(bare + "Caused by: a.DataException: bad (topic t, offset 1)\n\tat x") == (
+        "a.DataException: bad (topic t, offset 1)"
+    )
+    assert why_line(bare) == bare.strip()
+    assert why_line("a.KafkaException: X\nCaused by: b: y\n") == "a.KafkaException: X"
 
 
 def test_ages_and_sizes() -> None:

@@ -130,7 +130,14 @@ def test_what_people_see() -> None:
     ]
     counts = {"sent": 2, "failed": 1, "lost": 0, "dropped": 0, "filtered": 0, "dry_run": True, "topic": "dead"}
     kinds = [{"stage": "TASK_PUT", "exception": "a.B", "sent": 2, "failed": 1}]
-    whole = "\n".join(replay_lines({**counts, "kinds": kinds}, []))
+    bare = {"partition": 0, "offset": 7, "origin": None, "stage": "A", "key": None, "value": {"text": "a\x1b[2J"}}
+    example = {**bare, "outcome": "failed", "message": "bad: it", "why": "A (b): bad: it"}
+    whole = "\n".join(replay_lines({**counts, "kinds": kinds}, [example]))
+    assert whole.splitlines()[-3:] == [
+        "0@7 failed: A",
+        "  of unknown topic: bad: it",
+        "  key null  value a\\x1b[2J",
+    ]
     assert "nothing was sent" in whole
     assert "TASK_PUT B: 2 sent, 1 failed" in whole
 

@@ -33,9 +33,17 @@ class ConfigValueError(ConnectError):
     """A configuration value is not legal; the message is Connect's own text."""
 
     java_name = "org.apache.kafka.common.config.ConfigException"
+    tolerable = False
 
     def __init__(self, key: str, value: object, why: str = "", *, whole: str | None = None) -> None:
         text = f"Invalid value {'null' if value is None else value} for configuration {key}"
         super().__init__(whole if whole is not None else f"{text}: {why}" if why else text)
         self.key = key
         self.value = value
+
+
+def in_one_line(error: ConnectError) -> str:
+    """What a person is told: its text, and what was wrong with the bytes, which Connect leaves to the trace."""
+    cause = error.__cause__
+    text = f"{error}{cause}" if isinstance(cause, SerializationError) else str(error)
+    return " ".join(text.split())

@@ -13,7 +13,7 @@ from typing import Any
 
 from keelman.connect.config.connector_keys import DEAD_LETTERS
 from keelman.connect.converters.json_converter import JsonConverter
-from keelman.connect.errors import ConnectError
+from keelman.connect.errors import ConnectError, in_one_line
 from keelman.connect.record import Record
 from keelman.connect.records import Column, Headers, SourceBatch
 from keelman.connect.registry.dry import DryRegistry
@@ -75,7 +75,7 @@ class Preview:
                 "stage": failed.stage,
                 "step": failed.step,
                 "class": failed.error.java_name,
-                "message": str(failed.error),
+                "message": in_one_line(failed.error),
                 "then": self._then(),
             }
             return {"outcome": "failed", "steps": steps, "error": error}

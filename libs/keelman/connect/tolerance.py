@@ -14,7 +14,7 @@ from typing import Literal
 from keelman.connect.config.connector_keys import DEAD_LETTERS, common_keys
 from keelman.connect.config.error_keys import BUDGET, BUDGET_PERCENT, BUDGET_WINDOW, budget_keys, dead_letter_keys
 from keelman.connect.dead_letter import Whence
-from keelman.connect.errors import ConnectError, DataError, RetriableConnectError, SerializationError
+from keelman.connect.errors import ConnectError, DataError, RetriableConnectError, in_one_line
 
 FIRST_DELAY_MS = 300
 MOST_LINE = 2_000
@@ -73,9 +73,8 @@ class RecordFailure(ConnectError):
         self.error = known(error)
         self.whence = whence
         self.java_name = self.error.java_name
-        cause = self.error.__cause__
-        text = f"{self.error}{cause}" if isinstance(cause, SerializationError) else str(self.error)
-        super().__init__(f"{_one_line(text)} ({place_of(whence)}; {stage.text})")
+        text = shortened(in_one_line(self.error), MOST_LINE)
+        super().__init__(f"{text} ({place_of(whence)}; {stage.text})")
         self.__cause__ = error
 
 
@@ -112,10 +111,6 @@ def place_of(whence: Whence) -> str:
         return f"for topic {whence.topic}"
     place = f"source partition {dict(whence.source_partition)}, for topic {whence.topic}"
     return place if whence.source_offset is None else f"source offset {dict(whence.source_offset)}, {place}"
-
-
-def _one_line(text: str) -> str:
-    return shortened(" ".join(text.split()), MOST_LINE)
 
 
 def shortened(text: str, most: int) -> str:

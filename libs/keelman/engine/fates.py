@@ -10,7 +10,7 @@ from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
 
 from keelman.connect.converters.json_converter import JsonConverter
 from keelman.connect.dead_letter import DeadLetter, Format
-from keelman.connect.errors import ConnectError
+from keelman.connect.errors import ConnectError, in_one_line
 from keelman.connect.preview import View
 from keelman.connect.record import Record
 from keelman.connect.replayed import Replayed
@@ -156,4 +156,4 @@ def _time(message: Message) -> int | None:
 
 
 def _told(failure: StepFailure) -> str:
-    return f"{failure.stage} ({failure.step}): {' '.join(str(failure.error).split())}"
+    return f"{failure.stage} ({failure.step}): {in_one_line(failure.error)}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections import Counter, deque
 from collections.abc import Iterator, Mapping
@@ -11,8 +12,8 @@ from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, Kafka
 from confluent_kafka import TopicPartition as ClientPartition
 
 from keelman.connect.config.connector_keys import DEAD_LETTERS
-from keelman.connect.dead_letter import DeadLetter, read_letter
-from keelman.connect.errors import ConnectError
+from keelman.connect.dead_letter import DeadLetter, Why, read_letter
+from keelman.connect.errors import ConnectError, SerializationError
 from keelman.connect.preview import View, payload
 from keelman.connect.replayed import Replayed
 from keelman.engine.clients import client_settings
@@ -24,6 +25,7 @@ ASK_SECONDS = 10.0
 BATCH = 500
 MOST_SURVEYED = 100_000
 """Of a partition, the newest."""
+_BYTES = re.compile(rf"^Caused by: {re.escape(SerializationError.java_name)}: (.+)$", re.MULTILINE)
 
 
 def replay_group(connector: str) -> str:
@@ -131,7 +133,7 @@ def shown(message: Message, letter: DeadLetter) -> View:
         "stage": None if why is None else why.stage,
         "class": None if why is None else why.class_name,
         "exception": None if why is None else why.exception,
-        "message": None if why is None else why.message,
+        "message": None if why is None else _message(why),
         "origin": None
         if whence is None
         else {
@@ -145,6 +147,13 @@ def shown(message: Message, letter: DeadLetter) -> View:
         "value": payload(letter.value),
         "headers": [{"name": name, "value": payload(raw)} for name, raw in letter.headers],
     }
+
+
+def _message(why: Why) -> str | None:
+    if why.message is None or not why.message.endswith(": "):
+        return why.message
+    cause = _BYTES.search(why.trace)  # Connect's message ends before what was wrong with the bytes
+    return why.message if cause is None else why.message + cause[1]
 
 
 def survey(request: Mapping[str, Any]) -> View:

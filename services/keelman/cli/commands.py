@@ -253,4 +253,4 @@ def _raise_failure(name: str, connector: Any) -> None:
     traces = [connector.trace] if connector.state == "FAILED" else []
     traces += [t.trace for t in connector.tasks if t.state == "FAILED"]
     if traces:
-        raise FailedPrecondition(f"connector {name} failed: {traces[0].strip().partition(chr(10))[0]}")
+        raise FailedPrecondition(f"connector {name} failed: {columns.why_line(traces[0])}")

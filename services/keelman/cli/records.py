@@ -19,6 +19,7 @@ from keelman.cli.rest import ConnectorRest, connector_rest
 from keelman.cli.waiting import progress_line
 from keelman.model.errors import InvalidArgument, NotFound
 
+BEGINNING = "beginning"
 FORMATS = ("text", "json", "yaml")
 LONGEST = 160
 MOST_EXAMPLES = 5
@@ -78,7 +79,8 @@ def preview(at: Where, file: Path | None, values: Sequence[str], *, records: int
         for line in preview_lines(found):
             print(line)
         if not found["records"]:
-            print("no records", file=sys.stderr)
+            where = "" if found["from"] == BEGINNING else f" from {found['from']}; --from beginning may show some"
+            print(f"no records{where}", file=sys.stderr)
 
     return at.run(body)
 
@@ -177,7 +179,7 @@ def letter_lines(one: Mapping[str, Any]) -> list[str]:
         place += f" from {origin['source_partition']} at {origin['source_offset']}"
     state = one.get("outcome") or ("replayed" if one.get("replayed") else "waiting")
     lines = [f"{one['partition']}@{one['offset']} {state}: {_kind(one)}", f"  of {place}: {one['message'] or ''}"]
-    if one.get("why"):
+    if one.get("why") and not (one["message"] and one["why"].endswith(" ".join(one["message"].split()))):
         lines.append(f"  {one['why']}")
     return [*lines, f"  key {_text(one['key'])}  value {_text(one['value'])}"]
 
@@ -246,7 +248,9 @@ def _text(value: Any) -> str:
         schema = f" : {value['schema']}" if value.get("schema") else ""
         for key in ("text", "base64", "value"):
             if key in value:
-                value = value[key]
+                value = f"base64 {value[key]}" if key == "base64" else value[key]
                 break
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if not text.isprintable():  # a terminal must not obey what stands in records
+        text = "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
     return (text if len(text) <= LONGEST else text[: LONGEST - 1] + "\u2026") + schema

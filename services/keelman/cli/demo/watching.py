@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from keelman.cli import kinds
+from keelman.cli.columns import why_line
 from keelman.cli.demo.copying import CALM_SECONDS, POLL_SECONDS, WORKER_CLUSTER, Copy
 from keelman.cli.demo.progress import display, leg, newest_run, source_position
 from keelman.cli.demo.text import Facts
@@ -66,5 +67,5 @@ async def _failure(gateway: Gateway, copy: Copy) -> str:
         parts = [(found.state, found.trace), *((t.state, t.trace) for t in found.tasks)]
         for state, trace in parts:
             if state == "FAILED":
-                return f"connector {name} failed: {trace.strip().partition(chr(10))[0]}"
+                return f"connector {name} failed: {why_line(trace)}"
     return ""
