@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import base64
 import json
+import queue
 import threading
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from keelman.kafka import jaas
@@ -48,6 +49,11 @@ class RegistryNo(Exception):
     def __init__(self, message: str, status: int, code: int) -> None:
         super().__init__(message)
         self.status, self.code = status, code
+
+
+class _Answer(NamedTuple):
+    status: int
+    content: bytes
 
 
 def client_properties(config: Mapping[str, str]) -> dict[str, str]:
@@ -91,8 +97,10 @@ class RegistryHttp:
                 wait *= 2
             for turn in range(len(self._urls)):
                 place = (self._good + turn) % len(self._urls)
+                # A URL that is silent leaves time for those after it.
+                share = (end - time.monotonic()) / (len(self._urls) - turn)
                 try:
-                    answer = self._asked(place, method, path, body, end=end)
+                    answer = self._asked(place, method, path, body, seconds=share)
                 except Unavailable as error:
                     problem = error.message
                     continue
@@ -100,22 +108,49 @@ class RegistryHttp:
                 return answer
         raise Unavailable(problem or f"{', '.join(self.urls)} gave no answer", reason="NO_REGISTRY")
 
-    def _asked(self, place: int, method: str, path: str, body: Any, *, end: float) -> Any:
-        import httpx  # noqa: PLC0415  (10 MB that only who has a registry need have)
-
+    def _asked(self, place: int, method: str, path: str, body: Any, *, seconds: float) -> Any:
         url, credentials = self._urls[place]
-        left = end - time.monotonic()
-        if left <= 0:
+        if seconds <= 0:
             raise Unavailable(f"{url} gave no answer within {MOST_SECONDS:.0f} s", reason="NO_REGISTRY")
-        seconds = httpx.Timeout(min(self._read, left), connect=min(self._connect, left))
+        found: queue.SimpleQueue[_Answer | Exception] = queue.SimpleQueue()
         content = None if body is None else json.dumps(body).encode()
         headers = {**credentials, "Content-Type": CONTENT_TYPE} if content is not None else credentials
+
+        def exchange() -> None:
+            try:
+                found.put(self._exchanged(method, url + path, content, headers, seconds))
+            except Exception as error:
+                found.put(error)
+
+        # httpx bounds each read, not all of them together: one byte now and then would hold its caller for ever.
+        threading.Thread(target=exchange, name="schema-registry", daemon=True).start()
         try:
-            answer = self._connected().request(method, url + path, content=content, headers=headers, timeout=seconds)
-        except httpx.HTTPError as error:
-            said = str(error) or type(error).__name__
+            answer = found.get(timeout=seconds)
+        except queue.Empty:
+            self.close()  # what is still read there ends with an error
+            raise Unavailable(f"{url} gave no answer within {seconds:.1f} s", reason="NO_REGISTRY") from None
+        if isinstance(answer, Exception):
+            import httpx  # noqa: PLC0415  (10 MB that only who has a registry need have)
+
+            if not isinstance(answer, httpx.HTTPError):
+                raise answer
+            said = str(answer) or type(answer).__name__
             raise Unavailable(f"{url} does not answer: {said}", reason="NO_REGISTRY") from None
         return _read_answer(url, path, answer)
+
+    def _exchanged(
+        self, method: str, url: str, content: bytes | None, headers: dict[str, str], seconds: float
+    ) -> _Answer:
+        import httpx  # noqa: PLC0415  (the same)
+
+        end, held = time.monotonic() + seconds, bytearray()
+        most = httpx.Timeout(min(self._read, seconds), connect=min(self._connect, seconds))
+        with self._connected().stream(method, url, content=content, headers=headers, timeout=most) as answer:
+            for chunk in answer.iter_bytes():
+                held += chunk
+                if time.monotonic() > end or len(held) > MOST_ANSWER_BYTES:
+                    raise httpx.ReadTimeout(f"its answer is longer than {len(held)} bytes or takes too long")
+            return _Answer(answer.status_code, bytes(held))
 
     def _connected(self) -> httpx.Client:
         with self._lock:
@@ -146,29 +181,29 @@ class RegistryHttp:
             client.close()
 
 
-def _read_answer(url: str, path: str, answer: httpx.Response) -> Any:
-    if answer.status_code in (401, 403):
+def _read_answer(url: str, path: str, answer: _Answer) -> Any:
+    if answer.status in (401, 403):
         said = _told(answer)[0]
-        raise Unauthenticated(f"{url} does not let us in: it answered {answer.status_code} {said}".rstrip())
-    if answer.status_code in _BUSY:
-        raise Unavailable(f"{url} answered {answer.status_code} {_told(answer)[0]}".rstrip(), reason="NO_REGISTRY")
-    if answer.is_success:
+        raise Unauthenticated(f"{url} does not let us in: it answered {answer.status} {said}".rstrip())
+    if answer.status in _BUSY:
+        raise Unavailable(f"{url} answered {answer.status} {_told(answer)[0]}".rstrip(), reason="NO_REGISTRY")
+    if 200 <= answer.status < 300:
         try:
-            return json.loads(answer.content[:MOST_ANSWER_BYTES])
+            return json.loads(answer.content)
         except ValueError:
-            raise RegistryNo(f"{url}{path} answered with something else than JSON", answer.status_code, 0) from None
+            raise RegistryNo(f"{url}{path} answered with something else than JSON", answer.status, 0) from None
     message, code = _told(answer)
-    raise RegistryNo(message or f"{url}{path} answered {answer.status_code}", answer.status_code, code)
+    raise RegistryNo(message or f"{url}{path} answered {answer.status}", answer.status, code)
 
 
-def _told(answer: httpx.Response) -> tuple[str, int]:
+def _told(answer: _Answer) -> tuple[str, int]:
     """The registry's own message and code."""
     try:
-        told = json.loads(answer.content[:MOST_ANSWER_BYTES])
+        told = json.loads(answer.content)
         message = str(told.get("message") or told.get("title") or told.get("detail") or "")
-        return " ".join(message.split())[:2000], int(told.get("error_code") or answer.status_code)
+        return " ".join(message.split())[:2000], int(told.get("error_code") or answer.status)
     except (ValueError, TypeError, AttributeError):
-        return "", answer.status_code
+        return "", answer.status
 
 
 def _places(properties: Mapping[str, str]) -> tuple[list[tuple[str, dict[str, str]]], dict[str, str]]:
@@ -207,7 +242,9 @@ def _without_user(url: str) -> tuple[str, str]:
     except ValueError:
         legal = False
     if not legal:
-        raise InvalidArgument.of(URL, url, "URLs, http://host:port")
+        start, mark, rest = url.partition("://")  # whatever is before the host must not be told
+        told = f"{start}://{rest.rpartition('@')[2]}" if mark else url.rpartition("@")[2]
+        raise InvalidArgument.of(URL, told, "URLs, http://host:port")
     user, at, host = parts.netloc.rpartition("@")
     return (parts._replace(netloc=host).geturl(), unquote(user)) if at else (url, "")
 

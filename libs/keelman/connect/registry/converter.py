@@ -18,6 +18,7 @@ from keelman.connect.registry.interface import (
     SUBJECT_NOT_FOUND,
     VERSION_NOT_FOUND,
     OpenRegistry,
+    Registered,
     Registry,
     RegistryError,
     SchemaKind,
@@ -49,20 +50,20 @@ class RegistryConverter(Converter):
         name = self.config["key.subject.name.strategy" if self.is_key else "value.subject.name.strategy"]
         self._subject, self._by_name = subjects.strategy(name), subjects.by_name(name)
         self._given = dict(config)
-        self._open: OpenRegistry | None = None
+        self._registry: Registry | None = None
         self._topics: dict[str, Self] = {}
         self._ids: dict[tuple[SchemaText, str | None], tuple[int, SchemaText]] = {}
 
     def bind(self, open_registry: OpenRegistry) -> None:
-        """Called once by whoever makes it to convert."""
-        self._open = open_registry
+        """Called once by whoever makes it to convert. Raises ConfigValueError when what it says is not legal."""
+        self._registry = open_registry(self._given)
 
     @property
     def registry(self) -> Registry:
-        """The configured one. Raises ConfigValueError when that is not legal."""
-        if self._open is None:
+        """The configured one."""
+        if self._registry is None:
             raise ConnectError(f"{type(self).__name__} was given no schema registry")
-        return self._open(self._given)
+        return self._registry
 
     def of_topic(self, topic: str) -> Self:
         """The same for the records of a topic."""
@@ -101,12 +102,11 @@ class RegistryConverter(Converter):
         if config[registry_keys.AUTO_REGISTER]:
             found = registry.register(subject, schema, normalize=normalize), schema
         elif config[registry_keys.USE_ID] >= 0:
-            with_id = registry.schema(config[registry_keys.USE_ID])
-            self._compare(with_id, schema, subject, strict=registry_keys.ID_STRICT)
-            found = config[registry_keys.USE_ID], with_id
+            # Whether values fit that schema shows when they are written; ID_STRICT changes nothing.
+            found = config[registry_keys.USE_ID], registry.schema(config[registry_keys.USE_ID])
         elif config[registry_keys.USE_LATEST]:
             newest = registry.latest(subject)
-            self._compare(newest.schema, schema, subject, strict=registry_keys.LATEST_STRICT, version=newest.version)
+            self._compare(newest, schema, subject)
             found = newest.id, newest.schema
         else:
             found = registry.lookup(subject, schema, normalize=normalize).id, schema
@@ -117,23 +117,15 @@ class RegistryConverter(Converter):
         self._ids[schema, name] = found
         return found
 
-    def _compare(
-        self, reader: SchemaText, schema: SchemaText, subject: str, *, strict: str, version: int | None = None
-    ) -> None:
-        """Raises DataError where the record's schema does not go with the one to write with: for a version of the
-        subject the registry knows, by the subject's own rule."""
-        if not self.config[strict] or reader == schema:
+    def _compare(self, newest: Registered, schema: SchemaText, subject: str) -> None:
+        """Raises DataError where the record's schema does not go with the newest version, by the subject's rule."""
+        if not self.config[registry_keys.LATEST_STRICT] or newest.schema == schema:
             return
-        fits = version is None or self.registry.compatible(subject, str(version), schema)
-        if not (fits and self.can_read(reader, schema)):
+        if not self.registry.compatible(subject, str(newest.version), schema):
             raise DataError(
-                f"Incompatible schema {reader.text} for schema {schema.text} (subject {subject}). "
-                f"Set {strict}=false to disable this check"
+                f"Incompatible schema {newest.schema.text} for schema {schema.text} (subject {subject}). "
+                f"Set {registry_keys.LATEST_STRICT}=false to disable this check"
             )
-
-    def can_read(self, reader: SchemaText, writer: SchemaText) -> bool:
-        """Whether data of `writer` can be read as of `reader`. A subclass knows its kind; by default it can."""
-        return True
 
     def schema_of(self, schema_id: int) -> SchemaText:
         """The schema with an id. Raises what Registry raises, DataError for a schema of another kind."""

@@ -20,11 +20,11 @@ NO_ID = 0
 
 
 class DryRegistry:
-    """A Registry over another. `news` are the subjects that would get a schema."""
+    """A Registry over another. `new_subjects` are those that would get a schema."""
 
-    def __init__(self, inner: Registry, news: list[str]) -> None:
+    def __init__(self, inner: Registry, new_subjects: list[str]) -> None:
         self._inner = inner
-        self.news = news
+        self.new_subjects = new_subjects
 
     def register(self, subject: str, schema: SchemaText, *, normalize: bool = False) -> int:
         """The id that the schema has, or NO_ID; raises as the registry would for one that does not fit."""
@@ -42,8 +42,8 @@ class DryRegistry:
         if not fits:
             text = f"The schema does not go with the newest version of subject {subject}; error code: {INCOMPATIBLE}"
             raise RegistryError(text, INCOMPATIBLE)
-        if subject not in self.news:
-            self.news.append(subject)
+        if subject not in self.new_subjects:
+            self.new_subjects.append(subject)
         return NO_ID
 
     def lookup(self, subject: str, schema: SchemaText, *, normalize: bool = False) -> Registered:

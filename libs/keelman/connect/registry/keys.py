@@ -20,6 +20,7 @@ from keelman.connect.config.definition import (
     one_of,
 )
 from keelman.connect.config.rules import Rule, refuse
+from keelman.connect.config.secret_keys import without_users
 from keelman.connect.registry import subjects
 
 URL = "schema.registry.url"
@@ -33,6 +34,10 @@ CONNECT_MS, READ_MS = "http.connect.timeout.ms", "http.read.timeout.ms"
 RETRIES, RETRY_WAIT_MS, RETRY_MOST_MS = "max.retries", "retries.wait.ms", "retries.max.wait.ms"
 PROXY_HOST, PROXY_PORT = "proxy.host", "proxy.port"
 CACHE_SIZE = "schemas.cache.config"
+_ID_STRICT_DOC = (
+    "Without effect, unlike Confluent's: schemas are not compared, since each record is written with the schema of the "
+    "id, and one that does not fit it is an error about that record."
+)
 _HIGH, _MEDIUM, _LOW = Importance.HIGH, Importance.MEDIUM, Importance.LOW
 
 
@@ -41,7 +46,7 @@ def _is_url_list(key: str, value: Any) -> None:
         raise refuse(key, "", "at least one URL, http://host:port")
     for url in value or ():
         if not url.lower().startswith(("http://", "https://")):
-            raise refuse(key, url, "not a URL of http or https")
+            raise refuse(key, without_users(url), "not a URL of http or https")
 
 
 _URLS = Rule(_is_url_list, "a list of URLs, http://host:port")
@@ -55,7 +60,7 @@ def registry_keys() -> ConfigDef:
         (AUTO_REGISTER, flag, True, _MEDIUM, "Register the schemas of what is written.", None),
         (NORMALIZE, flag, False, _MEDIUM, "Have the registry bring schemas into one form first.", None),
         (USE_ID, number, -1, _LOW, "Write with the schema of this id; not together with registering.", None),
-        (ID_STRICT, flag, True, _LOW, "Only if the record's own schema is compatible with it.", None),
+        (ID_STRICT, flag, True, _LOW, _ID_STRICT_DOC, None),
         (USE_LATEST, flag, False, _LOW, "Write with the subject's newest schema; not together with registering.", None),
         (LATEST_STRICT, flag, True, _LOW, "Only if the record's own schema is compatible with it.", None),
         (LATEST_SECONDS, number, -1, _LOW, "How long, in s, the newest version is taken to be that; -1: always.", None),
@@ -95,8 +100,38 @@ def registry_keys() -> ConfigDef:
         (RETRY_MOST_MS, number, 2_000, _LOW, "The longest of these waits, in ms.", at_least(0)),
         (PROXY_HOST, text, "", _LOW, "A proxy on the way to the registry.", None),
         (PROXY_PORT, number, -1, _LOW, "Its port.", None),
+        (f"schema.registry.{PROXY_HOST}", text, "", _LOW, "The same as proxy.host, and before it.", None),
+        (f"schema.registry.{PROXY_PORT}", number, -1, _LOW, "The same as proxy.port, and before it.", None),
+        *((f"schema.registry.{row[0]}", *row[1:]) for row in _tls_keys()),
     )
     return converter_keys.common_keys() + ConfigDef(*(ConfigKey(*row) for row in table))
+
+
+def _tls_keys() -> tuple[tuple[str, Type, Any, Importance, str, Rule | None], ...]:
+    """What is heeded of TLS, as of Kafka's clients; see keelman.runtime.tls."""
+    text, secret, several = Type.STRING, Type.PASSWORD, Type.LIST
+    return (
+        ("ssl.truststore.location", text, None, _HIGH, "A file of certificates to trust; else the system's.", None),
+        ("ssl.truststore.password", secret, None, _HIGH, "Its password, of JKS and PKCS12.", None),
+        ("ssl.truststore.type", text, "JKS", _MEDIUM, "JKS, PKCS12 or PEM.", None),
+        ("ssl.truststore.certificates", secret, None, _HIGH, "The certificates themselves, PEM.", None),
+        ("ssl.keystore.location", text, None, _HIGH, "A file of the client's own key and certificate.", None),
+        ("ssl.keystore.password", secret, None, _HIGH, "Its password, of JKS and PKCS12.", None),
+        ("ssl.keystore.type", text, "JKS", _MEDIUM, "JKS, PKCS12 or PEM.", None),
+        ("ssl.keystore.key", secret, None, _HIGH, "The client's private key itself, PEM.", None),
+        ("ssl.keystore.certificate.chain", secret, None, _HIGH, "Its certificates, PEM.", None),
+        ("ssl.key.password", secret, None, _HIGH, "The password of the private key.", None),
+        ("ssl.endpoint.identification.algorithm", text, "https", _LOW, "Empty: no check of the server's name.", None),
+        (
+            "ssl.enabled.protocols",
+            several,
+            ("TLSv1.2", "TLSv1.3"),
+            _MEDIUM,
+            "Versions of TLS that may be spoken.",
+            None,
+        ),
+        ("ssl.cipher.suites", several, None, _LOW, "Of TLS 1.2, in Java's names.", None),
+    )
 
 
 def data_keys() -> ConfigDef:

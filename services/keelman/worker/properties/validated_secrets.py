@@ -10,7 +10,7 @@ from keelman.connect.config.definition import Type
 from keelman.connect.config.info import ConfigError
 from keelman.connect.config.providers import ConfigProviderError
 from keelman.connect.config.references import references
-from keelman.connect.config.secret_keys import is_secret_key
+from keelman.connect.config.secret_keys import is_secret_key, without_users
 from keelman.connectors.registry import find_connector
 from keelman.runtime.redaction import HIDDEN, REDACTOR
 from keelman.worker.properties.own_references import ALLOW, REFERENCES, SECRETS_POLICY
@@ -88,6 +88,8 @@ def hidden_answer(
         given = config.get(value["name"]) or ""
         if references(given) and value["value"] not in (None, HIDDEN):
             value["value"] = given
+        elif value["value"] is not None:
+            value["value"] = without_users(value["value"])
         value["errors"] = [REDACTOR.hide(text) for text in value["errors"]]
         value["recommended_values"] = [REDACTOR.hide(text) for text in value["recommended_values"] or ()]
     values = {info["value"]["name"]: info["value"] for info in shown["configs"]}
