@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
-from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import Connector, Direction, load_connector
 from keelman.connect.preview import BEGINNING, COMMITTED, END
 from keelman.kafka.layout import Work
-from keelman.model.errors import DeadlineExceeded
-from keelman.runtime.supervise import deadline
-from keelman.worker.beside.apart import Apart
+from keelman.worker.beside.side_process import SideProcess, asking
 from keelman.worker.group.herder import Herder
 from keelman.worker.offsets.source_offsets import merged_offsets, own_offsets
-from keelman.worker.rest.deadlines import TIMED_OUT, remaining
+from keelman.worker.rest.deadlines import remaining
 from keelman.worker.rest.errors import Elsewhere, RestError, not_found
 from keelman.worker.rest.operations import Operations
 from keelman.worker.tasks.inquiry import in_thread, tasks_of
-from keelman.worker.tasks.third_party import plugin_of, to_ask
-from keelman.worker.tasks.tickets import PREFIXES
+from keelman.worker.tasks.third_party import to_ask
 
 USUAL_RECORDS, MOST_RECORDS = 5, 100
 READ_SECONDS = 20.0
@@ -31,11 +26,11 @@ Config = Mapping[str, str]
 class Previews:
     """One a worker."""
 
-    def __init__(self, herder: Herder, do: Operations, apart: Apart) -> None:
+    def __init__(self, herder: Herder, do: Operations, side_process: SideProcess) -> None:
         self._herder = herder
         self._store = herder.store
         self._do = do
-        self._apart = apart
+        self._side_process = side_process
 
     async def preview(
         self, name: str, config: Mapping[str, str | None] | None, *, records: int, begin: str
@@ -54,28 +49,12 @@ class Previews:
         begin = _begin(begin, source=source)
         if source and stored is not None and kind.runs_on == "node":
             await self._where_its_files_are(name)
-        plugin = plugin_of(kind)
-        try:
-            async with deadline(remaining(), DeadlineExceeded(TIMED_OUT)):
-                resolved = await self._store.secrets.read(given)
-                tasks = await self._tasks(name, kind, given, resolved) if source else []
-                rows = await self._rows(name, resolved) if source and begin == COMMITTED else []
-                found: dict[str, Any] = await self._apart.ask(
-                    None if plugin is None else Path(plugin.folder),
-                    "preview",
-                    given.get("connector.class", ""),
-                    seconds=min(READ_SECONDS, remaining()),
-                    name=name,
-                    config=dict(resolved),
-                    worker_config=told_of_worker(self._store.properties.raw),
-                    tasks=tasks,
-                    offsets=rows,
-                    records=records,
-                    **{"from": begin},
-                )
-        except ConnectError as error:
-            raise RestError(400, str(error)) from None
-        return found
+        async with asking():
+            resolved = await self._store.secrets.read(given)
+            tasks = await self._tasks(name, kind, given, resolved) if source else []
+            rows = await self._rows(name, resolved) if source and begin == COMMITTED else []
+            more = {"tasks": tasks, "offsets": rows, "records": records, "from": begin}
+            return await self._side_process.ask(kind, "preview", name, resolved, seconds=READ_SECONDS, **more)
 
     async def _tasks(self, name: str, kind: type[Connector], given: Config, resolved: Config) -> list[dict[str, str]]:
         """The task configurations that there are or, of a configuration that is only tried, would be."""
@@ -104,11 +83,6 @@ class Previews:
                 raise Elsewhere(owner)
 
         await self._herder.call(do, seconds=remaining())
-
-
-def told_of_worker(raw: Mapping[str, str]) -> dict[str, str]:
-    """What of the worker's properties matters to copying: no more goes to another process."""
-    return {key: value for key, value in raw.items() if key.startswith(PREFIXES)}
 
 
 def _begin(given: str, *, source: bool) -> str:

@@ -12,12 +12,11 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from keelman.model.errors import KeelmanError
-from keelman.worker.beside.apart import Apart
-from keelman.worker.beside.letters import DeadLetters
 from keelman.worker.beside.previews import Previews
+from keelman.worker.beside.replays import Replays
+from keelman.worker.beside.side_process import SideProcess
 from keelman.worker.group.herder import Herder
 from keelman.worker.offsets.offset_changes import OffsetChanges
-from keelman.worker.properties.plugin_bounds import plugin_bounds
 from keelman.worker.rest import loggers
 from keelman.worker.rest.context import Handler, RestContext
 from keelman.worker.rest.errors import (
@@ -34,8 +33,8 @@ from keelman.worker.rest.observability import Observability
 from keelman.worker.rest.operations import Operations
 from keelman.worker.rest.others import Others
 from keelman.worker.rest.paths import by_method, plain_path
-from keelman.worker.rest.preview import Trials
 from keelman.worker.rest.reads import Reads
+from keelman.worker.rest.records import RecordRoutes
 from keelman.worker.rest.routes import PathRoute
 from keelman.worker.rest.views import Views
 from keelman.worker.rest.writes import Writes
@@ -65,9 +64,9 @@ class RestApi:
         offsets = OffsetChanges(herder, do.fence)
         forwarder = Forwarder(self._http, views.fresh)
         self.operations = do
-        apart = Apart(memory_bytes=plugin_bounds(store.properties.raw).host_memory)
-        asides = Previews(herder, do, apart), DeadLetters(store, apart)
-        self._context = RestContext(herder, store, views, do, offsets, tracking, forwarder, *asides, cluster_id)
+        side_process = SideProcess(store.properties.raw)
+        beside = Previews(herder, do, side_process), Replays(store, side_process)
+        self._context = RestContext(herder, store, views, do, offsets, tracking, forwarder, *beside, cluster_id)
         store.level_told = loggers.obey
 
     async def close(self) -> None:
@@ -97,7 +96,7 @@ class RestApi:
 
     def _routed(self) -> Starlette:
         reads, writes, others = Reads(self._ready), Writes(self._ready), Others(self._ready)
-        trials = Trials(self._ready)
+        records = RecordRoutes(self._ready)
         table: dict[str, dict[str, Handler]] = {
             "/": {"GET": others.root},
             "/health": {"GET": others.health},
@@ -124,9 +123,9 @@ class RestApi:
             "/connectors/{name}/stop": {"PUT": writes.stop},
             "/connectors/{name}/restart": {"POST": writes.restart},
             FENCE: {"PUT": writes.fence},
-            "/connectors/{name}/preview": {"POST": trials.preview},
-            "/connectors/{name}/dead-letters": {"GET": trials.dead_letters},
-            "/connectors/{name}/dead-letters/replay": {"POST": trials.replay},
+            "/connectors/{name}/preview": {"POST": records.preview},
+            "/connectors/{name}/dead-letters": {"GET": records.dead_letters},
+            "/connectors/{name}/dead-letters/replay": {"POST": records.replay},
             "/connector-plugins": {"GET": others.plugins},
             "/connector-plugins/{plugin}/config": {"GET": others.plugin_config},
             "/connector-plugins/{plugin}/config/validate": {"PUT": others.validate},

@@ -10,8 +10,8 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import Response
 
-from keelman.worker.beside.letters import DeadLetters
 from keelman.worker.beside.previews import Previews
+from keelman.worker.beside.replays import Replays
 from keelman.worker.group.herder import Herder
 from keelman.worker.offsets.offset_changes import OffsetChanges
 from keelman.worker.rest.errors import STATUS_TEXTS, not_found
@@ -38,7 +38,7 @@ class RestContext:
     tracking: TopicTracking
     forwarder: Forwarder
     previews: Previews
-    letters: DeadLetters
+    replays: Replays
     cluster_id: str
 
 

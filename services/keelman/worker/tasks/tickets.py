@@ -37,6 +37,11 @@ PREFIXES = (
 )
 
 
+def told_of_worker(raw: Mapping[str, str]) -> dict[str, str]:
+    """What of the worker's properties goes to other processes, in tickets and in questions: no more does."""
+    return {key: value for key, value in raw.items() if key.startswith(PREFIXES)}
+
+
 def is_source(connector_config: Mapping[str, str]) -> bool:
     """True for a connector that writes to Kafka. Raises NotFound for an unknown class."""
     return _class_of(connector_config).direction is Direction.SOURCE
@@ -101,7 +106,7 @@ def grant(
         direction=wire.COPY_DIRECTION_SOURCE if source else wire.COPY_DIRECTION_SINK,
         connector_config=connector_config,
         task_config=task_config,
-        worker_config={k: v for k, v in properties.raw.items() if k.startswith(PREFIXES)},
+        worker_config=told_of_worker(properties.raw),
         delivery=wire.DELIVERY_GUARANTEE_EXACTLY_ONCE if exactly else wire.DELIVERY_GUARANTEE_AT_LEAST_ONCE,
         transactional_id=transactional_id(properties.group_id, work) if source and exactly else "",
         offset_topic=offset_topic,

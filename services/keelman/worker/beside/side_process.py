@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from keelman.connect.errors import ConnectError
+from keelman.connect.plugin import Connector
 from keelman.connectors.plugin_host import error_from_json
 from keelman.connectors.plugin_process import PluginProcess
 from keelman.model.errors import DeadlineExceeded, Unavailable
 from keelman.runtime.redaction import REDACTOR
+from keelman.runtime.supervise import deadline
+from keelman.worker.properties.plugin_bounds import plugin_bounds
 from keelman.worker.rest import deadlines
+from keelman.worker.rest.errors import RestError
+from keelman.worker.tasks.third_party import plugin_of
+from keelman.worker.tasks.tickets import told_of_worker
 
 AT_A_TIME = 2
 START_SECONDS = 30.0
@@ -18,23 +27,40 @@ SPARE_SECONDS = 10.0
 """What starting and answering take beside the reading itself."""
 
 
-class Apart:
-    """One a worker. `memory_bytes` is what a process may have; 0 for no bound."""
+@asynccontextmanager
+async def asking() -> AsyncIterator[None]:
+    """Around a question and what has to be known for it: ends with the time of the request, and what connectors,
+    their configurations and secrets do wrong is told as RestError 400. Raises DeadlineExceeded."""
+    try:
+        async with deadline(deadlines.remaining(), DeadlineExceeded(deadlines.TIMED_OUT)):
+            yield
+    except ConnectError as error:
+        raise RestError(400, str(error)) from None
 
-    def __init__(self, *, memory_bytes: int) -> None:
-        self._memory_bytes = memory_bytes
+
+class SideProcess:
+    """One a worker; each question gets a process of its own, bounded as plugin hosts are."""
+
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        """The worker's. Raises InvalidArgument."""
+        self._memory_bytes = plugin_bounds(properties).host_memory
+        self._told = told_of_worker(properties)
         self._places = asyncio.Semaphore(AT_A_TIME)
 
-    async def ask(self, folder: Path | None, method: str, class_name: str, *, seconds: float, **arguments: Any) -> Any:
-        """The answer, without secrets. `folder` is the plugin's; without one the class is one that we ship.
+    async def ask(
+        self, kind: type[Connector], method: str, name: str, config: Mapping[str, str], *, seconds: float, **more: Any
+    ) -> dict[str, Any]:
+        """The answer, without secrets, about connector `name` of this class and (resolved) configuration.
 
         What is asked should take `seconds` at most. Raises ConnectError with what went wrong there, DeadlineExceeded,
         Unavailable.
         """
-        what = f"{method} of {arguments.get('name', class_name)}"
+        what, seconds = f"{method} of {name}", min(seconds, deadlines.remaining())
         late = DeadlineExceeded(f"{what}: no answer in {seconds + SPARE_SECONDS:g} s; its process was ended")
-        request = {"id": 0, "method": method, "class": class_name, "seconds": seconds, **arguments}
-        process = PluginProcess(folder, memory_bytes=self._memory_bytes)
+        request = {"id": 0, "method": method, "class": kind.names[0], "seconds": seconds, "name": name}
+        request |= {"config": dict(config), "worker_config": self._told, **more}
+        plugin = plugin_of(kind)
+        process = PluginProcess(None if plugin is None else Path(plugin.folder), memory_bytes=self._memory_bytes)
         async with self._place(what):
             try:
                 async with asyncio.timeout(START_SECONDS):
@@ -50,7 +76,8 @@ class Apart:
         answer = REDACTOR.hidden(answer)
         if "error" in answer:
             raise error_from_json(answer["error"], what)
-        return answer["result"]
+        found: dict[str, Any] = answer["result"]
+        return found
 
     def _place(self, what: str) -> _Place:
         return _Place(self._places, what)

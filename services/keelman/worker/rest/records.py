@@ -10,8 +10,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from keelman.model.errors import DeadlineExceeded
-from keelman.worker.beside.letters import MOST, Replay
 from keelman.worker.beside.previews import MOST_RECORDS, USUAL_RECORDS
+from keelman.worker.beside.replays import MOST, Replay
 from keelman.worker.properties.typed import TOPIC_NAME, is_topic
 from keelman.worker.rest.bodies import Number, json_body, text_map
 from keelman.worker.rest.context import RestContext, name_in
@@ -22,7 +22,7 @@ PREVIEW = ("config", "records", "from")
 REPLAY = ("to", "stage", "exception", "since", "most", "dry_run", "cursor")
 
 
-class Trials:
+class RecordRoutes:
     """Handlers; `context` raises 503 while the worker starts."""
 
     def __init__(self, context: Callable[[], RestContext]) -> None:
@@ -48,7 +48,7 @@ class Trials:
         """GET /connectors/x/dead-letters: how many there are of each kind, and the newest, `records` of them."""
         name, asked = name_in(request), request.query_params.get("records", str(USUAL_RECORDS))
         records = whole_in({"records": Number(asked)}, "records", USUAL_RECORDS, 0, MOST_RECORDS)
-        return await self._answered(request, lambda context: context.letters.survey(name, records=records))
+        return await self._answered(request, lambda context: context.replays.survey(name, records=records))
 
     async def replay(self, request: Request) -> Response:
         """POST /connectors/x/dead-letters/replay: sends them back, for some seconds; `cursor` goes on with the rest."""
@@ -68,7 +68,7 @@ class Trials:
             dry_run=dry,
             cursor=None if cursor is None else _cursor(cursor),
         )
-        return await self._answered(request, lambda context: context.letters.replay(name, wanted))
+        return await self._answered(request, lambda context: context.replays.replay(name, wanted))
 
     async def _answered(self, request: Request, ask: Callable[[RestContext], Awaitable[Mapping[str, Any]]]) -> Response:
         context = self._context()

@@ -3,19 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
-from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import Direction, load_connector
-from keelman.model.errors import DeadlineExceeded
-from keelman.runtime.supervise import deadline
-from keelman.worker.beside.apart import Apart
-from keelman.worker.beside.previews import told_of_worker
-from keelman.worker.rest.deadlines import TIMED_OUT, remaining
+from keelman.worker.beside.side_process import SideProcess, asking
 from keelman.worker.rest.errors import RestError, not_found
 from keelman.worker.tables.store import Store
-from keelman.worker.tasks.third_party import plugin_of
 
 LOOK_SECONDS = 20.0
 SEND_SECONDS = 20.0
@@ -38,12 +31,12 @@ class Replay:
     cursor: dict[str, Any] | None = None
 
 
-class DeadLetters:
+class Replays:
     """One a worker."""
 
-    def __init__(self, store: Store, apart: Apart) -> None:
+    def __init__(self, store: Store, side_process: SideProcess) -> None:
         self._store = store
-        self._apart = apart
+        self._side_process = side_process
 
     async def survey(self, name: str, *, records: int) -> dict[str, Any]:
         """How many there are of each kind, and the newest. Raises RestError, KeelmanError."""
@@ -60,21 +53,7 @@ class DeadLetters:
         kind = load_connector(config.get("connector.class", ""), config.get("connector.plugin.version"))
         if arguments.get("to") and kind.direction is Direction.SOURCE:
             raise RestError(400, "to: a source's dead letters go where its configuration leads them")
-        plugin = plugin_of(kind)
-        try:
-            async with deadline(remaining(), DeadlineExceeded(TIMED_OUT)):
-                resolved = await self._store.secrets.resolve(config)
-                found: dict[str, Any] = await self._apart.ask(
-                    None if plugin is None else Path(plugin.folder),
-                    method,
-                    config.get("connector.class", ""),
-                    seconds=min(seconds, remaining()),
-                    name=name,
-                    sink=kind.direction is Direction.SINK,
-                    config=dict(resolved),
-                    worker_config=told_of_worker(self._store.properties.raw),
-                    **arguments,
-                )
-        except ConnectError as error:
-            raise RestError(400, str(error)) from None
-        return found
+        async with asking():
+            resolved = await self._store.secrets.read(config)
+            sink = kind.direction is Direction.SINK
+            return await self._side_process.ask(kind, method, name, resolved, seconds=seconds, sink=sink, **arguments)
