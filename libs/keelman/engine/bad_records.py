@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from keelman.connect.dead_letter import Format, Whence, Why, context_headers
-from keelman.connect.errors import RetriableConnectError
+from keelman.connect.errors import RetriableConnectError, in_one_line
 from keelman.connect.records import Headers
 from keelman.connect.tolerance import Budget, Policy, RecordFailure, RecordTooLarge, refused, shortened
-from keelman.engine.control import Control
+from keelman.engine.control import Control, GaveUp
 from keelman.engine.failure import RunFailure, trace
 from keelman.runtime.logging import get_logger
 
 T = TypeVar("T")
-LONGEST_WAIT_SECONDS = 0.5
+SHORTEST_WAIT_SECONDS, LONGEST_WAIT_SECONDS = 0.01, 0.5
 MOST_TEXT = 10_000
 
 _log = get_logger()
@@ -71,7 +71,10 @@ class BadRecords:
         self._connector, self._task = connector, task
         self._control = control or Control()
         self._budget = Budget(policy)
+        self.beat = self._control.beat
+        """To be called between records and pieces of a batch, and whenever another system is asked."""
         self._letters: list[Letter] = []
+        self._before = 0, 0
 
     @classmethod
     def of(cls, config: Mapping[str, str], *, sink: bool) -> BadRecords:
@@ -79,28 +82,34 @@ class BadRecords:
         return cls(config.get("name", ""), 0, Policy.of(config, sink=sink))
 
     def took(self, records: int) -> None:
-        """So many records were read."""
+        """So many records were read: a batch."""
+        self._before = len(self._letters), self.counts.skipped
         self._budget.took(records, time.monotonic() * 1000)
 
     def tried(self, work: Callable[[], T]) -> T:
-        """What the work gives; while it raises what may pass, it is tried again for as long as the policy says."""
+        """What the work gives; while it raises what may pass, it is tried again for as long as the policy says.
+
+        Raises GaveUp when the run is told to drain before that is over, and CutShort.
+        """
         attempt, started = 0, time.monotonic()
         while True:
+            self.beat()
             attempt += 1
             try:
                 return work()
             except RetriableConnectError:
                 pause = self.policy.pause_ms(attempt, (time.monotonic() - started) * 1000)
-                if pause is None or self._control.draining:
+                if pause is None:
                     raise
             self.counts.failures += 1
             self._wait(pause / 1000)
+            if self._control.draining:
+                raise GaveUp
             self.counts.retries += 1
 
     def _wait(self, seconds: float) -> None:
-        until = time.monotonic() + seconds
+        until = time.monotonic() + max(seconds, SHORTEST_WAIT_SECONDS)
         while not self._control.draining and (left := until - time.monotonic()) > 0:
-            self._control.beat()
             self._control.wait(min(left, LONGEST_WAIT_SECONDS))
 
     def pass_over(self, failure: RecordFailure, original: Callable[[], Original]) -> None:
@@ -121,6 +130,11 @@ class BadRecords:
             size = failure.error.size if isinstance(failure.error, RecordTooLarge) else None
             self._letters.append(Letter(original(), failure.whence, why_of(failure), size))
 
+    def give_up(self) -> None:
+        """The batch that was being taken will be read again, its bad records with it."""
+        letters, self.counts.skipped = self._before
+        del self._letters[letters:]
+
     def take_letters(self) -> list[Letter]:
         """The dead letters since the last call."""
         taken, self._letters = self._letters, []
@@ -133,7 +147,8 @@ class BadRecords:
         stage, whence = failure.stage, failure.whence
         # Connect's own words, for those who look for them in logs.
         text = f"Error encountered in task {self._connector}-{self._task}. Executing stage '{stage.name}'"
-        fields: dict[str, object] = {"class_name": stage.class_name, "why": str(failure.error), "tolerated": tolerated}
+        fields: dict[str, object] = {"class_name": stage.class_name, "why": in_one_line(failure.error)}
+        fields["tolerated"] = tolerated
         if self.policy.log_messages:
             fields |= {"topic": whence.topic, "partition": whence.partition, "offset": whence.offset}
             if whence.offset is None:

@@ -19,6 +19,10 @@ class CutShort(Exception):
         self.reason = reason
 
 
+class GaveUp(Exception):
+    """The run was told to drain while a batch waited for what may pass: nothing of that batch may be committed."""
+
+
 class Control:
     """Thread-safe. Orders come from any thread; the run's own thread beats, waits and looks."""
 

@@ -16,13 +16,14 @@ from keelman.connect.record import Header, Record
 from keelman.connect.records import Column, Headers
 from keelman.connect.tolerance import RecordFailure, Stage, converter_stage, transform_stage
 from keelman.connect.transforms.base import PACKAGE
+from keelman.engine.attended import attended
 from keelman.engine.bad_records import BadRecords
-from keelman.engine.control import CutShort
+from keelman.engine.control import CutShort, GaveUp
 from keelman.engine.fused import Fused
 from keelman.engine.registries import open_registry
 from keelman.model.errors import KeelmanError
 
-NO_FAULTS = (CutShort, KeelmanError, MemoryError, OSError)
+NO_FAULTS = (CutShort, GaveUp, KeelmanError, MemoryError, OSError)
 """What is no record's fault. All else that a converter or a transform raises is: data can make it raise anything."""
 T = TypeVar("T")
 
@@ -32,8 +33,9 @@ class Conversion:
 
     def __init__(self, config: Mapping[str, str], worker: Mapping[str, str], bad: BadRecords) -> None:
         """Raises ConfigValueError when a converter or a transform is not legal."""
-        self._values = converter_for("value", config, worker, open_registry)
-        self._keys = converter_for("key", config, worker, open_registry)
+        opened = attended(open_registry, bad.beat)
+        self._values = converter_for("value", config, worker, opened)
+        self._keys = converter_for("key", config, worker, opened)
         self._headers = converter_for("header", config, worker)
         self._chain = Chain(config)
         self._fused = Fused(self._chain, self._values, self._keys, self._headers)

@@ -9,7 +9,7 @@ from confluent_kafka import Message
 from keelman.connect.plugin import SinkTask, Writer
 from keelman.connect.tolerance import Policy, RecordFailure, Stage
 from keelman.engine.bad_records import BadRecords, Counts
-from keelman.engine.control import Control
+from keelman.engine.control import Control, GaveUp
 from keelman.engine.dead_letters import SinkDeadLetters
 from keelman.engine.sink_batch import Columns, origin
 from keelman.engine.sink_conversion import original, whence_of
@@ -47,11 +47,15 @@ class Delivery:
         return SinkTask(self._connector, self._task, self._worker, self._control.beat, self._report)
 
     def put(self, messages: list[Message], writer: Writer) -> tuple[int, int]:
-        """Writes a batch; its good records, and the bytes of all. Raises RecordRefused, RunFailure and what the writer
-        raises."""
+        """Writes a batch; its good records, and the bytes of all. Raises RecordRefused, RunFailure, GaveUp before any
+        of it is written, and what the writer raises."""
         before = self._bad.counts.skipped
         self._messages = messages
-        batch, size = self._columns.batch(messages, writer)
+        try:
+            batch, size = self._columns.batch(messages, writer)
+        except GaveUp:
+            self._bad.give_up()
+            raise
         if batch.values.values:
             writer.write(batch)
         if self._dead is not None:

@@ -11,7 +11,7 @@ from keelman.connect.records import SourceBatch
 from keelman.connect.tolerance import Policy
 from keelman.engine.bad_records import BadRecords, Counts
 from keelman.engine.clients import admin_properties
-from keelman.engine.control import Control
+from keelman.engine.control import Control, GaveUp
 from keelman.engine.dead_letters import DeadLetters
 from keelman.engine.outlet import Outlet
 from keelman.engine.progress import payload_bytes
@@ -66,14 +66,19 @@ class Shipment:
             self._dead.ensure(outlet)
 
     def send(self, batch: SourceBatch) -> tuple[int, int]:
-        """Sends a batch; its good records, and their bytes. Raises RecordRefused, RunFailure and what an outlet
-        raises."""
+        """Sends a batch; its good records, and their bytes. Raises RecordRefused, RunFailure, GaveUp before any of
+        it is sent, and what an outlet raises."""
         if batch.packed:
             self._meet_topic(batch.topic)
             self._outlet.send_packed(batch)
             return sum(one.records for one in batch.packed), sum(len(one.data) for one in batch.packed)
         records = size = 0
-        for made, values, keys in self._conversion.payloads(batch):
+        try:
+            converted = list(self._conversion.payloads(batch))
+        except GaveUp:
+            self._bad.give_up()
+            raise
+        for made, values, keys in converted:
             if values:
                 self._meet_topic(made.topic)
                 self._outlet.send(made, values, keys)

@@ -25,7 +25,7 @@ from keelman.api.copy.v1.ticket_pb2 import DELIVERY_GUARANTEE_EXACTLY_ONCE, Star
 from keelman.connect.plugin import Connector, TopicWatch, Watch, Writer
 from keelman.connect.records import TopicPartition
 from keelman.engine.boundary import commit_interval_seconds
-from keelman.engine.control import Control
+from keelman.engine.control import Control, GaveUp
 from keelman.engine.delivery import Delivery
 from keelman.engine.failure import RunFailure, judge_kafka
 from keelman.engine.idle import Idle, park_after_seconds
@@ -71,11 +71,8 @@ class SinkCopy:
         teller.topics = self._positions.topics
         self._log = _log.bind(connector=ticket.connector, task=ticket.task)
         self._watch: Watch | None = None
-        self._paused = False
-        self._unkept = False
-        self._unsent = False
-        self._records = 0
-        self._bytes = 0
+        self._paused = self._unkept = self._unsent = False
+        self._records = self._bytes = 0
 
     def run(self) -> None:
         """Copies until drained. Raises CutShort when cut, anything else when it failed."""
@@ -119,7 +116,10 @@ class SinkCopy:
         committed_at = time.monotonic()
         while not self._control.draining:
             self._control.beat()
-            all_read = self._step()
+            try:
+                all_read = self._step()
+            except GaveUp:
+                break
             now = time.monotonic()
             if now - committed_at >= self._interval:
                 self._commit()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 
 from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, KafkaError, Message
 
 from keelman.connect.plugin import Writer
 from keelman.connect.records import Origin, SinkBatch
 from keelman.engine.bad_records import BadRecords
+from keelman.engine.control import CutShort
 from keelman.engine.fused import Payloads
 from keelman.engine.pieces import joined, origin_piece, ranges
 from keelman.engine.progress import payload_bytes
@@ -48,9 +48,12 @@ class Columns:
 
     def _together(self, values: Payloads, keys: Payloads | None, came: Origin | None, *, raw: bool) -> SinkBatch | None:
         """All records at once; None where some of them is a bad one, which the records by themselves will tell."""
-        made: SinkBatch | None = None
-        with suppress(Exception):
+        try:
             made = self._conversion.batch(values, keys, came, raw=raw)
+        except CutShort:
+            raise
+        except Exception:  # the record at fault will raise it again
+            return None
         self._places = self._conversion.places
         return made
 
@@ -59,7 +62,9 @@ class Columns:
         places: list[int] = []
         for begin, end in ranges(len(values)):
             piece = values[begin:end], keys[begin:end], origin_piece(came, begin, end)
-            parts.append(self._together(*piece, raw=raw) or self._conversion.one_by_one(*piece, raw=raw))
+            self._bad.beat()
+            made = self._together(*piece, raw=raw)
+            parts.append(self._conversion.one_by_one(*piece, raw=raw) if made is None else made)
             found = self._conversion.places
             places += range(begin, end) if found is None else [begin + place for place in found]
         self._places = places

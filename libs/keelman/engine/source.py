@@ -20,7 +20,7 @@ from keelman.connect.plugin import Connector, Reader, Watch
 from keelman.connect.records import Offset, Partition, SourceBatch
 from keelman.engine.boundary import Act, boundary_for
 from keelman.engine.clients import admin_properties, producer_properties
-from keelman.engine.control import Control
+from keelman.engine.control import Control, GaveUp
 from keelman.engine.idle import Idle, park_after_seconds
 from keelman.engine.lookout import LOOKOUT
 from keelman.engine.outlet import Outlet
@@ -62,6 +62,7 @@ class SourceCopy:
         self._progress = Progress(bad=self._shipment.counts)
         self._pending: dict[str, tuple[Partition, Offset | None]] = {}
         self._open = False
+        self._gave_up = False
         self._records = 0
         self._bytes = 0
         self._waits_for = ""
@@ -149,7 +150,11 @@ class SourceCopy:
             started = time.monotonic()
             batch = self._reader.read()
             if batch is not None:
-                self._send(batch)
+                try:
+                    self._send(batch)
+                except GaveUp:
+                    self._gave_up = True
+                    break
             if self._pending:
                 self._end(self._boundary.after(batch))
             if batch is None:
@@ -166,7 +171,7 @@ class SourceCopy:
 
     @property
     def _finished(self) -> bool:
-        return not self._pending and self._reader.finished()
+        return not self._pending and not self._gave_up and self._reader.finished()
 
     def _nap(self, read_seconds: float) -> None:
         seconds = self._idle.nap_seconds(read_seconds)
@@ -233,7 +238,8 @@ class SourceCopy:
                 self._settle(pending)
                 if self._worker_offsets is not None:
                     self._worker_offsets.after_commit(offsets)
-                self._reader.committed()
+                if not self._gave_up:  # it would take the batch that was given up for committed, too
+                    self._reader.committed()
 
     def _settle(self, pending: list[tuple[Partition, Offset | None]]) -> None:
         for partition, offset in pending:

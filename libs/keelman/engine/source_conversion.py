@@ -6,7 +6,6 @@ A batch stays in columns, with transforms too; only where that fails it is taken
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from keelman.connect.converters.json_converter import JsonConverter
@@ -17,6 +16,7 @@ from keelman.connect.records import Column, Headers, SourceBatch
 from keelman.connect.schema import OPTIONAL_BYTES
 from keelman.connect.tolerance import RecordFailure, Stage
 from keelman.engine.bad_records import BadRecords, Original
+from keelman.engine.control import CutShort
 from keelman.engine.conversion import Conversion
 from keelman.engine.fused import Payloads, Sent, moved
 from keelman.engine.pieces import source_pieces
@@ -55,15 +55,20 @@ class SourceConversion(Conversion):
         if made is None:
             made = []
             for piece in source_pieces(batch):
-                made += self._together(piece) or self._one_by_one(piece)
+                self._bad.beat()
+                found = self._together(piece)
+                made += self._one_by_one(piece) if found is None else found
         yield from made
 
     def _together(self, batch: SourceBatch) -> list[Sent] | None:
         """All records at once; None where some of them is a bad one, which the records by themselves will tell."""
-        made: list[Sent] | None = None
-        with suppress(Exception):
+        try:
             made = list(self._whole(batch))
-        return None if made is None or any(self._too_large(*one) for one in made) else made
+        except CutShort:
+            raise
+        except Exception:  # the record at fault will raise it again
+            return None
+        return None if any(self._too_large(*one) for one in made) else made
 
     def _too_large(self, made: SourceBatch, values: Payloads, keys: Payloads | None) -> bool:
         return may_be_over(values, keys, made.headers, self.sizes(made.topic).least)
@@ -142,7 +147,7 @@ class SourceConversion(Conversion):
         try:
             return self._envelope.from_connect(one)[0], "json"
         except Exception:  # it may be the very reason why it is a dead letter
-            return java_text(one.values[0]).encode("utf-8", "replace"), "text"
+            return _any_text(one.values[0]).encode("utf-8", "replace"), "text"
 
 
 def whence_of(batch: SourceBatch, n: int) -> Whence:
@@ -153,6 +158,13 @@ def whence_of(batch: SourceBatch, n: int) -> Whence:
         return Whence(batch.topic)
     partition, offset = batch.offsets[0]
     return Whence(batch.topic, None, None, partition, offset)
+
+
+def _any_text(value: object) -> str:
+    try:
+        return java_text(value)
+    except Exception:  # nested too deeply, or hostile: that it was there is what can still be told
+        return type(value).__name__
 
 
 def _record(batch: SourceBatch, values: Column, keys: Column | None, n: int, headers: list[Header]) -> Record:

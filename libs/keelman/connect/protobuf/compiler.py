@@ -36,6 +36,12 @@ sys.exit(_protoc_compiler.run_main([word.encode() for word in ["protoc", *sys.ar
 """
 
 
+class CompilerAway(RetriableConnectError):
+    """Protobuf's compiler cannot be run; no record is at fault."""
+
+    tolerable = False
+
+
 class CompiledSchema:
     """The messages of one schema, apart from those of all others."""
 
@@ -90,7 +96,7 @@ def compiled(text: str, references: Mapping[str, str]) -> CompiledSchema:
     """The schema of a text; `references` are the texts of the files that it imports, by the names of the imports.
 
     Google's files and Confluent's need not be among them. Raises DataError with what the compiler says, and
-    RetriableConnectError when it cannot be run.
+    CompilerAway when it cannot be run.
     """
     found = _outcome(text, tuple(references.items()))
     if isinstance(found, DataError):
@@ -132,7 +138,7 @@ def _files(texts: Mapping[str, str]) -> descriptor_pb2.FileDescriptorSet:
                 stdin=subprocess.DEVNULL,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise RetriableConnectError(f"Protobuf's compiler cannot be run: {error}") from None
+            raise CompilerAway(f"Protobuf's compiler cannot be run: {error}") from None
         if done.returncode or not out.exists():
             told = done.stderr.decode(errors="replace").strip().replace(_MAIN, "schema").replace("\n", "; ")
             why = told or f"the compiler ended with {done.returncode}"
