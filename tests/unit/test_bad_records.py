@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Message
 
-from keelman.connect.dead_letter import DeadLetter, Whence, read_letter
+from keelman.connect.dead_letter import DeadLetter, Whence, Why, read_letter
 from keelman.connect.errors import RetriableConnectError
 from keelman.connect.plugin import Writer
 from keelman.connect.records import Column, SinkBatch, SourceBatch
@@ -18,11 +18,11 @@ from keelman.connect.schema import STRING
 from keelman.connect.tolerance import Budget, Policy, RecordFailure, RecordRefused, converter_stage
 from keelman.connectors.registry import find_connector
 from keelman.connectors.validation import keys_of
-from keelman.engine.bad_records import BadRecords
+from keelman.engine.bad_records import BadRecords, Letter, Original
 from keelman.engine.control import CutShort
 from keelman.engine.dead_letters import DeadLetters
 from keelman.engine.failure import RunFailure, judge
-from keelman.engine.record_size import Sizes, record_bytes
+from keelman.engine.record_size import NO_LIMIT, Sizes, record_bytes
 from keelman.engine.sink_batch import Columns
 from keelman.engine.source_conversion import SourceConversion
 from keelman.worker.tasks.restart_policy import Cause, RestartPolicy, Restarts
@@ -247,6 +247,56 @@ def test_what_may_pass_is_tried_again_and_counted() -> None:
 
     assert bad.tried(work) == "done"
     assert (bad.counts.failures, bad.counts.retries, bad.counts.errors) == (2, 2, 0)
+
+
+def test_a_topics_limit_is_asked_again_before_a_record_is_too_large() -> None:
+    told, asks = [300, NO_LIMIT, 300, 900], list[int]()
+
+    def ask() -> int:
+        asks.append(told[0])
+        return told.pop(0)
+
+    sizes = Sizes(1_000, 200, ask=ask, asked=-10.0)
+    assert sizes.fault(None, b"x" * 10, None) is None
+    assert asks == []
+    assert "max.message.bytes of the topic is 300" in str(sizes.fault(None, b"x" * 500, None))
+    assert sizes.fault(None, b"x" * 500, None) is not None
+    assert asks == [300]  # five seconds are not over
+    sizes.asked -= 10  # nobody tells: what was known holds
+    assert (sizes.room(500), sizes.topic) == (False, 300)
+    sizes.asked -= 20
+    assert (sizes.room(500), sizes.room(2_000)) == (False, False)
+    sizes.asked -= 20
+    assert (sizes.room(500), sizes.room(1_001)) == (True, False)
+    assert told == []
+
+
+@pytest.mark.parametrize(
+    ("most", "value", "headers", "message"),
+    [(9_000, True, 1, "m" * 5_000), (4_000, True, 1, "m" * 999), (1_500, True, 1, "m" * 99), (900, False, 1, "m" * 99)],
+)
+def test_a_dead_letter_shrinks_until_its_topic_takes_it(most: int, value: bool, headers: int, message: str) -> None:
+    config = {"name": "c", **POLICIES["dead letter"]}
+    dead = DeadLetters(BadRecords("c", 0, Policy.of(config, sink=True)), WORKER, config)
+    why = Why("TASK_PUT", "a.B", "a.C", "m" * 5_000, "t" * 10_000)
+    letter = Letter(Original(b"k", b"v" * 500, [("own", b"1")]), Whence("t", 0, 1), why)
+    dead.sizes = Sizes(most)
+    row = dead.row(letter)
+    assert record_bytes(*row) <= most
+    read = read_letter(*row)
+    assert (read.value is not None, len(read.headers)) == (value, headers)
+    assert read.why is not None
+    assert (read.why.message or "").removesuffix("\u2026") == message
+
+
+def test_a_dead_letter_without_room_for_anything_tells_that_it_was_one() -> None:
+    config = {"name": "c", **POLICIES["dead letter"]}
+    dead = DeadLetters(BadRecords("c", 0, Policy.of(config, sink=False)), WORKER, config)
+    whence = Whence("t", source_partition={"file": "f" * 1_000})
+    dead.sizes = Sizes(200)
+    row = dead.row(Letter(Original(b"k", b"v", ()), whence, Why("TASK_PUT", "a.B", "a.C", None, "trace")))
+    assert record_bytes(*row) <= 200
+    assert read_letter(*row).record_bytes == record_bytes(b"k", b"v", ())
 
 
 def test_a_share_of_bad_records_counts_within_its_window_once_there_are_ten() -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
 
+from keelman.connect.dead_letter import RECORD_BYTES
 from keelman.connect.records import Column, Headers, SourceBatch
+from keelman.connect.tolerance import shortened
 from keelman.engine.bad_records import BadRecords, Letter
 from keelman.engine.clients import admin_properties
 from keelman.engine.control import Control
@@ -15,6 +19,9 @@ from keelman.engine.topics import ensure_dead_letter_topic, most_message_bytes
 from keelman.engine.transactions import PlainOutlet
 from keelman.kafka.client_properties import merged
 
+SHORTER = (1_000, 100, 1)
+"""Characters that are left of a trace, then of a message, where there is no room for more."""
+
 
 class DeadLetters:
     """The topic of one task's dead letters; used by its thread alone."""
@@ -24,13 +31,14 @@ class DeadLetters:
         self._topic = bad.policy.dead_letters
         self._admin = admin_properties(worker, config)
         self._config = config
-        self.most_bytes = REQUEST_BYTES
+        self.sizes = Sizes(REQUEST_BYTES)
         """What a dead letter may take; `ensure` finds it out."""
 
     def ensure(self, outlet: Outlet) -> None:
         """Makes the topic where it is missing. Raises KafkaException, RunFailure or ConnectError."""
         ensure_dead_letter_topic(self._topic, outlet.partitions, self._admin, self._config)
-        self.most_bytes = Sizes(outlet.request_bytes, most_message_bytes(self._topic, self._admin)).least
+        ask = partial(most_message_bytes, self._topic, self._admin)
+        self.sizes = Sizes(outlet.request_bytes, ask(), ask=ask)
 
     def send(self, outlet: Outlet) -> int:
         """Queues what has come together; how many they are."""
@@ -45,20 +53,33 @@ class DeadLetters:
         return len(letters)
 
     def row(self, letter: Letter) -> tuple[bytes | None, bytes | None, Headers]:
-        """Key, value and headers, without those of them for which there is no room, the value first."""
+        """Key, value and headers; what there is no room for is left out: of trace and message first, then the value,
+        the record's headers, its key, and in the end all that tells of it but its size."""
         own = letter.original
         size = letter.size
         if size is None:
-            headers = [*own.headers, *self._bad.context(letter, None)]
-            if record_bytes(own.key, own.value, headers) <= self.most_bytes:
-                return own.key, own.value, headers
+            for context in self._contexts(letter, None):
+                headers = [*own.headers, *context]
+                if self.sizes.room(record_bytes(own.key, own.value, headers)):
+                    return own.key, own.value, headers
             size = record_bytes(own.key, own.value, own.headers)
-        context = self._bad.context(letter, size)
         attempts: Sequence[tuple[bytes | None, Headers]] = ((own.key, own.headers), (own.key, ()), (None, ()))
         for key, kept in attempts:
-            if record_bytes(key, None, [*kept, *context]) <= self.most_bytes:
-                return key, None, [*kept, *context]
-        return None, None, context
+            for context in self._contexts(letter, size):
+                if self.sizes.room(record_bytes(key, None, [*kept, *context])):
+                    return key, None, [*kept, *context]
+        return None, None, [(RECORD_BYTES, str(size).encode())]
+
+    def _contexts(self, letter: Letter, size: int | None) -> Iterator[Headers]:
+        """What tells of the error, shorter and shorter."""
+        yield self._bad.context(letter, size)
+        why = letter.why
+        for most in SHORTER:
+            why = replace(why, trace=shortened(why.trace, most))
+            yield self._bad.context(replace(letter, why=why), size)
+        for most in SHORTER:
+            why = replace(why, message=None if why.message is None else shortened(why.message, most))
+            yield self._bad.context(replace(letter, why=why), size)
 
 
 class SinkDeadLetters(DeadLetters):

@@ -6,8 +6,8 @@ Source: AbstractRecords.estimateSizeInBytesUpperBound; https://kafka.apache.org/
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from keelman.connect.records import Headers
@@ -18,6 +18,7 @@ OVERHEAD_BYTES = 21
 """Length, attributes, time and place of a record at their longest."""
 _LENGTHS_BYTES = 15
 NO_LIMIT = 1 << 62
+AGAIN_SECONDS = 5.0
 
 
 def record_bytes(key: bytes | None, value: bytes | None, headers: Headers | None) -> int:
@@ -38,19 +39,28 @@ def may_be_over(
     return longest + HEADER_BYTES + OVERHEAD_BYTES + _LENGTHS_BYTES > most
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Sizes:
     """What one record may take: `request` by its producer's max.request.size, before compression; `topic` by the
-    topic's max.message.bytes as far as that is known, after compression with `codec`."""
+    topic's max.message.bytes as far as that is known, after compression with `codec`.
+
+    Somebody may raise the topic's: `ask` is asked again before a record is too large for it, every 5 s at most.
+    """
 
     request: int
     topic: int = NO_LIMIT
     codec: int = 0
+    ask: Callable[[], int] | None = None
+    asked: float = field(default_factory=time.monotonic)
 
     @property
     def least(self) -> int:
         """A record of no more bytes than that has room in any case."""
         return min(self.request, self.topic)
+
+    def room(self, size: int) -> bool:
+        """Whether there is room for so many bytes in any case."""
+        return size <= self.least or (size <= self.request and size <= self._again())
 
     def fault(self, key: bytes | None, value: bytes | None, headers: Headers | None) -> RecordTooLarge | None:
         """Why a record is too large, in the words of Java's producer; None when it is not."""
@@ -60,10 +70,18 @@ class Sizes:
         if size > self.request:
             return RecordTooLarge(size, too_large(size, self.request))
         size = len(encode([value], [key], None, [headers], now_ms=int(time.time() * 1000), codec=self.codec))
-        if size <= self.topic:
+        if size <= self.topic or size <= self._again():
             return None
         text = "The request included a message larger than the max message size the server will accept."
         return RecordTooLarge(size, f"{text} It takes {size} bytes, max.message.bytes of the topic is {self.topic}.")
+
+    def _again(self) -> int:
+        if self.ask is not None and time.monotonic() - self.asked >= AGAIN_SECONDS:
+            told = self.ask()
+            self.asked = time.monotonic()
+            if told != NO_LIMIT:
+                self.topic = told
+        return self.topic
 
 
 ANY_SIZE = Sizes(NO_LIMIT)

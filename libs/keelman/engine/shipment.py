@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from keelman.api.copy.v1.ticket_pb2 import DELIVERY_GUARANTEE_EXACTLY_ONCE, StartTicket
 from keelman.connect.errors import ConnectError
@@ -108,7 +109,7 @@ class Shipment:
             found = Sizes(self._outlet.request_bytes)
             if self._policy.tolerant:
                 self._meet_topic(topic)
-                most = most_message_bytes(topic, admin_properties(self._worker, self._config))
-                found = Sizes(self._outlet.request_bytes, most, self._outlet.codec or 0)
+                ask = partial(most_message_bytes, topic, admin_properties(self._worker, self._config))
+                found = Sizes(self._outlet.request_bytes, ask(), self._outlet.codec or 0, ask)
             self._sizes[topic] = found
         return found
