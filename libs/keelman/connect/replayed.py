@@ -8,6 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+COUNTS = ("sent", "failed", "lost", "dropped", "filtered")
+"""What a replay's letters are counted by."""
+MOST_EXAMPLES = 5
+"""Of letters that stay."""
 MARK = "replayed "
 MOST_TEXT = 4_000
 """Brokers keep 4,096 bytes of metadata by default (offset.metadata.max.bytes)."""

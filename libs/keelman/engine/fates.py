@@ -13,14 +13,13 @@ from keelman.connect.dead_letter import DeadLetter, Format
 from keelman.connect.errors import ConnectError, in_one_line
 from keelman.connect.preview import View
 from keelman.connect.record import Record
-from keelman.connect.replayed import Replayed
+from keelman.connect.replayed import MOST_EXAMPLES, Replayed
 from keelman.connect.schema import OPTIONAL_BYTES
 from keelman.connect.walk import StepFailure, Walk, Written, opened
 from keelman.engine.letters import kind_of, letter_of, shown
 from keelman.engine.registries import open_registry
 from keelman.kafka.client_properties import merged
 
-MOST_EXAMPLES = 5
 _SERVERS = "bootstrap.servers"
 Outcome = Literal["sent", "failed", "lost", "dropped", "others", "filtered", "before"]
 """failed: still cannot be taken; lost: the letter has not all of its record; before: was replayed before."""
@@ -130,7 +129,7 @@ class Ways:
         if "text" in (letter.key_format, letter.value_format):
             return Fate(message, letter, "lost", why="its record could not be kept as it was, only as text")
         raw = letter.key_format == letter.value_format == "bytes"
-        record = Record(letter.whence.topic, None, timestamp_ms=_time(message))
+        record = Record(letter.whence.topic, letter.target_partition, timestamp_ms=_time(message))
         try:
             record.key_schema, record.key = self._read(letter.key, letter.key_format, raw=raw)
             record.value_schema, record.value = self._read(letter.value, letter.value_format, raw=raw)
@@ -138,6 +137,10 @@ class Ways:
             after = self._walk.through(record)
             if after is None:
                 return Fate(message, letter, "dropped")
+            if after.partition is not None and after.partition >= self._partitions.get(
+                after.topic, after.partition + 1
+            ):
+                after.partition = None
             return Fate(message, letter, "sent", self._walk.written(after, raw=raw))
         except StepFailure as failure:
             return Fate(message, letter, "failed", why=_told(failure))

@@ -15,7 +15,7 @@ from confluent_kafka import TopicPartition as ClientPartition
 
 from keelman.connect.errors import ConnectError
 from keelman.connect.preview import View
-from keelman.connect.replayed import Replayed
+from keelman.connect.replayed import COUNTS, Replayed
 from keelman.connect.walk import Written
 from keelman.engine.clients import admin_properties, client_settings
 from keelman.engine.failure import judge_kafka
@@ -193,7 +193,7 @@ class _Replay:
             "connector": letters.connector,
             "topic": letters.topic,
             "dry_run": self._request["dry_run"],
-            **{one: tally.counts.get(one, 0) for one in ("sent", "failed", "lost", "dropped", "filtered")},
+            **{one: tally.counts.get(one, 0) for one in COUNTS},
             "kinds": [{"stage": stage, "exception": one, **counts} for (stage, one), counts in tally.kinds.items()],
             "examples": tally.examples,
             "cursor": cursor if unread and time.monotonic() >= self._until else None,

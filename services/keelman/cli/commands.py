@@ -118,8 +118,7 @@ def configure(
 def watch(target: Target, word: str, form: str, *, cluster: str, connector: str) -> int:
     """`keelman watch`; an interrupt is its usual end."""
     kind_of(word, "watch")
-    if form not in WATCH_FORMATS:
-        raise InvalidArgument.of("-o", form, "one of " + ", ".join(WATCH_FORMATS))
+    form = checked_format(form, WATCH_FORMATS)
     shown = form if sys.stdout.isatty() else "json"
 
     async def body(gateway: Gateway) -> None:

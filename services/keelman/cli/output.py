@@ -20,10 +20,10 @@ FORMATS = ("table", "wide", "json", "yaml", "name")
 WIDEST = 32_767
 
 
-def checked_format(word: str) -> str:
+def checked_format(word: str, legal: Sequence[str] = FORMATS) -> str:
     """The format; raises InvalidArgument for an unknown one."""
-    if word not in FORMATS:
-        raise InvalidArgument.of("-o", word, "one of " + ", ".join(FORMATS))
+    if word not in legal:
+        raise InvalidArgument.of("-o", word, "one of " + ", ".join(legal))
     return word
 
 

@@ -14,17 +14,16 @@ from typing import Any
 from keelman.cli.commands import Target
 from keelman.cli.create import pairs, read_config
 from keelman.cli.exits import OK
-from keelman.cli.output import print_document
+from keelman.cli.output import checked_format, print_document
 from keelman.cli.rest import ConnectorRest, connector_rest
 from keelman.cli.waiting import progress_line
+from keelman.connect.replayed import COUNTS, MOST_EXAMPLES
 from keelman.model.errors import InvalidArgument, NotFound
 
 BEGINNING = "beginning"
 FORMATS = ("text", "json", "yaml")
 LONGEST = 160
-MOST_EXAMPLES = 5
 SHOWN = ("topic", "partition", "offset", "timestamp_ms", "key", "value", "headers")
-COUNTS = ("sent", "failed", "lost", "dropped", "filtered")
 MEANINGS = {
     "sent": "sent back",
     "failed": "still cannot be taken, and stay",
@@ -63,7 +62,7 @@ def where(gateway: str | None, home: Path | None, name: str, *, cluster: str, wo
 
 def preview(at: Where, file: Path | None, values: Sequence[str], *, records: int, begin: str, form: str) -> int:
     """`keelman preview`."""
-    form, given = _checked(form), pairs("--set", values)
+    form, given = checked_format(form, FORMATS), pairs("--set", values)
     config = read_config(file) if file is not None else None
 
     async def body(rest: ConnectorRest) -> None:
@@ -87,7 +86,7 @@ def preview(at: Where, file: Path | None, values: Sequence[str], *, records: int
 
 def dead_letters(at: Where, records: int, form: str) -> int:
     """`keelman dead-letters`."""
-    form = _checked(form)
+    form = checked_format(form, FORMATS)
 
     async def body(rest: ConnectorRest) -> None:
         found = await rest.ask("GET", f"/dead-letters?records={records}")
@@ -105,7 +104,7 @@ def dead_letters(at: Where, records: int, form: str) -> int:
 
 def replay(at: Where, asked: Mapping[str, Any], form: str) -> int:
     """`keelman replay`: asks until all is looked at, or as many are sent as were wanted."""
-    form = _checked(form)
+    form = checked_format(form, FORMATS)
 
     async def body(rest: ConnectorRest) -> None:
         total: dict[str, Any] = dict.fromkeys(COUNTS, 0)
@@ -216,12 +215,6 @@ def _add(total: dict[str, Any], kinds: dict[tuple[str, str], dict[str, Any]], fo
         for key in COUNTS:
             if key in one:
                 kind[key] = kind.get(key, 0) + one[key]
-
-
-def _checked(form: str) -> str:
-    if form not in FORMATS:
-        raise InvalidArgument.of("-o", form, "one of " + ", ".join(FORMATS))
-    return form
 
 
 def _kind(one: Mapping[str, Any]) -> str:
