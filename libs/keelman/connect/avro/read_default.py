@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from keelman.connect.avro.logical import LOGICAL, reader
+from keelman.connect.avro.logical import reader
 from keelman.connect.avro.parsed import Avro, Parsed
+from keelman.connect.converters.logical import LOGICAL
 from keelman.connect.errors import DataError
 from keelman.connect.java.numbers import INTEGERS, Float32, cut
 from keelman.connect.schema import Schema, Struct

@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from keelman.connect.avro import names
-from keelman.connect.avro.logical import LOGICAL, reader
+from keelman.connect.avro.logical import reader
 from keelman.connect.avro.names import AvroOptions
 from keelman.connect.avro.parsed import TAGGED, Avro, Parsed, is_entry, member_field
+from keelman.connect.converters.logical import LOGICAL
 from keelman.connect.errors import DataError
 from keelman.connect.java.numbers import INTEGERS, Float32, Int32, cut
 from keelman.connect.schema import Schema, Struct

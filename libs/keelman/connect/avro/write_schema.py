@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from keelman.connect.avro import names
-from keelman.connect.avro.logical import LOGICAL, writer
+from keelman.connect.avro.logical import writer
 from keelman.connect.avro.names import AVRO_TYPES, AvroOptions, checked_name, fixed_size, is_union
-from keelman.connect.converters.logical import DATE, DECIMAL, TIME, TIMESTAMP
+from keelman.connect.converters.logical import DATE, DECIMAL, LOGICAL, TIME, TIMESTAMP
 from keelman.connect.errors import DataError
 from keelman.connect.java.numbers import Float32
 from keelman.connect.recurring import Recurring

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from keelman.connect.avro import names
-from keelman.connect.avro.logical import LOGICAL, writer
+from keelman.connect.avro.logical import writer
 from keelman.connect.avro.names import AVRO_TYPES, AvroOptions, is_union
 from keelman.connect.avro.parsed import Avro, Parsed, member_field
 from keelman.connect.converters.json_quick import in_order
+from keelman.connect.converters.logical import LOGICAL
 from keelman.connect.errors import DataError
 from keelman.connect.java.numbers import Float32, Int8, Int16, Int32, java_class
 from keelman.connect.recurring import Recurring

@@ -14,9 +14,9 @@ from typing import Any
 import orjson
 
 from keelman.connect.columns import Constant, StructColumn
-from keelman.connect.converters.json_data import LOGICAL, Plain
+from keelman.connect.converters.json_data import Plain
 from keelman.connect.converters.json_quick import CareError, in_order, quick_json
-from keelman.connect.converters.logical import DECIMAL, number_of
+from keelman.connect.converters.logical import DECIMAL, LOGICAL, number_of
 from keelman.connect.errors import DataError
 from keelman.connect.java.numbers import Int8, Int16, Int32
 from keelman.connect.java.text import is_utf8, json_string, json_text, utf8_text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import decimal
 import json
 import re
 from collections.abc import Mapping
@@ -18,6 +17,7 @@ from keelman.connect.converters.json_columns import JsonColumns
 from keelman.connect.converters.json_data import Plain, cut_numbers, has_decimals, parse_schema, schema_json
 from keelman.connect.converters.json_quick import CareError, quick_json
 from keelman.connect.converters.json_reading import read_all, read_structs
+from keelman.connect.converters.logical import decimal_text, no_constant, whole_text
 from keelman.connect.errors import DataError, SerializationError
 from keelman.connect.java.text import json_text
 from keelman.connect.records import Column
@@ -174,10 +174,12 @@ class JsonConverter(Converter):
             if len(self._parsed) >= self.config["schemas.cache.size"]:
                 self._parsed.clear()
             schema = parse_schema(tree["schema"])
+            if has_decimals(schema):  # of defaults, too, all digits count
+                schema = parse_schema(loads(payload, exact=True)["schema"])
             self._parsed[raw] = schema, has_decimals(schema)
         schema, decimals = self._parsed[raw]
         if decimals:
-            tree = json.loads(payload, parse_float=decimal.Decimal)  # 1.10 is not 1.1
+            tree = loads(payload, exact=True)  # 1.10 is not 1.1
         if schema is None:
             return None, cut_numbers(tree["payload"]), False
         if not decimals:
@@ -217,11 +219,14 @@ def _bare(payload: bytes) -> Any:
     return cut_numbers(tree) if _LONG.search(payload) else tree
 
 
-def loads(payload: bytes) -> Any:
+def loads(payload: bytes, *, exact: bool = False) -> Any:
     """The tree of a JSON text as Connect's parser takes it: nothing is null, zeros may lead, what follows does not
-    count. Raises DataError."""
+    count; with `exact` fractions are Decimals. Raises DataError."""
+    problem = ""
     try:
-        return orjson.loads(payload)
+        tree = orjson.loads(payload)
+        if not exact:
+            return tree
     except orjson.JSONDecodeError as error:
         problem = str(error)
         if problem.startswith(_TOO_DEEP):
@@ -232,10 +237,10 @@ def loads(payload: bytes) -> Any:
             return None
         if _ZERO.search(text) is not None:
             text = _ZEROS.sub(lambda found: found[1] or found[2] or "", text)
-        return json.JSONDecoder(parse_constant=_no_constant).raw_decode(text)[0]
+        return (_EXACT if exact else _LENIENT).raw_decode(text)[0]
     except (ValueError, RecursionError):
         raise DataError(_UNREADABLE) from SerializationError(problem)
 
 
-def _no_constant(text: str) -> Any:
-    raise ValueError(f"{text} is not JSON")
+_LENIENT = json.JSONDecoder(parse_int=whole_text, parse_constant=no_constant)
+_EXACT = json.JSONDecoder(parse_float=decimal_text, parse_int=whole_text, parse_constant=no_constant)

@@ -8,7 +8,20 @@ import decimal
 from typing import Any
 
 from keelman.connect.converters.json_quick import in_order
-from keelman.connect.converters.logical import DATE, DAY, DECIMAL, EPOCH, MILLISECOND, TIME, TIMESTAMP, number_of
+from keelman.connect.converters.logical import (
+    DATE,
+    DECIMAL,
+    LOGICAL,
+    TIME,
+    TIMESTAMP,
+    day,
+    decimal_of,
+    moment,
+    number_of,
+    scale_of,
+    scaled,
+    unscaled,
+)
 from keelman.connect.errors import DataError
 from keelman.connect.java.numbers import INTEGERS, Float32, cut, java_class
 from keelman.connect.schema import TYPES, Field, Schema, Struct, checked, java_type
@@ -51,7 +64,7 @@ class Plain:
         if schema.name in LOGICAL and not isinstance(value, bytes | int):
             value = _from_logical(schema, value)
             if isinstance(value, decimal.Decimal):
-                return value if self._numeric else _unscaled(value)
+                return value if self._numeric else unscaled(value)
         checked(schema, value)
         if schema.type == "struct":
             if value.schema != schema:
@@ -93,8 +106,6 @@ def cut_numbers(tree: Any) -> Any:
 
 
 _LONG = 1 << 63
-LOGICAL = frozenset({DECIMAL, DATE, TIME, TIMESTAMP})
-"""The names of logical types."""
 
 
 def _shape(schema: Schema, tree: Any, *, defaults: bool) -> Any:  # noqa: PLR0911  one line a type
@@ -110,7 +121,7 @@ def _shape(schema: Schema, tree: Any, *, defaults: bool) -> Any:  # noqa: PLR091
         return _map(schema, tree, defaults=defaults)
     if kind == "bytes":
         if schema.name == DECIMAL and isinstance(tree, int | float | decimal.Decimal):
-            return decimal.Decimal(str(tree))
+            return decimal.Decimal(str(tree) if isinstance(tree, float) else tree)
         try:
             return base64.b64decode(tree, validate=True)
         except (TypeError, ValueError):
@@ -229,19 +240,9 @@ def _expect(holds: bool, text: str, value: Any) -> None:
         raise DataError(text if value is None else text + _NODES.get(type(value), "NULL"))
 
 
-def _unscaled(value: decimal.Decimal) -> bytes:
-    sign, digits, _ = value.as_tuple()
-    number = int("".join(map(str, digits))) * (-1 if sign else 1)
-    return number.to_bytes((number if number >= 0 else ~number).bit_length() // 8 + 1, "big", signed=True)
-
-
 def _from_logical(schema: Schema, value: Any) -> Any:
-    if schema.name == DECIMAL and isinstance(value, decimal.Decimal):
-        scale = int(dict(schema.parameters).get("scale", "0"))
-        if -int(value.as_tuple().exponent) != scale:
-            text = "Decimal value has mismatching scale for given Decimal schema."
-            raise DataError(f"{text} Schema has scale {scale}, value has scale {-int(value.as_tuple().exponent)}.")
-        return value
+    if schema.name == DECIMAL:
+        return scaled(value, scale_of(schema))
     if schema.name in (DATE, TIME, TIMESTAMP) and isinstance(value, datetime.datetime):
         return number_of(value, schema.name)
     raise DataError(f"Invalid type for {str(schema.name).rpartition('.')[2]}: {type(value).__name__}")
@@ -249,12 +250,11 @@ def _from_logical(schema: Schema, value: Any) -> Any:
 
 def _to_logical(schema: Schema, value: Any) -> Any:
     if schema.name == DECIMAL and isinstance(value, bytes):
-        scale = int(dict(schema.parameters).get("scale", "0"))
-        return decimal.Decimal(int.from_bytes(value, "big", signed=True)).scaleb(-scale)
+        return decimal_of(value, scale_of(schema))
     if schema.name == DATE:
-        return EPOCH + value * DAY
+        return day(value)
     if schema.name in (TIME, TIMESTAMP):
-        return EPOCH + value * MILLISECOND
+        return moment(value)
     return value
 
 

@@ -6,7 +6,8 @@ from types import NoneType
 from typing import Any
 
 from keelman.connect.columns import StructColumn, apart
-from keelman.connect.converters.json_data import LOGICAL, read
+from keelman.connect.converters.json_data import read
+from keelman.connect.converters.logical import LOGICAL
 from keelman.connect.records import Column
 from keelman.connect.schema import INTEGER_RANGES, Schema
 

@@ -146,7 +146,10 @@ def _tokens(text: str) -> list[str]:
 
 
 def _number(text: str) -> Parsed:
-    value = decimal.Decimal(text)
+    try:
+        value = decimal.Decimal(text)
+    except decimal.InvalidOperation:  # its exponent is none
+        raise _NoLiteralError from None
     scale = -int(value.as_tuple().exponent)
     whole = value == value.to_integral_value() if value.adjusted() < 400 else True
     if whole and value.adjusted() < 20:

@@ -1,16 +1,21 @@
 """Connect's logical types: their names and schemas, and how their values, decimal.Decimal and datetimes in UTC, stand
-for numbers."""
+for numbers and bytes."""
 
 from __future__ import annotations
 
+import decimal
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from keelman.connect.errors import DataError
+from keelman.connect.java.numbers import java_class
 from keelman.connect.schema import Schema
 
 DECIMAL, DATE, TIME, TIMESTAMP = (
     f"org.apache.kafka.connect.data.{name}" for name in ("Decimal", "Date", "Time", "Timestamp")
 )
+LOGICAL = frozenset({DECIMAL, DATE, TIME, TIMESTAMP})
+"""The names of logical types."""
 DATE_SCHEMA = Schema("int32", name=DATE, version=1)
 TIME_SCHEMA = Schema("int32", name=TIME, version=1)
 TIMESTAMP_SCHEMA = Schema("int64", name=TIMESTAMP, version=1)
@@ -18,6 +23,14 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _EXACT = 4_000_000_000_000
 """Below this many ms a float of seconds is right to the microsecond."""
 DAY, MILLISECOND = timedelta(days=1), timedelta(milliseconds=1)
+DAY_MS = DAY // MILLISECOND
+MOST_SCALE = 1_000_000
+MOST_DIGITS = 100_000
+"""More take seconds to turn into bytes and back."""
+_MOST_BYTES = MOST_DIGITS // 2
+_PYTHONS_DIGITS = 4_000
+"""Python makes whole numbers of texts this long, whatever it is told; of much longer ones it does not."""
+_EXACTLY = decimal.Context(prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 
 
 def moment(ms: int) -> datetime:
@@ -33,6 +46,78 @@ def moment(ms: int) -> datetime:
 def number_of(value: datetime, name: str | None) -> int:
     """What a time is under a schema of this name: days since the epoch for DATE, else ms."""
     return (value - EPOCH) // (DAY if name == DATE else MILLISECOND)
+
+
+def day(number: int) -> datetime:
+    """A day by its number since the epoch. Raises DataError beyond the years 1 to 9999."""
+    return moment(number * DAY_MS)
+
+
+def scale_of(schema: Schema) -> int:
+    """The scale of a decimal's schema. Raises DataError where it is none."""
+    text = dict(schema.parameters).get("scale", "0")
+    try:
+        return _writable(int(text))
+    except (TypeError, ValueError):
+        raise DataError(f"Invalid scale parameter for Decimal: {text!r:.100}") from None
+
+
+def decimal_of(data: bytes, scale: int) -> decimal.Decimal:
+    """The decimal whose digits these bytes are, as a whole number (two's complement, big-endian). Raises DataError."""
+    if len(data) > _MOST_BYTES:
+        raise DataError(f"A Decimal of {len(data)} bytes is beyond what can be read")
+    return _EXACTLY.scaleb(decimal.Decimal(int.from_bytes(data, "big", signed=True)), -_writable(scale))
+
+
+def unscaled(value: decimal.Decimal) -> bytes:
+    """The opposite: the digits of a finite decimal. Raises DataError."""
+    exponent = int(value.as_tuple().exponent)
+    if value.adjusted() - exponent >= MOST_DIGITS:
+        raise DataError(f"A Decimal of more than {MOST_DIGITS} digits is beyond what can be written")
+    number = int(_EXACTLY.scaleb(value, _writable(-exponent)))
+    return number.to_bytes((number if number >= 0 else ~number).bit_length() // 8 + 1, "big", signed=True)
+
+
+def finite(value: Any) -> decimal.Decimal:
+    """A value that must be a decimal, and a number. Raises DataError."""
+    if not isinstance(value, decimal.Decimal) or not value.is_finite():
+        raise DataError(f"Invalid type for Decimal, expected BigDecimal but was class {java_class(value)}")
+    return value
+
+
+def scaled(value: Any, scale: int) -> decimal.Decimal:
+    """The same, and of this scale. Raises DataError."""
+    own = -int(finite(value).as_tuple().exponent)
+    if own != scale:
+        text = "Decimal value has mismatching scale for given Decimal schema."
+        raise DataError(f"{text} Schema has scale {scale}, value has scale {own}.")
+    return finite(value)
+
+
+def decimal_text(text: str) -> decimal.Decimal:
+    """The decimal that a number's text stands for, with all its digits. Raises DataError."""
+    if len(text) > MOST_DIGITS:
+        raise DataError(f"A number of {len(text)} digits is beyond what is read")
+    try:
+        return decimal.Decimal(text)
+    except decimal.InvalidOperation:  # an exponent that nothing can be done with
+        raise DataError(f"The number {text[:100]} is beyond what is read") from None
+
+
+def whole_text(text: str) -> int:
+    """The same of a whole number."""
+    return int(text) if len(text) < _PYTHONS_DIGITS else int(decimal_text(text))
+
+
+def no_constant(text: str) -> Any:
+    """What Python's JSON makes of NaN and Infinity. Raises ValueError: they are none."""
+    raise ValueError(f"{text} is not JSON")
+
+
+def _writable(scale: int) -> int:
+    if abs(scale) > MOST_SCALE:
+        raise DataError(f"A Decimal of the scale {scale} is beyond what can be written out")
+    return scale
 
 
 def iso_text(value: datetime) -> str:

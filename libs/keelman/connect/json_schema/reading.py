@@ -10,7 +10,20 @@ from typing import Any
 
 import orjson
 
-from keelman.connect.converters.logical import DATE, DECIMAL, TIME, TIMESTAMP, moment
+from keelman.connect.converters.logical import (
+    DATE,
+    DECIMAL,
+    LOGICAL,
+    TIME,
+    TIMESTAMP,
+    day,
+    decimal_of,
+    decimal_text,
+    moment,
+    no_constant,
+    scale_of,
+    whole_text,
+)
 from keelman.connect.errors import DataError
 from keelman.connect.java.numbers import Float32
 from keelman.connect.json_schema.write_schema import (
@@ -23,9 +36,8 @@ from keelman.connect.json_schema.write_schema import (
 from keelman.connect.schema import INTEGER_RANGES, Schema, Struct, java_type
 
 _Read = Callable[[Any], Any]
-_MOST_DIGITS = 10_000
-_DAY_MS = 86_400_000
-_LOGICAL = (DECIMAL, DATE, TIME, TIMESTAMP)
+_MOST_ADJUSTED = 20
+_EXACTLY = json.JSONDecoder(parse_float=decimal_text, parse_int=whole_text, parse_constant=no_constant)
 _EXACT: dict[str, Any] = {"string": str, "boolean": bool, "double": float, **dict.fromkeys(INTEGER_RANGES, int)}
 _NODES: Mapping[type, str] = {
     dict: "an object",
@@ -59,12 +71,9 @@ class ValueReader:
     def parse(self, data: bytes) -> Any:
         """The tree of a JSON text; with all digits where decimals are numbers. Raises DataError."""
         try:
-            tree = orjson.loads(data)
-            if self._decimals:
-                return json.loads(data, parse_float=_decimal)
+            return _EXACTLY.decode(data.decode()) if self._decimals else orjson.loads(data)
         except (ValueError, RecursionError) as error:
             raise DataError(f"The payload is no JSON: {str(error) or type(error).__name__}"[:500]) from None
-        return tree
 
     def _value(self, schema: Schema) -> _Read:
         """A schema that holds itself is met again within: then the function that is being made is called."""
@@ -77,7 +86,7 @@ class ValueReader:
         if default is not None and self._options.ignore_default_for_nullables and optional:
             default = None
 
-        exact: Any = None if schema.name in _LOGICAL else _EXACT.get(schema.type)
+        exact: Any = None if schema.name in LOGICAL else _EXACT.get(schema.type)
         bound = INTEGER_RANGES.get(schema.type, 0)
 
         def read(tree: Any) -> Any:
@@ -96,7 +105,7 @@ class ValueReader:
         kind = schema.type
         if schema.name == DECIMAL:
             self._decimals = True
-            return _decimals(int(dict(schema.parameters).get("scale", "0")))
+            return _decimals(scale_of(schema))
         if kind == "struct":
             return self._union(schema) if is_union(schema) else self._struct(schema)
         if kind == "array":
@@ -108,7 +117,7 @@ class ValueReader:
         if kind in INTEGER_RANGES:
             whole = _whole(schema)
             if schema.name == DATE:
-                return lambda tree: moment(whole(tree) * _DAY_MS)
+                return lambda tree: day(whole(tree))
             return (lambda tree: moment(whole(tree))) if schema.name in (TIME, TIMESTAMP) else whole
         if kind == "float":
             return lambda tree: Float32(_real(tree, schema))
@@ -210,7 +219,9 @@ def _whole(schema: Schema) -> Callable[[Any], int]:
     def read(tree: Any) -> int:
         if tree.__class__ is not int:
             fraction = isinstance(tree, float | decimal.Decimal)
-            if not fraction or tree != tree // 1:
+            if isinstance(tree, decimal.Decimal) and tree.adjusted() > _MOST_ADJUSTED:
+                raise DataError(f"{tree} is too large for {java_type(schema)}")
+            if not fraction or tree % 1:
                 found = tree if fraction else _NODES.get(type(tree), "?")
                 raise DataError(f"Expected a whole number for {java_type(schema)}, but found {found}")
             tree = int(tree)
@@ -237,8 +248,7 @@ def _real(tree: Any, schema: Schema) -> float:
 def _decimals(scale: int) -> _Read:
     def read(tree: Any) -> decimal.Decimal:
         if isinstance(tree, str):
-            number = int.from_bytes(_bytes(tree), "big", signed=True)
-            return decimal.Decimal((int(number < 0), tuple(map(int, str(abs(number)))), -scale))
+            return decimal_of(_bytes(tree), scale)
         if isinstance(tree, int | decimal.Decimal) and not isinstance(tree, bool):
             return decimal.Decimal(tree)
         raise DataError(f"A Decimal is a number or a text of its bytes, not {_NODES.get(type(tree), '?')}")
@@ -253,9 +263,3 @@ def _bytes(tree: Any) -> bytes:
         return base64.b64decode(tree, validate=True)
     except ValueError:
         raise DataError("Bytes are a text in base64, and this text is not") from None
-
-
-def _decimal(text: str) -> decimal.Decimal:
-    if len(text) > _MOST_DIGITS:
-        raise DataError(f"A number of {len(text)} digits is beyond what is read")
-    return decimal.Decimal(text)

@@ -1,4 +1,4 @@
-"""Connect's data as JSON under a JSON Schema, and back: one function for a schema, made once."""
+"""Connect's data as JSON under a JSON Schema: one function for a schema, made once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 import orjson
 
 from keelman.connect.converters.json_data import Plain
-from keelman.connect.converters.logical import DATE, DECIMAL, TIME, TIMESTAMP
+from keelman.connect.converters.logical import LOGICAL
 from keelman.connect.errors import DataError
 from keelman.connect.java.numbers import Float32
 from keelman.connect.java.text import hash_order, json_text
@@ -19,7 +19,6 @@ from keelman.connect.json_schema.write_schema import KEY, VALUE, SchemaOptions, 
 from keelman.connect.schema import INTEGER_RANGES, Schema, Struct, checked
 
 _Write = Callable[[Any], Any]
-_LOGICAL = frozenset({DECIMAL, DATE, TIME, TIMESTAMP})
 _EXACT: dict[str, Any] = {"string": str, "boolean": bool, **dict.fromkeys(INTEGER_RANGES, int)}
 _LEFT_OUT = object()
 _ESCAPED = re.compile(rb"\\u|[\xf0-\xff]")
@@ -75,7 +74,7 @@ class ValueWriter:
 
     def _converted(self, schema: Schema) -> _Write:  # noqa: PLR0911  one line a type
         kind = schema.type
-        if schema.name in _LOGICAL:
+        if schema.name in LOGICAL:
             return lambda value: _base64(self._plain.tree(schema, value))
         if kind == "struct":
             return self._union(schema) if is_union(schema) else self._struct(schema)
@@ -146,7 +145,7 @@ class ValueWriter:
 
 def _quick(schema: Schema, convert: _Write, instead: Any) -> _Write:
     """One call a value where it is what nearly all are."""
-    exact: Any = None if schema.name in _LOGICAL else _EXACT.get(schema.type)
+    exact: Any = None if schema.name in LOGICAL else _EXACT.get(schema.type)
     bound = INTEGER_RANGES.get(schema.type, 0)
     if schema.type == "double":
 

@@ -9,38 +9,30 @@ from typing import Any
 
 from keelman.connect.converters.logical import (
     DATE,
-    DAY,
+    DAY_MS,
     DECIMAL,
     EPOCH,
-    MILLISECOND,
     TIME,
     TIMESTAMP,
+    decimal_of,
+    finite,
     moment,
     number_of,
+    unscaled,
 )
 from keelman.connect.errors import DataError
 from keelman.connect.java.numbers import java_class
 
-_DAY_MS = DAY // MILLISECOND
-
 
 def write_decimal(value: Any) -> dict[str, Any]:
     """Fields of confluent.type.Decimal. Raises DataError."""
-    if not isinstance(value, decimal.Decimal) or not value.is_finite():
-        raise _wrong("Decimal", value)
-    sign, digits, exponent = value.as_tuple()
-    number = int("".join(map(str, digits))) * (-1 if sign else 1)
-    data = number.to_bytes((number if number >= 0 else ~number).bit_length() // 8 + 1, "big", signed=True)
-    return {"value": data, "precision": len(str(abs(number))), "scale": -int(exponent)}
+    _, digits, exponent = finite(value).as_tuple()
+    return {"value": unscaled(value), "precision": len(digits), "scale": -int(exponent)}
 
 
 def read_decimal(message: Any) -> decimal.Decimal:
-    """Of such a message."""
-    number = int.from_bytes(message.value, "big", signed=True)
-    scale = message.scale
-    if abs(scale) > 1_000_000:
-        raise DataError(f"A Decimal of the scale {scale} is beyond what can be written out")
-    return decimal.Decimal((int(number < 0), tuple(map(int, str(abs(number)))), -scale))
+    """Of such a message. Raises DataError."""
+    return decimal_of(message.value, message.scale)
 
 
 def write_date(value: Any) -> dict[str, int]:
@@ -67,7 +59,7 @@ def write_time(value: Any) -> dict[str, int]:
     if not isinstance(value, datetime.datetime):
         raise _wrong("Time", value)
     ms = number_of(value, TIME)
-    if not 0 <= ms < _DAY_MS:
+    if not 0 <= ms < DAY_MS:
         raise DataError(f"A Time is less than a day after 1970-01-01T00:00Z, {value.isoformat()} is not")
     seconds, ms = divmod(ms, 1000)
     minutes, seconds = divmod(seconds, 60)

@@ -213,12 +213,17 @@ def _whole(target: str) -> Callable[[Any], Any]:
         if isinstance(value, int | float):
             return made(cut(value, bits))
         if isinstance(value, decimal.Decimal):
-            return made(cut(int(value), bits))
+            return made(_cut(value, bits))
         if isinstance(value, str):
             return made(parse_whole(value, bits))
         raise _unexpected(value)
 
     return to
+
+
+def _cut(value: decimal.Decimal, bits: int) -> int:
+    """Its lowest bits: of a multiple of ten to the 64th they are zeros, which need not be counted out."""
+    return 0 if int(value.as_tuple().exponent) >= 64 else cut(int(value), bits)
 
 
 def _real(made: type[float]) -> Callable[[Any], Any]:
@@ -238,7 +243,7 @@ def _boolean(value: Any) -> bool:
     if isinstance(value, int | float):
         return cut(value, 64) != 0
     if isinstance(value, decimal.Decimal):
-        return cut(int(value), 64) != 0
+        return _cut(value, 64) != 0
     if isinstance(value, str):
         return value.lower() == "true"
     raise _unexpected(value)
