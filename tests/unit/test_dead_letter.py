@@ -25,6 +25,14 @@ def test_a_sources_letter_tells_its_source_position_and_formats():
     assert (read.whence, read.value_format, read.key_format, read.record_bytes) == (whence, "json", "bytes", 7)
 
 
+def test_a_sources_letter_tells_the_partition_that_its_record_was_for():
+    headers = context_headers(Whence("t"), WHY, connector="c", task=0, target_partition=3)
+    read = read_letter(None, b"v", [("own", b"1"), *headers])
+    assert (read.target_partition, list(read.headers), read.whence) == (3, [("own", b"1")], Whence("t"))
+    sinks = context_headers(Whence("t", 1, 2), WHY, connector="c", task=0, target_partition=3)
+    assert read_letter(None, None, sinks).target_partition is None
+
+
 def test_only_the_last_failures_headers_are_taken_off():
     first = context_headers(Whence("a", 0, 1), WHY, connector="c", task=0, record_bytes=9)
     again = [*first, *context_headers(Whence("dead", 0, 5), WHY, connector="d", task=1)]

@@ -10,10 +10,17 @@ import pytest
 from confluent_kafka import Message
 
 from keelman.cli.records import preview_lines, replay_lines, since
+from keelman.connect.converters.json_converter import JsonConverter
 from keelman.connect.dead_letter import Whence, Why, context_headers
 from keelman.connect.errors import ConnectError
+from keelman.connect.records import Column, SourceBatch
 from keelman.connect.replayed import MOST_TEXT, Replayed
+from keelman.connect.schema import Schema
+from keelman.connect.tolerance import RecordFailure, converter_stage
+from keelman.engine.bad_records import BadRecords
+from keelman.engine.dead_letters import DeadLetters
 from keelman.engine.fates import Ways
+from keelman.engine.source_conversion import SourceConversion
 from keelman.model.errors import InvalidArgument
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
@@ -97,6 +104,27 @@ def test_a_letter_goes_where_it_was_and_elsewhere_without_its_partition() -> Non
     moved = ways().fate(letter(ENVELOPE, Whence("t", 7, 3)), Replayed(0)).record
     assert moved is not None
     assert moved.partition is None
+
+
+@pytest.mark.parametrize(("named", "partition"), [(None, None), (1, 1), (7, None)])
+def test_a_sources_record_keeps_its_partition_and_the_schema_of_its_null(
+    named: int | None, partition: int | None
+) -> None:
+    config = {**CONFIG, "name": "c", "errors.tolerance": "all", "errors.deadletterqueue.topic.name": "dead"}
+    bad = BadRecords.of(config, sink=False)
+    conversion = SourceConversion(config, WORKER, bad)
+    value = Column([None], Schema("int32", optional=True, name="Age"))
+    batch = SourceBatch("t", value, Column([None]), partitions=[named])
+    broken = RecordFailure(converter_stage("value", JSON), ConnectError("bad"), Whence("t"))
+    bad.pass_over(broken, lambda: conversion.original(batch, 0))
+    (kept,) = bad.take_letters()
+    key, raw, headers = DeadLetters(bad, WORKER, config).row(kept)
+    message = Message(topic="dead", partition=0, offset=5, key=key, value=raw, headers=list(headers))
+    found = ways(sink=False).fate(message, Replayed(0)).record
+    assert found is not None
+    assert found.partition == partition
+    assert (found.key, found.value) == (None, JsonConverter({}).from_connect(value)[0])
+    assert b"Age" in (found.value or b"")
 
 
 def test_letters_of_another_cluster_are_not_sent_to_it() -> None:

@@ -29,17 +29,18 @@ MESSAGE = _CONNECT + "exception.message"
 TRACE = _CONNECT + "exception.stacktrace"
 SOURCE_PARTITION = _OURS + "source.partition"
 SOURCE_OFFSET = _OURS + "source.offset"
+TARGET_PARTITION = _OURS + "source.target.partition"
 KEY_FORMAT = _OURS + "key.format"
 VALUE_FORMAT = _OURS + "value.format"
 RECORD_BYTES = _OURS + "record.bytes"
 
 CONNECTS = (TOPIC, PARTITION, OFFSET, CONNECTOR, TASK, STAGE, CLASS, EXCEPTION, MESSAGE, TRACE)
-OURS = (SOURCE_PARTITION, SOURCE_OFFSET, KEY_FORMAT, VALUE_FORMAT, RECORD_BYTES)
+OURS = (SOURCE_PARTITION, SOURCE_OFFSET, TARGET_PARTITION, KEY_FORMAT, VALUE_FORMAT, RECORD_BYTES)
 _PLACES = {name: place for place, name in enumerate(CONNECTS + OURS)}
 
 Format = Literal["bytes", "json", "text"]
 """What a key or value of a dead letter is: the bytes that it was; JsonConverter's schema and payload, for what a source
-had not made bytes yet; Java's text of it, where even that cannot be made. A null is null in each."""
+had not made bytes yet, nulls with a schema among it; Java's text of it, where even that cannot be made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,8 @@ class DeadLetter:
     value_format: Format = "bytes"
     record_bytes: int | None = None
     """The record's size where it was too large and its value is therefore null."""
+    target_partition: int | None = None
+    """Of a source's record that named the partition of the topic that it was to go to."""
 
 
 def context_headers(
@@ -95,10 +98,11 @@ def context_headers(
     key_format: Format = "bytes",
     value_format: Format = "bytes",
     record_bytes: int | None = None,
+    target_partition: int | None = None,
 ) -> list[tuple[str, bytes | None]]:
     """The headers of a dead letter, to stand behind the record's own.
 
-    The formats are told for a source's records only, whose bytes are not those of a record in Kafka.
+    The formats and the target partition are told for a source's records only, which are not records of Kafka yet.
     """
     sourced = whence.offset is None
     texts: list[tuple[str, str | None]] = [(TOPIC, whence.topic)]
@@ -117,6 +121,8 @@ def context_headers(
         texts.append((SOURCE_PARTITION, _json(whence.source_partition)))
     if sourced and whence.source_offset is not None:
         texts.append((SOURCE_OFFSET, _json(whence.source_offset)))
+    if sourced and target_partition is not None:
+        texts.append((TARGET_PARTITION, str(target_partition)))
     if sourced:
         texts += [(KEY_FORMAT, key_format), (VALUE_FORMAT, value_format)]
     if record_bytes is not None:
@@ -156,6 +162,7 @@ def read_letter(key: bytes | None, value: bytes | None, headers: Headers | None)
         _format(texts.get(KEY_FORMAT)),
         _format(texts.get(VALUE_FORMAT)),
         _number(texts.get(RECORD_BYTES)),
+        _number(texts.get(TARGET_PARTITION)),
     )
 
 

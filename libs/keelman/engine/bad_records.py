@@ -32,6 +32,8 @@ class Original:
     timestamp_ms: int | None = None
     key_format: Format = "bytes"
     value_format: Format = "bytes"
+    partition: int | None = None
+    """Of the topic that a source's record is to go to, where it names one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +171,7 @@ class BadRecords:
             key_format=letter.original.key_format,
             value_format=letter.original.value_format,
             record_bytes=size,
+            target_partition=letter.original.partition,
         )
 
 

@@ -137,11 +137,12 @@ class SourceConversion(Conversion):
         value, value_format = self._enveloped(batch, batch.values, n)
         headers = () if batch.headers is None else batch.headers[n] or ()
         time = None if batch.timestamps_ms is None else batch.timestamps_ms[n]
-        return Original(key, value, headers, time, key_format, value_format)
+        partition = None if batch.partitions is None else batch.partitions[n]
+        return Original(key, value, headers, time, key_format, value_format, partition)
 
     def _enveloped(self, batch: SourceBatch, column: Column | None, n: int) -> tuple[bytes | None, Format]:
         value = None if column is None else column.values[n]
-        if column is None or value is None or batch.raw:
+        if column is None or batch.raw or (value is None and column.schema_of(n) is None):
             return value, "bytes"
         one = Column([value], column.schema_of(n), utf8=column.utf8).texts()
         try:
