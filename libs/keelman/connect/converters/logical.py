@@ -70,28 +70,28 @@ def decimal_of(data: bytes, scale: int) -> decimal.Decimal:
 
 
 def unscaled(value: decimal.Decimal) -> bytes:
-    """The opposite: the digits of a finite decimal. Raises DataError."""
-    exponent = int(value.as_tuple().exponent)
-    if value.adjusted() - exponent >= MOST_DIGITS:
-        raise DataError(f"A Decimal of more than {MOST_DIGITS} digits is beyond what can be written")
-    number = int(_EXACTLY.scaleb(value, _writable(-exponent)))
+    """The opposite: the digits of a decimal that is `finite`. Raises DataError."""
+    number = int(_EXACTLY.scaleb(value, _writable(-int(value.as_tuple().exponent))))
     return number.to_bytes((number if number >= 0 else ~number).bit_length() // 8 + 1, "big", signed=True)
 
 
 def finite(value: Any) -> decimal.Decimal:
-    """A value that must be a decimal, and a number. Raises DataError."""
+    """A value that must be a decimal, a number, and of MOST_DIGITS. Raises DataError."""
     if not isinstance(value, decimal.Decimal) or not value.is_finite():
         raise DataError(f"Invalid type for Decimal, expected BigDecimal but was class {java_class(value)}")
+    if value.adjusted() - int(value.as_tuple().exponent) >= MOST_DIGITS:
+        raise DataError(f"A Decimal of more than {MOST_DIGITS} digits is beyond what can be written")
     return value
 
 
 def scaled(value: Any, scale: int) -> decimal.Decimal:
     """The same, and of this scale. Raises DataError."""
-    own = -int(finite(value).as_tuple().exponent)
+    number = finite(value)
+    own = -int(number.as_tuple().exponent)
     if own != scale:
         text = "Decimal value has mismatching scale for given Decimal schema."
         raise DataError(f"{text} Schema has scale {scale}, value has scale {own}.")
-    return finite(value)
+    return number
 
 
 def decimal_text(text: str) -> decimal.Decimal:
