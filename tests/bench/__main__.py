@@ -21,7 +21,7 @@ from keelman.testing.broker import running_broker
 NAMES = (
     *("mirror-eos", "file-source", "file-sink", "trickle", "active-300", "wake", "start"),
     *("worker-start", "create", "idle-10k", "list-10k", "failover", "takeover"),
-    "json-smt",
+    *("json-smt", "avro"),
 )
 RESULTS = Path("build/bench.json")
 

@@ -97,6 +97,17 @@ class Topics:
             return 0  # a topic that was made just now has no leader yet
         return sum(max(0, end) for end in ends)
 
+    def first(self, topic: str) -> bytes:
+        """The value of the first record of the first partition. Raises AssertionError when there is none."""
+        reader = Consumer({"bootstrap.servers": self._bootstrap, "group.id": "bench-read", **QUIET})
+        try:
+            reader.assign([TopicPartition(topic, 0, 0)])
+            message = reader.poll(20)
+        finally:
+            reader.close()
+        assert message is not None, f"there is nothing in {topic}"
+        return message.value() or b""
+
 
 async def arrival_rate(
     level: Callable[[], int], wanted: int, *, per: float = 1.0, seconds: float = 600.0, quiet: float = 2.0

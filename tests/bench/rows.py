@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
-from bench import failover, many, quickness, ten_thousand, throughput, trickle, workers
+from bench import avro, failover, many, quickness, ten_thousand, throughput, trickle, workers
 from bench.data import Topics, write_lines
 from bench.figures import Figure, alone, beside, compared, number, percentile
 from bench.systems import Keelman, System, connect, keelman
@@ -104,6 +104,10 @@ class Bench:
         variants = throughput.FILE_SOURCE_PEERS
         mine, theirs = await self.rates("json-smt", throughput.json_smt, variants, exactly_once=True)
         self.figures += compared("json-smt", "records/s", mine, theirs, ">= 1.3")
+
+    async def avro(self) -> None:
+        """File to Kafka through a transform and Avro with a registry, exactly-once on both sides."""
+        self.figures += await avro.measured(self)
 
     async def file_sink(self) -> None:
         """Kafka to file; the peer is at-least-once."""

@@ -175,10 +175,12 @@ async def keelman(folder: Path, bootstrap: str, **properties: str) -> AsyncItera
 
 
 @contextlib.asynccontextmanager
-async def connect(folder: Path, bootstrap: str, *, exactly_once: bool) -> AsyncIterator[Connect]:
-    """The peer for the block."""
+async def connect(
+    folder: Path, bootstrap: str, *, exactly_once: bool, properties: Mapping[str, str] | None = None
+) -> AsyncIterator[Connect]:
+    """The peer for the block; `properties` besides those as shipped."""
     support = {"exactly.once.source.support": "enabled"} if exactly_once else {}
-    process = ConnectProcess(folder, bootstrap, folder.name, support)
+    process = ConnectProcess(folder, bootstrap, folder.name, {**support, **(properties or {})})
     await process.start()
     try:
         yield Connect(process)
