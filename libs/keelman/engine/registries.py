@@ -28,7 +28,6 @@ MOST_REGISTRIES = 64
 MOST_KEPT = 10_000
 NO_SECONDS = 1.0
 """How long an answer that there is none is believed: poison with an unknown id asks no more often than that."""
-LATEST_SECONDS = 5.0
 AWAY_SECONDS = 0.5
 """How long a registry that did not answer is taken to be away, so that many tasks do not all wait for it."""
 
@@ -86,10 +85,10 @@ class CachedRegistry:
 
         return self._once(("version", subject, schema, normalize), ask)
 
-    def latest(self, subject: str) -> Registered:
+    def latest(self, subject: str, seconds: float) -> Registered:
         """As Registry says; while the registry is away, the newest that there was."""
-        until, known = self._newest.get(subject, (0.0, None))
-        if known is not None and time.monotonic() < until:
+        found_at, known = self._newest.get(subject, (0.0, None))
+        if known is not None and time.monotonic() < found_at + seconds:
             return known
         try:
             found = self._version(subject, "latest")
@@ -97,7 +96,7 @@ class CachedRegistry:
             if known is not None:
                 return known
             raise
-        self._newest[subject] = time.monotonic() + LATEST_SECONDS, found
+        self._newest[subject] = time.monotonic(), found
         return found
 
     def schema(self, schema_id: int) -> SchemaText:
