@@ -227,7 +227,7 @@ async def test_replay_of_a_sink(
     )
     path = "/connectors/mended/dead-letters"
     told = (await worker.ask("GET", f"{path}?records=1")).json()
-    assert (told["letters"], told["waiting"], told["of_other_connectors"]) == (6, 6, 1)
+    assert (told["letters"], told["waiting"], told["of_other_connectors"], told["complete"]) == (6, 6, 1, True)
     assert told["kinds"][0] == {"stage": "VALUE_CONVERTER", "exception": DataError.java_name, "letters": 5}
     assert (told["newest"][0]["stage"], told["newest"][0]["origin"]["offset"]) == ("TASK_PUT", 6)
 

@@ -6,13 +6,12 @@ import base64
 from collections.abc import Mapping
 from typing import Any
 
-from confluent_kafka import TIMESTAMP_NOT_AVAILABLE
-
 from keelman.connect.errors import ConnectError
 from keelman.connect.offsets import CommittedOffsets
 from keelman.connect.plugin import Connector, Direction
 from keelman.connect.preview import BEGINNING, Preview, View
 from keelman.connect.record import Record
+from keelman.engine.reading import time_ms
 from keelman.engine.registries import open_registry
 from keelman.engine.samples import sink_records, source_records
 from keelman.kafka.oauth import ALLOWED_KEY, allow_urls
@@ -52,8 +51,6 @@ def _sink(steps: Preview, request: Mapping[str, Any], most: int) -> list[View]:
     )
     told = []
     for one in found:
-        kind, time_ms = one.timestamp()
-        at = None if kind == TIMESTAMP_NOT_AVAILABLE else int(time_ms)
-        record = Record(one.topic() or "", one.partition(), timestamp_ms=at, offset=one.offset())
+        record = Record(one.topic() or "", one.partition(), timestamp_ms=time_ms(one), offset=one.offset())
         told.append(steps.of_sink(record, one.key(), one.value(), one.headers() or ()))
     return told

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Message
+from confluent_kafka import Message
 
 from keelman.connect.converters.json_converter import JsonConverter
 from keelman.connect.dead_letter import DeadLetter, Format
@@ -17,6 +17,7 @@ from keelman.connect.replayed import MOST_EXAMPLES, Replayed
 from keelman.connect.schema import OPTIONAL_BYTES
 from keelman.connect.walk import StepFailure, Walk, Written, opened
 from keelman.engine.letters import kind_of, letter_of, shown
+from keelman.engine.reading import time_ms
 from keelman.engine.registries import open_registry
 from keelman.kafka.client_properties import merged
 
@@ -101,7 +102,7 @@ class Ways:
             return False
         if self._exception and self._exception not in (exception, exception.rpartition(".")[2]):
             return False
-        return self._since is None or (_time(message) or 0) >= self._since
+        return self._since is None or (time_ms(message) or 0) >= self._since
 
     def _of_sink(self, message: Message, letter: DeadLetter) -> Fate:
         topic = self._to or (letter.whence.topic if letter.whence is not None else self._only)
@@ -116,11 +117,11 @@ class Ways:
             partition = None
         if not self._to:
             try:
-                record = Record(topic, partition, timestamp_ms=_time(message), offset=message.offset())
+                record = Record(topic, partition, timestamp_ms=time_ms(message), offset=message.offset())
                 self._walk.through(self._walk.opened(record, letter.key, letter.value, letter.headers))
             except StepFailure as failure:
                 return Fate(message, letter, "failed", why=_told(failure))
-        sent = Written(topic, partition, _time(message), letter.key, letter.value, letter.headers)
+        sent = Written(topic, partition, time_ms(message), letter.key, letter.value, letter.headers)
         return Fate(message, letter, "sent", sent)
 
     def _of_source(self, message: Message, letter: DeadLetter) -> Fate:
@@ -129,7 +130,7 @@ class Ways:
         if "text" in (letter.key_format, letter.value_format):
             return Fate(message, letter, "lost", why="its record could not be kept as it was, only as text")
         raw = letter.key_format == letter.value_format == "bytes"
-        record = Record(letter.whence.topic, letter.target_partition, timestamp_ms=_time(message))
+        record = Record(letter.whence.topic, letter.target_partition, timestamp_ms=time_ms(message))
         try:
             record.key_schema, record.key = self._read(letter.key, letter.key_format, raw=raw)
             record.value_schema, record.value = self._read(letter.value, letter.value_format, raw=raw)
@@ -151,11 +152,6 @@ class Ways:
         if form == "bytes":
             return (OPTIONAL_BYTES, data) if raw and data is not None else (None, data)
         return opened(self._envelope, data)
-
-
-def _time(message: Message) -> int | None:
-    kind, time_ms = message.timestamp()
-    return None if kind == TIMESTAMP_NOT_AVAILABLE else int(time_ms)
 
 
 def _told(failure: StepFailure) -> str:

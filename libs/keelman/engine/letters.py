@@ -8,7 +8,7 @@ from collections import Counter, deque
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import Consumer, KafkaException, Message
 from confluent_kafka import TopicPartition as ClientPartition
 
 from keelman.connect.config.connector_keys import DEAD_LETTERS
@@ -17,12 +17,12 @@ from keelman.connect.errors import ConnectError, SerializationError
 from keelman.connect.preview import View, payload
 from keelman.connect.replayed import Replayed
 from keelman.engine.clients import client_settings
+from keelman.engine.reading import Place, read_to, time_ms
 from keelman.engine.sink_consumer import CONNECTION
 from keelman.kafka.client_properties import merged
 from keelman.kafka.oauth import ALLOWED_KEY, allow_urls
 
 ASK_SECONDS = 10.0
-BATCH = 500
 MOST_SURVEYED = 100_000
 """Of a partition, the newest."""
 _BYTES = re.compile(rf"^Caused by: {re.escape(SerializationError.java_name)}: (.+)$", re.MULTILINE)
@@ -60,6 +60,8 @@ class Letters:
         self.ends: dict[int, int] = {}
         self.begins: dict[int, int] = {}
         self.replayed: dict[int, Replayed] = {}
+        self.left: dict[Place, int] = {}
+        """The partitions whose ends `batches` has not reached."""
         try:
             self._look()
         except BaseException:
@@ -87,23 +89,8 @@ class Letters:
 
     def batches(self, starts: Mapping[int, int], until: float) -> Iterator[list[Message]]:
         """The letters from these offsets to the ends, until all are read or the time has come."""
-        open_ = {number for number, end in self.ends.items() if starts.get(number, 0) < end}
-        self.consumer.assign([ClientPartition(self.topic, number, starts[number]) for number in open_])
-        while open_ and time.monotonic() < until:
-            found = []
-            for message in self.consumer.consume(BATCH, 0.2):
-                number, error = message.partition() or 0, message.error()
-                if error is not None and error.code() == KafkaError._PARTITION_EOF:
-                    open_.discard(number)
-                elif error is not None:
-                    if error.fatal() or not error.retriable():
-                        raise KafkaException(error)
-                elif (message.offset() or 0) < self.ends[number]:
-                    found.append(message)
-                else:
-                    open_.discard(number)
-            if found:
-                yield found
+        self.left = {(self.topic, number): end for number, end in self.ends.items()}
+        return read_to(self.consumer, {(self.topic, n): at for n, at in starts.items()}, self.left, until)
 
     def close(self) -> None:
         """Gives the consumer back."""
@@ -123,11 +110,10 @@ def kind_of(letter: DeadLetter) -> tuple[str, str]:
 def shown(message: Message, letter: DeadLetter) -> View:
     """A letter for people."""
     why, whence = letter.why, letter.whence
-    kind, time_ms = message.timestamp()
     return {
         "partition": message.partition(),
         "offset": message.offset(),
-        "timestamp_ms": None if kind == TIMESTAMP_NOT_AVAILABLE else time_ms,
+        "timestamp_ms": time_ms(message),
         "connector": letter.connector,
         "task": letter.task,
         "stage": None if why is None else why.stage,
@@ -157,20 +143,19 @@ def _message(why: Why) -> str | None:
 
 
 def survey(request: Mapping[str, Any]) -> View:
-    """How many letters there are of each kind, and the newest few (`records`). Beside those of `Letters` `request` has
-    `seconds`. Raises ConnectError, KafkaException."""
+    """How many letters there are of each kind, and the newest few (`records`); `complete` is false where the
+    numbers are of some of them only. Beside those of `Letters` `request` has `seconds`. Raises ConnectError,
+    KafkaException."""
     letters = Letters(request)
     counts: Counter[tuple[str, str]] = Counter()
     waiting = others = 0
     newest: deque[tuple[Message, DeadLetter]] = deque(maxlen=request["records"])
     starts = {number: max(letters.begins[number], end - MOST_SURVEYED) for number, end in letters.ends.items()}
-    reached = dict(starts)
     try:
         letters.look_again()
         for batch in letters.batches(starts, time.monotonic() + request["seconds"]):
             for message in batch:
                 number, offset = message.partition() or 0, message.offset() or 0
-                reached[number] = offset + 1
                 letter = letter_of(message)
                 if letter.connector not in (None, letters.connector):
                     others += 1
@@ -185,6 +170,7 @@ def survey(request: Mapping[str, Any]) -> View:
         "topic": letters.topic,
         "letters": counts.total(),
         "waiting": waiting,
+        "complete": not letters.left and starts == letters.begins,
         "of_other_connectors": others,
         "kinds": [{"stage": stage, "exception": one, "letters": n} for (stage, one), n in counts.most_common()],
         "newest": [

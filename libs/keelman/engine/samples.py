@@ -9,11 +9,12 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal
 
-from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import Consumer, Message
 from confluent_kafka import TopicPartition as ClientPartition
 
 from keelman.connect.plugin import Connector
 from keelman.connect.records import Offset, Partition, SourceBatch
+from keelman.engine.reading import Place, read_to, time_ms
 from keelman.engine.sink_consumer import sink_consumer_properties
 from keelman.engine.subscription import Subscription
 
@@ -86,7 +87,7 @@ def sink_records(
 
 
 def _read(
-    consumer: Consumer, ends: Mapping[tuple[str, int], tuple[int, int]], most: int, begin: str, seconds: float
+    consumer: Consumer, ends: Mapping[Place, tuple[int, int]], most: int, begin: str, seconds: float
 ) -> list[Message]:
     if not ends:
         return []
@@ -94,29 +95,15 @@ def _read(
     starts = {
         one: low if begin == "beginning" else max(low, high - 2 * each - MARKERS) for one, (low, high) in ends.items()
     }
-    consumer.assign([ClientPartition(*one, offset) for one, offset in starts.items()])
-    kept: dict[tuple[str, int], deque[Message] | list[Message]] = {
+    kept: dict[Place, deque[Message] | list[Message]] = {
         one: [] if begin == "beginning" else deque(maxlen=each) for one in ends
     }
-    open_, until = set(ends), time.monotonic() + seconds
-    while open_ and time.monotonic() < until:
-        for message in consumer.consume(500, 0.2):
+    left = {one: high for one, (_, high) in ends.items()}
+    for batch in read_to(consumer, starts, left, time.monotonic() + seconds):
+        for message in batch:
             one = message.topic() or "", message.partition() or 0
-            error = message.error()
-            if error is not None and error.code() == KafkaError._PARTITION_EOF:
-                open_.discard(one)
-            elif error is not None:
-                if error.fatal() or not error.retriable():
-                    raise KafkaException(error)
-            elif one in open_:
-                if (message.offset() or 0) < ends[one][1]:
-                    kept[one].append(message)
-                if begin == "beginning" and len(kept[one]) >= each:
-                    open_.discard(one)
-    every = sorted((m for one in kept.values() for m in one), key=_time)
+            kept[one].append(message)
+            if begin == "beginning" and len(kept[one]) >= each:
+                left.pop(one, None)
+    every = sorted((m for one in kept.values() for m in one), key=lambda one: time_ms(one) or 0)
     return every[:most] if begin == "beginning" else every[-most:]
-
-
-def _time(message: Message) -> int:
-    kind, time_ms = message.timestamp()
-    return -1 if kind == TIMESTAMP_NOT_AVAILABLE else int(time_ms)

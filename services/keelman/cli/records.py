@@ -93,7 +93,9 @@ def dead_letters(at: Where, records: int, form: str) -> int:
         if form != "text":
             print_document(found, form)
             return
-        print(f"{found['letters']} dead letters in topic {found['topic']}, {found['waiting']} of them not replayed")
+        least = "" if found["complete"] else "at least "
+        waiting = f"{least}{found['waiting']} of them not replayed"
+        print(f"{least}{found['letters']} dead letters in topic {found['topic']}, {waiting}")
         for one in found["kinds"]:
             print(f"  {one['letters']:>8}  {_kind(one)}")
         for one in found["newest"]:

@@ -1,0 +1,50 @@
+"""Reads topics to ends that are known beforehand: for previews and dead letters, not for copying."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+
+from confluent_kafka import TIMESTAMP_NOT_AVAILABLE, Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import TopicPartition as ClientPartition
+
+Place = tuple[str, int]
+"""A topic and the number of a partition."""
+BATCH = 500
+WAIT_SECONDS = 0.2
+
+
+def read_to(
+    consumer: Consumer, starts: Mapping[Place, int], ends: dict[Place, int], until: float
+) -> Iterator[list[Message]]:
+    """The messages from `starts` to before `ends`, until all are read or the monotonic clock is at `until`.
+
+    `ends` loses each partition whose end is reached: what is left in it was not read wholly. The caller may take
+    partitions out, of which it has enough. The consumer must have `enable.partition.eof`. Raises KafkaException.
+    """
+    for place in [one for one, end in ends.items() if starts[one] >= end]:
+        del ends[place]
+    consumer.assign([ClientPartition(*place, starts[place]) for place in ends])
+    while ends and time.monotonic() < until:
+        found = []
+        for message in consumer.consume(BATCH, WAIT_SECONDS):
+            place, error = (message.topic() or "", message.partition() or 0), message.error()
+            if error is not None and error.code() == KafkaError._PARTITION_EOF:
+                ends.pop(place, None)
+            elif error is not None:
+                if error.fatal() or not error.retriable():
+                    raise KafkaException(error)
+            elif place in ends:
+                offset, end = message.offset() or 0, ends[place]
+                if offset < end:
+                    found.append(message)
+                if offset + 1 >= end:
+                    del ends[place]
+        if found:
+            yield found
+
+
+def time_ms(message: Message) -> int | None:
+    """A message's timestamp in ms since 1970; None where it has none."""
+    kind, found = message.timestamp()
+    return None if kind == TIMESTAMP_NOT_AVAILABLE else int(found)
