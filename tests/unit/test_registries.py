@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -133,6 +134,24 @@ def test_credentials_go_along(config: dict[str, str], header: str | None) -> Non
 
 
 @pytest.mark.parametrize(
+    "wrong",
+    [
+        {URL: "http://user:s3cret@host:abc"},
+        {"basic.auth.credentials.source": "USER_INFO"},
+        {"basic.auth.credentials.source": "SASL_INHERIT", "sasl.jaas.config": 'org.x.Y required username="u'},
+        {"bearer.auth.token": "t\u00f6ken"},
+        {"bearer.auth.token": "to\nken"},
+    ],
+)
+def test_no_record_is_read_with_what_is_not_legal(wrong: dict[str, str]) -> None:
+    own = {f"value.converter.{key}": value for key, value in {URL: "http://r:1", **wrong}.items()}
+    config = {"name": "c", "errors.tolerance": "all", "key.converter": AVRO, "value.converter": AVRO}
+    with pytest.raises(ConfigValueError) as told:
+        SourceConversion({**config, f"key.converter.{URL}": "http://r:1", **own}, {})
+    assert not re.search("s3cret|ken", f"{told.value} {told.value.value}")
+
+
+@pytest.mark.parametrize(
     "config",
     [
         {URL: ""},
@@ -146,10 +165,24 @@ def test_what_is_not_legal_is_told(config: dict[str, str]) -> None:
         open_registry(config)
 
 
-@pytest.mark.parametrize(("status", "error"), [(503, RegistryUnavailable), (401, RegistryRefused)])
-def test_no_record_is_passed_over_for_a_registry_that_does_not_serve(status: int, error: type[Exception]) -> None:
+@pytest.mark.parametrize(
+    ("status", "answer", "error"),
+    [
+        (503, {"message": "no"}, RegistryUnavailable),
+        (401, {"message": "no"}, RegistryRefused),
+        (404, "default backend - 404", RegistryUnavailable),
+        (404, {"message": "no such page"}, RegistryUnavailable),
+        (302, "", RegistryRefused),
+        (200, "<html>", RegistryRefused),
+        (200, {}, RegistryRefused),
+        (200, {"id": None}, RegistryRefused),
+    ],
+)
+def test_no_record_is_passed_over_for_what_is_no_registrys_word(
+    status: int, answer: object, error: type[Exception]
+) -> None:
     with answering() as server:
-        server.answers["/subjects/t-value/versions?normalize=false"] = status, {"message": "no"}
+        server.answers["/subjects/t-value/versions?normalize=false"] = status, answer
         config = {
             "name": "c",
             "errors.tolerance": "all",

@@ -22,12 +22,13 @@ from keelman.connect.registry.interface import (
     SchemaText,
 )
 from keelman.kafka.schema_registry import URL, RegistryHttp, RegistryNo, client_properties
-from keelman.model.errors import InvalidArgument, Unauthenticated, Unavailable
+from keelman.model.errors import FailedPrecondition, InvalidArgument, KeelmanError, Unauthenticated, Unavailable
 
 MOST_REGISTRIES = 64
 MOST_KEPT = 10_000
 NO_SECONDS = 1.0
 """How long an answer that there is none is believed: poison with an unknown id asks no more often than that."""
+LATEST_SECONDS = 5.0
 AWAY_SECONDS = 0.5
 """How long a registry that did not answer is taken to be away, so that many tasks do not all wait for it."""
 
@@ -46,7 +47,7 @@ def open_registry(config: Mapping[str, str]) -> Registry:
             try:
                 found = CachedRegistry(RegistryHttp(properties))
             except InvalidArgument as error:
-                raise ConfigValueError(URL, properties.get(URL), whole=error.message) from None
+                raise ConfigValueError(URL, None, whole=error.message) from None
             if len(_registries) >= MOST_REGISTRIES:
                 _registries.popitem(last=False)
             _registries[name] = found
@@ -70,7 +71,7 @@ class CachedRegistry:
 
         def ask() -> int:
             path = f"/subjects/{_part(subject)}/versions?normalize={_flag(normalize)}"
-            found = int(self._ask("POST", path, _body(schema))["id"])
+            found = _number(self._ask("POST", path, _body(schema)), "id")
             self._newest.pop(subject, None)
             return found
 
@@ -81,7 +82,7 @@ class CachedRegistry:
 
         def ask() -> Registered:
             told = self._ask("POST", f"/subjects/{_part(subject)}?normalize={_flag(normalize)}", _body(schema))
-            return Registered(schema, int(told["id"]), subject, int(told["version"]))
+            return Registered(schema, _number(told, "id"), subject, _number(told, "version"))
 
         return self._once(("version", subject, schema, normalize), ask)
 
@@ -121,7 +122,7 @@ class CachedRegistry:
 
     def _version(self, subject: str, version: str) -> Registered:
         told = self._ask("GET", f"/subjects/{_part(subject)}/versions/{version}")
-        return Registered(_text(told), int(told["id"]), subject, int(told["version"]))
+        return Registered(_text(told), _number(told, "id"), subject, _number(told, "version"))
 
     def _once(self, key: Hashable, ask: Callable[[], Answer]) -> Answer:
         with self._lock:
@@ -157,11 +158,15 @@ class CachedRegistry:
             said = f"The schema registry is away: {error.message}"
             self._away = time.monotonic() + AWAY_SECONDS, said
             raise RegistryUnavailable(said) from None
-        except Unauthenticated as error:
+        except (Unauthenticated, FailedPrecondition) as error:
             raise RegistryRefused(f"The schema registry refuses: {error.message}") from None
         except RegistryNo as no:
             code = INCOMPATIBLE if no.status == INCOMPATIBLE else no.code
             raise RegistryError(f"The schema registry says no: {no}; error code: {code}", code) from None
+        except (KeelmanError, MemoryError):
+            raise
+        except Exception as error:  # a header that no question can have: no record is at fault
+            raise RegistryRefused(f"The schema registry cannot be asked: {type(error).__name__}: {error}") from None
         if not isinstance(told, dict):
             raise RegistryRefused(f"The schema registry's answer to {method} {path} is none that can be read")
         return told
@@ -182,6 +187,13 @@ def _body(schema: SchemaText) -> dict[str, Any]:
     if schema.references:
         body["references"] = [{"name": r.name, "subject": r.subject, "version": r.version} for r in schema.references]
     return body
+
+
+def _number(told: Mapping[str, Any], name: str) -> int:
+    try:
+        return int(told[name])
+    except (KeyError, ValueError, TypeError) as error:
+        raise RegistryRefused(f"The schema registry's answer is none that can be read: {error!r}") from None
 
 
 def _text(told: Mapping[str, Any]) -> SchemaText:

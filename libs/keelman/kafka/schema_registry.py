@@ -8,6 +8,7 @@ stores, and needs a second HTTP library and three more packages beside it.
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import queue
 import threading
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from keelman.kafka import jaas
-from keelman.model.errors import InvalidArgument, Unauthenticated, Unavailable
+from keelman.model.errors import FailedPrecondition, InvalidArgument, Unauthenticated, Unavailable
 from keelman.model.keys import under
 
 if TYPE_CHECKING:
@@ -85,7 +86,8 @@ class RegistryHttp:
         """The JSON of an answer.
 
         Raises RegistryNo for an error of the registry's own, Unauthenticated when it does not let us in, Unavailable
-        when none of the URLs answers in time or all are busy, InvalidArgument for stores that cannot be read.
+        when none of the URLs answers in time or all are busy, FailedPrecondition when what answers is no registry,
+        InvalidArgument for stores that cannot be read.
         """
         end, wait, problem = time.monotonic() + MOST_SECONDS, self._wait, ""
         for attempt in range(self._retries + 1):
@@ -188,22 +190,26 @@ def _read_answer(url: str, path: str, answer: _Answer) -> Any:
     if answer.status in _BUSY:
         raise Unavailable(f"{url} answered {answer.status} {_told(answer)[0]}".rstrip(), reason="NO_REGISTRY")
     if 200 <= answer.status < 300:
-        try:
+        with contextlib.suppress(ValueError, RecursionError):
             return json.loads(answer.content)
-        except ValueError:
-            raise RegistryNo(f"{url}{path} answered with something else than JSON", answer.status, 0) from None
+    if answer.status < 400:
+        raise FailedPrecondition(f"{url}{path} answered {answer.status}, but not as a schema registry does")
     message, code = _told(answer)
+    if code is None:  # something on the way to it: one that is being set up anew, or a URL without the path it needs
+        what = f"{url}{path} answered {answer.status} without a schema registry's code: {message}"
+        raise Unavailable(what.rstrip(": "), reason="NO_REGISTRY")
     raise RegistryNo(message or f"{url}{path} answered {answer.status}", answer.status, code)
 
 
-def _told(answer: _Answer) -> tuple[str, int]:
-    """The registry's own message and code."""
+def _told(answer: _Answer) -> tuple[str, int | None]:
+    """The registry's own message and code, None where it is none of a registry's."""
     try:
         told = json.loads(answer.content)
         message = str(told.get("message") or told.get("title") or told.get("detail") or "")
-        return " ".join(message.split())[:2000], int(told.get("error_code") or answer.status)
-    except (ValueError, TypeError, AttributeError):
-        return "", answer.status
+        code = told.get("error_code")
+        return " ".join(message.split())[:2000], None if code is None else int(code)
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        return "", None
 
 
 def _places(properties: Mapping[str, str]) -> tuple[list[tuple[str, dict[str, str]]], dict[str, str]]:
@@ -226,6 +232,9 @@ def _places(properties: Mapping[str, str]) -> tuple[list[tuple[str, dict[str, st
         if not {"username", "password"} <= module.options.keys():
             raise InvalidArgument("sasl.jaas.config: username and password must be there: SASL_INHERIT asks for them")
         shared = f"{module.options['username']}:{module.options['password']}"
+    for name, value in headers.items():
+        if not (name.isascii() and name.isprintable() and value.isascii() and value.isprintable()):
+            raise InvalidArgument(f"The header {name} for the schema registry may hold printable ASCII characters only")
     found = []
     for url in urls:
         plain, own = _without_user(url)
