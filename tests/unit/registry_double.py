@@ -45,7 +45,7 @@ class MemoryRegistry:
                 return Registered(schema, number, subject, version)
         raise RegistryError(f"no such schema in {subject}", SCHEMA_NOT_FOUND)
 
-    def latest(self, subject: str) -> Registered:
+    def latest(self, subject: str, seconds: float) -> Registered:
         number = self.subjects[subject][-1]
         return Registered(self.schemas[number - 1], number, subject, len(self.subjects[subject]))
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
-from typing import ClassVar, Self
+from collections.abc import Callable, Mapping
+from typing import ClassVar, Self, TypeVar
 
 from keelman.connect.config.converter_keys import ROLE
 from keelman.connect.config.definition import ConfigDef
@@ -30,6 +30,24 @@ MOST_TOPICS = 1000
 _ABSENT = (SUBJECT_NOT_FOUND, VERSION_NOT_FOUND, SCHEMA_NOT_FOUND)
 
 
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+
+
+def keep(cache: dict[_K, _V], most: int, key: _K, value: _V) -> _V:
+    """Returns the value, and keeps it; a cache that is full is emptied first."""
+    if len(cache) >= most:
+        cache.clear()
+    cache[key] = value
+    return value
+
+
+def kept(cache: dict[_K, _V], most: int, key: _K, make: Callable[[], _V]) -> _V:
+    """What is kept, else what is made now."""
+    found = cache.get(key)
+    return keep(cache, most, key, make()) if found is None else found
+
+
 class RegistryConverter(Converter):
     """Converts for one topic after another: `of_topic` gives the one for a topic, which shares all caches but that of
     ids. Only such a one may write or read."""
@@ -53,6 +71,7 @@ class RegistryConverter(Converter):
         self._registry: Registry | None = None
         self._topics: dict[str, Self] = {}
         self._ids: dict[tuple[SchemaText, str | None], tuple[int, SchemaText]] = {}
+        self._newest: dict[str, Registered] = {}
 
     def bind(self, open_registry: OpenRegistry) -> None:
         """Called once by whoever makes it to convert. Raises ConfigValueError when what it says is not legal."""
@@ -69,12 +88,10 @@ class RegistryConverter(Converter):
         """The same for the records of a topic."""
         found = self._topics.get(topic)
         if found is None:
-            if len(self._topics) >= MOST_TOPICS:
-                self._topics.clear()
             found = copy.copy(self)
-            found.topic, found._ids = topic, {}
+            found.topic, found._ids, found._newest = topic, {}, {}
             found.begin_topic()
-            self._topics[topic] = found
+            keep(self._topics, MOST_TOPICS, topic, found)
         return found
 
     def begin_topic(self) -> None:
@@ -105,17 +122,22 @@ class RegistryConverter(Converter):
             # Whether values fit that schema shows when they are written; ID_STRICT changes nothing.
             found = config[registry_keys.USE_ID], registry.schema(config[registry_keys.USE_ID])
         elif config[registry_keys.USE_LATEST]:
-            newest = registry.latest(subject)
+            newest = self._latest(subject)
             self._compare(newest, schema, subject)
             found = newest.id, newest.schema
         else:
             found = registry.lookup(subject, schema, normalize=normalize).id, schema
         if not self.keeps_ids:
             return found
-        if len(self._ids) >= config[registry_keys.MOST_SCHEMAS]:
-            self._ids.clear()
-        self._ids[schema, name] = found
-        return found
+        return keep(self._ids, config[registry_keys.MOST_SCHEMAS], (schema, name), found)
+
+    def _latest(self, subject: str) -> Registered:
+        """The version to take for the newest: for good means for as long as this converter is there."""
+        seconds: int = self.config[registry_keys.LATEST_SECONDS]
+        if seconds >= 0:
+            return self.registry.latest(subject, seconds)
+        most: int = self.config[registry_keys.MOST_SCHEMAS]
+        return kept(self._newest, most, subject, lambda: self.registry.latest(subject, 0))
 
     def _compare(self, newest: Registered, schema: SchemaText, subject: str) -> None:
         """Raises DataError where the record's schema does not go with the newest version, by the subject's rule."""

@@ -90,8 +90,8 @@ class Registry(Protocol):
     def lookup(self, subject: str, schema: SchemaText, *, normalize: bool = False) -> Registered:
         """The same schema as it is registered in the subject; code SUBJECT_NOT_FOUND or SCHEMA_NOT_FOUND if not."""
 
-    def latest(self, subject: str) -> Registered:
-        """The subject's newest version; kept for a short time only."""
+    def latest(self, subject: str, seconds: float) -> Registered:
+        """The subject's newest version, or what was that less than so many seconds ago."""
 
     def schema(self, schema_id: int) -> SchemaText:
         """The schema with an id; code SCHEMA_NOT_FOUND for none."""

@@ -63,7 +63,7 @@ def registry_keys() -> ConfigDef:
         (ID_STRICT, flag, True, _LOW, _ID_STRICT_DOC, None),
         (USE_LATEST, flag, False, _LOW, "Write with the subject's newest schema; not together with registering.", None),
         (LATEST_STRICT, flag, True, _LOW, "Only if the record's own schema is compatible with it.", None),
-        (LATEST_SECONDS, number, -1, _LOW, "How long, in s, the newest version is taken to be that; -1: always.", None),
+        (LATEST_SECONDS, number, -1, _LOW, "How long, in s, a version is taken to be the newest; -1: for good.", None),
         (MOST_SCHEMAS, number, 1000, _LOW, "Schemas kept in memory of each subject.", at_least(1)),
         (
             "key.subject.name.strategy",
