@@ -69,7 +69,7 @@ explore: $(STAMP) $(WIRE) ## property tests on cases of chance, other ones each 
 	$(PYTEST) tests/property --hypothesis-profile=default
 
 component: setup ## tests against a real broker, databases and Spark
-	$(PYTEST) $(BESIDE) -m 'not masters' tests/component
+	$(PYTEST) $(BESIDE) -m 'not masters and not accident' tests/component
 
 masters: setup ## tests on every kind of Spark master; as root
 	$(PYTEST) -v tests/component/test_masters.py
@@ -79,6 +79,7 @@ e2e: setup ## every process as a user would start it, with accidents
 
 accidents: setup ## one accident of each kind while records flow, and the hand-back to Kafka Connect
 	$(PYTEST) -v tests/chaos
+	$(PYTEST) -v -m accident tests/component
 
 test: unit component e2e accidents ## all tests; sets itself up on a clean clone
 

@@ -22,7 +22,7 @@ from keelman.runtime.supervise import supervise
 from keelman.testing.broker import BrokerProcess
 from keelman.testing.eventually import eventually
 
-pytestmark = [pytest.mark.component, pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.component, pytest.mark.accident, pytest.mark.timeout(600)]
 CLUSTER_ID = "Z9X8c7VbQ2GnM1kLpO0iUw"
 GROUP, TRANSACTION = 0, 1
 INTERNAL = ("__consumer_offsets", "__transaction_state")
