@@ -27,9 +27,9 @@ class AttendedRegistry:
         """As Registry says."""
         return self._asked(partial(self._inner.lookup, subject, schema, normalize=normalize))
 
-    def latest(self, subject: str) -> Registered:
+    def latest(self, subject: str, seconds: float) -> Registered:
         """As Registry says."""
-        return self._asked(partial(self._inner.latest, subject))
+        return self._asked(partial(self._inner.latest, subject, seconds))
 
     def schema(self, schema_id: int) -> SchemaText:
         """As Registry says."""

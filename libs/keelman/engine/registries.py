@@ -28,7 +28,6 @@ MOST_REGISTRIES = 64
 MOST_KEPT = 10_000
 NO_SECONDS = 1.0
 """How long an answer that there is none is believed: poison with an unknown id asks no more often than that."""
-LATEST_SECONDS = 5.0
 AWAY_SECONDS = 0.5
 """How long a registry that did not answer is taken to be away, so that many tasks do not all wait for it."""
 
