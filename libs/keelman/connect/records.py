@@ -41,6 +41,13 @@ class Column:
     schemas: list[Schema | None] | None = None
     utf8: bool = False
 
+    @classmethod
+    def of_each(cls, values: list[Any], schemas: list[Schema | None]) -> Column:
+        """With a schema for each value, which is one for all where it is the very same."""
+        if schemas and all(one is schemas[0] for one in schemas):
+            return cls(values, schemas[0])
+        return cls(values, schemas=schemas)
+
     def texts(self) -> Column:
         """The same column with strings as str; invalid UTF-8 becomes U+FFFD, as in Java."""
         if not self.utf8:

@@ -9,7 +9,7 @@ from keelman.connect.avro.names import AvroOptions
 from keelman.connect.config.definition import ConfigDef, ConfigKey, Importance, Type
 from keelman.connect.errors import ConnectError, DataError
 from keelman.connect.records import Column
-from keelman.connect.registry.converter import RegistryConverter
+from keelman.connect.registry.converter import RegistryConverter, keep, kept
 from keelman.connect.registry.interface import SchemaKind, SchemaText, header, schema_id
 from keelman.connect.registry.keys import CACHE_SIZE
 from keelman.connect.schema import Schema
@@ -99,9 +99,7 @@ class AvroConverter(RegistryConverter):
             raise
         except _faults() as error:
             raise _failed("deserialize data for", self.topic, error, " to Avro") from None
-        if schemas and all(one is schemas[0] for one in schemas):
-            return Column(values, schemas[0])
-        return Column(values, schemas=schemas)
+        return Column.of_each(values, schemas)
 
     def _write(self, schema: Schema | None) -> Write:
         found = self._writes.get(schema)
@@ -109,19 +107,15 @@ class AvroConverter(RegistryConverter):
             return found
         from keelman.connect.avro.codec import schema_text, write_bytes  # noqa: PLC0415  (memory for who writes Avro alone)
 
-        told = self._texts.get(schema)
-        if told is None:
-            told = _keep(self._texts, schema, schema_text(schema, self._options), self._most)
-        text, name = told
+        text, name = kept(self._texts, self._most, schema, lambda: schema_text(schema, self._options))
         number, avro = self.id_to_write(text, name)
-        function = self._functions.get((schema, avro))
-        if function is None:
+
+        def make() -> Callable[[Any], Any]:
             references = {one: it.text for one, it in self.referenced(avro).items()}
-            made = write_bytes(schema, avro, references, self._options)
-            function = _keep(self._functions, (schema, avro), made, self._most)
-        if self.keeps_ids:
-            _keep(self._writes, schema, (header(number), function), self._most)
-        return header(number), function
+            return write_bytes(schema, avro, references, self._options)
+
+        write = header(number), kept(self._functions, self._most, (schema, avro), make)
+        return keep(self._writes, self._most, schema, write) if self.keeps_ids else write
 
     def _read(self, number: int) -> Read:
         from keelman.connect.avro.codec import read_bytes  # noqa: PLC0415  (the same)
@@ -129,9 +123,7 @@ class AvroConverter(RegistryConverter):
         avro = self.schema_of(number)
         references = {name: one.text for name, one in self.referenced(avro).items()}
         version = self.version(avro, _name_of(avro.text))
-        found: Read = read_bytes(avro, references, self._options, version)
-        _keep(self._reads, number, found, self._most)
-        return found
+        return keep(self._reads, self._most, number, read_bytes(avro, references, self._options, version))
 
 
 def _name_of(text: str) -> str | None:
@@ -154,10 +146,3 @@ def _faults() -> tuple[type[Exception], ...]:
 def _failed(what: str, topic: str, error: Exception, more: str = "") -> DataError:
     said = str(error) if isinstance(error, DataError) else f"{type(error).__name__}: {error}"
     return DataError(f"Failed to {what} topic {topic}{more}: {said}")
-
-
-def _keep(kept: dict[Any, Any], key: Any, value: Any, most: int) -> Any:
-    if len(kept) >= most:
-        kept.clear()
-    kept[key] = value
-    return value

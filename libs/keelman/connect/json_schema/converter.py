@@ -16,7 +16,7 @@ from keelman.connect.json_schema.reading import ValueReader
 from keelman.connect.json_schema.write_schema import SchemaOptions, write_schema
 from keelman.connect.json_schema.writing import ValueWriter
 from keelman.connect.records import Column
-from keelman.connect.registry.converter import RegistryConverter
+from keelman.connect.registry.converter import RegistryConverter, keep, kept
 from keelman.connect.registry.interface import HEADER_BYTES, SchemaKind, SchemaText, header, schema_id
 from keelman.connect.registry.keys import CACHE_SIZE
 from keelman.connect.schema import Schema
@@ -41,7 +41,11 @@ class JsonSchemaConverter(RegistryConverter):
         self._most: int = self.config[CACHE_SIZE]
         self._writers: dict[Schema, tuple[SchemaText, str | None, ValueWriter]] = {}
         self._documents: dict[SchemaText, tuple[SchemaDocument, _Check | None]] = {}
-        self._readers: dict[tuple[str, bytes], tuple[ValueReader, _Check | None]] = {}
+        self.begin_topic()
+
+    def begin_topic(self) -> None:
+        """Versions of what is read are those of a topic's subject."""
+        self._readers: dict[bytes, tuple[ValueReader, _Check | None]] = {}
 
     def from_connect(self, column: Column) -> list[bytes | None]:
         """Payloads, each with its schema's id; a null is a null record where its schema does not allow it.
@@ -77,7 +81,7 @@ class JsonSchemaConverter(RegistryConverter):
                 schemas.append(None)
                 continue
             prefix = payload[:HEADER_BYTES]
-            found = readers.get((self.topic, prefix))
+            found = readers.get(prefix)
             if found is None:
                 found = self._reader(prefix)
             reader, check = found
@@ -86,24 +90,19 @@ class JsonSchemaConverter(RegistryConverter):
                 check(tree)
             values.append(reader.value(tree))
             schemas.append(reader.schema)
-        first = schemas[0] if schemas else None
-        if first is not None and all(one is first for one in schemas):
-            return Column(values, first)
-        return Column(values, schemas=schemas)
+        return Column.of_each(values, schemas)
 
     def _writer(self, schema: Schema | None) -> tuple[bytes, ValueWriter, _Check | None]:
         if schema is None:
             raise DataError("JsonSchemaConverter writes only values with a schema, and this one has none")
-        known = self._writers.get(schema)
-        if known is None:
-            text = write_schema(schema, self._options, lambda one, value: ValueWriter(one, self._options).tree(value))
-            title = orjson.loads(text).get("title")
-            known = SchemaText(SchemaKind.JSON, text), title, ValueWriter(schema, self._options)
-            _room(self._writers, self._most)
-            self._writers[schema] = known
-        text_of, name, writer = known
+        text_of, name, writer = kept(self._writers, self._most, schema, lambda: self._made(schema))
         number, to_write = self.id_to_write(text_of, name)
         return header(number), writer, self._document(to_write)[1] if self.config[FAIL_INVALID] else None
+
+    def _made(self, schema: Schema) -> tuple[SchemaText, str | None, ValueWriter]:
+        text = write_schema(schema, self._options, lambda one, value: ValueWriter(one, self._options).tree(value))
+        title = orjson.loads(text).get("title")
+        return SchemaText(SchemaKind.JSON, text), title, ValueWriter(schema, self._options)
 
     def _reader(self, prefix: bytes) -> tuple[ValueReader, _Check | None]:
         number = schema_id(prefix)
@@ -115,21 +114,17 @@ class JsonSchemaConverter(RegistryConverter):
             schema = read_schema(found, self._options, self._default, version)
         except DataError as error:
             raise DataError(f"Schema {number}: {error}") from None
-        _room(self._readers, self._most)
-        self._readers[self.topic, prefix] = ValueReader(schema, self._options), check
-        return self._readers[self.topic, prefix]
+        return keep(self._readers, self._most, prefix, (ValueReader(schema, self._options), check))
 
     def _default(self, schema: Schema, tree: Any) -> Any:
         return ValueReader(schema, self._options).value(tree)
 
     def _document(self, text: SchemaText) -> tuple[SchemaDocument, _Check | None]:
-        known = self._documents.get(text)
-        if known is None:
+        def make() -> tuple[SchemaDocument, _Check | None]:
             found = document(text.text, {name: one.text for name, one in self.referenced(text).items()})
-            known = found, _check(found) if self.config[FAIL_INVALID] else None
-            _room(self._documents, self._most)
-            self._documents[text] = known
-        return known
+            return found, _check(found) if self.config[FAIL_INVALID] else None
+
+        return kept(self._documents, self._most, text, make)
 
 
 def _check(found: SchemaDocument) -> _Check:
@@ -144,8 +139,3 @@ def _check(found: SchemaDocument) -> _Check:
             raise DataError(f"The JSON does not match its schema at /{place}: {told[:500]}") from None
 
     return check
-
-
-def _room(cache: dict[Any, Any], most: int) -> None:
-    if len(cache) >= most:
-        cache.clear()

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from keelman.connect.config.definition import ConfigDef
 from keelman.connect.errors import DataError
 from keelman.connect.protobuf.keys import protobuf_keys
 from keelman.connect.protobuf.write_schema import SchemaOptions, write_schema
 from keelman.connect.records import Column
-from keelman.connect.registry.converter import RegistryConverter
+from keelman.connect.registry.converter import RegistryConverter, keep, kept
 from keelman.connect.registry.interface import HEADER_BYTES, SchemaKind, SchemaText, header, schema_id
 from keelman.connect.registry.keys import CACHE_SIZE
 from keelman.connect.schema import Schema
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from keelman.connect.protobuf.writing import MessageWriter
 
 MOST_INDEXES = 100
-_K = TypeVar("_K")
-_V = TypeVar("_V")
 
 
 class ProtobufConverter(RegistryConverter):
@@ -48,7 +46,11 @@ class ProtobufConverter(RegistryConverter):
         self._texts: dict[Schema, tuple[SchemaText, str]] = {}
         self._compiled: dict[SchemaText, CompiledSchema] = {}
         self._writers: dict[tuple[Schema, SchemaText], tuple[bytes, MessageWriter]] = {}
-        self._readers: dict[tuple[str, bytes], MessageReader] = {}
+        self.begin_topic()
+
+    def begin_topic(self) -> None:
+        """Versions of what is read are those of a topic's subject."""
+        self._readers: dict[bytes, MessageReader] = {}
 
     def from_connect(self, column: Column) -> list[bytes | None]:
         """Payloads, each with its schema's id. Raises DataError, also for a value without a schema."""
@@ -77,22 +79,19 @@ class ProtobufConverter(RegistryConverter):
                 schemas.append(None)
                 continue
             end = HEADER_BYTES + 1 if payload[HEADER_BYTES : HEADER_BYTES + 1] == b"\0" else _indexes_end(payload)
-            reader = readers.get((self.topic, payload[:end]))
+            reader = readers.get(payload[:end])
             if reader is None:
                 reader = self._reader(payload[:end])
             values.append(reader.read(payload[end:]))
             schemas.append(reader.schema)
-        first = schemas[0] if schemas else None
-        if first is not None and all(one is first for one in schemas):
-            return Column(values, first)
-        return Column(values, schemas=schemas)
+        return Column.of_each(values, schemas)
 
     def _writer(self, schema: Schema | None) -> tuple[bytes, Callable[[Any], bytes]]:
         if schema is None:
             raise DataError("ProtobufConverter writes only values with a schema, and this one has none")
-        text, name = _kept(self._texts, self._most, schema, lambda: self._text(schema))
+        text, name = kept(self._texts, self._most, schema, lambda: self._text(schema))
         number, to_write = self.id_to_write(text, name)
-        indexes, writer = _kept(
+        indexes, writer = kept(
             self._writers, self._most, (schema, to_write), lambda: self._made(schema, to_write, name)
         )
         return header(number) + indexes, writer.write
@@ -118,7 +117,7 @@ class ProtobufConverter(RegistryConverter):
         except DataError as error:
             raise DataError(f"Schema {number}: {error}") from None
         reader = MessageReader(message, self._options, self.version(text, message.full_name))
-        return _kept(self._readers, self._most, (self.topic, prefix), lambda: reader)
+        return keep(self._readers, self._most, prefix, reader)
 
     def _whole(self, text: SchemaText) -> CompiledSchema:
         from keelman.connect.protobuf.compiler import compiled  # noqa: PLC0415  only those load it who use it
@@ -126,7 +125,7 @@ class ProtobufConverter(RegistryConverter):
         def compile_it() -> CompiledSchema:
             return compiled(text.text, {name: one.text for name, one in self.referenced(text).items()})
 
-        return _kept(self._compiled, self._most, text, compile_it)
+        return kept(self._compiled, self._most, text, compile_it)
 
 
 def written_indexes(indexes: Sequence[int]) -> bytes:
@@ -175,12 +174,3 @@ def _read_varint(data: bytes, place: int) -> tuple[int, int]:
         if byte < 0x80:
             return (number >> 1) ^ -(number & 1), place
     raise DataError("A message index of the payload has more than five bytes")
-
-
-def _kept(cache: dict[_K, _V], most: int, key: _K, make: Callable[[], _V]) -> _V:
-    found = cache.get(key)
-    if found is None:
-        if len(cache) >= most:
-            cache.clear()
-        found = cache[key] = make()
-    return found
