@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 LOCK = Path(__file__).with_name("apicurio_converter.lock")
 PROBE_SECONDS = 90.0
-GOAL = ">= 1.3"
+GOAL = ">= 1"
 PEERS: Mapping[str, Mapping[str, str]] = throughput.FILE_SOURCE_PEERS
 HOIST = {
     "transforms": "hoist",

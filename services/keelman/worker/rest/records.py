@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, get_args
 
 from starlette.requests import Request
 from starlette.responses import Response
 
+from keelman.connect.tolerance import StageName
 from keelman.model.errors import DeadlineExceeded
 from keelman.worker.beside.previews import MOST_RECORDS, USUAL_RECORDS
 from keelman.worker.beside.replays import MOST, Replay
@@ -61,7 +62,7 @@ class RecordRoutes:
             raise RestError(400, f"dry_run: {dry!r} is not legal: true or false")
         wanted = Replay(
             to=to,
-            stage=text_in(body, "stage").upper(),
+            stage=_stage(text_in(body, "stage").upper()),
             exception=text_in(body, "exception"),
             since_ms=_since(text_in(body, "since")),
             most=whole_in(body, "most", MOST, 1, MOST),
@@ -81,6 +82,13 @@ class RecordRoutes:
                 raise RestError(504, error.message) from None
 
         return await context.forwarder.done(request, do)
+
+
+def _stage(name: str) -> str:
+    legal = get_args(StageName)
+    if name and name not in legal:
+        raise RestError(400, f"stage: {name!r} is not legal: one of {', '.join(legal)}")
+    return name
 
 
 def _since(text: str) -> int | None:
