@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import AdminClient, NewTopic
 from copy_harness import create_topic, messages
 from numbers_wheel import CLASS, numbers_wheel
 from worker_kit import WorkerProcess, link_side, workers
@@ -294,6 +294,37 @@ async def test_replay_of_a_source(worker: WorkerProcess, bootstrap: str, tmp_pat
     assert [one.value() for one in messages(bootstrap, "replay-mended")] == [b'{"line":"one"}']
     again = await asked(worker, "/connectors/source/dead-letters/replay")
     assert (again["sent"], again["lost"]) == (0, 2)
+
+
+async def test_what_brokers_refuse_stays_and_neither_counts_nor_ends_a_replay(
+    worker: WorkerProcess, bootstrap: str, tmp_path: Path
+) -> None:
+    letters, to = "refused-letters", "refused-to"
+    made = NewTopic(to, 1, 1, config={"cleanup.policy": "compact", "max.message.bytes": "1000"})
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([made])[to].result()
+    config = {
+        "connector.class": "FileStreamSink",
+        "file": str(tmp_path / "out"),
+        "topics": "refused-origin",
+        **PLAIN,
+        "errors.deadletterqueue.topic.name": letters,
+    }
+    created = await worker.ask("POST", "/connectors", {"name": "refused", "config": config})
+    assert created.status_code == 201, created.text
+    # A compacted topic takes no record without a key, this one none over 1,000 bytes, and no three of these at once.
+    small, large, without_key = b"s" * 300, b"l" * 2_000, None
+    wanted = [(without_key, small), (b"0", large), *((b"%d" % n, small) for n in range(1, 6)), (without_key, small)]
+    write_letters(bootstrap, letters, [(key, value, []) for key, value in wanted])
+    path = "/connectors/refused/dead-letters/replay"
+    first = await asked(worker, path, {"to": to, "most": 4})
+    assert (first["sent"], first["failed"], first["cursor"]) == (4, 2, None), first
+    whys = [one["why"] for one in first["examples"]]
+    assert whys[0].startswith("INVALID_RECORD")
+    assert "max.message.bytes of the topic is 1000" in whys[1]
+    rest = await asked(worker, path, {"to": to})
+    assert (rest["sent"], rest["failed"], rest["cursor"]) == (1, 3, None), rest
+    assert [one.key() for one in messages(bootstrap, to)] == [b"1", b"2", b"3", b"4", b"5"]
 
 
 async def test_killed_in_the_middle_of_a_replay(worker: WorkerProcess, bootstrap: str, tmp_path: Path) -> None:

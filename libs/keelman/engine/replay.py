@@ -7,10 +7,12 @@ cannot take stays a dead letter. A source's letter takes its connector's present
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
-from confluent_kafka import KafkaException, Message, Producer
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
 from confluent_kafka import TopicPartition as ClientPartition
 
 from keelman.connect.errors import ConnectError
@@ -21,8 +23,10 @@ from keelman.engine.clients import admin_properties, client_settings
 from keelman.engine.failure import judge_kafka
 from keelman.engine.fates import SETTLED, Fate, Tally, Ways
 from keelman.engine.letters import ASK_SECONDS, Letters, replay_group
+from keelman.engine.producer_options import CODECS
+from keelman.engine.record_size import NO_LIMIT, Sizes, record_bytes
 from keelman.engine.sink_consumer import CONNECTION
-from keelman.engine.topics import ensure_topic
+from keelman.engine.topics import ensure_topic, most_message_bytes
 from keelman.kafka.client_properties import merged
 
 TRANSACTION_SECONDS = 30.0
@@ -49,6 +53,8 @@ class Sender:
         )
         self._producer.init_transactions(TRANSACTION_SECONDS)
         self._met: set[str] = set()
+        self._limits: dict[str, Sizes] = {}
+        self._codec = CODECS.get(given.get("compression.type", "").strip().lower(), 0)
 
     def meet(self, topic: str) -> None:
         """Makes a source's topic that is not there."""
@@ -62,31 +68,60 @@ class Sender:
     def send(self, fates: list[Fate], marked: Callable[[], Mapping[int, Replayed]]) -> None:
         """All letters to be sent, in one transaction with what is then `marked` as replayed; those that the brokers
         refuse for themselves stay dead letters. Raises OverflowError too."""
+        for fate in fates:
+            if fate.record is not None:
+                large = self._limit(fate.record.topic).fault(fate.record.key, fate.record.value, fate.record.headers)
+                if large is not None:
+                    _stays(fate, f"{large.java_name}: {large}")
         while True:
             refused: dict[int, str] = {}
             offsets = [
                 ClientPartition(self._letters.topic, number, one.begin, one.text()) for number, one in marked().items()
             ]
             self._producer.begin_transaction()
-            for index, fate in enumerate(fates):
-                if fate.record is not None:
-                    self._produce(index, fate.record, refused)
             try:
+                self._produce_all(fates, refused)
                 if not refused:
                     group = self._letters.consumer.consumer_group_metadata()
                     self._producer.send_offsets_to_transaction(offsets, group, TRANSACTION_SECONDS)
                     self._producer.commit_transaction(TRANSACTION_SECONDS)
                     return
             except KafkaException:
+                self._producer.poll(0)
                 if not refused:
                     raise
             self._producer.abort_transaction(TRANSACTION_SECONDS)
             for index, why in refused.items():
-                fates[index].outcome, fates[index].record, fates[index].why = "failed", None, why
+                _stays(fates[index], why)
+
+    def _produce_all(self, fates: list[Fate], refused: dict[int, str]) -> None:
+        """Returns once the brokers have all, or refused one."""
+        held = 0
+        for index, fate in enumerate(fates):
+            if fate.record is None:
+                continue
+            size = _bytes(fate.record)
+            if held + size > self._limit(fate.record.topic).least:  # as one batch those that fit may not
+                self._producer.flush(TRANSACTION_SECONDS)
+                held = 0
+            if refused:
+                return
+            self._produce(index, fate.record, refused)
+            held += size
+        self._producer.flush(TRANSACTION_SECONDS)
+
+    def _limit(self, topic: str) -> Sizes:
+        found = self._limits.get(topic)
+        if found is None:
+            ask = partial(most_message_bytes, topic, admin_properties(self._worker, self._config))
+            found = self._limits[topic] = Sizes(NO_LIMIT, ask(), self._codec, ask)
+        return found
 
     def _produce(self, index: int, record: Written, refused: dict[int, str]) -> None:
         def delivered(error: Any, _message: Message) -> None:
-            if error is not None and judge_kafka(error) == ("TASK_FAILED", False):
+            if error is None or error.code() == KafkaError._INVALID_DIFFERENT_RECORD:
+                return
+            if judge_kafka(error) == ("TASK_FAILED", False):
                 refused[index] = f"{error.name()}: {error.str()}"
 
         where = {"partition": record.partition} if record.partition is not None else {}
@@ -111,6 +146,14 @@ class Sender:
                 return
             else:
                 return
+
+
+def _stays(fate: Fate, why: str) -> None:
+    fate.outcome, fate.record, fate.why = "failed", None, why
+
+
+def _bytes(record: Written) -> int:
+    return record_bytes(record.key, record.value, record.headers)
 
 
 class _Nothing:
@@ -142,16 +185,23 @@ class _Replay:
         """Looks at letter after letter, and tells."""
         sent, most = 0, self._request["most"]
         for batch in self._letters.batches(self._at, self._until):
-            fates: list[Fate] = []
-            for message in batch:
-                if sent == most:
-                    break
-                fates.append(self._ways.fate(message, self._letters.replayed[message.partition() or 0]))
-                sent += fates[-1].outcome == "sent"
-            self._settle(fates)
+            rest = deque(batch)
+            while rest and sent < most and time.monotonic() < self._until:
+                fates = self._next(rest, most - sent)
+                self._settle(fates)
+                sent += sum(one.outcome == "sent" for one in fates)
             if sent == most:
                 break
         return self._told()
+
+    def _next(self, rest: deque[Message], most: int) -> list[Fate]:
+        """Takes letters until so many are to be sent; the brokers may refuse some of them."""
+        fates: list[Fate] = []
+        while rest and most:
+            message = rest.popleft()
+            fates.append(self._ways.fate(message, self._letters.replayed[message.partition() or 0]))
+            most -= fates[-1].outcome == "sent"
+        return fates
 
     def _settle(self, fates: list[Fate]) -> None:
         if self._sender is not None and fates:

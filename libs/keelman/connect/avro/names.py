@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import quote_plus
 
 from keelman.connect.errors import DataError
+from keelman.connect.registry.sum_types import ANY_ENUM, ANY_UNION_FIELD, is_any_union
 from keelman.connect.schema import Schema
 
 NAMESPACE = "io.confluent.connect.avro"
@@ -32,9 +33,6 @@ PARAMETERS, TYPE, INTERNAL_TYPE = "connect.parameters", "connect.type", "connect
 RECORD_DOC_ALONE, ENUM_DOC_ALONE = "connect.record.doc", "connect.enum.doc"
 PRECISION, FIXED_SIZE = "connect.decimal.precision", "connect.fixed.size"
 DEFAULT_PRECISION = 64
-SUM_ENUM, SUM_UNION = "org.apache.kafka.connect.data.Enum", "org.apache.kafka.connect.data.Union"
-"""Parameters under `generalized.sum.type.support`, shared with the other kinds of schemas."""
-SUM_UNION_NAME, SUM_FIELD = "connect_union_", "connect_union_field_"
 
 AVRO_TYPES: Mapping[str, str] = {
     "int8": "int",
@@ -90,13 +88,13 @@ class AvroOptions:
     def enum_parameter(self) -> str | None:
         """The parameter that makes a string an enum when it is written; None when enums are written as strings."""
         if self.generalized_sum_type_support:
-            return SUM_ENUM
+            return ANY_ENUM
         return ENUM if self.enhanced_avro_schema_support else None
 
     def member_name(self, full_name: str | None, kind: str, index: int) -> str:
         """The field of a union's struct for a member: of a named type its name, else the type's. `index` counts all."""
         if self.generalized_sum_type_support:
-            return f"{SUM_FIELD}{index}"
+            return f"{ANY_UNION_FIELD}{index}"
         if full_name is None:
             return kind
         return full_name if self.enhanced_avro_schema_support else full_name.rpartition(".")[2]
@@ -125,7 +123,7 @@ def is_union(schema: Schema) -> bool:
     """Whether a struct stands for a union: one of its fields is set."""
     if schema.type != "struct":
         return False
-    return schema.name == UNION or any(key == SUM_UNION for key, _ in schema.parameters)
+    return schema.name == UNION or is_any_union(schema)
 
 
 def fixed_size(schema: Schema) -> int | None:

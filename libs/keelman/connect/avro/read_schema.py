@@ -13,6 +13,7 @@ from keelman.connect.avro.read_default import mapping_of, read_default
 from keelman.connect.converters.logical import DATE_SCHEMA, DECIMAL, TIME_SCHEMA, TIMESTAMP_SCHEMA
 from keelman.connect.errors import DataError
 from keelman.connect.recurring import Recurring
+from keelman.connect.registry.sum_types import ANY_ENUM, ANY_UNION, ANY_UNION_NAME
 from keelman.connect.schema import Field, Schema, Struct
 
 _LOGICAL = {
@@ -207,7 +208,7 @@ class _Reader:
             if not alone and node.get("default") is not None:
                 made.parameters[names.ENUM_DEFAULT + simple] = node["default"]
         sums = self.options.generalized_sum_type_support
-        parameter = names.SUM_ENUM if sums else names.ENUM
+        parameter = ANY_ENUM if sums else names.ENUM
         made.parameters[parameter] = node["name"]
         for place, symbol in enumerate(node["symbols"]):
             made.parameters[f"{parameter}.{symbol}"] = str(place) if sums else symbol
@@ -221,8 +222,8 @@ class _Reader:
             return self.schema(real[0], optional=True, doc=doc)
         made = _Made("struct", name=names.UNION, optional=len(real) < len(members))
         if self.options.generalized_sum_type_support:
-            made.name = f"{names.SUM_UNION_NAME}{self._unions}"
-            made.parameters[names.SUM_UNION] = made.name
+            made.name = f"{ANY_UNION_NAME}{self._unions}"
+            made.parameters[ANY_UNION] = made.name
             self._unions += 1
         fields: dict[str, Schema] = {}
         for place, one in enumerate(members):

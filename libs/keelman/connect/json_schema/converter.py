@@ -13,7 +13,7 @@ from keelman.connect.json_schema.document import SchemaDocument, document
 from keelman.connect.json_schema.keys import FAIL_INVALID, json_schema_keys
 from keelman.connect.json_schema.read_schema import read_schema
 from keelman.connect.json_schema.reading import ValueReader
-from keelman.connect.json_schema.write_schema import SchemaOptions, write_schema
+from keelman.connect.json_schema.write_schema import JsonSchemaOptions, write_schema
 from keelman.connect.json_schema.writing import ValueWriter
 from keelman.connect.records import Column
 from keelman.connect.registry.converter import RegistryConverter, keep, kept
@@ -37,7 +37,7 @@ class JsonSchemaConverter(RegistryConverter):
 
     def __init__(self, config: Mapping[str, str]) -> None:
         super().__init__(config)
-        self._options = SchemaOptions.of(self.config)
+        self._options = JsonSchemaOptions.of(self.config)
         self._most: int = self.config[CACHE_SIZE]
         self._writers: dict[Schema, tuple[SchemaText, str | None, ValueWriter]] = {}
         self._documents: dict[SchemaText, tuple[SchemaDocument, _Check | None]] = {}

@@ -14,10 +14,6 @@ from keelman.connect.errors import DataError
 from keelman.connect.java.text import json_text
 from keelman.connect.json_schema.document import SchemaDocument, first_line
 from keelman.connect.json_schema.write_schema import (
-    ANY_ENUM,
-    ANY_UNION,
-    ANY_UNION_FIELD,
-    ANY_UNION_NAME,
     ENUM,
     INDEX,
     KEY,
@@ -29,9 +25,10 @@ from keelman.connect.json_schema.write_schema import (
     TYPE,
     VALUE,
     VERSION,
-    SchemaOptions,
+    JsonSchemaOptions,
 )
 from keelman.connect.recurring import Recurring
+from keelman.connect.registry.sum_types import ANY_ENUM, ANY_UNION, ANY_UNION_FIELD, ANY_UNION_NAME
 from keelman.connect.schema import STRING, Field, Schema
 
 _CONNECT = {
@@ -49,7 +46,10 @@ _KEYWORDS = {
 
 
 def read_schema(
-    found: SchemaDocument, options: SchemaOptions, value_of: Callable[[Schema, Any], Any], version: int | None = None
+    found: SchemaDocument,
+    options: JsonSchemaOptions,
+    value_of: Callable[[Schema, Any], Any],
+    version: int | None = None,
 ) -> Schema:
     """The schema of a record; `value_of` reads the values of defaults, `version` is that of the schema in its subject.
 
@@ -69,7 +69,7 @@ def read_schema(
 class _Reader:
     """Reads one schema. References that are being followed are known by where they lead."""
 
-    def __init__(self, options: SchemaOptions, value_of: Callable[[Schema, Any], Any]) -> None:
+    def __init__(self, options: JsonSchemaOptions, value_of: Callable[[Schema, Any], Any]) -> None:
         self._options, self._value_of = options, value_of
         self._open: dict[str, list[Recurring]] = {}
         self._unions = 0

@@ -29,7 +29,7 @@ from keelman.connect.java.numbers import Float32
 from keelman.connect.json_schema.write_schema import (
     KEY,
     VALUE,
-    SchemaOptions,
+    JsonSchemaOptions,
     is_object_map,
     is_union,
 )
@@ -54,7 +54,7 @@ _NODES: Mapping[type, str] = {
 class ValueReader:
     """Reads values of one schema, for any thread."""
 
-    def __init__(self, schema: Schema, options: SchemaOptions) -> None:
+    def __init__(self, schema: Schema, options: JsonSchemaOptions) -> None:
         self.schema = schema
         self._options = options
         self._decimals = False

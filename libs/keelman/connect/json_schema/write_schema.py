@@ -13,12 +13,12 @@ from keelman.connect.converters.logical import DECIMAL
 from keelman.connect.errors import DataError
 from keelman.connect.java.text import hash_order, json_text
 from keelman.connect.recurring import Recurring
+from keelman.connect.registry.sum_types import enum_key, is_any_union
 from keelman.connect.schema import Field, Schema
 
 SPACE = "io.confluent.connect.json"
 ID, ENUM, ONE_OF = (f"{SPACE}.{word}" for word in ("Id", "Enum", "OneOf"))
-ANY_ENUM, ANY_UNION = (f"org.apache.kafka.connect.data.{word}" for word in ("Enum", "Union"))
-ONE_OF_FIELD, ANY_UNION_NAME, ANY_UNION_FIELD = f"{ONE_OF}.field.", "connect_union_", "connect_union_field_"
+ONE_OF_FIELD = f"{ONE_OF}.field."
 TYPE, VERSION, PARAMETERS, INDEX = (f"connect.{word}" for word in ("type", "version", "parameters", "index"))
 KEY, VALUE, MAP, NULL_SYMBOL = "key", "value", "map", "<NULL>"
 _NUMBERS = {
@@ -29,7 +29,7 @@ _NUMBERS = {
 
 
 @dataclass(frozen=True, slots=True)
-class SchemaOptions:
+class JsonSchemaOptions:
     """What a configuration says about schemas and values, by the names of its keys with underscores."""
 
     object_additional_properties: bool = True
@@ -39,7 +39,7 @@ class SchemaOptions:
     decimal_format: str = "BASE64"
 
     @classmethod
-    def of(cls, config: Mapping[str, Any]) -> SchemaOptions:
+    def of(cls, config: Mapping[str, Any]) -> JsonSchemaOptions:
         """Those of a parsed configuration."""
         return cls(**{name: config[name.replace("_", ".")] for name in cls.__slots__})
 
@@ -51,7 +51,7 @@ class SchemaOptions:
 
 def is_union(schema: Schema) -> bool:
     """Whether a struct stands for one of several schemas: at most one of its fields is not null."""
-    return schema.type == "struct" and (schema.name == ONE_OF or ANY_UNION in dict(schema.parameters))
+    return schema.type == "struct" and (schema.name == ONE_OF or is_any_union(schema))
 
 
 def is_object_map(schema: Schema) -> bool:
@@ -60,7 +60,7 @@ def is_object_map(schema: Schema) -> bool:
     return schema.key.type == "string" and not schema.key.optional
 
 
-def write_schema(schema: Schema, options: SchemaOptions, value_tree: Callable[[Schema, Any], Any]) -> str:
+def write_schema(schema: Schema, options: JsonSchemaOptions, value_tree: Callable[[Schema, Any], Any]) -> str:
     """The text of a schema; `value_tree` writes the values of defaults. Raises DataError."""
     try:
         return json_text(_Writer(options, value_tree).tree(schema))
@@ -71,7 +71,7 @@ def write_schema(schema: Schema, options: SchemaOptions, value_tree: Callable[[S
 class _Writer:
     """Writes one schema."""
 
-    def __init__(self, options: SchemaOptions, value_tree: Callable[[Schema, Any], Any]) -> None:
+    def __init__(self, options: JsonSchemaOptions, value_tree: Callable[[Schema, Any], Any]) -> None:
         self._options, self._value_tree = options, value_tree
         self._open: list[tuple[tuple[Field, ...], dict[str, Any]]] = []
         self._ids = 0
@@ -168,8 +168,8 @@ class _Writer:
 def enum_symbols(schema: Schema, *, general: bool) -> list[str | None] | None:
     """The symbols of an enum, None where a string is none."""
     given = dict(schema.parameters)
-    found = ANY_ENUM if general and ANY_ENUM in given else ENUM
-    if found not in given:
+    found = enum_key(given, ENUM, general=general)
+    if found is None:
         return None
     symbols = [key.removeprefix(f"{found}.") for key in given if key.startswith(f"{found}.")]
     return [None if one == NULL_SYMBOL else one for one in symbols]

@@ -15,7 +15,7 @@ from keelman.connect.converters.logical import LOGICAL
 from keelman.connect.errors import DataError
 from keelman.connect.java.numbers import Float32
 from keelman.connect.java.text import hash_order, json_text
-from keelman.connect.json_schema.write_schema import KEY, VALUE, SchemaOptions, is_object_map, is_union
+from keelman.connect.json_schema.write_schema import KEY, VALUE, JsonSchemaOptions, is_object_map, is_union
 from keelman.connect.schema import INTEGER_RANGES, Schema, Struct, checked
 
 _Write = Callable[[Any], Any]
@@ -31,7 +31,7 @@ class _Odd(float):
 class ValueWriter:
     """Writes values of one schema, for any thread."""
 
-    def __init__(self, schema: Schema, options: SchemaOptions) -> None:
+    def __init__(self, schema: Schema, options: JsonSchemaOptions) -> None:
         self._options = options
         self._plain = Plain(numeric=options.numeric)
         self._made: dict[int, list[_Write]] = {}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from keelman.connect.config.definition import ConfigDef
 from keelman.connect.errors import DataError
 from keelman.connect.protobuf.keys import protobuf_keys
-from keelman.connect.protobuf.write_schema import SchemaOptions, write_schema
+from keelman.connect.protobuf.write_schema import ProtobufOptions, write_schema
 from keelman.connect.records import Column
 from keelman.connect.registry.converter import RegistryConverter, keep, kept
 from keelman.connect.registry.interface import HEADER_BYTES, SchemaKind, SchemaText, header, schema_id
@@ -41,7 +41,7 @@ class ProtobufConverter(RegistryConverter):
 
     def __init__(self, config: Mapping[str, str]) -> None:
         super().__init__(config)
-        self._options = SchemaOptions.of(self.config)
+        self._options = ProtobufOptions.of(self.config)
         self._most: int = self.config[CACHE_SIZE]
         self._texts: dict[Schema, tuple[SchemaText, str]] = {}
         self._compiled: dict[SchemaText, CompiledSchema] = {}

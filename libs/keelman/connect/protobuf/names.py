@@ -11,14 +11,13 @@ from collections.abc import Mapping
 from urllib.parse import quote_plus
 
 from keelman.connect.converters.logical import DATE, DECIMAL, TIME, TIMESTAMP
+from keelman.connect.registry.sum_types import enum_key, is_any_union
 from keelman.connect.schema import Schema
 
 _SPACE = "io.confluent.connect.protobuf"
 ENUM, UNION, TAG, TYPE = (f"{_SPACE}.{word}" for word in ("Enum", "Union", "Tag", "Type"))
 """Parameters of schemas: an enum's name (and `<ENUM>.<symbol>` its number), the prefix of a oneof's schema, a field's
 number, a number's type where Connect's type has another one."""
-ANY_ENUM, ANY_UNION = (f"org.apache.kafka.connect.data.{word}" for word in ("Enum", "Union"))
-"""The same of enums and unions for all formats alike (`generalized.sum.type.support`)."""
 PRECISION = "connect.decimal.precision"
 DEFAULT_NAME = "ConnectDefault"
 ENTRY, KEY, VALUE = "Entry", "key", "value"
@@ -122,7 +121,7 @@ def is_union(schema: Schema) -> bool:
     """Whether a struct stands for a oneof: at most one of its fields is not null."""
     if schema.type != "struct":
         return False
-    return (schema.name or "").startswith(UNION) or any(key == ANY_UNION for key, _ in schema.parameters)
+    return (schema.name or "").startswith(UNION) or is_any_union(schema)
 
 
 def enum_of(schema: Schema, *, general: bool) -> tuple[str, dict[str, int]] | None:
@@ -133,8 +132,8 @@ def enum_of(schema: Schema, *, general: bool) -> tuple[str, dict[str, int]] | No
     if schema.type not in ("string", "int32"):
         return None
     given = dict(schema.parameters)
-    found = ANY_ENUM if general and ANY_ENUM in given else ENUM
-    if found not in given:
+    found = enum_key(given, ENUM, general=general)
+    if found is None:
         return None
     prefix = f"{found}."
     return given[found], {key.removeprefix(prefix): int(text) for key, text in given.items() if key.startswith(prefix)}

@@ -18,8 +18,6 @@ from keelman.connect.converters.logical import DATE_SCHEMA, DECIMAL, TIME_SCHEMA
 from keelman.connect.errors import DataError
 from keelman.connect.protobuf.compiler import message_class
 from keelman.connect.protobuf.names import (
-    ANY_ENUM,
-    ANY_UNION,
     ENTRY,
     ENUM,
     KEY,
@@ -32,8 +30,9 @@ from keelman.connect.protobuf.names import (
     WRAPPER_TYPES,
     map_name,
 )
-from keelman.connect.protobuf.write_schema import SchemaOptions
+from keelman.connect.protobuf.write_schema import ProtobufOptions
 from keelman.connect.recurring import Recurring
+from keelman.connect.registry.sum_types import ANY_ENUM, ANY_UNION
 from keelman.connect.schema import Field, Schema
 
 _Proto = descriptor_pb2.FieldDescriptorProto
@@ -76,7 +75,7 @@ def field_protos(message: Descriptor) -> dict[str, _Proto]:
     return {field.name: field for field in proto.field}
 
 
-def says_optional(field: FieldDescriptor, proto: _Proto, options: SchemaOptions) -> bool:
+def says_optional(field: FieldDescriptor, proto: _Proto, options: ProtobufOptions) -> bool:
     """Whether a field without a value is null: it says `optional`."""
     if proto.proto3_optional:
         return True
@@ -94,7 +93,7 @@ def is_map(field: FieldDescriptor) -> bool:
     return entry.name.endswith(ENTRY) and names == [KEY, VALUE] and not any(one.is_repeated for one in entry.fields)
 
 
-def read_schema(message: Descriptor, options: SchemaOptions, version: int | None = None) -> Schema:
+def read_schema(message: Descriptor, options: ProtobufOptions, version: int | None = None) -> Schema:
     """The schema of a record that is such a message; `version` is that of the schema in its subject."""
     if options.wrapper_for_raw_primitives and message.full_name in WRAPPER_TYPES:
         return replace(_scalar(WRAPPER_TYPES[message.full_name]), parameters=(), version=version)
@@ -107,7 +106,7 @@ def read_schema(message: Descriptor, options: SchemaOptions, version: int | None
 class _Reader:
     """Reads one schema."""
 
-    def __init__(self, options: SchemaOptions) -> None:
+    def __init__(self, options: ProtobufOptions) -> None:
         self._options = options
         self._open: dict[str, list[Recurring]] = {}
         self._done: dict[str, tuple[Field, ...]] = {}
@@ -212,7 +211,7 @@ class _Reader:
         )
 
 
-def union_field(oneof: OneofDescriptor, options: SchemaOptions) -> str:
+def union_field(oneof: OneofDescriptor, options: ProtobufOptions) -> str:
     """The name of the field for a oneof: its own, and its place unless `generate.index.for.unions` is false."""
     return f"{oneof.name}_{oneof.index}" if options.generate_index_for_unions else str(oneof.name)
 

@@ -27,7 +27,7 @@ from keelman.connect.protobuf.read_schema import (
     says_optional,
     union_field,
 )
-from keelman.connect.protobuf.write_schema import SchemaOptions
+from keelman.connect.protobuf.write_schema import ProtobufOptions
 from keelman.connect.schema import Schema, Struct
 
 _Read = Callable[[Any], Any]
@@ -37,7 +37,7 @@ _ENUM = descriptor_pb2.FieldDescriptorProto.TYPE_ENUM
 class MessageReader:
     """Reads messages of one kind, for any thread."""
 
-    def __init__(self, message: Descriptor, options: SchemaOptions, version: int | None = None) -> None:
+    def __init__(self, message: Descriptor, options: ProtobufOptions, version: int | None = None) -> None:
         """`version` is that of the schema in its subject. Raises DataError for a schema that Connect cannot hold."""
         self.schema = read_schema(message, options, version)
         self._name = message.full_name

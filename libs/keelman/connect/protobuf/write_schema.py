@@ -13,7 +13,6 @@ from typing import Any
 from keelman.connect.converters.logical import DECIMAL
 from keelman.connect.errors import DataError
 from keelman.connect.protobuf.names import (
-    ANY_UNION,
     DEFAULT_NAME,
     KEY,
     LOGICAL,
@@ -34,6 +33,7 @@ from keelman.connect.protobuf.names import (
 )
 from keelman.connect.protobuf.text import EnumText, FieldText, MessageText, file_text
 from keelman.connect.recurring import Recurring
+from keelman.connect.registry.sum_types import ANY_UNION
 from keelman.connect.schema import Field, Schema, type_name
 
 _TYPES = {"int8": "int32", "int16": "int32", "int32": "int32", "int64": "int64", "boolean": "bool"}
@@ -41,7 +41,7 @@ _RESERVED = range(19_000, 20_000)
 
 
 @dataclass(frozen=True, slots=True)
-class SchemaOptions:
+class ProtobufOptions:
     """What a configuration says about schemas, by the names of its keys with underscores."""
 
     generalized_sum_type_support: bool = False
@@ -58,12 +58,12 @@ class SchemaOptions:
     ignore_default_for_nullables: bool = False
 
     @classmethod
-    def of(cls, config: Mapping[str, Any]) -> SchemaOptions:
+    def of(cls, config: Mapping[str, Any]) -> ProtobufOptions:
         """Those of a parsed configuration."""
         return cls(**{name: config[name.replace("_", ".")] for name in cls.__slots__})
 
 
-def write_schema(schema: Schema, options: SchemaOptions) -> tuple[str, str]:
+def write_schema(schema: Schema, options: ProtobufOptions) -> tuple[str, str]:
     """The text of a schema and the full name of its message. Raises DataError for what Protobuf cannot hold."""
     if schema.type in ("array", "map"):
         raise DataError(
@@ -87,7 +87,7 @@ def _wrappers() -> str:
 class _Writer:
     """Writes one schema. Structs and maps without names are numbered in the order in which they are met."""
 
-    def __init__(self, options: SchemaOptions) -> None:
+    def __init__(self, options: ProtobufOptions) -> None:
         self._options = options
         self._numbers = count(1)
         self._imports: set[str] = set()

@@ -14,7 +14,7 @@ from keelman.connect.protobuf.compiler import message_class
 from keelman.connect.protobuf.logical import WRITERS
 from keelman.connect.protobuf.names import KEY, LOGICAL, VALUE, WRAPPER_TYPES, enum_of, is_union, scrubbed
 from keelman.connect.protobuf.read_schema import MESSAGES, SCALARS, enum_type_of, message_of
-from keelman.connect.protobuf.write_schema import SchemaOptions
+from keelman.connect.protobuf.write_schema import ProtobufOptions
 from keelman.connect.schema import INTEGER_RANGES, Schema, Struct, checked, java_type
 
 _Write = Callable[[Any], Any]
@@ -33,7 +33,7 @@ _FITS = {
 class MessageWriter:
     """Writes values of one schema, for any thread."""
 
-    def __init__(self, schema: Schema, message: Descriptor, options: SchemaOptions) -> None:
+    def __init__(self, schema: Schema, message: Descriptor, options: ProtobufOptions) -> None:
         """The message's schema need not be ours: fields are found by their names. Raises DataError where one is missing
         or of a type that the value cannot have."""
         self._schema, self._name, self._options = schema, message.full_name, options
@@ -213,7 +213,7 @@ def _scalar(schema: Schema, field: FieldDescriptor) -> _Write:
     return plain
 
 
-def _symbol(schema: Schema, field: FieldDescriptor, options: SchemaOptions) -> _Write:
+def _symbol(schema: Schema, field: FieldDescriptor, options: ProtobufOptions) -> _Write:
     if schema.type not in ("string", "int32"):
         raise _unfit(schema, field)
     if schema.type == "int32":
