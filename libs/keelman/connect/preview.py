@@ -11,7 +11,6 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from keelman.connect.config.connector_keys import DEAD_LETTERS
 from keelman.connect.converters.json_converter import JsonConverter
 from keelman.connect.errors import ConnectError, in_one_line
 from keelman.connect.record import Record
@@ -19,6 +18,7 @@ from keelman.connect.records import Column, Headers, SourceBatch
 from keelman.connect.registry.dry import DryRegistry
 from keelman.connect.registry.interface import OpenRegistry
 from keelman.connect.schema import OPTIONAL_BYTES, Schema
+from keelman.connect.tolerance import Policy
 from keelman.connect.walk import Passed, StepFailure, Walk, Written, one_of
 
 BEGINNING, COMMITTED, END = "beginning", "committed", "end"
@@ -33,8 +33,9 @@ class Preview:
     """One connector's steps. Used by one thread."""
 
     def __init__(self, config: Mapping[str, str], worker: Mapping[str, str], open_registry: OpenRegistry) -> None:
-        """Nothing is registered. Raises ConfigValueError when a converter or a transform is not legal."""
+        """Nothing is registered. Raises ConfigValueError when any of its keys is not legal."""
         self._config = config
+        self._policy = Policy.of(config, sink=False)
         self.new_schemas: list[str] = []
         """Subjects of the schema registry that the records seen would add a schema to."""
         self._walk = Walk(config, worker, lambda given: DryRegistry(open_registry(given), self.new_schemas))
@@ -82,9 +83,9 @@ class Preview:
 
     def _then(self) -> str:
         """What `errors.tolerance` makes of a record that fails."""
-        if self._config.get("errors.tolerance", "none").strip().lower() != "all":
+        if not self._policy.tolerant:
             return "the task fails (errors.tolerance=none)"
-        topic = self._config.get(DEAD_LETTERS, "").strip()
+        topic = self._policy.dead_letters
         return f"the record becomes a dead letter in topic {topic}" if topic else "the record is skipped"
 
     def _read(self, batch: SourceBatch, index: int) -> Record:

@@ -29,6 +29,7 @@ CONVERTER_STAGES: Mapping[str, StageName] = {
     "value": "VALUE_CONVERTER",
     "header": "HEADER_CONVERTER",
 }
+TRANSFORMATION: StageName = "TRANSFORMATION"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ def converter_stage(role: str, class_name: str) -> Stage:
 
 def transform_stage(alias: str, class_name: str) -> Stage:
     """Of a transform under its alias."""
-    return Stage("TRANSFORMATION", class_name, f"transform {alias}: {simple(class_name)}")
+    return Stage(TRANSFORMATION, class_name, f"transform {alias}: {simple(class_name)}")
 
 
 def simple(class_name: str) -> str:

@@ -14,6 +14,7 @@ from keelman.connect.record import Header, Record
 from keelman.connect.records import Column, Headers
 from keelman.connect.registry.interface import OpenRegistry
 from keelman.connect.schema import Schema
+from keelman.connect.tolerance import CONVERTER_STAGES, TRANSFORMATION, StageName
 
 
 class StepFailure(Exception):
@@ -74,9 +75,9 @@ class Walk:
 
     def opened(self, record: Record, key: bytes | None, value: bytes | None, headers: Headers) -> Record:
         """A record of a topic with what key, value and headers hold."""
-        with _at("KEY_CONVERTER", "key.converter"):
+        with _at(CONVERTER_STAGES["key"], "key.converter"):
             record.key_schema, record.key = opened(self._keys.of_topic(record.topic), key)
-        with _at("VALUE_CONVERTER", "value.converter"):
+        with _at(CONVERTER_STAGES["value"], "value.converter"):
             record.value_schema, record.value = opened(self._values.of_topic(record.topic), value)
         record.headers = self.headers(headers)
         return record
@@ -84,24 +85,24 @@ class Walk:
     def headers(self, headers: Headers) -> list[Header]:
         """What headers hold."""
         found = []
-        with _at("HEADER_CONVERTER", "header.converter"):
+        with _at(CONVERTER_STAGES["header"], "header.converter"):
             for name, raw in headers:
                 found.append(Header(name, *opened(self._headers, raw), raw))
         return found
 
     def written(self, record: Record, *, raw: bool) -> Written:
         """A source's record as it goes into Kafka; with `raw` what is bytes already stays so."""
-        with _at("KEY_CONVERTER", "key.converter"):
+        with _at(CONVERTER_STAGES["key"], "key.converter"):
             key = _closed(self._keys.of_topic(record.topic), record.key_schema, record.key, raw=raw)
-        with _at("VALUE_CONVERTER", "value.converter"):
+        with _at(CONVERTER_STAGES["value"], "value.converter"):
             value = _closed(self._values.of_topic(record.topic), record.value_schema, record.value, raw=raw)
-        with _at("HEADER_CONVERTER", "header.converter"):
+        with _at(CONVERTER_STAGES["header"], "header.converter"):
             headers = [(one.name, self._header_bytes(one)) for one in record.headers]
         return Written(record.topic, record.partition, record.timestamp_ms, key, value, headers)
 
     def _pass(self, step: Step, record: Record, seen: Seen) -> Record | None:
         found: Record | None = record
-        with _at("TRANSFORMATION", f"transforms.{step.alias}"):
+        with _at(TRANSFORMATION, f"transforms.{step.alias}"):
             holds = None if step.predicate is None else step.predicate.test(record)
             applied = holds is None or holds != step.negate
             if applied:
@@ -116,7 +117,7 @@ class Walk:
 
 
 @contextmanager
-def _at(stage: str, step: str) -> Iterator[None]:
+def _at(stage: StageName, step: str) -> Iterator[None]:
     try:
         yield
     except ConnectError as error:
