@@ -42,19 +42,24 @@ class Sender:
         self._letters = letters
         given = merged(self._worker, self._config, "producer")
         properties = {key: value for key, value in given.items() if key.startswith(PRODUCER_KEYS)}
-        self._producer = Producer(
+        self._properties = properties
+        self._producer = self._open()
+        self._met: set[str] = set()
+        self._limits: dict[str, Sizes] = {}
+        self._codec = CODECS.get(given.get("compression.type", "").strip().lower(), 0)
+
+    def _open(self) -> Producer:
+        producer = Producer(
             {
-                **client_settings(properties, "producer"),
-                "client.id": f"connector-replay-{letters.connector}",
-                "transactional.id": replay_group(letters.connector),
+                **client_settings(self._properties, "producer"),
+                "client.id": f"connector-replay-{self._letters.connector}",
+                "transactional.id": replay_group(self._letters.connector),
                 "transaction.timeout.ms": round(TRANSACTION_SECONDS * 1000),
                 "partitioner": "murmur2_random",
             }
         )
-        self._producer.init_transactions(TRANSACTION_SECONDS)
-        self._met: set[str] = set()
-        self._limits: dict[str, Sizes] = {}
-        self._codec = CODECS.get(given.get("compression.type", "").strip().lower(), 0)
+        producer.init_transactions(TRANSACTION_SECONDS)
+        return producer
 
     def meet(self, topic: str) -> None:
         """Makes a source's topic that is not there."""
@@ -73,6 +78,7 @@ class Sender:
                 large = self._limit(fate.record.topic).fault(fate.record.key, fate.record.value, fate.record.headers)
                 if large is not None:
                     _stays(fate, f"{large.java_name}: {large}")
+        alone: set[int] = set()
         while True:
             refused: dict[int, str] = {}
             offsets = [
@@ -80,7 +86,7 @@ class Sender:
             ]
             self._producer.begin_transaction()
             try:
-                self._produce_all(fates, refused)
+                self._produce_all(fates, refused, alone)
                 if not refused:
                     group = self._letters.consumer.consumer_group_metadata()
                     self._producer.send_offsets_to_transaction(offsets, group, TRANSACTION_SECONDS)
@@ -91,23 +97,27 @@ class Sender:
                 if not refused:
                     raise
             self._producer.abort_transaction(TRANSACTION_SECONDS)
+            # Behind a refusal the client's producer skips sequence numbers, which brokers refuse: another one goes on.
+            self._producer = self._open()
             for index, why in refused.items():
-                _stays(fates[index], why)
+                if index in alone or len(refused) == 1:
+                    _stays(fates[index], why)
+            alone |= refused.keys()  # one record has its whole batch refused
 
-    def _produce_all(self, fates: list[Fate], refused: dict[int, str]) -> None:
+    def _produce_all(self, fates: list[Fate], refused: dict[int, str], alone: set[int]) -> None:
         """Returns once the brokers have all, or refused one."""
         held = 0
         for index, fate in enumerate(fates):
             if fate.record is None:
                 continue
             size = _bytes(fate.record)
-            if held + size > self._limit(fate.record.topic).least:  # as one batch those that fit may not
+            if held + size > self._limit(fate.record.topic).least or index in alone:  # as one batch they may be refused
                 self._producer.flush(TRANSACTION_SECONDS)
                 held = 0
             if refused:
                 return
             self._produce(index, fate.record, refused)
-            held += size
+            held += NO_LIMIT if index in alone else size
         self._producer.flush(TRANSACTION_SECONDS)
 
     def _limit(self, topic: str) -> Sizes:
