@@ -268,7 +268,12 @@ def test_a_value_that_no_converter_takes_fails_for_good(
     run = runs(ticket(bootstrap, sink(name, tmp_path / "taken", **{"value.converter": JSON})))
     failed = run.until_state("FAILED")
     assert (failed.reason, failed.retriable) == ("TASK_FAILED", False)
-    assert failed.trace.startswith("org.apache.kafka.connect.errors.DataException: Converting byte[] to Kafka Connect")
+    first, cause = failed.trace.splitlines()[:2]
+    assert first == "org.apache.kafka.connect.errors.ConnectException: Tolerance exceeded in error handler"
+    assert cause.startswith(
+        "Caused by: org.apache.kafka.connect.errors.DataException: Converting byte[] to Kafka Connect"
+    )
+    assert f"topic {name}, partition 0, offset 0; value converter JsonConverter" in cause
     unknown = runs(ticket(bootstrap, {**source(name, tmp_path / "x"), "connector.class": "NoSuch"}))
     assert "which name matches NoSuch" in unknown.until_state("FAILED").message
 

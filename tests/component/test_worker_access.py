@@ -17,7 +17,7 @@ from aiokafka import AIOKafkaProducer
 from prometheus_client.parser import text_string_to_metric_families
 from worker_kit import LinkSide, WorkerProcess, workers
 
-from keelman.api.copy.v1.copy_run_pb2 import LAG_UNIT_RECORDS, CopyProgress
+from keelman.api.copy.v1.copy_run_pb2 import LAG_UNIT_RECORDS, BadRecords, CopyProgress
 from keelman.runtime.ports import free_ports
 from keelman.testing.certificates import PASSWORD, Authority
 from keelman.testing.eventually import eventually
@@ -136,7 +136,9 @@ async def test_a_worker_tells_what_goes_on(bootstrap: str, link: tuple[LinkSide,
             assert (await worker.ask("POST", "/connectors", {"name": name, "config": SOURCE})).status_code == 201
             await worker.reaches(name, "RUNNING", "RUNNING")
         (copying,), (failing,) = side.of("copies"), side.of("fails")
-        side.copies(copying, progress=CopyProgress(records=70, bytes=700, errors=1, lag=30, lag_unit=LAG_UNIT_RECORDS))
+        bad = BadRecords(failures=3, errors=1, retries=2)
+        told = CopyProgress(records=70, bytes=700, errors=1, lag=30, lag_unit=LAG_UNIT_RECORDS, bad_records=bad)
+        side.copies(copying, progress=told)
         side.fail(failing, retriable=False, trace="org.example.Broken: as told\n\tat somewhere")
         await worker.reaches("fails", "RUNNING", "FAILED")
         async with AIOKafkaProducer(bootstrap_servers=bootstrap) as producer:
@@ -153,6 +155,7 @@ async def test_a_worker_tells_what_goes_on(bootstrap: str, link: tuple[LinkSide,
         copies, fails = {"connector": "copies", "task": "0"}, {"connector": "fails", "task": "0"}
         assert served.of("kafka_connect_source_task_metrics_source_record_poll_total", **copies) == 71
         assert served.of("kafka_connect_task_error_metrics_total_records_skipped", **copies) == 1
+        assert served.of("kafka_connect_task_error_metrics_total_retries", **copies) == 2
         assert served.of("keelman_task_lag_records", **copies) == 30
         assert served.of("keelman_task_bytes_total", **copies) == 700
         assert served.of("keelman_task_state", state="RUNNING", **copies) == 1
