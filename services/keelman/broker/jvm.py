@@ -157,7 +157,8 @@ class Jvm:
         """Waits until it ends by itself, which is always a failure: raises Internal with its exit code and reason."""
         code = await self._child.wait()
         how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
-        reason = reason_in(self.told())
+        # Who was killed could not say why: its last complaint is of something else.
+        reason = "" if code < 0 else reason_in(self.told())
         raise Internal(
             f"the broker ended with {how}{': ' if reason else ''}{reason}; its log is {self._files.log}",
             reason="BROKER_ENDED",
