@@ -6,7 +6,7 @@ cleared up task by task: with thousands of tasks that begin at once neither woul
 
 from __future__ import annotations
 
-from collections import defaultdict, deque
+from collections import defaultdict
 from collections.abc import Callable
 
 MOST = 100
@@ -19,18 +19,16 @@ class Turns:
     def __init__(self, most: int = MOST) -> None:
         self._most = most
         self._under_way: dict[str, set[object]] = defaultdict(set)
-        self._waiting: dict[str, deque[tuple[object, Callable[[], None]]]] = defaultdict(deque)
+        self._waiting: dict[str, dict[object, Callable[[], None]]] = defaultdict(dict)
 
     def take(self, kind: str, who: object, called: Callable[[], None]) -> bool:
         """Whether it is this one's turn; `called` once it is, where it is not yet. Asked again it keeps its place."""
         mine, waiting = self._under_way[kind], self._waiting[kind]
+        if who not in mine and len(mine) < self._most and not waiting:
+            mine.add(who)
         if who in mine:
             return True
-        if len(mine) < self._most and not waiting:
-            mine.add(who)
-            return True
-        if all(other != who for other, _ in waiting):
-            waiting.append((who, called))
+        waiting.setdefault(who, called)
         return False
 
     def has(self, who: object) -> bool:
@@ -41,11 +39,9 @@ class Turns:
         """Its copy run has a slot, or is wanted no more: the next one's turn."""
         for kind, mine in self._under_way.items():
             waiting = self._waiting[kind]
-            if who in mine:
-                mine.discard(who)
-            elif any(other == who for other, _ in waiting):
-                self._waiting[kind] = waiting = deque(pair for pair in waiting if pair[0] != who)
+            mine.discard(who)
+            waiting.pop(who, None)
             while waiting and len(mine) < self._most:
-                following, called = waiting.popleft()
+                following = next(iter(waiting))
                 mine.add(following)
-                called()
+                waiting.pop(following)()
