@@ -24,6 +24,7 @@ from keelman.worker.tasks.link import SparkLink
 from keelman.worker.tasks.restart_policy import Attempt, Cause, RestartPolicy, Restarts, reason_of, stamp
 from keelman.worker.tasks.run_handle import LOST, RunHandle
 from keelman.worker.tasks.task_orders import TaskOrders
+from keelman.worker.tasks.turns import Turns
 from keelman.worker.tasks.watermark import Watermark
 
 log = get_logger()
@@ -46,12 +47,21 @@ class CopyTask:
         grace_seconds: float,
         policy: RestartPolicy | None = None,
         attempts: int = 0,
+        turns: Turns | None = None,
     ) -> None:
-        """`attempts` are those of its restart budget that it has used elsewhere."""
+        """`attempts` are those of its restart budget that it has used elsewhere; `turns` are its worker's."""
         self.work = work
         self._duties = duties
         self._orders = TaskOrders()
-        self._copying = Copying(work, self._orders, link, duties, grace_seconds=grace_seconds, copies=self._copies)
+        self._copying = Copying(
+            work,
+            self._orders,
+            link,
+            duties,
+            grace_seconds=grace_seconds,
+            copies=self._copies,
+            turns=turns or Turns(),
+        )
         self._restarts = Restarts(policy or RestartPolicy(), attempts)
         self._attempt: Attempt | None = None
         self._told = ""
@@ -202,7 +212,7 @@ class CopyTask:
             last = await self._copied()
             if last is None or last.reason == MOVED:
                 continue
-            if last.reason in LEFT_OPEN:
+            if last.reason in LEFT_OPEN and self._copying.may_write:
                 await self._duties.fence()
             await self._after(last)
 

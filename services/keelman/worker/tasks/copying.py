@@ -20,6 +20,7 @@ from keelman.worker.tasks.duties import PartDuties, TaskDuties
 from keelman.worker.tasks.link import SparkLink
 from keelman.worker.tasks.run_handle import RunHandle
 from keelman.worker.tasks.task_orders import TaskOrders
+from keelman.worker.tasks.turns import Turns
 
 log = get_logger()
 TICKET_SECONDS = 0.1
@@ -45,6 +46,7 @@ class Copying:
         *,
         grace_seconds: float,
         copies: Callable[[], None],
+        turns: Turns,
     ) -> None:
         self._names = {"connector": work.connector, "task": work.task}
         self._orders = orders_
@@ -52,11 +54,14 @@ class Copying:
         self._duties = duties
         self._grace = grace_seconds
         self._copies = copies
+        self._turns = turns
         self.topics: set[str] = set()
         self.watch: Watch | None = None
         self.alone = False
         self.slow = ""
         self.waits_for = ""
+        self.may_write = False
+        """Whether the present or last copy run was told to go on: it may have begun a transaction."""
         self._run: RunHandle | None = None
         answer = partial(self._answer_fence, part=True)
         part_duties = PartDuties(duties.ticket, answer, duties.fence_parts, duties.ended, lambda: orders_.cut)
@@ -89,14 +94,18 @@ class Copying:
 
     async def once(self) -> orders.RunUpdate | None:
         """One copy run; its last update when it failed, None when it ended as told or is to be followed by another."""
+        try:
+            ticket = await self._granted()
+            return None if ticket is None else await self._copied(ticket)
+        finally:
+            self._turns.give(self)
+
+    async def _copied(self, ticket: tickets.StartTicket) -> orders.RunUpdate | None:
         told = self._orders
-        ticket = await self._granted()
-        if ticket is None:
-            return None
         if self._keep_whole and not ticket.bulk.data:
             ticket.ClearField("bulk")
         self.alone, self.slow, self.waits_for = ticket.HasField("plugin"), "", ""
-        self._wanted_parts, self._caught_up = (), False
+        self._wanted_parts, self._caught_up, self.may_write = (), False, False
         run = self._run = RunHandle(ticket, self._link, told.changed, self.topics)
         try:
             return await self._steered(run, ticket)
@@ -117,7 +126,7 @@ class Copying:
             await told.until(lambda: run.told or self._parts.told or self._due)
             if told.unwanted:
                 last = await self._finish(run, "WORKER_STOPS")
-                if last is not None and last.reason in LEFT_OPEN:
+                if last is not None and last.reason in LEFT_OPEN and self.may_write:
                     await self._duties.fence()
                 return None
             if run.told:
@@ -179,6 +188,8 @@ class Copying:
     async def _follow(self, run: RunHandle, update: orders.RunUpdate) -> orders.RunUpdate | None:
         """Acts on one update; returns it when it was the copy run's last."""
         self.waits_for = f"{update.reason}: {update.message}" if update.reason else update.message
+        if update.state != copy.COPY_RUN_STATE_PENDING:
+            self._turns.give(self)
         if update.state == copy.COPY_RUN_STATE_FENCED:
             await self._answer_fence(run)
         elif update.state == copy.COPY_RUN_STATE_RUNNING:
@@ -202,7 +213,11 @@ class Copying:
             if self._link.leased:
                 ticket = self._duties.ticket(uuid.uuid4().hex)
                 if ticket is not None:
-                    return ticket
+                    if self._turns.take(ticket.plugin.folder, self, self._orders.changed.set):
+                        return ticket
+                    self.waits_for = "waits behind other tasks of its worker"
+                    await self._orders.until(lambda: self._orders.unwanted or self._turns.has(self))
+                    continue
                 self.waits_for = "no start ticket: the group or the connector's former tasks are not settled"
             else:
                 self.waits_for = "no Spark service answers this worker"
@@ -218,4 +233,5 @@ class Copying:
         if offsets is None:
             run.cut("WITHDRAWN")
         else:
+            self.may_write = True
             run.confirm(offsets)

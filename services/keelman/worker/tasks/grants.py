@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
 from keelman.connect.errors import ConnectError
@@ -23,6 +24,7 @@ from keelman.worker.tasks.third_party import NOT_READY
 log = get_logger()
 FENCE_SECONDS = 5.0
 PARTS_SECONDS = 15.0
+FENCES_AT_ONCE = 8
 TaskConfig = tuple[Mapping[str, str], Mapping[str, str], tuple[int, ...]]
 """What a task was started with: the connector's configuration without its limits, its own, and which values their
 references stood for then."""
@@ -39,6 +41,8 @@ class Grants:
         self._has = has
         self._cluster = worker_cluster
         self._worker = worker
+        # Each has a client of its own, and a lost link loses the copy runs of all tasks at once.
+        self._fences = asyncio.Semaphore(FENCES_AT_ONCE)
 
     def configured(self, work: Work) -> TaskConfig | None:
         """What the task is to run with now; None when it is configured no more, and while a value is being read."""
@@ -142,6 +146,10 @@ class Grants:
         return True
 
     async def _shut_out(self, wanted: TaskConfig, ids: Sequence[str], *, seconds: float) -> None:
+        async with self._fences:
+            await self._fence_all(wanted, ids, seconds=seconds)
+
+    async def _fence_all(self, wanted: TaskConfig, ids: Sequence[str], *, seconds: float) -> None:
         client = fencing_client(self._store.properties.raw, await self._store.secrets.resolve(wanted[0]))
         await fence_all(client, ids, client_id=f"fence-{ids[0]}", seconds=seconds)
 

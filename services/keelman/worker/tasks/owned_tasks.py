@@ -29,6 +29,7 @@ from keelman.worker.tasks.limits import limits_of
 from keelman.worker.tasks.link import SparkLink
 from keelman.worker.tasks.restart_policy import RestartPolicy, policy_of
 from keelman.worker.tasks.tickets import is_sink, is_source
+from keelman.worker.tasks.turns import Turns
 from keelman.worker.tasks.watermark import stall_seconds
 
 log = get_logger()
@@ -64,6 +65,7 @@ class OwnedTasks:
         self.topics_used: Callable[[Work, orders.RunUpdate], None] = lambda work, update: None
         self.measured = Measured(lambda: link.usage.cpu_seconds)
         self.meters = Meters()
+        self._turns = Turns()
         self._groups = SinkGroups(store, self.parking)
         self._runs: dict[str, CopyTask] = {}
         self._grace = store.properties.shutdown_ms / 1000
@@ -193,7 +195,15 @@ class OwnedTasks:
         )
         # A task that ran on here with another configuration begins with the whole budget.
         attempts = 0 if work in self._tasks else self._store.statuses.attempts(work)
-        task = CopyTask(work, self._link, duties, grace_seconds=self._grace, policy=RestartPolicy(), attempts=attempts)
+        task = CopyTask(
+            work,
+            self._link,
+            duties,
+            grace_seconds=self._grace,
+            policy=RestartPolicy(),
+            attempts=attempts,
+            turns=self._turns,
+        )
         if self._store.config.target(work.connector) != config_state.STARTED:
             task.pause()
         life = self._siblings.start(self._live(task), name=f"task {work.connector}-{work.task}")

@@ -1,0 +1,35 @@
+"""Tasks take turns at waiting for their slots."""
+
+from __future__ import annotations
+
+from keelman.worker.tasks.turns import Turns
+
+
+def test_so_many_at_a_time_and_the_others_in_their_order() -> None:
+    turns, called = Turns(2), list[str]()
+    taken = [turns.take("", name, lambda name=name: called.append(name)) for name in "abcd"]  # type: ignore[misc]
+    assert taken == [True, True, False, False]
+    assert not turns.take("", "c", lambda: called.append("again"))
+    turns.give("a")
+    assert (called, turns.has("c"), turns.has("d")) == (["c"], True, False)
+    assert turns.take("", "c", lambda: None), "it has its turn already"
+    turns.give("a")
+    assert called == ["c"], "it had none to give any more"
+    turns.give("b")
+    assert called == ["c", "d"]
+
+
+def test_one_that_waits_no_more_is_passed_over() -> None:
+    turns, called = Turns(1), list[str]()
+    for name in "abc":
+        turns.take("", name, lambda name=name: called.append(name))  # type: ignore[misc]
+    turns.give("b")
+    turns.give("a")
+    assert called == ["c"]
+
+
+def test_kinds_do_not_wait_for_each_other() -> None:
+    turns = Turns(1)
+    assert turns.take("", "a", lambda: None)
+    assert turns.take("/plugins/acme", "b", lambda: None)
+    assert not turns.take("", "c", lambda: None)
