@@ -20,7 +20,7 @@ from keelman.connectors.registry import find_connector
 from keelman.connectors.validation import keys_of
 from keelman.engine.bad_records import BadRecords, Letter, Original
 from keelman.engine.control import CutShort
-from keelman.engine.dead_letters import DeadLetters
+from keelman.engine.dead_letter_writer import DeadLetterWriter
 from keelman.engine.failure import RunFailure, judge
 from keelman.engine.record_size import NO_LIMIT, Sizes, record_bytes
 from keelman.engine.sink_batch import Columns
@@ -109,7 +109,7 @@ SINKS: dict[str, tuple[dict[str, str], Fields, Fields, str, str]] = {
 
 def letters_of(bad: BadRecords, config: dict[str, str]) -> list[DeadLetter]:
     """What is written to the topic of dead letters."""
-    dead = DeadLetters(bad, WORKER, config)
+    dead = DeadLetterWriter(bad, WORKER, config)
     return [read_letter(*dead.row(letter)) for letter in bad.take_letters()]
 
 
@@ -277,7 +277,7 @@ def test_a_topics_limit_is_asked_again_before_a_record_is_too_large() -> None:
 )
 def test_a_dead_letter_shrinks_until_its_topic_takes_it(most: int, value: bool, headers: int, message: str) -> None:
     config = {"name": "c", **POLICIES["dead letter"]}
-    dead = DeadLetters(BadRecords("c", 0, Policy.of(config, sink=True)), WORKER, config)
+    dead = DeadLetterWriter(BadRecords("c", 0, Policy.of(config, sink=True)), WORKER, config)
     why = Why("TASK_PUT", "a.B", "a.C", "m" * 5_000, "t" * 10_000)
     letter = Letter(Original(b"k", b"v" * 500, [("own", b"1")]), Whence("t", 0, 1), why)
     dead.sizes = Sizes(most)
@@ -291,7 +291,7 @@ def test_a_dead_letter_shrinks_until_its_topic_takes_it(most: int, value: bool, 
 
 def test_a_dead_letter_without_room_for_anything_tells_that_it_was_one() -> None:
     config = {"name": "c", **POLICIES["dead letter"]}
-    dead = DeadLetters(BadRecords("c", 0, Policy.of(config, sink=False)), WORKER, config)
+    dead = DeadLetterWriter(BadRecords("c", 0, Policy.of(config, sink=False)), WORKER, config)
     whence = Whence("t", source_partition={"file": "f" * 1_000})
     dead.sizes = Sizes(200)
     row = dead.row(Letter(Original(b"k", b"v", ()), whence, Why("TASK_PUT", "a.B", "a.C", None, "trace")))

@@ -15,7 +15,7 @@ from confluent_kafka import Message
 from keelman.connect.tolerance import Policy, RecordRefused
 from keelman.connectors.file_sink import lines
 from keelman.engine.bad_records import BadRecords
-from keelman.engine.dead_letters import DeadLetters
+from keelman.engine.dead_letter_writer import DeadLetterWriter
 from keelman.engine.failure import judge
 from keelman.engine.sink_batch import Columns
 
@@ -53,7 +53,7 @@ def test_as_connect(case: Case) -> None:
         return
     batch, _ = columns.batch(messages, Unasking())  # type: ignore[arg-type]
     assert lines(batch.values).decode().splitlines() == told["lines"]
-    dead = DeadLetters(bad, WORKER, config)
+    dead = DeadLetterWriter(bad, WORKER, config)
     assert [shown(*dead.row(letter)) for letter in bad.take_letters()] == told["letters"]
 
 

@@ -18,7 +18,7 @@ from keelman.connect.replayed import MOST_TEXT, Replayed
 from keelman.connect.schema import Schema
 from keelman.connect.tolerance import RecordFailure, converter_stage
 from keelman.engine.bad_records import BadRecords
-from keelman.engine.dead_letters import DeadLetters
+from keelman.engine.dead_letter_writer import DeadLetterWriter
 from keelman.engine.fates import Ways
 from keelman.engine.source_conversion import SourceConversion
 from keelman.model.errors import InvalidArgument
@@ -118,7 +118,7 @@ def test_a_sources_record_keeps_its_partition_and_the_schema_of_its_null(
     broken = RecordFailure(converter_stage("value", JSON), ConnectError("bad"), Whence("t"))
     bad.pass_over(broken, lambda: conversion.original(batch, 0))
     (kept,) = bad.take_letters()
-    key, raw, headers = DeadLetters(bad, WORKER, config).row(kept)
+    key, raw, headers = DeadLetterWriter(bad, WORKER, config).row(kept)
     message = Message(topic="dead", partition=0, offset=5, key=key, value=raw, headers=list(headers))
     found = ways(sink=False).fate(message, Replayed(0)).record
     assert found is not None

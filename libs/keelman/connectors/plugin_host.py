@@ -85,9 +85,9 @@ def preview(kind: type[Connector], request: Request) -> dict[str, Any]:
 
 def dead_letters(_kind: type[Connector], request: Request) -> dict[str, Any]:
     """What is in its topic of dead letters; asked like `preview`."""
-    from keelman.engine import letters  # noqa: PLC0415
+    from keelman.engine import dead_letter_reader  # noqa: PLC0415
 
-    return letters.survey(request)
+    return dead_letter_reader.survey(request)
 
 
 def replay(_kind: type[Connector], request: Request) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from keelman.connect.plugin import SinkTask, Writer
 from keelman.connect.tolerance import Policy, RecordFailure, Stage
 from keelman.engine.bad_records import BadRecords, Counts
 from keelman.engine.control import Control, GaveUp
-from keelman.engine.dead_letters import SinkDeadLetters
+from keelman.engine.dead_letter_writer import SinkDeadLetterWriter
 from keelman.engine.sink_batch import Columns, origin
 from keelman.engine.sink_conversion import original, whence_of
 
@@ -29,10 +29,10 @@ class Delivery:
         self._bad = BadRecords(connector, task, policy, control)
         self._columns = Columns(config, worker, self._bad)
         self._messages: list[Message] = []
-        self._dead: SinkDeadLetters | None = None
+        self._dead: SinkDeadLetterWriter | None = None
         if policy.tolerant and policy.dead_letters:
             client_id = f"connector-dlq-producer-{connector}-{task}"
-            self._dead = SinkDeadLetters(self._bad, worker, config, control, client_id=client_id)
+            self._dead = SinkDeadLetterWriter(self._bad, worker, config, control, client_id=client_id)
 
     @property
     def counts(self) -> Counts:

@@ -16,7 +16,7 @@ from keelman.connect.record import Record
 from keelman.connect.replayed import MOST_EXAMPLES, Replayed
 from keelman.connect.schema import OPTIONAL_BYTES
 from keelman.connect.walk import StepFailure, Walk, Written, opened
-from keelman.engine.letters import kind_of, letter_of, shown
+from keelman.engine.dead_letter_reader import kind_of, letter_of, shown
 from keelman.engine.reading import time_ms
 from keelman.engine.registries import open_registry
 from keelman.kafka.client_properties import merged

@@ -20,9 +20,9 @@ from keelman.connect.preview import View
 from keelman.connect.replayed import COUNTS, Replayed
 from keelman.connect.walk import Written
 from keelman.engine.clients import admin_properties, client_settings
+from keelman.engine.dead_letter_reader import ASK_SECONDS, DeadLetterReader, replay_group
 from keelman.engine.failure import judge_kafka
 from keelman.engine.fates import SETTLED, Fate, Tally, Ways
-from keelman.engine.letters import ASK_SECONDS, Letters, replay_group
 from keelman.engine.producer_options import CODECS
 from keelman.engine.record_size import NO_LIMIT, Sizes, record_bytes
 from keelman.engine.sink_consumer import CONNECTION
@@ -36,7 +36,7 @@ PRODUCER_KEYS = (*CONNECTION, "compression.type", "max.request.size")
 class Sender:
     """Commits what is sent together with what is replayed. Raises KafkaException, ConnectError."""
 
-    def __init__(self, request: Mapping[str, Any], letters: Letters) -> None:
+    def __init__(self, request: Mapping[str, Any], letters: DeadLetterReader) -> None:
         """Fences former replays of the connector."""
         self._config, self._worker = request["config"], request["worker_config"]
         self._letters = letters
@@ -176,7 +176,7 @@ _NOTHING: Any = _Nothing()
 class _Replay:
     """One request. `at` is the next letter of each partition to look at."""
 
-    def __init__(self, request: Mapping[str, Any], letters: Letters) -> None:
+    def __init__(self, request: Mapping[str, Any], letters: DeadLetterReader) -> None:
         self._request = request
         self._letters = letters
         self._until = time.monotonic() + request["seconds"]
@@ -263,10 +263,10 @@ class _Replay:
 def replay(request: Mapping[str, Any]) -> View:
     """Replays for `seconds` at most; `cursor` is where to go on, None when all is done.
 
-    Beside those of `Letters` `request` has `sink`, `to`, `stage`, `exception`, `since_ms`, `most`, `dry_run` and the
-    `cursor` of the call before. Raises ConnectError, KafkaException.
+    Beside those of `DeadLetterReader` `request` has `sink`, `to`, `stage`, `exception`, `since_ms`, `most`, `dry_run`
+    and the `cursor` of the call before. Raises ConnectError, KafkaException.
     """
-    letters = Letters(request)
+    letters = DeadLetterReader(request)
     try:
         return _Replay(request, letters).run()
     except KafkaException as error:

@@ -13,7 +13,7 @@ from keelman.connect.tolerance import Policy
 from keelman.engine.bad_records import BadRecords, Counts
 from keelman.engine.clients import admin_properties
 from keelman.engine.control import Control, GaveUp
-from keelman.engine.dead_letters import DeadLetters
+from keelman.engine.dead_letter_writer import DeadLetterWriter
 from keelman.engine.outlet import Outlet
 from keelman.engine.progress import payload_bytes
 from keelman.engine.record_size import Sizes
@@ -40,9 +40,9 @@ class Shipment:
         self._conversion = SourceConversion(config, worker, self._bad)
         self._topics: set[str] = set()
         self._sizes: dict[str, Sizes] = {}
-        self._dead: DeadLetters | None = None
+        self._dead: DeadLetterWriter | None = None
         if self._policy.tolerant and self._policy.dead_letters:
-            self._dead = DeadLetters(self._bad, worker, config)
+            self._dead = DeadLetterWriter(self._bad, worker, config)
 
     @property
     def plain(self) -> bool:

@@ -33,7 +33,7 @@ def replay_group(connector: str) -> str:
     return f"keelman-replay-{connector}"
 
 
-class Letters:
+class DeadLetterReader:
     """The letters that a topic holds at this moment. Used by one thread; `close` must be called."""
 
     def __init__(self, request: Mapping[str, Any]) -> None:
@@ -144,9 +144,9 @@ def _message(why: Why) -> str | None:
 
 def survey(request: Mapping[str, Any]) -> View:
     """How many letters there are of each kind, and the newest few (`records`); `complete` is false where the
-    numbers are of some of them only. Beside those of `Letters` `request` has `seconds`. Raises ConnectError,
+    numbers are of some of them only. Beside those of `DeadLetterReader` `request` has `seconds`. Raises ConnectError,
     KafkaException."""
-    letters = Letters(request)
+    letters = DeadLetterReader(request)
     counts: Counter[tuple[str, str]] = Counter()
     waiting = others = 0
     newest: deque[tuple[Message, DeadLetter]] = deque(maxlen=request["records"])

@@ -23,7 +23,7 @@ SHORTER = (1_000, 100, 1)
 """Characters that are left of a trace, then of a message, where there is no room for more."""
 
 
-class DeadLetters:
+class DeadLetterWriter:
     """The topic of one task's dead letters; used by its thread alone."""
 
     def __init__(self, bad: BadRecords, worker: Mapping[str, str], config: Mapping[str, str]) -> None:
@@ -82,7 +82,7 @@ class DeadLetters:
             yield self._bad.context(replace(letter, why=why), size)
 
 
-class SinkDeadLetters(DeadLetters):
+class SinkDeadLetterWriter(DeadLetterWriter):
     """With a producer of their own, as Connect's `connector-dlq-producer-<connector>-<task>`."""
 
     def __init__(
