@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 
 from keelman.connect.dead_letter import RECORD_BYTES
 from keelman.connect.records import Column, Headers, SourceBatch
@@ -15,7 +14,7 @@ from keelman.engine.control import Control
 from keelman.engine.outlet import Outlet
 from keelman.engine.producer_options import REQUEST_BYTES, producer_options
 from keelman.engine.record_size import Sizes, record_bytes
-from keelman.engine.topics import ensure_dead_letter_topic, most_message_bytes
+from keelman.engine.topics import ensure_dead_letter_topic, record_sizes
 from keelman.engine.transactions import PlainOutlet
 from keelman.kafka.client_properties import merged
 
@@ -37,8 +36,7 @@ class DeadLetterWriter:
     def ensure(self, outlet: Outlet) -> None:
         """Makes the topic where it is missing. Raises KafkaException, RunFailure or ConnectError."""
         ensure_dead_letter_topic(self._topic, outlet.partitions, self._admin, self._config)
-        ask = partial(most_message_bytes, self._topic, self._admin)
-        self.sizes = Sizes(outlet.request_bytes, ask(), ask=ask)
+        self.sizes = record_sizes(self._topic, self._admin, outlet.request_bytes)
 
     def send(self, outlet: Outlet) -> int:
         """Queues what has come together; how many they are."""

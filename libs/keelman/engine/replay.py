@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
@@ -26,7 +25,7 @@ from keelman.engine.fates import SETTLED, Fate, Tally, Ways
 from keelman.engine.producer_options import CODECS
 from keelman.engine.record_size import NO_LIMIT, Sizes, record_bytes
 from keelman.engine.sink_consumer import CONNECTION
-from keelman.engine.topics import ensure_topic, most_message_bytes
+from keelman.engine.topics import ensure_topic, record_sizes
 from keelman.kafka.client_properties import merged
 
 TRANSACTION_SECONDS = 30.0
@@ -123,8 +122,8 @@ class Sender:
     def _limit(self, topic: str) -> Sizes:
         found = self._limits.get(topic)
         if found is None:
-            ask = partial(most_message_bytes, topic, admin_properties(self._worker, self._config))
-            found = self._limits[topic] = Sizes(NO_LIMIT, ask(), self._codec, ask)
+            admin = admin_properties(self._worker, self._config)
+            found = self._limits[topic] = record_sizes(topic, admin, NO_LIMIT, self._codec)
         return found
 
     def _produce(self, index: int, record: Written, refused: dict[int, str]) -> None:

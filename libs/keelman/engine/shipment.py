@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import partial
 
 from keelman.api.copy.v1.ticket_pb2 import DELIVERY_GUARANTEE_EXACTLY_ONCE, StartTicket
 from keelman.connect.errors import ConnectError
@@ -18,7 +17,7 @@ from keelman.engine.outlet import Outlet
 from keelman.engine.progress import payload_bytes
 from keelman.engine.record_size import Sizes
 from keelman.engine.source_conversion import SourceConversion
-from keelman.engine.topics import ensure_topic, most_message_bytes
+from keelman.engine.topics import ensure_topic, record_sizes
 
 
 class Shipment:
@@ -109,7 +108,7 @@ class Shipment:
             found = Sizes(self._outlet.request_bytes)
             if self._policy.tolerant:
                 self._meet_topic(topic)
-                ask = partial(most_message_bytes, topic, admin_properties(self._worker, self._config))
-                found = Sizes(self._outlet.request_bytes, ask(), self._outlet.codec or 0, ask)
+                admin = admin_properties(self._worker, self._config)
+                found = record_sizes(topic, admin, self._outlet.request_bytes, self._outlet.codec or 0)
             self._sizes[topic] = found
         return found

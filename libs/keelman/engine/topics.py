@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
@@ -13,7 +14,7 @@ from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import TopicPlan
 from keelman.connect.topic_creation import TopicCreation, creates_topics
 from keelman.engine.failure import NOT_ALLOWED, RunFailure
-from keelman.engine.record_size import NO_LIMIT
+from keelman.engine.record_size import NO_LIMIT, Sizes
 from keelman.model.keys import under
 from keelman.runtime.logging import get_logger
 
@@ -84,7 +85,13 @@ def ensure_dead_letter_topic(
     _await_topic(topic, partitions)
 
 
-def most_message_bytes(topic: str, admin: Mapping[str, Any]) -> int:
+def record_sizes(topic: str, admin: Mapping[str, Any], request: int, codec: int = 0) -> Sizes:
+    """What one record for a topic may take, as its producer says and the topic itself, which is asked."""
+    ask = partial(_most_message_bytes, topic, admin)
+    return Sizes(request, ask(), codec, ask)
+
+
+def _most_message_bytes(topic: str, admin: Mapping[str, Any]) -> int:
     """The topic's max.message.bytes; no limit where nobody tells."""
     asked, client = ConfigResource(ResourceType.TOPIC, topic), AdminClient(dict(admin))
     try:
