@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from keelman.connect.converters.converter import ByteArrayConverter, StringConverter
 from keelman.connect.converters.header_converter import SimpleHeaderConverter
@@ -58,7 +57,7 @@ class SinkConversion(Conversion):
 
         Raises RecordRefused or RunFailure.
         """
-        rows, topics, headers = Rows(), [], []
+        rows = Rows()
         for n in range(len(values)):
             whence = whence_of(origin, n)
             try:
@@ -68,21 +67,19 @@ class SinkConversion(Conversion):
                 continue
             if found is not None:
                 record, own = found
-                rows.add(record, n)
-                topics.append(record.topic)
-                headers.append(own)
+                rows.add(record, own, n)
         self.places = rows.origins
-        return _made(rows, topics, headers, origin)
+        return _made(rows, origin)
 
     def _one(
         self, value: bytes | None, key: bytes | None, origin: Origin, n: int, whence: Whence, *, raw: bool
-    ) -> tuple[Record, Headers | None] | None:
+    ) -> tuple[Record, Headers] | None:
         """One record with its headers as bytes, None when a transform dropped it. Raises RecordFailure."""
         if raw and self.plain:
             keyed, valued = Column([key], OPTIONAL_BYTES), Column([value], OPTIONAL_BYTES)
         else:
             keyed, valued = self.opened("key", key, whence), self.opened("value", value, whence)
-        own = origin.headers[n]
+        own = origin.headers[n] or ()
         record = Record(
             origin.topics[n],
             origin.partitions[n],
@@ -105,7 +102,7 @@ class SinkConversion(Conversion):
             found.key = self.closed("key", Column([found.key], found.key_schema), whence, found.topic)
             found.value = self.closed("value", Column([found.value], found.value_schema), whence, found.topic)
             found.key_schema = found.value_schema = OPTIONAL_BYTES
-        return found, self.closed_headers(found.headers, whence) or None
+        return found, self.closed_headers(found.headers, whence)
 
     def _check_headers(self, origin: Origin) -> None:
         for headers in origin.headers:
@@ -113,13 +110,13 @@ class SinkConversion(Conversion):
                 self._header(name, raw)
 
 
-def _made(rows: Rows, topics: list[str], headers: list[Any], given: Origin) -> SinkBatch:
+def _made(rows: Rows, given: Origin) -> SinkBatch:
     origin = Origin(
-        topics,
+        rows.topics,
         [partition or 0 for partition in rows.partitions],
         [given.offsets[n] for n in rows.origins],
         rows.times,
-        headers,
+        [headers or None for headers in rows.headers],
     )
     keys = Column(rows.keys, schemas=rows.key_schemas)
     return SinkBatch(Column(rows.values, schemas=rows.schemas), keys, origin)

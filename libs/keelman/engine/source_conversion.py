@@ -6,13 +6,13 @@ A batch stays in columns, with transforms too; only where that fails it is taken
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from keelman.connect.converters.json_converter import JsonConverter
 from keelman.connect.dead_letter import Format, Whence
 from keelman.connect.java.text import java_text
 from keelman.connect.record import Header, Record
-from keelman.connect.records import Column, Headers, SourceBatch
+from keelman.connect.records import Column, SourceBatch
 from keelman.connect.schema import OPTIONAL_BYTES
 from keelman.connect.tolerance import RecordFailure, Stage
 from keelman.engine.bad_records import BadRecords, Original
@@ -21,20 +21,9 @@ from keelman.engine.conversion import Conversion
 from keelman.engine.fused import Payloads, Sent, moved
 from keelman.engine.pieces import source_pieces
 from keelman.engine.record_size import ANY_SIZE, Sizes, may_be_over
+from keelman.engine.rows import Rows
 
 PRODUCER_CLASS = "org.apache.kafka.connect.runtime.WorkerSourceTask"
-
-
-@dataclass(slots=True)
-class _Good:
-    """The good records of one topic, converted one by one."""
-
-    values: Payloads = field(default_factory=list)
-    keys: Payloads = field(default_factory=list)
-    partitions: list[int | None] = field(default_factory=list)
-    times: list[int | None] = field(default_factory=list)
-    headers: list[Headers] = field(default_factory=list)
-    origins: list[int] = field(default_factory=list)
 
 
 class SourceConversion(Conversion):
@@ -84,7 +73,7 @@ class SourceConversion(Conversion):
 
     def _one_by_one(self, batch: SourceBatch) -> Iterator[Sent]:
         """The same, each record and each step by itself, without those that are passed over."""
-        topics: dict[str, _Good] = {}
+        topics: dict[str, Rows] = {}
         values = _typed(batch, batch.values)
         keys = None if batch.keys is None else _typed(batch, batch.keys)
         for n in range(len(values.values)):
@@ -106,7 +95,7 @@ class SourceConversion(Conversion):
             )
             yield made, good.values, good.keys if any(key is not None for key in good.keys) else None
 
-    def _take(self, batch: SourceBatch, record: Record, n: int, whence: Whence, topics: dict[str, _Good]) -> None:
+    def _take(self, batch: SourceBatch, record: Record, n: int, whence: Whence, topics: dict[str, Rows]) -> None:
         """One record into what goes to its topic. Raises RecordFailure."""
         headers = () if batch.headers is None else batch.headers[n] or ()
         if not self.plain:
@@ -123,13 +112,8 @@ class SourceConversion(Conversion):
         size = self.sizes(record.topic).fault(key, value, headers)
         if size is not None:
             raise RecordFailure(self._producing, size, whence)
-        good = topics.setdefault(record.topic, _Good())
-        good.values.append(value)
-        good.keys.append(key)
-        good.partitions.append(record.partition)
-        good.times.append(record.timestamp_ms)
-        good.headers.append(headers)
-        good.origins.append(n)
+        record.key, record.value = key, value
+        topics.setdefault(record.topic, Rows()).add(record, headers, n)
 
     def original(self, batch: SourceBatch, n: int) -> Original:
         """A record of a batch as it was read, for a dead letter."""
