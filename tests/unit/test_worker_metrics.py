@@ -80,6 +80,21 @@ def test_lag_in_seconds_counts_from_when_nothing_was_left() -> None:
     assert behind.lag_seconds(110) == 10
 
 
+def test_what_a_copy_run_left_is_lag_until_another_tells() -> None:
+    meter = Meter()
+    assert not meter.measured
+    meter.note(update("a", 1, lag=0), 100)
+    meter.note(update("a", 2, lag=30), 101)
+    meter.note(RunUpdate(run_uid="a", state=copy.COPY_RUN_STATE_FAILED), 102)
+    assert meter.measured
+    assert (meter.lag(copy.LAG_UNIT_RECORDS), meter.lag_seconds(400)) == (30, 300)
+    meter.note(RunUpdate(run_uid="b", state=copy.COPY_RUN_STATE_FENCED), 401)
+    assert meter.lag(copy.LAG_UNIT_RECORDS) == 30
+    meter.note(update("b", 30, lag=0), 402)
+    meter.note(RunUpdate(run_uid="b", state=copy.COPY_RUN_STATE_ENDED), 403)
+    assert (meter.lag(copy.LAG_UNIT_RECORDS), meter.lag_seconds(500)) == (0, 0)
+
+
 def test_starts_that_succeed_and_fail_are_counted() -> None:
     meters, task, connector = Meters(), Work("x", 0), Work("x")
     for state in (states.UNASSIGNED, states.RUNNING, states.RUNNING, states.RESTARTING, states.RUNNING):

@@ -17,8 +17,8 @@ ENDED = (copy.COPY_RUN_STATE_ENDED, copy.COPY_RUN_STATE_FAILED)
 
 @dataclass(slots=True)
 class Meter:
-    """One task since this worker has it: totals go on from one copy run to the next; rates and lags are the present
-    copy runs'."""
+    """One task since this worker has it: totals go on from one copy run to the next; rates are the present copy runs',
+    and so is the lag until they have ended."""
 
     records: int = 0
     bytes: int = 0
@@ -34,6 +34,8 @@ class Meter:
     level_at: float = 0.0
     """When it had nothing left to copy last, by the monotonic clock; 0 while that is not known."""
     _seen: dict[str, copy.CopyProgress] = field(default_factory=dict)
+    _left: tuple[copy.LagUnit.ValueType, int] | None = None
+    """What the copy run that ended last had left to copy, its unit first; it is still there until another tells."""
 
     def note(self, update: orders.RunUpdate, now: float) -> None:
         """Takes an update of one of its copy runs."""
@@ -53,7 +55,9 @@ class Meter:
             self.runs += 1
         elif update.state in ENDED:
             self.failures += update.state == copy.COPY_RUN_STATE_FAILED
-            self._seen.pop(update.run_uid, None)
+            last = self._seen.pop(update.run_uid, None)
+            if last is not None and not self._seen:
+                self._left = last.lag_unit, last.lag
 
     def _add_bad(self, before: copy.BadRecords, told: copy.BadRecords) -> None:
         for count in BAD_COUNTS:
@@ -72,13 +76,24 @@ class Meter:
         told = self._seen.values()
         return sum(one.records_per_second for one in told), sum(one.bytes_per_second for one in told)
 
+    @property
+    def measured(self) -> bool:
+        """Whether a copy run has told its lag, also one that has ended since."""
+        return any(unit != copy.LAG_UNIT_UNSPECIFIED for unit, _ in self._lags())
+
     def lag(self, unit: copy.LagUnit.ValueType) -> int:
-        """What is left to copy in this unit, as far as that is known; 0 without a copy run: then it is parked."""
-        return sum(one.lag for one in self._seen.values() if one.lag_unit == unit and one.lag > 0)
+        """What is left to copy in this unit, as far as that is known; without a copy run what the last one left:
+        nothing when the task is parked, more when it has failed or is paused."""
+        return sum(lag for in_unit, lag in self._lags() if in_unit == unit and lag > 0)
 
     def lag_seconds(self, now: float) -> float:
         """For how long there has been something left to copy: no record that is left is older here."""
-        return now - self.level_at if self.level_at and any(one.lag > 0 for one in self._seen.values()) else 0.0
+        return now - self.level_at if self.level_at and any(lag > 0 for _, lag in self._lags()) else 0.0
+
+    def _lags(self) -> list[tuple[copy.LagUnit.ValueType, int]]:
+        if self._seen:
+            return [(one.lag_unit, one.lag) for one in self._seen.values()]
+        return [] if self._left is None else [self._left]
 
     def seconds_left(self) -> float:
         """Estimate until nothing is left at the present rate; -1 when nobody knows."""

@@ -161,18 +161,19 @@ class Metrics:
         out.add(names.RUNS, meter.runs, labels)
         out.add(names.FAILURES, meter.failures, labels)
         out.add(names.BYTES, meter.bytes, labels)
-        out.add(names.LAG_SECONDS, round(meter.lag_seconds(now), 3), labels)
         source = self._type(work.connector) == "source"
         lag = meter.lag(LAG_UNIT_RECORDS)
         if meter.commit_ms:
             out.add(names.COMMITTED, meter.commit_ms / 1000, labels)
-        if meter.lag(LAG_UNIT_BYTES):
-            out.add(names.LAG_BYTES, meter.lag(LAG_UNIT_BYTES), labels)
-        else:
-            out.add(names.LAG_RECORDS, lag, labels)
+        if meter.measured:
+            out.add(names.LAG_SECONDS, round(meter.lag_seconds(now), 3), labels)
+            if meter.lag(LAG_UNIT_BYTES):
+                out.add(names.LAG_BYTES, meter.lag(LAG_UNIT_BYTES), labels)
+            else:
+                out.add(names.LAG_RECORDS, lag, labels)
         out.add(names.POLLED if source else names.READ, meter.records + meter.errors, labels)
         out.add(names.WRITTEN if source else names.SENT, meter.records, labels)
-        if not source:
+        if not source and meter.measured:
             out.add(names.LAG_MAX, lag, labels)
         if meter.bad.failures:
             out.add(names.SKIPPED, meter.errors, labels)
