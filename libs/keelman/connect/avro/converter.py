@@ -11,7 +11,6 @@ from keelman.connect.errors import ConnectError, DataError
 from keelman.connect.records import Column
 from keelman.connect.registry.converter import RegistryConverter, keep, kept
 from keelman.connect.registry.interface import SchemaKind, SchemaText, header, schema_id
-from keelman.connect.registry.keys import CACHE_SIZE
 from keelman.connect.schema import Schema
 
 _LOW, _MEDIUM = Importance.LOW, Importance.MEDIUM
@@ -42,7 +41,6 @@ class AvroConverter(RegistryConverter):
     def __init__(self, config: Mapping[str, str]) -> None:
         super().__init__(config)
         self._options = AvroOptions.of(self.config)
-        self._most: int = self.config[CACHE_SIZE]
         self._texts: dict[Schema | None, tuple[SchemaText, str]] = {}
         self._functions: dict[tuple[Schema | None, SchemaText], Callable[[Any], Any]] = {}
         self.begin_topic()

@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import quote_plus
 
 from keelman.connect.errors import DataError
+from keelman.connect.registry.options import Options
 from keelman.connect.registry.sum_types import ANY_ENUM, ANY_UNION_FIELD, is_any_union
 from keelman.connect.schema import Schema
 
@@ -54,7 +54,7 @@ _OTHER = re.compile(r"[^A-Za-z0-9_]")
 
 
 @dataclass(frozen=True, slots=True)
-class AvroOptions:
+class AvroOptions(Options):
     """What a configuration says about schemas, by the names of its keys with underscores."""
 
     enhanced_avro_schema_support: bool = False
@@ -65,11 +65,6 @@ class AvroOptions:
     flatten_singleton_unions: bool = True
     generalized_sum_type_support: bool = False
     ignore_default_for_nullables: bool = False
-
-    @classmethod
-    def of(cls, config: Mapping[str, Any]) -> AvroOptions:
-        """Those of a parsed configuration."""
-        return cls(**{name: config[name.replace("_", ".")] for name in cls.__slots__})
 
     def scrubbed(self, name: str) -> str:
         """A field's name as Avro has it."""

@@ -18,7 +18,6 @@ from keelman.connect.json_schema.writing import ValueWriter
 from keelman.connect.records import Column
 from keelman.connect.registry.converter import RegistryConverter, keep, kept
 from keelman.connect.registry.interface import HEADER_BYTES, SchemaKind, SchemaText, header, schema_id
-from keelman.connect.registry.keys import CACHE_SIZE
 from keelman.connect.schema import Schema
 
 _Check = Callable[[Any], None]
@@ -38,7 +37,6 @@ class JsonSchemaConverter(RegistryConverter):
     def __init__(self, config: Mapping[str, str]) -> None:
         super().__init__(config)
         self._options = JsonSchemaOptions.of(self.config)
-        self._most: int = self.config[CACHE_SIZE]
         self._writers: dict[Schema, tuple[SchemaText, str | None, ValueWriter]] = {}
         self._documents: dict[SchemaText, tuple[SchemaDocument, _Check | None]] = {}
         self.begin_topic()

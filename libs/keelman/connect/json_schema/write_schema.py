@@ -5,7 +5,7 @@ https://docs.confluent.io/platform/current/schema-registry/connect.html#json-sch
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +13,7 @@ from keelman.connect.converters.logical import DECIMAL
 from keelman.connect.errors import DataError
 from keelman.connect.java.text import hash_order, json_text
 from keelman.connect.recurring import Recurring
+from keelman.connect.registry.options import Options
 from keelman.connect.registry.sum_types import enum_key, is_any_union
 from keelman.connect.schema import Field, Schema
 
@@ -29,7 +30,7 @@ _NUMBERS = {
 
 
 @dataclass(frozen=True, slots=True)
-class JsonSchemaOptions:
+class JsonSchemaOptions(Options):
     """What a configuration says about schemas and values, by the names of its keys with underscores."""
 
     object_additional_properties: bool = True
@@ -37,11 +38,6 @@ class JsonSchemaOptions:
     generalized_sum_type_support: bool = False
     ignore_default_for_nullables: bool = False
     decimal_format: str = "BASE64"
-
-    @classmethod
-    def of(cls, config: Mapping[str, Any]) -> JsonSchemaOptions:
-        """Those of a parsed configuration."""
-        return cls(**{name: config[name.replace("_", ".")] for name in cls.__slots__})
 
     @property
     def numeric(self) -> bool:

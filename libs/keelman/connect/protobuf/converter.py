@@ -12,7 +12,6 @@ from keelman.connect.protobuf.write_schema import ProtobufOptions, write_schema
 from keelman.connect.records import Column
 from keelman.connect.registry.converter import RegistryConverter, keep, kept
 from keelman.connect.registry.interface import HEADER_BYTES, SchemaKind, SchemaText, header, schema_id
-from keelman.connect.registry.keys import CACHE_SIZE
 from keelman.connect.schema import Schema
 
 if TYPE_CHECKING:
@@ -42,7 +41,6 @@ class ProtobufConverter(RegistryConverter):
     def __init__(self, config: Mapping[str, str]) -> None:
         super().__init__(config)
         self._options = ProtobufOptions.of(self.config)
-        self._most: int = self.config[CACHE_SIZE]
         self._texts: dict[Schema, tuple[SchemaText, str]] = {}
         self._compiled: dict[SchemaText, CompiledSchema] = {}
         self._writers: dict[tuple[Schema, SchemaText], tuple[bytes, MessageWriter]] = {}

@@ -5,10 +5,9 @@ https://docs.confluent.io/platform/current/schema-registry/connect.html#protobuf
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count
-from typing import Any
 
 from keelman.connect.converters.logical import DECIMAL
 from keelman.connect.errors import DataError
@@ -33,6 +32,7 @@ from keelman.connect.protobuf.names import (
 )
 from keelman.connect.protobuf.text import EnumText, FieldText, MessageText, file_text
 from keelman.connect.recurring import Recurring
+from keelman.connect.registry.options import Options
 from keelman.connect.registry.sum_types import ANY_UNION
 from keelman.connect.schema import Field, Schema, type_name
 
@@ -41,7 +41,7 @@ _RESERVED = range(19_000, 20_000)
 
 
 @dataclass(frozen=True, slots=True)
-class ProtobufOptions:
+class ProtobufOptions(Options):
     """What a configuration says about schemas, by the names of its keys with underscores."""
 
     generalized_sum_type_support: bool = False
@@ -56,11 +56,6 @@ class ProtobufOptions:
     wrapper_for_nullables: bool = False
     wrapper_for_raw_primitives: bool = True
     ignore_default_for_nullables: bool = False
-
-    @classmethod
-    def of(cls, config: Mapping[str, Any]) -> ProtobufOptions:
-        """Those of a parsed configuration."""
-        return cls(**{name: config[name.replace("_", ".")] for name in cls.__slots__})
 
 
 def write_schema(schema: Schema, options: ProtobufOptions) -> tuple[str, str]:

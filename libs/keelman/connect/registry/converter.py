@@ -67,6 +67,7 @@ class RegistryConverter(Converter):
         self.topic = ""
         name = self.config["key.subject.name.strategy" if self.is_key else "value.subject.name.strategy"]
         self._subject, self._by_name = subjects.strategy(name), subjects.by_name(name)
+        self._most: int = self.config[registry_keys.CACHE_SIZE]
         self._given = dict(config)
         self._registry: Registry | None = None
         self._topics: dict[str, Self] = {}
