@@ -33,6 +33,7 @@ from keelman.runtime.log_levels import LOG_LEVELS
 from keelman.runtime.logging import configure
 from keelman.runtime.output_brake import brake_output
 from keelman.runtime.redaction import REDACTOR
+from keelman.runtime.stacks import stacks_on_signal
 from keelman.runtime.supervise import first_of
 
 BEAT_SECONDS = 1.0
@@ -85,6 +86,7 @@ def host_slot(order: SlotOrder, batches: Iterable[Any]) -> None:
     when it cannot be reached.
     """
     setproctitle.setproctitle(f"keelman {order.slot}")
+    stacks_on_signal()
     sys.setrecursionlimit(RECURSION)
     configure("slot", json=order.log_json, level=order.log_level, slot=order.slot)
     if order.path:

@@ -8,6 +8,8 @@ import resource
 import threading
 import time
 
+from keelman.runtime.stacks import stacks_on_signal
+
 BYTES_PER_SECOND = 256 << 10
 CHUNK_BYTES = 64 << 10
 
@@ -23,6 +25,7 @@ def brake_output(bytes_per_second: int = BYTES_PER_SECOND) -> None:
         os.dup2(sink, number)
     os.close(sink)
     faulthandler.enable(real)  # what a crash leaves must not stay in the pipe
+    stacks_on_signal(real)
     threading.Thread(target=_pump, args=(source, real, bytes_per_second), name="output", daemon=True).start()
 
 

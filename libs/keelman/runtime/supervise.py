@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import faulthandler
 import os
 import signal
 import sys
@@ -19,6 +18,7 @@ import setproctitle
 from keelman.model.errors import KeelmanError
 from keelman.runtime import exit_record
 from keelman.runtime.logging import get_logger
+from keelman.runtime.stacks import stacks_on_signal
 
 T = TypeVar("T")
 log = get_logger()
@@ -135,7 +135,7 @@ def run_process(
     # Without this the title overwrites the environment that others read of this process to tell whose it is.
     os.environ.setdefault("SPT_NOENV", "1")
     setproctitle.setproctitle(title)
-    faulthandler.register(signal.SIGUSR1, all_threads=True)
+    stacks_on_signal()
     record = exit_record.take_path()
     try:
         code = asyncio.run(_life(body, grace_seconds))

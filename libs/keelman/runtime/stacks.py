@@ -1,0 +1,14 @@
+"""Where a process stands that does not go on: its stacks, asked for from outside."""
+
+from __future__ import annotations
+
+import faulthandler
+import signal
+
+
+def stacks_on_signal(file: int = 2) -> None:
+    """From now on SIGUSR1 writes the stack of every thread to this file, standard error by default.
+
+    Called at the start of each process of ours; without it the signal ends the process.
+    """
+    faulthandler.register(signal.SIGUSR1, file=file, all_threads=True)
