@@ -203,7 +203,7 @@ def test_a_source_meets_poison(poison: str, policy: str) -> None:
         with pytest.raises(RecordRefused) as refused:
             list(conversion.payloads(batch))
         verdict = judge(refused.value)
-        assert "source offset {'position': 1}, source partition {'file': 'f'}" in verdict.message
+        assert 'source offset {"position":1}, source partition {"file":"f"}' in verdict.message
         assert "\n" not in verdict.message
         return
     made = list(conversion.payloads(batch))

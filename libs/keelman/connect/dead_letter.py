@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from keelman.connect.offsets import in_json
 from keelman.connect.records import Headers, Offset, Partition
 
 _CONNECT, _OURS = "__connect.errors.", "keelman.errors."
@@ -118,9 +119,9 @@ def context_headers(
         (TRACE, why.trace),
     ]
     if sourced and whence.source_partition is not None:
-        texts.append((SOURCE_PARTITION, _json(whence.source_partition)))
+        texts.append((SOURCE_PARTITION, in_json(whence.source_partition)))
     if sourced and whence.source_offset is not None:
-        texts.append((SOURCE_OFFSET, _json(whence.source_offset)))
+        texts.append((SOURCE_OFFSET, in_json(whence.source_offset)))
     if sourced and target_partition is not None:
         texts.append((TARGET_PARTITION, str(target_partition)))
     if sourced:
@@ -173,10 +174,6 @@ def _parted(headers: Headers) -> tuple[Headers, Headers]:
         at -= 1
         before = _PLACES[headers[at][0]]
     return list(headers[:at]), list(headers[at:])
-
-
-def _json(tree: Mapping[str, Any]) -> str:
-    return json.dumps(dict(tree), separators=(",", ":"), ensure_ascii=False)
 
 
 def _tree(text: str | None) -> Mapping[str, Any] | None:

@@ -57,6 +57,12 @@ def identity(partition: Partition) -> str:
     return json.dumps(dict(partition), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 
 
+def in_json(tree: Mapping[str, Any]) -> str:
+    """A partition or an offset as people are shown it, and in headers. What a connector may put there, but may not
+    commit, is shown as a text."""
+    return json.dumps(dict(tree), separators=(",", ":"), ensure_ascii=False, default=str)
+
+
 class CommittedOffsets:
     """One connector's committed offsets, and the key bytes to write them with."""
 

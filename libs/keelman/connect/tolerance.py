@@ -15,6 +15,7 @@ from keelman.connect.config.connector_keys import DEAD_LETTERS, common_keys
 from keelman.connect.config.error_keys import BUDGET, BUDGET_PERCENT, BUDGET_WINDOW, budget_keys, dead_letter_keys
 from keelman.connect.dead_letter import Whence
 from keelman.connect.errors import ConnectError, DataError, RetriableConnectError, in_one_line
+from keelman.connect.offsets import in_json
 
 FIRST_DELAY_MS = 300
 MOST_LINE = 2_000
@@ -110,8 +111,8 @@ def place_of(whence: Whence) -> str:
         return f"topic {whence.topic}, partition {whence.partition}, offset {whence.offset}"
     if whence.source_partition is None:
         return f"for topic {whence.topic}"
-    place = f"source partition {dict(whence.source_partition)}, for topic {whence.topic}"
-    return place if whence.source_offset is None else f"source offset {dict(whence.source_offset)}, {place}"
+    place = f"source partition {in_json(whence.source_partition)}, for topic {whence.topic}"
+    return place if whence.source_offset is None else f"source offset {in_json(whence.source_offset)}, {place}"
 
 
 def shortened(text: str, most: int) -> str:

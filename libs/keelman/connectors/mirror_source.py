@@ -9,7 +9,7 @@ from typing import Any
 from keelman.connect.config.connector_keys import common_keys
 from keelman.connect.config.definition import ConfigDef
 from keelman.connect.errors import ConnectError
-from keelman.connect.offsets import AlteredOffsets
+from keelman.connect.offsets import AlteredOffsets, in_json
 from keelman.connect.plugin import Connector, Direction, Reader
 from keelman.connect.records import Offset, Partition, TopicPartition
 from keelman.connectors.mirror_config import (
@@ -153,7 +153,7 @@ def _checked(offset: Offset | None) -> Offset | None:
         return None
     value: Any = offset.get("offset")
     if isinstance(value, bool) or not isinstance(value, int):
-        raise ConnectError(f"Source offset is no number: {offset!r}")
+        raise ConnectError(f"Source offset is no number: {in_json(offset)}")
     return None if value < 0 else offset
 
 

@@ -15,6 +15,7 @@ from typing import Any, Literal
 from keelman.connect.config.definition import REQUIRED, ConfigDef, ConfigKey, Importance, Type, at_least, non_empty
 from keelman.connect.errors import ConnectError
 from keelman.connect.java.text import json_text, utf8_text
+from keelman.connect.offsets import in_json
 from keelman.connect.plugin import Connector, Direction, KeptOffset, Reader, Writer
 from keelman.connect.records import Column, Offset, Partition, SinkBatch, SourceBatch, TopicPartition
 from keelman.connect.schema import Field, Schema, Struct
@@ -276,7 +277,7 @@ def _next_number(offset: Offset | None) -> int:
         return 0
     number: Any = offset.get("seqno")
     if isinstance(number, bool) or not isinstance(number, int):
-        raise ConnectError(f"the offset holds no seqno: {dict(offset)!r}")
+        raise ConnectError(f"the offset holds no seqno: {in_json(offset)}")
     return number + 1
 
 

@@ -17,6 +17,7 @@ from keelman.cli.exits import OK
 from keelman.cli.output import checked_format, print_document
 from keelman.cli.rest import ConnectorRest, connector_rest
 from keelman.cli.waiting import progress_line
+from keelman.connect.offsets import in_json
 from keelman.connect.replayed import COUNTS, MOST_EXAMPLES
 from keelman.model.errors import InvalidArgument, NotFound
 
@@ -177,7 +178,7 @@ def letter_lines(one: Mapping[str, Any]) -> list[str]:
     if origin.get("offset") is not None:
         place += f"-{origin['partition']}@{origin['offset']}"
     elif origin.get("source_offset") is not None:
-        place += f" from {origin['source_partition']} at {origin['source_offset']}"
+        place += f" from {in_json(origin['source_partition'] or {})} at {in_json(origin['source_offset'])}"
     state = one.get("outcome") or ("replayed" if one.get("replayed") else "waiting")
     lines = [f"{one['partition']}@{one['offset']} {state}: {_kind(one)}", f"  of {place}: {one['message'] or ''}"]
     if one.get("why") and not (one["message"] and one["why"].endswith(" ".join(one["message"].split()))):
