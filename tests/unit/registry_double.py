@@ -1,9 +1,10 @@
-"""A schema registry in memory, for converters alone; the real one is in tests/component."""
+"""A schema registry in memory, for converters alone, and what goes through it; the real one is in tests/component."""
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from keelman.connect.records import Column
 from keelman.connect.registry.converter import RegistryConverter
 from keelman.connect.registry.interface import (
     SCHEMA_NOT_FOUND,
@@ -12,6 +13,7 @@ from keelman.connect.registry.interface import (
     RegistryError,
     SchemaText,
 )
+from keelman.connect.schema import Field, Schema, Struct
 
 C = TypeVar("C", bound=RegistryConverter)
 
@@ -59,3 +61,37 @@ class MemoryRegistry:
 
     def compatible(self, subject: str, version: str, schema: SchemaText) -> bool:
         return True
+
+
+def struct(_name: str | None = None, **fields: Schema) -> Schema:
+    return Schema("struct", name=_name, fields=tuple(Field(name, schema) for name, schema in fields.items()))
+
+
+def mapping(key: Schema, value: Schema) -> Schema:
+    return Schema("map", key=key, value=value)
+
+
+def plain(value: Any) -> Any:
+    """Structs as dictionaries."""
+    if isinstance(value, Struct):
+        return {name: plain(one) for name, one in value.values.items()}
+    if isinstance(value, list):
+        return [plain(one) for one in value]
+    return {key: plain(one) for key, one in value.items()} if isinstance(value, dict) else value
+
+
+def write_with(
+    kind: type[RegistryConverter], schema: Schema | None, value: Any, **config: str
+) -> tuple[MemoryRegistry, bytes | None]:
+    """A new registry, and the payload that a converter makes of a value with it."""
+    registry = MemoryRegistry()
+    (payload,) = registry.converter(kind, **config).from_connect(Column([value], schema))
+    return registry, payload
+
+
+def read_with(
+    kind: type[RegistryConverter], registry: MemoryRegistry, payload: bytes, **config: str
+) -> tuple[Schema | None, Any]:
+    """What a converter with that registry finds in a payload."""
+    column = registry.converter(kind, **config).to_connect([payload])
+    return column.schema_of(0), plain(column.values[0])

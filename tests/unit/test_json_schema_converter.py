@@ -5,53 +5,27 @@ from __future__ import annotations
 import datetime
 import decimal
 import json
+from functools import partial
 from typing import Any
 
 import jsonschema_rs
 import pytest
-from registry_double import MemoryRegistry
+from registry_double import MemoryRegistry, mapping, plain, read_with, struct, write_with
 
 from keelman.connect.converters.logical import DATE_SCHEMA, DECIMAL, TIME_SCHEMA, TIMESTAMP_SCHEMA
 from keelman.connect.errors import DataError
 from keelman.connect.java.numbers import Float32
 from keelman.connect.json_schema.converter import JsonSchemaConverter
 from keelman.connect.json_schema.write_schema import ENUM, ONE_OF
-from keelman.connect.records import Column
 from keelman.connect.registry.interface import Reference, SchemaKind, SchemaText, header
 from keelman.connect.schema import STRING, Field, Schema, Struct
 
+there, back = partial(write_with, JsonSchemaConverter), partial(read_with, JsonSchemaConverter)
 UTC = datetime.UTC
 INT32, INT64, BYTES = Schema("int32"), Schema("int64"), Schema("bytes")
 MAYBE_TEXT, MAYBE_LONG = Schema("string", optional=True), Schema("int64", optional=True)
 MONEY = Schema("bytes", name=DECIMAL, version=1, parameters=(("scale", "2"),))
 CHECKED = {"json.fail.invalid.schema": "true"}
-
-
-def struct(_name: str | None = None, **fields: Schema) -> Schema:
-    return Schema("struct", name=_name, fields=tuple(Field(name, schema) for name, schema in fields.items()))
-
-
-def mapping(key: Schema, value: Schema) -> Schema:
-    return Schema("map", key=key, value=value)
-
-
-def plain(value: Any) -> Any:
-    if isinstance(value, Struct):
-        return {name: plain(one) for name, one in value.values.items()}
-    if isinstance(value, list):
-        return [plain(one) for one in value]
-    return {key: plain(one) for key, one in value.items()} if isinstance(value, dict) else value
-
-
-def there(schema: Schema | None, value: Any, **config: str) -> tuple[MemoryRegistry, bytes | None]:
-    registry = MemoryRegistry()
-    (payload,) = registry.converter(JsonSchemaConverter, **config).from_connect(Column([value], schema))
-    return registry, payload
-
-
-def back(registry: MemoryRegistry, payload: bytes, **config: str) -> tuple[Schema | None, Any]:
-    column = registry.converter(JsonSchemaConverter, **config).to_connect([payload])
-    return column.schema_of(0), plain(column.values[0])
 
 
 def registered(tree: Any, *references: tuple[str, Any]) -> MemoryRegistry:

@@ -6,6 +6,7 @@ import datetime
 import decimal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from google.protobuf import descriptor_pb2, message_factory
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.rpc import code_pb2
-from registry_double import MemoryRegistry
+from registry_double import MemoryRegistry, mapping, plain, read_with, struct, write_with
 
 from keelman.connect.converters.logical import DATE_SCHEMA, DECIMAL, TIME_SCHEMA, TIMESTAMP_SCHEMA
 from keelman.connect.errors import DataError
@@ -21,47 +22,21 @@ from keelman.connect.protobuf.converter import ProtobufConverter, read_indexes, 
 from keelman.connect.protobuf.names import ENUM, KNOWN_FILES, TAG, TYPE, UNION, entry_name, map_name, scrubbed
 from keelman.connect.records import Column
 from keelman.connect.registry.interface import Reference, SchemaKind, SchemaText, header
-from keelman.connect.schema import STRING, Field, Schema, Struct
+from keelman.connect.schema import STRING, Schema, Struct
 
+there, back = partial(write_with, ProtobufConverter), partial(read_with, ProtobufConverter)
 UTC = datetime.UTC
 INT32, INT64, DOUBLE, BYTES = (Schema(kind) for kind in ("int32", "int64", "double", "bytes"))
 MAYBE_TEXT, MAYBE_INT = Schema("string", optional=True), Schema("int32", optional=True)
-
-
-def struct(_name: str | None = None, **fields: Schema) -> Schema:
-    return Schema("struct", name=_name, fields=tuple(Field(name, schema) for name, schema in fields.items()))
 
 
 def array(value: Schema) -> Schema:
     return Schema("array", value=value)
 
 
-def mapping(key: Schema, value: Schema) -> Schema:
-    return Schema("map", key=key, value=value)
-
-
 def money(precision: str, scale: str) -> Schema:
     parameters = (("scale", scale), ("connect.decimal.precision", precision))
     return Schema("bytes", name=DECIMAL, version=1, parameters=parameters)
-
-
-def plain(value: Any) -> Any:
-    if isinstance(value, Struct):
-        return {name: plain(one) for name, one in value.values.items()}
-    if isinstance(value, list):
-        return [plain(one) for one in value]
-    return {key: plain(one) for key, one in value.items()} if isinstance(value, dict) else value
-
-
-def there(schema: Schema | None, value: Any, **config: str) -> tuple[MemoryRegistry, bytes | None]:
-    registry = MemoryRegistry()
-    (payload,) = registry.converter(ProtobufConverter, **config).from_connect(Column([value], schema))
-    return registry, payload
-
-
-def back(registry: MemoryRegistry, payload: bytes, **config: str) -> tuple[Schema | None, Any]:
-    column = registry.converter(ProtobufConverter, **config).to_connect([payload])
-    return column.schema_of(0), plain(column.values[0])
 
 
 def registered(text: str, *references: tuple[str, str]) -> MemoryRegistry:
