@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 from dataclasses import dataclass, field
+from typing import Any
 
 STRING = "org.apache.kafka.connect.storage.StringConverter"
 JSON = "org.apache.kafka.connect.json.JsonConverter"
@@ -15,6 +17,7 @@ ALL = {
     "errors.deadletterqueue.context.headers.enable": "true",
 }
 GOOD = b'{"a":1}'
+TRACE = "__connect.errors.exception.stacktrace"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,22 @@ def struct(kind: str, payload: str) -> bytes:
     """A struct of one field in its envelope."""
     schema = f'{{"type":"struct","fields":[{{"type":"{kind}","optional":false,"field":"f"}}],"optional":false}}'
     return f'{{"schema":{schema},"payload":{{"f":{payload}}}}}'.encode()
+
+
+def shown(key: bytes | None, value: bytes | None, headers: Any) -> dict[str, Any]:
+    """A dead letter as the record has it: of traces the first line."""
+    first = [(name, raw.split(b"\n")[0] if name == TRACE and raw is not None else raw) for name, raw in headers]
+    return {"key": _text(key), "value": _text(value), "headers": [[name, _text(raw)] for name, raw in first]}
+
+
+def _text(raw: bytes | None) -> str | None:
+    """Bytes as a text; of long ones and of those that are none the base64 of their end."""
+    if raw is None:
+        return None
+    try:
+        return raw.decode() if len(raw) < 2000 else f"...{base64.b64encode(raw[-30:]).decode()}"
+    except UnicodeDecodeError:
+        return f"base64 {base64.b64encode(raw).decode()}"
 
 
 BETWEEN = [Sent(GOOD, b"k1"), Sent(b'{"a":', b"k2", [("own", b"1"), ("none", None)]), Sent(GOOD, b"k3")]

@@ -7,7 +7,6 @@ of `errors_cases`, and keeps the dead letters, the lines that came through and, 
 from __future__ import annotations
 
 import asyncio
-import base64
 import json
 import sys
 import tempfile
@@ -20,7 +19,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
-from errors_cases import CASES, Case  # noqa: E402
+from errors_cases import CASES, Case, shown  # noqa: E402
 
 from keelman.kafka.clients import admin_client  # noqa: E402
 from keelman.testing.broker import running_broker  # noqa: E402
@@ -28,7 +27,6 @@ from keelman.testing.connect_worker import ConnectProcess  # noqa: E402
 from keelman.testing.eventually import eventually  # noqa: E402
 
 QUICK = {"offset.flush.interval.ms": "300", "consumer.auto.offset.reset": "earliest"}
-TRACE = "__connect.errors.exception.stacktrace"
 
 
 async def main() -> None:
@@ -107,29 +105,9 @@ def letters(servers: str, name: str) -> list[dict[str, Any]]:
             message = consumer.poll(20)
             assert message is not None
             assert message.error() is None
-            headers = [
-                [key, None if raw is None else text(raw.split(b"\n")[0] if key == TRACE else raw)]
-                for key, raw in message.headers() or ()
-            ]
-            found.append(
-                {
-                    "key": text(message.key()),
-                    "value": text(message.value()),
-                    "headers": headers,
-                }
-            )
+            found.append(shown(message.key(), message.value(), message.headers() or ()))
     consumer.close()
     return found
-
-
-def text(raw: bytes | None) -> str | None:
-    """Bytes as a text; of long ones and of those that are none the base64 of their end."""
-    if raw is None:
-        return None
-    try:
-        return raw.decode() if len(raw) < 2000 else f"...{base64.b64encode(raw[-30:]).decode()}"
-    except UnicodeDecodeError:
-        return f"base64 {base64.b64encode(raw).decode()}"
 
 
 if __name__ == "__main__":

@@ -3,11 +3,9 @@ through, the same become dead letters with the same headers, and a task that fai
 
 from __future__ import annotations
 
-import base64
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 from confluent_kafka import Message
@@ -21,11 +19,10 @@ from keelman.engine.sink_batch import Columns
 
 RECORDED = Path(__file__).parents[1] / "recorded"
 sys.path.insert(0, str(RECORDED))
-from errors_cases import CASES, STRING, Case  # noqa: E402  it lies beside the record
+from errors_cases import CASES, STRING, Case, shown  # noqa: E402  it lies beside the record
 
 RECORD = json.loads((RECORDED / "errors.json").read_text(encoding="utf-8"))
 WORKER = {"bootstrap.servers": "none:1", "key.converter": STRING, "value.converter": STRING}
-TRACE = "__connect.errors.exception.stacktrace"
 
 
 class Unasking:
@@ -55,18 +52,3 @@ def test_as_connect(case: Case) -> None:
     assert lines(batch.values).decode().splitlines() == told["lines"]
     dead = DeadLetterWriter(bad, WORKER, config)
     assert [shown(*dead.row(letter)) for letter in bad.take_letters()] == told["letters"]
-
-
-def shown(key: bytes | None, value: bytes | None, headers: Any) -> dict[str, Any]:
-    """A dead letter as the record has it: of traces the first line."""
-    first = [(name, raw.split(b"\n")[0] if name == TRACE and raw is not None else raw) for name, raw in headers]
-    return {"key": text(key), "value": text(value), "headers": [[name, text(raw)] for name, raw in first]}
-
-
-def text(raw: bytes | None) -> str | None:
-    if raw is None:
-        return None
-    try:
-        return raw.decode() if len(raw) < 2000 else f"...{base64.b64encode(raw[-30:]).decode()}"
-    except UnicodeDecodeError:
-        return f"base64 {base64.b64encode(raw).decode()}"
