@@ -25,6 +25,8 @@ AT_A_TIME = 2
 START_SECONDS = 30.0
 SPARE_SECONDS = 10.0
 """What starting and answering take beside the reading itself."""
+WORDS = {"preview": "the preview", "dead_letters": "the dead letters", "replay": "the replay"}
+"""What users call the questions."""
 
 
 @asynccontextmanager
@@ -55,7 +57,7 @@ class SideProcess:
         What is asked should take `seconds` at most. Raises ConnectError with what went wrong there, DeadlineExceeded,
         Unavailable.
         """
-        what, seconds = f"{method} of {name}", min(seconds, deadlines.remaining())
+        what, seconds = f"{WORDS[method]} of {name}", min(seconds, deadlines.remaining())
         late = DeadlineExceeded(f"{what}: no answer in {seconds + SPARE_SECONDS:g} s; its process was ended")
         request = {"id": 0, "method": method, "class": kind.names[0], "seconds": seconds, "name": name}
         request |= {"config": dict(config), "worker_config": self._told, **more}
