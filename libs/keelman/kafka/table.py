@@ -48,6 +48,7 @@ class TopicTable:
         self._apply = apply
         self._consumer: Consumer | None = None
         self._client: Client | None = None
+        self._moved = asyncio.Event()
 
     @contextlib.asynccontextmanager
     async def opened(
@@ -88,6 +89,8 @@ class TopicTable:
                         self._apply(
                             Row(record.partition, record.offset, record.key, record.value, int(record.timestamp))
                         )
+            self._moved.set()
+            self._moved = asyncio.Event()
 
     async def read_to_end(self, *, seconds: float = 30.0) -> None:
         """Returns when everything written before the call is applied. Raises DeadlineExceeded, Unavailable."""
@@ -100,16 +103,20 @@ class TopicTable:
         await self.read_to(ends, seconds=max(0.1, seconds - (time.monotonic() - begun)))
 
     async def read_to(self, ends: Mapping[int, int], *, seconds: float = 30.0) -> None:
-        """Returns when the applied position of each partition has reached its end. Raises DeadlineExceeded."""
+        """Returns when the applied position of each of these partitions has reached its end. Raises DeadlineExceeded.
+
+        For the end that a write came to: it and all that was written before it is applied then.
+        """
         assert self._consumer is not None
         late = DeadlineExceeded(f"topic {self.topic} was not read to its end in time: {dict(ends)}")
         # Over the question for a position too: without a leader it waits until there is one.
         async with deadline(seconds, late):
-            for tp in self._partitions:
-                while True:
-                    if await self._consumer.position(tp) >= ends[tp.partition]:
-                        break
-                    await asyncio.sleep(POLL_SECONDS)
+            for partition, end in ends.items():
+                while await self._consumer.position(self._partitions[partition]) < end:
+                    # A marker at the end of a transaction moves the position, and no record tells of it.
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(POLL_SECONDS):
+                            await self._moved.wait()
 
     async def end_offsets(self) -> dict[int, int]:
         """End offset of each partition, read_uncommitted."""

@@ -8,14 +8,20 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import AsyncExitStack
 from typing import TypeAlias
 
-from aiokafka.errors import KafkaError, ProducerFenced
+from aiokafka.errors import KafkaError, MessageSizeTooLargeError, ProducerFenced, RecordListTooLargeError
+from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
 from keelman.kafka.clients import Producer, producer
-from keelman.model.errors import Conflict, Unauthenticated, Unavailable
+from keelman.model.errors import Conflict, Exhausted, KeelmanError, Unauthenticated, Unavailable
 
 Record: TypeAlias = tuple[bytes, bytes | None]
+Ends: TypeAlias = Mapping[int, int]
+"""Of each partition that was written to: the offset after the last record written."""
 SECONDS = 30.0
 END_SECONDS = 3.0  # for each step of giving up: brokers that do not answer are not waited for
+MOST_BYTES = 1_048_576
+"""Of a record with what surrounds it: max.request.size of Java's producer, unless set, and of this library's."""
+TOO_LARGE = "RECORD_TOO_LARGE"
 
 
 class TopicWriter:
@@ -31,15 +37,15 @@ class TopicWriter:
         async with producer(properties, client_id=client_id) as made:
             yield TopicWriter(made)
 
-    async def write(self, topic: str, records: Sequence[Record]) -> None:
-        """Returns when all records, in order, are acknowledged. Raises Unavailable."""
+    async def write(self, topic: str, records: Sequence[Record]) -> Ends:
+        """Returns when all records, in order, are acknowledged. Raises Unavailable, and Exhausted for a record that is
+        too large: others may have been written then, unless it is so by `MOST_BYTES`."""
+        check_sizes(records)
         try:
             async with asyncio.timeout(SECONDS):
-                sent = [await self._producer.send(topic, key=key, value=value) for key, value in records]
-                for one in sent:
-                    await one
+                return await _sent(self._producer, topic, records)
         except (KafkaError, TimeoutError) as error:
-            raise Unavailable(f"topic {topic} cannot be written: {error!r}") from None
+            raise _unwritten(topic, error) from None
 
 
 class FencingWriter:
@@ -78,11 +84,13 @@ class FencingWriter:
 
     async def write(
         self, topic: str, records: Sequence[Record], *, confirm: Callable[[], Awaitable[None]] | None = None
-    ) -> None:
-        """All records in one transaction. Raises Conflict when another process has claimed, else Unavailable.
+    ) -> Ends:
+        """All records in one transaction. Raises Conflict when another process has claimed, Exhausted when a record is
+        too large, else Unavailable; nothing is written then.
 
         What `confirm` raises, awaited before the commit, aborts the transaction and is raised.
         """
+        check_sizes(records)
         if self._producer is None:
             await self.claim()
         made = self._producer
@@ -91,22 +99,56 @@ class FencingWriter:
             # Not the library's own block: it waits for the brokers' answer to an abort without end.
             async with asyncio.timeout(SECONDS):
                 await made.begin_transaction()
-                for key, value in records:
-                    await made.send(topic, key=key, value=value)
+                # Each is waited for: the library would commit without those that a broker refused.
+                ends = await _sent(made, topic, records)
                 if confirm is not None:
                     await confirm()
                 await made.commit_transaction()
+                return ends
         except ProducerFenced:
             await self.close()
             raise Conflict(f"another worker has claimed {self._transactional_id}", reason="FENCED") from None
         except (KafkaError, TimeoutError) as error:
             await _ended(made.abort_transaction())
             await self.close()
-            raise Unavailable(f"topic {topic} cannot be written: {error!r}") from None
+            raise _unwritten(topic, error) from None
         except BaseException:
             if not await _ended(made.abort_transaction()):
                 await self.close()
             raise
+
+
+def check_sizes(records: Sequence[Record]) -> None:
+    """Raises Exhausted for the first record that is too large for any request."""
+    for key, value in records:
+        size = DefaultRecordBatchBuilder.estimate_size_in_bytes(key, value, [])
+        if size > MOST_BYTES:
+            raise Exhausted(
+                f"{key.decode(errors='replace')}: The message is {size} bytes when serialized which is larger than "
+                f"{MOST_BYTES}, which is the value of the max.request.size configuration.",
+                reason=TOO_LARGE,
+            )
+
+
+async def _sent(made: Producer, topic: str, records: Sequence[Record]) -> Ends:
+    """Returns when all records are acknowledged; raises the first failure once none is under way any more."""
+    sent = [await made.send(topic, key=key, value=value) for key, value in records]
+    if sent:
+        await asyncio.wait(sent)
+    for problem in [one.exception() for one in sent]:
+        if problem is not None:
+            raise problem
+    return {told.partition: told.offset + 1 for told in (one.result() for one in sent)}
+
+
+def _unwritten(topic: str, error: Exception) -> KeelmanError:
+    if isinstance(error, MessageSizeTooLargeError | RecordListTooLargeError):
+        return Exhausted(
+            f"topic {topic} takes no record as large as this one: raise max.message.bytes of the topic "
+            "(the brokers' message.max.bytes, 1048588 unless set)",
+            reason=TOO_LARGE,
+        )
+    return Unavailable(f"topic {topic} cannot be written: {error!r}")
 
 
 async def _ended(step: Awaitable[None]) -> bool:

@@ -18,7 +18,7 @@ from keelman.connect.offsets import CommittedOffsets
 from keelman.kafka import group as codes
 from keelman.kafka.group import Described, GroupClient, Joined
 from keelman.kafka.table import Row, TopicTable
-from keelman.kafka.writer import Record, TopicWriter
+from keelman.kafka.writer import Ends, Record, TopicWriter
 from keelman.runtime.logging import get_logger
 from keelman.runtime.supervise import supervise
 from keelman.worker.properties.typed import STANDALONE, WorkerProperties
@@ -92,10 +92,11 @@ class MemoryWriter(TopicWriter):
     def __init__(self, *tables: MemoryTable) -> None:
         self._tables = {table.topic: table for table in tables}
 
-    async def write(self, topic: str, records: Sequence[Record]) -> None:
+    async def write(self, topic: str, records: Sequence[Record]) -> Ends:
         """Applies the records at once."""
         for record in records:
             self._tables[topic].append(record)
+        return await self._tables[topic].end_offsets()
 
 
 class StandaloneStore(Store):

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import time
-import traceback
-from collections import deque
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from keelman.kafka.layout import Metadata, OwnFields, Work
-from keelman.model.errors import Conflict, DeadlineExceeded, KeelmanError, Unavailable
+from keelman.model.errors import Conflict, DeadlineExceeded, Exhausted, KeelmanError, Unavailable
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logging import get_logger
 from keelman.runtime.supervise import Siblings, first_of
 from keelman.worker.group.leader import Leader
 from keelman.worker.group.membership import Membership, Place, allocation
-from keelman.worker.rest.deadlines import TIMED_OUT
-from keelman.worker.rest.errors import Elsewhere, RestError
+from keelman.worker.group.requests import Change, Request, Requests
+from keelman.worker.rest.errors import Elsewhere
 from keelman.worker.tables.store import Store
 from keelman.worker.tasks.owned_work import OwnedWork
 
@@ -27,13 +24,6 @@ log = get_logger()
 IDLE_SECONDS = 5.0
 SOON_SECONDS = 0.05
 LEAVE_SECONDS = 3.0
-
-
-@dataclass(slots=True)
-class _Request:
-    operation: Callable[[], Awaitable[Any]]
-    answer: asyncio.Future[Any]
-    until: float
 
 
 class Herder:
@@ -48,8 +38,7 @@ class Herder:
         self.owned = owned
         self.url = url
         self._wake = wake
-        self._requests: deque[_Request] = deque()
-        self._serving: _Request | None = None
+        self._requests = Requests(store, self.require_leader)
         self._leaving = False
         self._known: tuple[frozenset[Work], dict[str, str]] = (frozenset(), {})
         self._rejoin_at: float | None = None
@@ -68,43 +57,42 @@ class Herder:
         if place is None or not place.leader:
             raise Elsewhere(place.assignment.leader_url if place else "")
 
+    def leads(self) -> bool:
+        """Whether this worker leads for certain: it has its place, and the group says so."""
+        return self.membership.place is not None and self.membership.place.leader and self.membership.healthy
+
     async def call(self, operation: Callable[[], Awaitable[T]], *, seconds: float) -> T:
         """Has the operation done between other things, once this worker has its place; raises what it raises.
 
         Raises DeadlineExceeded when it did not begin in time; then it never begins. One that has begun is waited
         for: it calls `require_time` before it writes. Raises Unavailable while the brokers refuse the group.
         """
+        return cast(T, await self._done(Request(time.monotonic() + seconds, operation)))
+
+    async def change(self, connector: str, decide: Callable[[], Change[T]], *, seconds: float) -> T:
+        """The same for what only the leader writes about a connector, together with what others have written.
+
+        `decide` is called with the config topic read to its end. A refusal, of it or of its records, reaches nobody
+        else. Raises Elsewhere too, Conflict when another worker leads by now, Exhausted for a record that is too large.
+        """
+        request = Request(time.monotonic() + seconds, connector=connector, decide=decide)
+        return cast(T, await self._done(request))
+
+    async def _done(self, request: Request) -> Any:
         if self.membership.problem:
             raise Unavailable(self.membership.problem)
         if self._leaving:
             raise Elsewhere("")
-        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        request = _Request(operation, answer, time.monotonic() + seconds)
-        self._requests.append(request)
         self._wake.set()
-        try:
-            async with asyncio.timeout(seconds):
-                return await asyncio.shield(answer)
-        except TimeoutError:
-            if request is not self._serving and not answer.done():
-                answer.cancel()
-                raise DeadlineExceeded(TIMED_OUT) from None
-        return await answer
+        return await self._requests.done(request)
 
     def _refuse(self, problem: str) -> None:
         """The brokers refuse the group for a reason that does not pass by itself: whoever waits is told."""
-        self._answer_all(lambda: Unavailable(problem))
-
-    def _answer_all(self, problem: Callable[[], Exception]) -> None:
-        while self._requests:
-            request = self._requests.popleft()
-            if not request.answer.done():
-                request.answer.set_exception(problem())
+        self._requests.refuse_all(lambda: Unavailable(problem))
 
     def require_time(self) -> None:
         """Raises DeadlineExceeded when the request that is being served has none left: nothing is written after it."""
-        if self._serving is not None and time.monotonic() > self._serving.until:
-            raise DeadlineExceeded(TIMED_OUT)
+        self._requests.require_time()
 
     async def run(self, stop: asyncio.Event) -> None:
         """Until told to stop: then drains, leaves the group and returns."""
@@ -125,7 +113,7 @@ class Herder:
                     pause = await self._turn(stop)
                     backoff.reset()
                     told = ""
-                except (Unavailable, DeadlineExceeded, Conflict) as error:
+                except (Unavailable, DeadlineExceeded, Conflict, Exhausted) as error:
                     if told != error.message:
                         log.warning("turn_failed", error=error.message)
                     told, pause = error.message, backoff.next()
@@ -136,7 +124,7 @@ class Herder:
                     pass
             # Nothing of what waits was begun: another worker, which is to lead in a moment, can do it.
             self._leaving = True
-            self._answer_all(lambda: Elsewhere(""))
+            self._requests.refuse_all(lambda: Elsewhere(""))
             await self._leave()
 
     async def _turn(self, stop: asyncio.Event) -> float:
@@ -260,27 +248,7 @@ class Herder:
 
     async def _serve(self) -> None:
         while self._requests and self.membership.healthy and not self.membership.rejoin:
-            request = self._requests.popleft()
-            if request.answer.done() or time.monotonic() > request.until:
-                continue
-            self._serving = request
-            try:
-                result = await request.operation()
-            except (KeelmanError, RestError, Elsewhere) as error:
-                problem: Exception | None = error
-            except Exception as error:
-                log.error("request_failed", trace=traceback.format_exc())
-                problem = error
-            else:
-                problem = None
-            finally:
-                self._serving = None
-            if request.answer.done():
-                continue
-            if problem is None:
-                request.answer.set_result(result)
-            else:
-                request.answer.set_exception(problem)
+            await self._requests.serve()
 
     async def _leave(self) -> None:
         """Drains, says that it leaves so that others take over at once, and leaves."""

@@ -165,7 +165,7 @@ class Leader:
                 now = list(config.tasks.get(name, ()))
                 changed = answer.tasks != now and (fresh or not now)  # none: it was stopped, or was about to be
                 if not applied or changed or name in config.inconsistent:
-                    written += self._new_tasks(name, answer.tasks)
+                    written += self.new_tasks(name, answer.tasks)
             if fresh:
                 used[name] = answer
             if len(written) >= WRITTEN_AT_ONCE:
@@ -217,11 +217,7 @@ class Leader:
         self._inquiry.forget(name)
         self._used.pop(name, None)
 
-    async def write_tasks(self, name: str, wanted: list[dict[str, str]]) -> None:
-        """Stores task configurations and puts them into force, in one write."""
-        await self._store.write_config(self._new_tasks(name, wanted))
-
-    def _new_tasks(self, name: str, wanted: list[dict[str, str]]) -> list[Record]:
+    def new_tasks(self, name: str, wanted: list[dict[str, str]]) -> list[Record]:
         """What stores task configurations and puts them into force, once all of it is in the topic."""
         config = self._store.config
         written = [*records.task_records(name, wanted), records.commit_record(name, len(wanted))]

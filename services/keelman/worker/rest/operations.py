@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import orjson
@@ -14,10 +13,10 @@ import orjson
 from keelman.connect.java.text import hash_order, java_text
 from keelman.connectors.registry import find_connector
 from keelman.kafka.layout import Work
-from keelman.kafka.writer import Record
 from keelman.model.errors import DeadlineExceeded, NotFound
 from keelman.runtime.supervise import deadline
 from keelman.worker.group.herder import Herder
+from keelman.worker.group.requests import Change
 from keelman.worker.properties.secrets import Secrets
 from keelman.worker.properties.validated_secrets import problems_with
 from keelman.worker.rest.deadlines import TIMED_OUT, remaining
@@ -68,19 +67,20 @@ class Operations:
         if initial_state is not None and target is None:
             raise RestError(400, f"initial_state: {initial_state!r} is not legal: one of {', '.join(INITIAL_STATES)}")
         # By the leader alone, where Connect validates twice; and beside what the herder does, for it may take long.
-        await self._herder.call(self._leads, seconds=remaining())
+        if not self._herder.leads():
+            await self._herder.call(self._leads, seconds=remaining())
         checked = await self.check(config)
 
-        async def do() -> tuple[bool, dict[str, Any]]:
+        def decide() -> Change[tuple[bool, dict[str, Any]]]:
             exists = name in self._store.config.connectors
             if create and exists:
                 raise RestError(409, f"Connector {name} already exists")
             self._require(name, etag)
             written = [records.target_record(name, target)] if target is not None else []
-            await self._put([*written, records.connector_record(name, checked)])
-            return not exists, self._views.info(name)
+            written.append(records.connector_record(name, checked))
+            return Change(written, lambda: (not exists, self._views.info(name)))
 
-        created, info = await self._lead(do)
+        created, info = await self._lead(name, decide)
         return created, await self._with_first_tasks(name, info)
 
     async def _with_first_tasks(self, name: str, info: dict[str, Any]) -> dict[str, Any]:
@@ -98,37 +98,36 @@ class Operations:
     async def patch_config(self, name: str, patch: Config, *, etag: str = "") -> dict[str, Any]:
         """Merges keys into a configuration; None removes one: ConnectorInfo. The leader's. Raises 404, 400, 412."""
 
-        async def read() -> dict[str, str]:
+        def read() -> dict[str, str]:
             config = self._views.config(name)
             self._require(name, etag)
             return config
 
         while True:
-            before = await self._lead(read)
+            before = await self._lead(name, lambda: Change((), read))
             whole = {**before, **patch}
             merged = await self.check({key: whole[key] for key in hash_order(whole) if whole[key] is not None})
             if merged.get("name", name) != name:
                 raise other_name(merged["name"], name)
 
-            async def write(before: Config = before, merged: dict[str, str] = merged) -> dict[str, Any] | None:
-                if await read() != before:
-                    return None
-                await self._put([records.connector_record(name, merged)])
-                return self._views.info(name)
+            def decide(before: Config = before, merged: dict[str, str] = merged) -> Change[dict[str, Any] | None]:
+                if read() != before:
+                    return Change((), lambda: None)
+                return Change([records.connector_record(name, merged)], lambda: self._views.info(name))
 
-            info = await self._lead(write)
+            info = await self._lead(name, decide)
             if info is not None:
                 return info
 
     async def delete(self, name: str) -> None:
         """Deletes a connector; its offsets and its group stay. The leader's."""
 
-        async def do() -> None:
+        def decide() -> Change[None]:
             self._views.config(name)
             tasks = len(self._store.config.tasks.get(name, ()))
-            await self._put(records.deletion_records(name, tasks))
+            return Change(records.deletion_records(name, tasks), lambda: None)
 
-        await self._lead(do)
+        await self._lead(name, decide)
         await self._tracking.clear([name])
 
     async def set_target(self, name: str, target: str) -> None:
@@ -145,34 +144,34 @@ class Operations:
     async def stop(self, name: str) -> None:
         """Stops: no tasks, then STOPPED. The leader's."""
 
-        async def do() -> None:
+        def decide() -> Change[None]:
             self._known(name)
             # In one write: half of it would be a connector that runs and has no tasks.
-            await self._put([records.commit_record(name, 0), records.target_record(name, STOPPED)])
-            self._herder.leader.forget(name)  # it may be resumed before the leader's next look
+            written = [records.commit_record(name, 0), records.target_record(name, STOPPED)]
+            # It may be resumed before the leader's next look.
+            return Change(written, lambda: self._herder.leader.forget(name))
 
-        await self._lead(do)
+        await self._lead(name, decide)
 
     async def restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> dict[str, Any]:
         """Restarts a connector and, if asked, its tasks: the state with RESTARTING where it applies. The leader's."""
 
-        async def known() -> None:
+        def known() -> None:
             if name not in self._store.config.connectors:
                 raise not_found(f"Unknown connector: {name}")
 
-        async def do() -> dict[str, Any]:
-            await known()
+        def decide() -> Change[dict[str, Any]]:
+            known()
             before = self._views.status(name)
-            await self._put([records.restart_record(RestartRequest(name, include_tasks, only_failed))])
             for one in (before["connector"], *(before["tasks"] if include_tasks else ())):
                 if not only_failed or one["state"] == FAILED:
                     one["state"] = RESTARTING
                     one.pop("trace", None)
-            return before
+            return Change([records.restart_record(RestartRequest(name, include_tasks, only_failed))], lambda: before)
 
-        await self._lead(known)
+        await self._lead(name, lambda: Change((), known))
         await self._views.awaited_status(name)  # of one that was created a moment ago
-        return await self._lead(do)
+        return await self._lead(name, decide)
 
     async def restart_task(self, name: str, task: int) -> None:
         """Restarts a task of this worker. Raises Elsewhere, 404."""
@@ -197,22 +196,21 @@ class Operations:
     async def put_tasks(self, name: str, tasks: list[dict[str, str]]) -> None:
         """Task configurations that another worker's connector wants. The leader's."""
 
-        async def do() -> None:
+        def decide() -> Change[None]:
             self._views.config(name)
-            self._herder.require_time()
-            await self._herder.leader.write_tasks(name, tasks)
+            return Change(self._herder.leader.new_tasks(name, tasks), lambda: None)
 
-        await self._lead(do)
+        await self._lead(name, decide)
 
     async def fence(self, name: str) -> None:
         """Returns when the producers of the connector's former tasks are fenced. Raises 404, 409. The leader's."""
         config = self._store.config
 
-        async def wanted() -> int | None:
+        def wanted() -> int | None:
             exactly = is_exactly_once_source(self._store.properties, self._views.config(name))
             return config.unfenced.get(name) if exactly else None
 
-        since = await self._lead(wanted)
+        since = await self._lead(name, lambda: Change((), wanted))
         async with deadline(remaining(), DeadlineExceeded(TIMED_OUT)):
             while since is not None and config.unfenced.get(name) == since:
                 await self._store.config_changes()  # the leader is at it: it fences whatever is not fenced
@@ -236,24 +234,12 @@ class Operations:
             raise invalid_config([problem.message for problem in problems])
         return given
 
-    async def _lead(self, do: Callable[[], Awaitable[T]]) -> T:
-        """Has it done in the herder's thread of control, with the config topic read to its end. The leader's."""
-
-        asked = time.monotonic()
-
-        async def turn() -> T:
-            self._herder.require_leader()
-            await self._store.read_config(since=asked)  # the request before this one may have done so
-            return await do()
-
-        return await self._herder.call(turn, seconds=remaining())
+    async def _lead(self, name: str, decide: Callable[[], Change[T]]) -> T:
+        """Has it decided and written in the herder's thread of control. The leader's."""
+        return await self._herder.change(name, decide, seconds=remaining())
 
     async def _leads(self) -> None:
         self._herder.require_leader()
-
-    async def _put(self, written: Sequence[Record]) -> None:
-        self._herder.require_time()
-        await self._store.write_config(written)
 
     def _require(self, name: str, etag: str) -> None:
         if not etag:

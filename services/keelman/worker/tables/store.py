@@ -117,16 +117,24 @@ class Store:
             await self._fencing.claim()
 
     async def write_config(self, written: Sequence[Record]) -> None:
-        """The leader's write; returns when this worker's table has it. Raises Conflict when there is another leader,
-        Unavailable also while this worker cannot know whether there is."""
+        """The leader's write; returns when this worker's table has it, and all that was written before.
+
+        Raises Conflict when there is another leader, Unavailable also while this worker cannot know whether there is,
+        Exhausted for a record that is too large.
+        """
         if not self.right():
             raise Unavailable("the group has not said lately that this worker still has its place in it")
         topic = self.properties.config_topic.name
+        begun = time.monotonic()
         if self.properties.fenced:
-            await self._fencing.write(topic, written)
+            ends = await self._fencing.write(topic, written)
         else:
-            await self._plain.write(topic, written)
-        await self.read_config()
+            ends = await self._plain.write(topic, written)
+        if min(ends.values(), default=0) > 0:
+            await self._configs.read_to(ends, seconds=READ_SECONDS)
+            self._config_read = max(begun, self._config_read)
+        else:  # a broker that had it already does not say where
+            await self.read_config()
 
     async def write_target(self, connector: str, target: str) -> None:
         """Any worker's write of a target state; returns when this worker's table has it."""

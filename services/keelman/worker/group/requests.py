@@ -1,0 +1,171 @@
+"""What waits for the herder: things to be done, and changes of the config topic, which are written together."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import traceback
+from collections import deque
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from keelman.kafka.writer import Record
+from keelman.model.errors import DeadlineExceeded, Exhausted, KeelmanError
+from keelman.runtime.logging import get_logger
+from keelman.worker.rest.deadlines import TIMED_OUT
+from keelman.worker.rest.errors import Elsewhere, RestError
+from keelman.worker.tables.store import Store
+
+T = TypeVar("T")
+log = get_logger()
+MOST_TOGETHER = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Change(Generic[T]):
+    """What a leader writes for a request, nothing where it only asks, and then what it answers."""
+
+    records: Sequence[Record]
+    answer: Callable[[], T]
+
+
+@dataclass(slots=True, eq=False)
+class Request:
+    """One that waits. Either `operation` is done for it, or it is about one connector and `decide` says what to write.
+
+    `decide` is called with the config topic read to its end, and raises what the request is refused with.
+    """
+
+    until: float
+    operation: Callable[[], Awaitable[Any]] | None = None
+    connector: str = ""
+    decide: Callable[[], Change[Any]] | None = None
+    since: float = field(default_factory=time.monotonic)
+    result: asyncio.Future[Any] = field(default_factory=lambda: asyncio.get_running_loop().create_future())
+
+    @property
+    def over(self) -> bool:
+        """Whether nobody waits for it any more, or its time is up: it is not to begin."""
+        return self.result.done() or time.monotonic() > self.until
+
+    def settle(self, answer: Callable[[], Any]) -> None:
+        """Tells what `answer` returns or raises."""
+        if self.result.done():
+            return
+        try:
+            self.result.set_result(answer())
+        except Exception as error:
+            self.fail(error)
+
+    def fail(self, error: Exception) -> None:
+        """Tells why it was not done."""
+        if not isinstance(error, KeelmanError | RestError | Elsewhere):
+            log.error("request_failed", trace="".join(traceback.format_exception(error)))
+        if not self.result.done():
+            self.result.set_exception(error)
+
+
+class Requests:
+    """Those that wait, in the order in which they came, and those that are being served."""
+
+    def __init__(self, store: Store, require_leader: Callable[[], None]) -> None:
+        self._store = store
+        self._require_leader = require_leader
+        self._waiting: deque[Request] = deque()
+        self._serving: tuple[Request, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
+    async def done(self, request: Request) -> Any:
+        """Has it wait its turn; what came of it. Raises DeadlineExceeded when it did not begin in time: then it never
+        does. One that has begun is waited for."""
+        self._waiting.append(request)
+        try:
+            async with asyncio.timeout(request.until - time.monotonic()):
+                return await asyncio.shield(request.result)
+        except TimeoutError:
+            if request not in self._serving and not request.result.done():
+                request.result.cancel()
+                raise DeadlineExceeded(TIMED_OUT) from None
+        return await request.result
+
+    def refuse_all(self, problem: Callable[[], Exception]) -> None:
+        """Tells this to whoever waits."""
+        while self._waiting:
+            self._waiting.popleft().fail(problem())
+
+    def require_time(self) -> None:
+        """Raises DeadlineExceeded when the request that is being served has none left: nothing is written after it."""
+        if any(time.monotonic() > request.until for request in self._serving):
+            raise DeadlineExceeded(TIMED_OUT)
+
+    async def serve(self) -> None:
+        """Serves the next ones that can be served together; raises nothing."""
+        self._serving = taken(self._waiting)
+        try:
+            if not self._serving:
+                return
+            first = self._serving[0]
+            if first.operation is None:
+                await self._change(self._serving)
+                return
+            result = await first.operation()
+            first.settle(lambda: result)
+        except Exception as error:
+            for request in self._serving:
+                request.fail(error)
+        finally:
+            self._serving = ()
+
+    async def _change(self, requests: Sequence[Request]) -> None:
+        """Decides all of them, then has what they change written in one write."""
+        self._require_leader()
+        await self._store.read_config(since=max(request.since for request in requests))  # a read before may do
+        changes: list[tuple[Request, Change[Any]]] = []
+        for request in requests:
+            assert request.decide is not None
+            if request.over:
+                request.fail(DeadlineExceeded(TIMED_OUT))
+                continue
+            try:
+                changes.append((request, request.decide()))
+            except Exception as error:
+                request.fail(error)
+        try:
+            await self._write(changes)
+        except Exhausted:
+            if len(changes) == 1:
+                raise
+            for one in changes:  # it is one of them that the topic does not take
+                try:
+                    await self._write([one])
+                except KeelmanError as error:
+                    one[0].fail(error)
+
+    async def _write(self, changes: Sequence[tuple[Request, Change[Any]]]) -> None:
+        written = [record for _, change in changes for record in change.records]
+        if written:
+            await self._store.write_config(written)
+        for request, change in changes:
+            request.settle(change.answer)
+
+
+def taken(waiting: deque[Request]) -> tuple[Request, ...]:
+    """Takes from the queue what comes next: one thing to be done, or changes about different connectors.
+
+    No two about the same one: the second is to be decided by what the first has come to. None is served before one
+    that came earlier. Those that are over are taken and left out.
+    """
+    found: dict[str, Request] = {}
+    while waiting and len(found) < MOST_TOGETHER:
+        request = waiting[0]
+        if not request.over:
+            if found and (request.decide is None or request.connector in found):
+                break
+            found[request.connector] = request
+        waiting.popleft()
+        if request.decide is None and found:
+            break
+    return tuple(found.values())
