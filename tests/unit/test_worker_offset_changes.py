@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,9 +15,12 @@ from keelman.api.copy.v1 import copy_run_pb2 as copy
 from keelman.api.copy.v1.copy_run_pb2 import CopyProgress
 from keelman.api.copy.v1.run_order_pb2 import RunOrder, RunUpdate
 from keelman.connect.offsets import CommittedOffsets
+from keelman.kafka.group_changes import HAS_MEMBERS, GroupChanges
 from keelman.kafka.layout import Work
+from keelman.model.errors import FailedPrecondition
 from keelman.runtime.supervise import Siblings
 from keelman.testing.eventually import eventually
+from keelman.worker.offsets import sink_offsets
 from keelman.worker.offsets.offset_changes import OffsetChanges
 from keelman.worker.offsets.sink_offsets import SinkOffsets
 from keelman.worker.properties.typed import checked
@@ -80,37 +84,72 @@ def world(tmp_path: Path) -> World:
     return World(tmp_path)
 
 
+class Group:
+    """A sink's group, from which its tasks are gone after some attempts to change it."""
+
+    def __init__(self, world: World, monkeypatch: pytest.MonkeyPatch, change: str) -> None:
+        self._world, self._change = world, change
+        self.attempts, self.gone_after, self.resumed_at = 0, 1, 0
+        self.changed: list[str] = []
+
+        async def read(_: object) -> dict[tuple[str, int], int]:
+            return {("t", 0): 5}
+
+        async def looked_at(*_: object) -> bool:
+            if self.resumed_at == 0 and self.changed:
+                await world.put(SINK, records.STARTED)
+            return True
+
+        monkeypatch.setattr(SinkOffsets, "read", read)
+        monkeypatch.setattr(world.changes, "_looked_at", looked_at)
+        for method, name in (("commit", "alter"), ("delete", "reset")):
+            monkeypatch.setattr(GroupChanges, method, partial(self._attempt, name))
+
+    async def _attempt(self, name: str, *_: object) -> None:
+        self.attempts += 1
+        if self.attempts == self.resumed_at:
+            await self._world.put(SINK, records.STARTED)
+        if self.attempts < self.gone_after:
+            raise FailedPrecondition("it has members", reason=HAS_MEMBERS)
+        self.changed.append(name)
+
+    async def ask(self) -> None:
+        """Has the offsets changed."""
+        changes = self._world.changes
+        entries = [OffsetEntry({"kafka_topic": "t", "kafka_partition": 0}, {"kafka_offset": 1})]
+        await (changes.alter("c", entries) if self._change == "alter" else changes.reset("c"))
+
+
 @pytest.mark.parametrize("change", ["alter", "reset"])
 async def test_a_sink_that_is_resumed_meanwhile_keeps_its_offsets(
     world: World, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
-    resumed, changed = False, []
-
-    async def looked_at(*_: object) -> bool:
-        if resumed:
-            await world.put(SINK, records.STARTED)
-        return True
-
-    async def changes(*_: object) -> None:
-        changed.append(change)
-
-    async def read(_: object) -> dict[tuple[str, int], int]:
-        return {("t", 0): 5}
-
-    monkeypatch.setattr(world.changes, "_looked_at", looked_at)
-    monkeypatch.setattr(SinkOffsets, "read", read)
-    monkeypatch.setattr(SinkOffsets, change, changes)
-    entries = [OffsetEntry({"kafka_topic": "t", "kafka_partition": 0}, {"kafka_offset": 1})]
-
-    async def asked() -> None:
-        await (world.changes.alter("c", entries) if change == "alter" else world.changes.reset("c"))
-
+    group = Group(world, monkeypatch, change)
     await world.put(SINK, records.STOPPED)
-    await asked()
-    resumed = True
+    await group.ask()
     with pytest.raises(RestError, match="must be in the STOPPED state"):
-        await asked()
-    assert changed == [change], "once, before it was resumed"
+        await group.ask()  # it is resumed while its class is asked
+    assert group.changed == [change], "once, before it was resumed"
+
+
+@pytest.mark.parametrize("change", ["alter", "reset"])
+async def test_tasks_of_a_sink_that_are_about_to_leave_are_waited_for(
+    world: World, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    group = Group(world, monkeypatch, change)
+    group.gone_after = 3
+    await world.put(SINK, records.STOPPED)
+    await group.ask()
+    assert (group.attempts, group.changed) == (3, [change])
+    await world.put(SINK, records.STOPPED)
+    group.gone_after, group.resumed_at = 9, 5
+    with pytest.raises(RestError, match="must be in the STOPPED state"):
+        await group.ask()
+    assert (group.attempts, group.changed) == (5, [change]), "none once it is resumed"
+    await world.put(SINK, records.STOPPED)
+    monkeypatch.setattr(sink_offsets, "LEAVING_SECONDS", 0.0)
+    with pytest.raises(RestError, match="its tasks haven't stopped completely yet"):
+        await group.ask()
 
 
 async def test_what_a_stopped_task_still_commits_does_not_undo_a_change(

@@ -54,8 +54,7 @@ class OffsetChanges:
         if not is_source(config):
             wanted = parsed_sink_offsets(entries)
             looked = await self._looked_at(config, [(one.partition, one.offset) for one in entries])
-            await self._still(name, stored)
-            await self._sink(name, config).alter(wanted)
+            await self._sink(name, config).alter(wanted, lambda: self._still(name, stored))
             return _message(ALTERED, looked)
         await self._fenced(name)
         looked = await self._looked_at(config, [(one.partition, one.offset) for one in entries])
@@ -71,8 +70,7 @@ class OffsetChanges:
             sink = self._sink(name, config)
             partitions = [{"kafka_topic": topic, "kafka_partition": part} for topic, part in await sink.read()]
             looked = await self._looked_at(config, [(one, None) for one in partitions])
-            await self._still(name, stored)
-            await sink.reset()
+            await sink.reset(lambda: self._still(name, stored))
             return _message(RESET, looked)
         await self._fenced(name)
         source = SourceOffsets(self._store, name, config)

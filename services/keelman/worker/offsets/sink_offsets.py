@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from keelman.connect.java.text import java_text
 from keelman.kafka.group_changes import HAS_MEMBERS, GroupChanges, TopicPart
 from keelman.model.errors import KeelmanError
+from keelman.runtime.backoff import Backoff
 from keelman.runtime.logging import get_logger
 from keelman.worker.rest.bodies import OffsetEntry
 from keelman.worker.rest.errors import RestError
 
 log = get_logger()
+Step = Callable[[], Awaitable[None]]
+LEAVING_SECONDS = 2.0  # so long tasks that were stopped a moment ago are waited for
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _INT, _LONG = 31, 63
 
@@ -73,26 +78,36 @@ class SinkOffsets:
         except KeelmanError as error:
             self._failed(f"Failed to list consumer group offsets for connector {self._connector}", error)
 
-    async def alter(self, wanted: Mapping[TopicPart, int | None]) -> None:
-        """Commits and deletes offsets. Raises 500, naming a task that still runs."""
+    async def alter(self, wanted: Mapping[TopicPart, int | None], still: Step) -> None:
+        """Commits and deletes offsets; `still` raises when it must not. Raises 500, naming a task that still runs."""
         kept = {where: offset for where, offset in wanted.items() if offset is not None}
         gone = [where for where, offset in wanted.items() if offset is None]
         if any(offset < 0 for offset in kept.values()):
+            await still()
             raise RestError(500, f"Failed to modify offsets for sink connector {self._connector}")
-        try:
+
+        async def change() -> None:
             if kept:
                 await self._changes.commit(kept)
             if gone:
                 await self._changes.forget(gone)
-        except KeelmanError as error:
-            self._refused("alter", error)
 
-    async def reset(self) -> None:
-        """Deletes the group. Raises 500, naming a task that still runs."""
-        try:
-            await self._changes.delete()
-        except KeelmanError as error:
-            self._refused("reset", error)
+        await self._change("alter", change, still)
+
+    async def reset(self, still: Step) -> None:
+        """Deletes the group; `still` raises when it must not. Raises 500, naming a task that still runs."""
+        await self._change("reset", self._changes.delete, still)
+
+    async def _change(self, verb: str, change: Step, still: Step) -> None:
+        backoff, until = Backoff(first=0.1, most=0.5), time.monotonic() + LEAVING_SECONDS
+        while True:
+            await still()
+            try:
+                return await change()
+            except KeelmanError as error:
+                if error.reason != HAS_MEMBERS or time.monotonic() > until:
+                    self._refused(verb, error)
+            await asyncio.sleep(backoff.next())
 
     def _refused(self, verb: str, error: KeelmanError) -> NoReturn:
         message = f"Failed to {verb} consumer group offsets for connector {self._connector}"
