@@ -6,9 +6,7 @@ import base64
 import contextlib
 import json
 import signal
-import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +21,7 @@ from keelman.connect.records import Column
 from keelman.connect.registry.interface import RegistryRefused, RegistryUnavailable, header
 from keelman.connect.schema import STRING, Field, Schema, Struct
 from keelman.engine.registries import open_registry
+from keelman.testing.http_server import Request, http_server
 from keelman.testing.registry import RegistryProcess
 
 pytestmark = pytest.mark.component
@@ -173,32 +172,16 @@ def guarded(url: str, user: str) -> Iterator[str]:
     """A way to a registry for one user only."""
     wanted = "Basic " + base64.b64encode(user.encode()).decode()
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.do_POST()
+    def serve(request: Request) -> None:
+        body = request.body()
+        status, content = 401, b'{"error_code": 401, "message": "who are you"}'
+        if request.headers.get("Authorization") == wanted:
+            headers = {"Content-Type": request.headers.get("Content-Type") or "application/json"}
+            answer = httpx.request(
+                request.command, url + request.path, content=body, headers=headers, timeout=30, trust_env=False
+            )
+            status, content = answer.status_code, answer.content
+        request.answer(status, content)
 
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            status, content = 401, b'{"error_code": 401, "message": "who are you"}'
-            if self.headers.get("Authorization") == wanted:
-                headers = {"Content-Type": self.headers.get("Content-Type") or "application/json"}
-                answer = httpx.request(
-                    self.command, url + self.path, content=body, headers=headers, timeout=30, trust_env=False
-                )
-                status, content = answer.status_code, answer.content
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
-
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{server.server_port}"
-        finally:
-            server.shutdown()
-            thread.join()
+    with http_server(serve) as port:
+        yield f"http://127.0.0.1:{port}"

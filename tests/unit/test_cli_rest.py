@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx
 import pytest
@@ -13,29 +11,19 @@ from keelman.cli import exits
 from keelman.cli.exits import exit_code_of
 from keelman.cli.rest import ConnectorRest
 from keelman.model.errors import KeelmanError
-
-
-class Answers(BaseHTTPRequestHandler):
-    """Answers /connectors/x/503/{...} with that status and body."""
-
-    def do_GET(self) -> None:
-        status, _, body = self.path.removeprefix("/connectors/x/").partition("/")
-        self.send_response(int(status))
-        self.end_headers()
-        self.wfile.write(httpx.URL(f"http://x/{body}").path[1:].encode())
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Says nothing."""
+from keelman.testing.http_server import Request, http_server
 
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
+    with http_server(serve) as port:
+        yield f"http://127.0.0.1:{port}"
+
+
+def serve(request: Request) -> None:
+    """Answers /connectors/x/503/{...} with that status and body."""
+    status, _, body = request.path.removeprefix("/connectors/x/").partition("/")
+    request.answer(int(status), httpx.URL(f"http://x/{body}").path[1:].encode())
 
 
 async def refused(url: str, status: int, body: str) -> KeelmanError:

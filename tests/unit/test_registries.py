@@ -5,10 +5,8 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -26,6 +24,7 @@ from keelman.connect.tolerance import RecordRefused
 from keelman.engine import registries
 from keelman.engine.registries import open_registry
 from keelman.engine.source_conversion import SourceConversion
+from keelman.testing.http_server import Request, http_server
 
 URL = "schema.registry.url"
 AVRO = "io.confluent.connect.avro.AvroConverter"
@@ -42,31 +41,15 @@ class Answers:
 
 @contextlib.contextmanager
 def answering() -> Iterator[Answers]:
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            told.asked.append((self.path, self.headers.get("Authorization")))
-            status, answer = told.answers.get(self.path, (404, {"error_code": 40403, "message": "none"}))
-            content = json.dumps(answer).encode()
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
+    def serve(request: Request) -> None:
+        request.body()
+        told.asked.append((request.path, request.headers.get("Authorization")))
+        status, answer = told.answers.get(request.path, (404, {"error_code": 40403, "message": "none"}))
+        request.answer(status, json.dumps(answer).encode())
 
-        do_POST = do_GET
-
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        told = Answers(f"http://127.0.0.1:{server.server_port}")
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-        thread.start()
-        try:
-            yield told
-        finally:
-            server.shutdown()
-            thread.join()
+    with http_server(serve) as port:
+        told = Answers(f"http://127.0.0.1:{port}")
+        yield told
 
 
 @pytest.fixture(autouse=True)

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import ssl
 import threading
 import time
-from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -22,45 +19,15 @@ from keelman.model.errors import Unavailable
 from keelman.runtime.redaction import Redactor
 from keelman.runtime.tls import server_context
 from keelman.testing.certificates import PASSWORD, Authority, as_jks
+from keelman.testing.http_server import Request, http_server
 from keelman.worker.properties.validated_secrets import hidden_answer
 
 URL, TLS = "schema.registry.url", "schema.registry.ssl."
 ANSWER = b'{"schema": "\\"int\\""}'
-Serve = Callable[[BaseHTTPRequestHandler], None]
 
 
-@contextlib.contextmanager
-def serving(serve: Serve, context: ssl.SSLContext | None = None) -> Iterator[int]:
-    """The port of a server that answers each GET so."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            serve(self)
-
-        def log_message(self, format: str, *args: object) -> None:
-            pass
-
-    class Server(ThreadingHTTPServer):
-        def handle_error(self, request: object, client_address: object) -> None:
-            pass  # clients that do not trust it
-
-    with Server(("127.0.0.1", 0), Handler) as server:
-        if context is not None:
-            server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
-        thread.start()
-        try:
-            yield server.server_port
-        finally:
-            server.shutdown()
-            thread.join()
-
-
-def schema(handler: BaseHTTPRequestHandler) -> None:
-    handler.send_response(200)
-    handler.send_header("Content-Length", str(len(ANSWER)))
-    handler.end_headers()
-    handler.wfile.write(ANSWER)
+def schema(request: Request) -> None:
+    request.answer(200, ANSWER)
 
 
 def asked(config: dict[str, str]) -> object:
@@ -89,7 +56,7 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
 )
 def test_both_sides_prove_who_they_are(stores: Path, trust: str, key: str) -> None:
     own = {"ssl.keystore.location": str(stores / "server.pem"), "ssl.client.auth": "required"}
-    with serving(schema, server_context({**own, "ssl.truststore.location": str(stores / "trust.pem")})) as port:
+    with http_server(schema, server_context({**own, "ssl.truststore.location": str(stores / "trust.pem")})) as port:
         url = f"https://127.0.0.1:{port}"
         trusting = {
             f"{TLS}truststore.location": str(stores / trust),
@@ -107,7 +74,7 @@ def test_both_sides_prove_who_they_are(stores: Path, trust: str, key: str) -> No
 
 
 def test_the_name_of_the_server_counts_unless_it_is_said_not_to(stores: Path) -> None:
-    with serving(schema, server_context({"ssl.keystore.location": str(stores / "server.pem")})) as port:
+    with http_server(schema, server_context({"ssl.keystore.location": str(stores / "server.pem")})) as port:
         config = {URL: f"https://localhost:{port}", f"{TLS}truststore.location": str(stores / "trust.pem")}
         with pytest.raises(Unavailable, match=r"(?i)host"):
             asked(config)
@@ -118,11 +85,11 @@ def test_the_name_of_the_server_counts_unless_it_is_said_not_to(stores: Path) ->
 def test_headers_and_the_proxy_are_heeded(prefix: str) -> None:
     seen: list[tuple[str, str | None]] = []
 
-    def proxy(handler: BaseHTTPRequestHandler) -> None:
-        seen.append((handler.path, handler.headers["X-Team"]))
-        schema(handler)
+    def proxy(request: Request) -> None:
+        seen.append((request.path, request.headers["X-Team"]))
+        schema(request)
 
-    with serving(proxy) as port:
+    with http_server(proxy) as port:
         way = {f"{prefix}proxy.host": "127.0.0.1", f"{prefix}proxy.port": str(port)}
         assert asked({URL: "http://registry.test:8081", f"{prefix}request.header.X-Team": "sea", **way})
     assert seen == [("http://registry.test:8081/schemas/ids/1", "sea")]
@@ -133,15 +100,15 @@ def test_an_answer_in_drips_ends_in_time_and_the_next_url_is_asked(where: str, m
     monkeypatch.setattr(schema_registry, "MOST_SECONDS", 2.0)
     ended = threading.Event()
 
-    def drip(handler: BaseHTTPRequestHandler) -> None:
-        handler.wfile.write(b"HTTP/1.1 200 OK\r\n")
+    def drip(request: Request) -> None:
+        request.wfile.write(b"HTTP/1.1 200 OK\r\n")
         if where == "body":
-            handler.wfile.write(b"Content-Length: 100000\r\n\r\n")
+            request.wfile.write(b"Content-Length: 100000\r\n\r\n")
         with contextlib.suppress(OSError):
             while not ended.wait(0.05):
-                handler.wfile.write(b"x")
+                request.wfile.write(b"x")
 
-    with serving(drip) as slow, serving(schema) as quick:
+    with http_server(drip) as slow, http_server(schema) as quick:
         try:
             begun = time.monotonic()
             with pytest.raises(Unavailable, match=f"{slow}"):

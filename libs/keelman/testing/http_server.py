@@ -1,0 +1,57 @@
+"""An HTTP server on a free port of loopback, for tests: a function of theirs answers."""
+
+from __future__ import annotations
+
+import contextlib
+import ssl
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+class Request(BaseHTTPRequestHandler):
+    """A request (`command`, `path`, `headers`), and the way to answer it."""
+
+    def body(self) -> bytes:
+        """What came with it; asked once."""
+        return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+
+    def answer(self, status: int, content: bytes) -> None:
+        """Answers it."""
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Says nothing."""
+
+
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: object, client_address: object) -> None:
+        if not isinstance(sys.exception(), OSError):  # clients that go away, or do not trust it
+            super().handle_error(request, client_address)  # type: ignore[arg-type]
+
+
+@contextlib.contextmanager
+def http_server(serve: Callable[[Request], None], context: ssl.SSLContext | None = None) -> Iterator[int]:
+    """The port of a server whose GETs and POSTs are given to `serve`, each in a thread of its own; over TLS with a
+    context."""
+
+    class Handler(Request):
+        def do_GET(self) -> None:
+            serve(self)
+
+        do_POST = do_GET
+
+    with _Server(("127.0.0.1", 0), Handler) as server:
+        if context is not None:
+            server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+        thread.start()
+        try:
+            yield server.server_port
+        finally:
+            server.shutdown()
+            thread.join()
