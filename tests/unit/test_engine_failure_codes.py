@@ -32,3 +32,11 @@ def test_a_code_says_whether_a_new_ticket_helps(name: str, reason: str, retriabl
 def test_trouble_with_connections_passes() -> None:
     assert judge(ProduceFailure(NETWORK, "gone")).retriable
     assert judge(Unavailable("no broker answers")).reason == "BROKER_LOST"
+
+
+def test_a_transaction_that_is_too_long_for_the_brokers_is_told_with_the_keys_that_shorten_it() -> None:
+    verdict = judge(ProduceFailure(CODES["INVALID_TRANSACTION_TIMEOUT"], "InitProducerId"))
+    assert (verdict.reason, verdict.retriable) == ("CONFIG_INVALID", False)
+    assert "transaction.max.timeout.ms" in verdict.message
+    assert "transaction.boundary.interval.ms" in verdict.message
+    assert verdict.message in verdict.trace

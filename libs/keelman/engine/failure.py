@@ -57,6 +57,11 @@ _CONFIG = frozenset(
     }
 )
 
+_TOO_LONG = (
+    "the brokers allow no transaction as long as is wanted (transaction.max.timeout.ms, 15 minutes unless they are told "
+    "otherwise): choose a shorter transaction.boundary.interval.ms, keelman.commit.interval.ms or transaction.timeout.ms"
+)
+
 # A broker's word that it does not know who we say we are.
 _REFUSALS = frozenset({KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError.UNSUPPORTED_SASL_MECHANISM})
 # What the client library says of that, and of a broker that it does not trust. It has the same two codes for a
@@ -140,6 +145,8 @@ def judge(error: BaseException) -> Verdict:
     else:
         passing = error.retriable if isinstance(error, RecordRefused) else isinstance(error, RetriableConnectError)
         reason, retriable = "TASK_FAILED", passing
+    if isinstance(error, ProduceFailure) and error.code == KafkaError.INVALID_TRANSACTION_TIMEOUT:
+        message = f"{error.name}: {_TOO_LONG}"
     return Verdict(reason, message, trace(error, message), retriable)
 
 
