@@ -103,6 +103,12 @@ async def test_what_is_malformed_is_refused(server: Any, name: str, request_byte
     assert await answered(port)
 
 
+async def test_a_refusal_tells_why(server: Any) -> None:
+    port, _ = server
+    said = await exchange(port, b"GET / HTTP/1.1\r\n\r\n")
+    assert b'"HTTP 400 Bad Request: Missing mandatory Host: header"' in said, said
+
+
 @pytest.mark.parametrize(
     ("begun", "status"),
     [

@@ -78,11 +78,25 @@ def test_paths(sent: str, meant: str) -> None:
     assert plain_path(sent) == meant
 
 
-@pytest.mark.parametrize("sent", ["/connectors/%", "/connectors/%zz", "/a%00", "/a%0Ab", "//a", "/a//b", "/%2E%2e/a"])
+@pytest.mark.parametrize(
+    "sent", ["/connectors/%", "/connectors/%zz", "/a%00", "/a%0Ab", "//a", "/a//b", "/%2E%2e/a", "/%ff"]
+)
 def test_paths_that_no_connector_has(sent: str) -> None:
     with pytest.raises(RestError) as refused:
         plain_path(sent)
     assert refused.value.status == 400
+
+
+@pytest.mark.parametrize("body", [rb'{"name":"\ud800"}', rb'{"\uDC00":1}', rb'["a\uD83D"]'])
+def test_half_a_character_is_refused_by_its_name(body: bytes) -> None:
+    with pytest.raises(RestError, match=r"half of a surrogate pair in it, U\+D") as refused:
+        bodies.parsed(body)
+    assert refused.value.status == 400
+    assert bodies.parsed(rb'"\ud83d\ude00"') == "\U0001f600"
+
+
+def test_a_name_loses_what_java_calls_white_space() -> None:
+    assert bodies.new_connector({"name": " \u00a0x\u2003\n"}).name == "\u00a0x\u2003"
 
 
 def test_signatures() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import resource
+import sys
 import time
 from typing import Any
 
@@ -78,8 +79,8 @@ class PatientProtocol(H11Protocol):
         super().resume_writing()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuses what is no HTTP request, in the form of Connect's errors; h11 has the reason."""
-        self._refuse(400, "HTTP 400 Bad Request")
+        """Refuses what is no HTTP request, in the form of Connect's errors; the error handled now tells why."""
+        self._refuse(400, "HTTP 400 Bad Request", str(sys.exc_info()[1] or ""))
 
     def _await_head(self) -> None:
         if self._head is None:
@@ -91,12 +92,12 @@ class PatientProtocol(H11Protocol):
         else:
             self.transport.close()  # it was opened and nothing ever came
 
-    def _refuse(self, status: int, message: str) -> None:
+    def _refuse(self, status: int, message: str, why: str = "") -> None:
         """Answers, if no answer has begun, and closes."""
         self._stop_timers()
         if self.transport.is_closing():
             return
-        body = error_body(status, message)
+        body = error_body(status, f"{message}: {why}" if why else message)
         headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body))), ("Connection", "close")]
         try:
             head = self.conn.send(h11.Response(status_code=status, headers=headers, reason=message[9:].encode()))

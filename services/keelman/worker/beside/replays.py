@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from keelman.connect.config.connector_keys import DEAD_LETTERS
 from keelman.connect.plugin import Direction, load_connector
 from keelman.worker.beside.side_process import SideProcess, asking
 from keelman.worker.rest.errors import RestError, not_found
@@ -55,5 +56,7 @@ class Replays:
             raise RestError(400, "to: a source's dead letters go where its configuration leads them")
         async with asking():
             resolved = await self._store.secrets.read(config)
+            if not resolved.get(DEAD_LETTERS):
+                raise RestError(400, f"connector {name} keeps no dead letters: {DEAD_LETTERS} is not set")
             sink = kind.direction is Direction.SINK
             return await self._side_process.ask(kind, method, name, resolved, seconds=seconds, sink=sink, **arguments)

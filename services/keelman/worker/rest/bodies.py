@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 from starlette.requests import Request
 
+from keelman.connect.config.types import trim
 from keelman.worker.rest.errors import RestError
 
 JSON_TYPE = "application/json"
@@ -44,12 +45,13 @@ class OffsetEntry:
 
 
 async def json_body(request: Request) -> Any:
-    """The JSON value of a request, numbers as `Number`; None for no body. Raises 500 for no JSON."""
+    """The JSON value of a request, numbers as `Number`; None for no body. Raises as `parsed`."""
     return parsed(await request.body())
 
 
 def parsed(raw: bytes, what: str = "The request's body") -> Any:
-    """The JSON value that a body is, in any UTF, numbers as `Number`; None for one without any. Raises 500 with `what`.
+    """The JSON value that a body is, in any UTF, numbers as `Number`; None for one without any. Raises 500 with `what`,
+    400 for half a character, which Kafka cannot keep.
 
     Also called for the files of connectors that a standalone worker begins with.
     """
@@ -60,7 +62,13 @@ def parsed(raw: bytes, what: str = "The request's body") -> Any:
     if not text:
         return None
     try:
-        return _DECODER.decode(text)
+        value = _DECODER.decode(text)
+        if "\\u" in text:  # what such an escape stands for may be no character
+            json.dumps(value, ensure_ascii=False).encode()
+        return value
+    except UnicodeEncodeError as error:
+        half = f"U+{ord(error.object[error.start]):04X}"
+        raise RestError(400, f"{what} has half of a surrogate pair in it, {half}, which is no character") from None
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
         raise RestError(500, f"{what} is not JSON: {error.msg} at {where}") from None
@@ -93,7 +101,7 @@ def new_connector(value: Any) -> NewConnector:
     name = fields.get("name")
     config = fields.get("config")
     return NewConnector(
-        "" if name is None else _scalar(name, TEXT).strip(),
+        "" if name is None else trim(_scalar(name, TEXT)),
         None if config is None else text_map(config),
         None if state is None else state.upper(),
     )

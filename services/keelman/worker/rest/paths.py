@@ -24,8 +24,13 @@ def plain_path(raw: str) -> str:
 
     Raises 400 for what no path may hold.
     """
-    if _BAD_ESCAPE.search(raw) or any(byte < 0x20 or byte == 0x7F for byte in unquote_to_bytes(raw)):
+    plain = unquote_to_bytes(raw)
+    if _BAD_ESCAPE.search(raw) or any(byte < 0x20 or byte == 0x7F for byte in plain):
         raise RestError(400, "Bad Request")
+    try:
+        plain.decode()
+    except UnicodeDecodeError:
+        raise RestError(400, "Bad UTF-8 encoding") from None
     if "//" in raw:
         raise RestError(400, "Ambiguous URI empty segment")
     segments: list[str] = []
