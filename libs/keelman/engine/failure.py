@@ -58,8 +58,8 @@ _CONFIG = frozenset(
 )
 
 _TOO_LONG = (
-    "the brokers allow no transaction as long as is wanted (transaction.max.timeout.ms, 15 minutes by default): choose a "
-    "shorter transaction.boundary.interval.ms, keelman.commit.interval.ms or transaction.timeout.ms"
+    "the brokers allow no transaction as long as is wanted (transaction.max.timeout.ms, 15 minutes by default): choose "
+    "a shorter transaction.boundary.interval.ms, keelman.commit.interval.ms or transaction.timeout.ms"
 )
 
 # A broker's word that it does not know who we say we are.
