@@ -177,7 +177,7 @@ def test_a_taken_port_is_named_with_the_flag_that_gives_another(tmp_path: Path) 
         made = free_settings(Home(tmp_path))
         made["gateway"]["http_port"] = str(port)
         plans = planned(Home(tmp_path), made, environment={})
-        with pytest.raises(Unavailable, match=f"gateway.http_port: {port} .* --http-port"):
+        with pytest.raises(Unavailable, match=f"gateway.http_port: {port} .* --http-port or KEELMAN_GATEWAY_HTTP_PORT"):
             check_ports(plans)
 
 

@@ -22,6 +22,17 @@ def test_a_listeners_port_is_taken() -> None:
     check_port("demo", "127.0.0.1", port)
 
 
+def test_a_taken_port_says_how_another_one_is_given() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+        with pytest.raises(
+            Unavailable, match=rf"^gateway\.http_port: {port} .* --http-port or KEELMAN_GATEWAY_HTTP_PORT$"
+        ):
+            check_port("gateway.http", "127.0.0.1", port)
+        with pytest.raises(Unavailable, match=r"^state\.port: .* --port or KEELMAN_STATE_PORT$"):
+            check_port("state", "127.0.0.1", port)
+
+
 def test_free_ports_differ_and_are_free() -> None:
     ports = free_ports(20)
     assert len(set(ports)) == 20

@@ -1,17 +1,19 @@
 """Masters, where slots call home to, and packs: what is legal and what a user is told."""
 
 import json
+import socket
 import subprocess
 import tarfile
 from io import BytesIO
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from keelman.agent import commands
 from keelman.api.copy.v1.ticket_pb2 import Plugin, StartTicket
 from keelman.api.node.v1.workload_pb2 import Workload
-from keelman.model.errors import InvalidArgument
+from keelman.model.errors import InvalidArgument, Unavailable
 from keelman.runtime.home import Home
 from keelman.runtime.settings import load
 from keelman.spark.connect import interpreter
@@ -19,8 +21,9 @@ from keelman.spark.executors import Executors
 from keelman.spark.jobs import short
 from keelman.spark.masters import Kind, Master, unfit
 from keelman.spark.pack import MANIFEST, Pack, installed, python_version
+from keelman.spark.service import open_door
 from keelman.spark.settings import Settings
-from keelman.spark.slot_home import SlotHome
+from keelman.spark.slot_home import Door, SlotHome
 
 FAR = Master.of("spark://far:7077")
 
@@ -150,3 +153,11 @@ def test_a_pack_holds_all_that_slots_need_and_nothing_of_the_services() -> None:
     found = installed(["keelman[slot]", "pyarrow", "pandas"])
     assert {"confluent-kafka", "grpcio", "protobuf", "pyarrow", "pandas", "numpy"} <= set(found)
     assert not {"pyspark", "sqlmodel", "pytest"} & set(found)
+
+
+async def test_a_door_whose_port_is_taken_is_named_by_its_setting() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        door = Door("127.0.0.1", listener.getsockname()[1], None)
+        with pytest.raises(Unavailable, match=r"^spark\.advertised_address: port \d+ on 127\.0\.0\.1 is taken"):
+            async with open_door(door, cast("Any", None)):
+                pass

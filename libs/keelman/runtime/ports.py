@@ -16,7 +16,8 @@ def port_is_free(host: str, port: int) -> bool:
 def check_port(label: str, host: str, port: int) -> None:
     """Raises when a listener could not bind now: Unavailable (PORT_TAKEN) or, for another reason, InvalidArgument.
 
-    `label` is the service whose settings host and port are meant, for the message.
+    `label` is the service whose settings host and port are meant, for the message; `gateway.http` are its http_host
+    and http_port.
     """
     error = _bind_error(host, port)
     if error is None:
@@ -24,17 +25,27 @@ def check_port(label: str, host: str, port: int) -> None:
     if error.errno == errno.EADDRINUSE:
         raise port_taken(label, host, port)
     if error.errno == errno.EACCES:
-        raise InvalidArgument.of(f"{label}.port", port, "a port that this user may open (usually 1024 or higher)")
-    raise InvalidArgument.of(f"{label}.host", host, f"an address of this host ({error.strerror or error})")
+        raise InvalidArgument.of(
+            _setting(label, "port"), port, "a port that this user may open (usually 1024 or higher)"
+        )
+    raise InvalidArgument.of(_setting(label, "host"), host, f"an address of this host ({error.strerror or error})")
 
 
 def port_taken(label: str, host: str, port: int) -> Unavailable:
-    """The error for a port that something else listens on."""
+    """The error for a port that something else listens on; it tells how another one is given."""
+    setting = _setting(label, "port")
+    flag = setting.partition(".")[2].replace("_", "-")
     return Unavailable(
-        f"{label}.port: {port} on {host} is taken by another process: stop it, or set another free port",
+        f"{setting}: {port} on {host} is taken by another process: stop it, or give another free port "
+        f"with --{flag} or {variable(setting)}",
         reason="PORT_TAKEN",
         metadata={"host": host, "port": str(port)},
     )
+
+
+def variable(setting: str) -> str:
+    """The variable of the environment that `service.key` is read from."""
+    return "KEELMAN_" + setting.replace(".", "_").upper()
 
 
 def free_ports(count: int, host: str = "127.0.0.1") -> list[int]:
@@ -52,6 +63,11 @@ def free_ports(count: int, host: str = "127.0.0.1") -> list[int]:
 def joined(host: str, port: int) -> str:
     """host:port, with brackets around an IPv6 address."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _setting(label: str, key: str) -> str:
+    service, _, part = label.partition(".")
+    return f"{service}.{part}_{key}" if part else f"{service}.{key}"
 
 
 def _bind_error(host: str, port: int) -> OSError | None:

@@ -18,10 +18,10 @@ from keelman.broker.ready import until_ready
 from keelman.broker.settings import Settings
 from keelman.broker.storage import formatted
 from keelman.kafka.probe import ask_broker
-from keelman.model.errors import FailedPrecondition, Unavailable
+from keelman.model.errors import FailedPrecondition
 from keelman.rpc.server import Health, serve
 from keelman.runtime.logging import get_logger
-from keelman.runtime.ports import port_is_free
+from keelman.runtime.ports import port_is_free, port_taken
 from keelman.runtime.supervise import first_of, wait_or_stop
 
 log = get_logger()
@@ -117,15 +117,10 @@ async def _health(settings: Settings) -> AsyncIterator[Health | None]:
 async def _ports_free(settings: Settings) -> None:
     """Raises Unavailable (PORT_TAKEN) naming the setting and the port that something else listens on."""
     end = time.monotonic() + PORT_SECONDS
-    for key, port in (("port", settings.port), ("controller_port", settings.controller_port)):
+    for label, port in (("broker", settings.port), ("broker.controller", settings.controller_port)):
         while not port_is_free(settings.host, port):
             if time.monotonic() > end:
-                raise Unavailable(
-                    f"broker.{key}: {port} on {settings.host} is taken by another process: stop it, or set another "
-                    f"free port with broker.{key}",
-                    reason="PORT_TAKEN",
-                    metadata={"host": settings.host, "port": str(port)},
-                )
+                raise port_taken(label, settings.host, port)
             await asyncio.sleep(0.05)
 
 

@@ -19,7 +19,7 @@ from keelman.model.errors import InvalidArgument, Unavailable
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.home import Home, write_file
 from keelman.runtime.main import Program
-from keelman.runtime.ports import port_is_free
+from keelman.runtime.ports import port_is_free, variable
 from keelman.runtime.settings import load
 from keelman.runtime.supervise import wait_or_stop
 from keelman.runtime.tether import tethered
@@ -89,8 +89,9 @@ def check_ports(plans: Mapping[str, Plan]) -> None:
                 raise InvalidArgument.of(f"{plan.name}.{setting}", port, f"another port than {other}'s ({flag})")
             if not port_is_free(host, port):
                 raise Unavailable(
-                    f"{plan.name}.{setting}: {port} on {host} is taken by another process: "
-                    f"stop it, or give another free port with {flag}",
+                    f"{plan.name}.{setting}: {port} on {host} is taken by another process: stop it, or give another "
+                    f"free port with {flag} or {variable(f'{plan.name}.{setting}')}, or free ports for all with "
+                    "--free-ports (`make run FREE_PORTS=1`)",
                     reason="PORT_TAKEN",
                     metadata={"port": str(port)},
                 )

@@ -15,7 +15,7 @@ import keelman
 from keelman.api.copy.v1 import copy_run_service_pb2_grpc, slot_service_pb2_grpc, worker_link_service_pb2_grpc
 from keelman.engine.slot import DEFAULT_LOOP, SlotOrder
 from keelman.kafka.feed import ReportPublisher
-from keelman.model.errors import InvalidArgument
+from keelman.model.errors import InvalidArgument, Unavailable
 from keelman.rpc.server import Service, checked_address, port_taken, serve
 from keelman.runtime.logging import get_logger
 from keelman.runtime.ports import port_is_free
@@ -148,6 +148,9 @@ def starter(
 @contextlib.asynccontextmanager
 async def open_door(door: Door, dispatcher: Dispatcher) -> AsyncIterator[None]:
     """Serves slots of other hosts, and nothing else: what workers and people may ask stays on loopback."""
+    if not port_is_free(door.host, door.port):
+        what = f"spark.advertised_address: port {door.port} on {door.host} is taken by another process"
+        raise Unavailable(f"{what}: stop it, or give an address with another one", reason="PORT_TAKEN")
     slots = Service(SLOTS, slot_service_pb2_grpc.add_SlotServiceServicer_to_server, SlotApi(dispatcher))
     async with serve(
         slots, host=door.host, port=door.port, tls=door.tls, label="spark", grace_seconds=LINKS_END_SECONDS

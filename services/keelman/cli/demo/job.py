@@ -63,7 +63,8 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     once = environment.get("ONCE", "").lower() in truths
     parser.add_argument("--once", action="store_true", default=once, help="end when done, stop what was started")
     parser.add_argument("--home", type=Path, default=None, help="folder of the system [KEELMAN_HOME, else ~/.keelman]")
-    parser.add_argument("--free-ports", action="store_true", help="take free ports for everything")
+    free = environment.get("FREE_PORTS", "").lower() in truths
+    parser.add_argument("--free-ports", action="store_true", default=free, help="take free ports for everything")
     parser.add_argument(
         "--set", action="append", default=[], metavar="SERVICE.KEY=VALUE", help="a setting of a service"
     )
