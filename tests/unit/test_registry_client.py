@@ -54,7 +54,8 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("trust", "key"), [("trust.jks", "client.p12"), ("trust.p12", "client.pem"), ("trust.pem", "client.p12")]
 )
-def test_both_sides_prove_who_they_are(stores: Path, trust: str, key: str) -> None:
+def test_both_sides_prove_who_they_are(stores: Path, trust: str, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schema_registry, "MOST_SECONDS", 60.0)  # Java reads the stores of its own kind meanwhile
     own = {"ssl.keystore.location": str(stores / "server.pem"), "ssl.client.auth": "required"}
     with http_server(schema, server_context({**own, "ssl.truststore.location": str(stores / "trust.pem")})) as port:
         url = f"https://127.0.0.1:{port}"
