@@ -8,17 +8,21 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import typer
 
 from keelman.cli import kinds
 from keelman.cli.create import Wanted, broker_spec, checked_options, connector_config, worker_spec
 from keelman.cli.exits import StartFailed, exit_code_of
 from keelman.cli.kinds import KINDS, kind_of
 from keelman.cli.main import SERVICES, complain, main
+from keelman.cli.record_commands import app
 from keelman.cli.services import check_ports, free_settings, planned
 from keelman.cli.system import Process, Service, System, read_system, running_system
 from keelman.cli.target import gateway_address
+from keelman.cli.words import apart
 from keelman.model import errors
 from keelman.model.errors import InvalidArgument, Unavailable
 from keelman.runtime import main as runtime_main
@@ -43,6 +47,27 @@ def test_a_verb_that_a_kind_lacks_names_the_kinds_that_have_it() -> None:
         kind_of("bc", "pause")
 
 
+@pytest.mark.parametrize(
+    ("words", "taken"),
+    [
+        (["describe", "connector/demo/in"], ["connector", "demo/in"]),
+        (["get", "-o", "json", "copy-run/4f"], ["-o", "json", "copy-run", "4f"]),
+        (["delete", "-y", "workload/broker/default/0"], ["-y", "workload", "broker/default/0"]),
+        (["configure", "--set=file=/a/b", "cn/d/x"], ["--set=file=/a/b", "cn", "d/x"]),
+        (["create", "--config-file", "connectors/x.json", "cn", "d/x"], None),
+        (["describe", "cn", "demo/in"], None),
+        (["get", "nodes"], None),
+        (["preview", "demo/in"], None),
+        (["watch", "copy-runs"], None),
+        (["get"], None),
+    ],
+)
+def test_what_is_printed_as_a_name_can_be_typed_again(words: list[str], taken: list[str] | None) -> None:
+    group: Any = typer.main.get_command(app)
+    command = group.commands[words[0]]
+    assert apart(command.params, words[1:]) == (words[1:] if taken is None else taken)
+
+
 def test_no_two_kinds_share_a_word() -> None:
     words = [word for kind in KINDS for word in kind.words]
     assert len(words) == len(set(words))
@@ -52,6 +77,7 @@ def test_no_two_kinds_share_a_word() -> None:
     ("words", "code", "said"),
     [
         (["get"], 2, "KIND"),
+        (["describe", "conector/x"], 2, "did you mean 'connector'"),
         (["get", "nods"], 2, "did you mean 'nodes'"),
         (["get", "nodes", "-o", "xml"], 2, "one of table, wide, json, yaml, name"),
         (["watch", "copy-runs", "-o", "yaml"], 2, "one of table, wide, json"),

@@ -9,9 +9,11 @@ import typer
 
 from keelman.cli.exits import MEANINGS
 from keelman.cli.kinds import legal_kinds
+from keelman.cli.words import Words
 
 app = typer.Typer(
     name="keelman",
+    cls=Words,
     help="Launches and looks after worker clusters that copy data in and out of Kafka, on Spark.",
     epilog="Exit codes: " + "; ".join(f"{code} {text}" for code, text in MEANINGS) + ". "
     "`keelman <service> run|config` runs one service: gateway, state, agent, broker, spark, worker; "
