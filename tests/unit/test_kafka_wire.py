@@ -72,7 +72,7 @@ def test_the_answer_to_produce_with_record_errors_and_tags() -> None:
     data = b"\x02" + compact("t") + b"\x03" + good + bad + b"\0" + struct.pack(">i", 0) + b"\0"
     assert ProduceAnswer.decode(BytesIO(data)).parts == [
         Produced("t", 0, 0, 40, ""),
-        Produced("t", 3, 87, -1, "refused"),
+        Produced("t", 3, 87, -1, "why (record 6 of its batch)"),
     ]
 
 

@@ -97,14 +97,24 @@ class ProduceAnswer(NamedTuple):
                 partition, error, offset = fields.int32(), fields.int16(), fields.int64()
                 fields.int64()  # log append time
                 fields.int64()  # log start offset
+                records = []
                 for _ in range(fields.count()):
-                    fields.int32()
-                    fields.text()
+                    records.append((fields.int32(), fields.text()))
                     fields.tags()
-                parts.append(Produced(topic, partition, error, offset, fields.text()))
+                parts.append(Produced(topic, partition, error, offset, _reason(fields.text(), records)))
                 fields.tags()
             fields.tags()
         return cls(parts)
+
+
+def _reason(message: str, records: Sequence[tuple[int, str]]) -> str:
+    """Why a batch was refused: of single records that are at fault, index in it and message, the first is named. The
+    brokers' message for the whole then only lists them, as Java shows objects."""
+    if not records:
+        return message
+    index, text = records[0]
+    others = f", {len(records) - 1} more after it" if len(records) > 1 else ""
+    return f"{text or message} (record {index + 1} of its batch{others})"
 
 
 @dataclass(frozen=True, slots=True)
