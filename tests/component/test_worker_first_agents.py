@@ -57,7 +57,7 @@ async def test_the_flags_of_the_first_agents(bootstrap: str, link: tuple[LinkSid
         for line in (
             "cluster    first",
             "topics     flags-configs, flags-offsets, flags-status",
-            "http://127.0.0.1:8081",
+            "registry   http://127.0.0.1:8081\n",
         ):
             assert line in worker.output
         # The documented requests, in their order; the class is not there.

@@ -117,7 +117,7 @@ def tell(settings: Settings, properties: WorkerProperties, url: str, spark_log: 
         lines |= {"topics": ", ".join(topic.name for topic in topics)}
     lines |= {"Kafka": properties.raw["bootstrap.servers"]}
     if registry := properties.raw.get(REGISTRY, ""):
-        lines |= {"registry": f"{registry} (kept; no converter here uses it yet: see value.converter)"}
+        lines |= {"registry": registry}
     lines |= {"Spark": settings.spark_address or f"a service of its own; its log is {spark_log}"}
     shown = "".join(f"  {name:<11}{text}\n" for name, text in lines.items())
     print(f"keelman {version()}: a worker for Kafka Connect's clients\n{shown}", file=sys.stderr, end="", flush=True)
