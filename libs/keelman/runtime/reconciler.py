@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
@@ -23,7 +22,6 @@ class Reconciler:
     every_seconds: float
     _wake: asyncio.Event = field(default_factory=asyncio.Event)
     _backoff: Backoff = field(default_factory=Backoff)
-    last_seconds: float = 0.0
     last_error: str = ""
 
     def wake(self) -> None:
@@ -34,7 +32,6 @@ class Reconciler:
         """Runs until cancelled."""
         while True:
             self._wake.clear()
-            begun = time.monotonic()
             try:
                 await self.function()
                 self.last_error = ""
@@ -48,7 +45,6 @@ class Reconciler:
                 self.last_error = repr(error)
                 pause = self._backoff.next()
                 log.exception("reconciler_failed", reconciler=self.name)
-            self.last_seconds = time.monotonic() - begun
             try:
                 async with asyncio.timeout(pause):
                     await self._wake.wait()

@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 
 from keelman.testing.proxy import Ends, Proxy, Tunnel
 
-PRODUCE, FETCH, METADATA, OFFSET_COMMIT, FIND_COORDINATOR = 0, 1, 3, 8, 10
+PRODUCE = 0
 INIT_PRODUCER_ID, ADD_PARTITIONS_TO_TXN, ADD_OFFSETS_TO_TXN, END_TXN, TXN_OFFSET_COMMIT = 22, 24, 25, 26, 28
 
 # From which version on the request is flexible (header v2, compact strings), for those whose first field is the

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-SHORTEST = 40
 _LETTERS = "".join(random.Random(1).choices(string.ascii_lowercase, k=1 << 16)).encode()
 
 

@@ -33,7 +33,6 @@ class GroupOfOne(GroupClient):
 
     def __init__(self) -> None:
         self._generation = 0
-        self._assignment = b""
 
     async def join(self, member: str, protocol_type: str, protocol: str, metadata: bytes) -> Joined:
         """A new generation."""

@@ -18,7 +18,7 @@ from keelman.connect.registry.sum_types import enum_key, is_any_union
 from keelman.connect.schema import Field, Schema
 
 SPACE = "io.confluent.connect.json"
-ID, ENUM, ONE_OF = (f"{SPACE}.{word}" for word in ("Id", "Enum", "OneOf"))
+ENUM, ONE_OF = f"{SPACE}.Enum", f"{SPACE}.OneOf"
 ONE_OF_FIELD = f"{ONE_OF}.field."
 TYPE, VERSION, PARAMETERS, INDEX = (f"connect.{word}" for word in ("type", "version", "parameters", "index"))
 KEY, VALUE, MAP, NULL_SYMBOL = "key", "value", "map", "<NULL>"

@@ -51,7 +51,7 @@ class CompiledSchema:
         try:
             for file in files.file:
                 self._pool.AddSerializedFile(file.SerializeToString())
-            self._main = self._pool.FindFileByName(_MAIN)
+            self._pool.FindFileByName(_MAIN)  # where some of it is not sound, this says so
         except (TypeError, KeyError) as error:
             raise DataError(f"The Protobuf schema is not sound: {error}") from None
         file = files.file[-1]
