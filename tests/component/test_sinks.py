@@ -274,3 +274,15 @@ async def test_a_drained_sinks_member_leaves_at_once(
     await remove_static_members(properties, group, [f"{name}-out-0", f"{name}-out-1"])
     left = await described()
     assert (left.state, left.members) == ("Empty", ())
+
+
+def test_a_topic_of_the_list_that_is_made_later_is_read_within_seconds(
+    bootstrap: str, name: str, tmp_path: Path, runs: Callable[..., Run]
+) -> None:
+    produce(bootstrap, name, range(1))
+    config = file_sink(name, tmp_path / "taken", topics=f"{name},{name}-later", **{"keelman.park.after.ms": "-1"})
+    run = runs(ticket(bootstrap, config))
+    run.until_records(1)
+    produce(bootstrap, f"{name}-later", range(1))
+    run.until_records(2)
+    run.drain()

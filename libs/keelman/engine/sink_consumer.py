@@ -29,6 +29,9 @@ CONSUMER_DEFAULTS: dict[str, Any] = {
     "fetch.message.max.bytes": 1_048_576,
     "heartbeat.interval.ms": 1_000,
     "socket.nagle.disable": True,
+    # How soon a topic of the list is read that is made later than the others, and a partition that is added; the
+    # client library looks for them every five minutes.
+    "topic.metadata.refresh.interval.ms": 5_000,
 }
 
 CONNECTION = ("bootstrap.servers", "client.dns.lookup", "security.", "sasl.", "ssl.")
