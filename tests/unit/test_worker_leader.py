@@ -1,11 +1,15 @@
 """What the leader writes and when, with a standalone worker's store: what is written is applied at once."""
 
 import math
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import pytest
+
 from keelman.kafka.layout import Metadata, Work
+from keelman.kafka.writer import Record
+from keelman.model.errors import Exhausted
 from keelman.runtime.redaction import REDACTOR
 from keelman.runtime.supervise import Siblings
 from keelman.testing.eventually import eventually
@@ -70,6 +74,39 @@ async def test_a_trace_with_a_secret_is_written_once(tmp_path: Path) -> None:
         for _ in range(3):
             await leader.reconfigure()
         assert store.told == before
+
+
+async def test_a_task_that_is_too_large_for_the_topic_fails_its_connector_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with leading(tmp_path, file="/" + "x" * 2000) as (store, leader):
+        write = store.write_config
+
+        async def write_config(written: Sequence[Record]) -> None:
+            if any(len(value or b"") > 2000 for _, value in written):
+                raise Exhausted("larger than 2000")
+            await write(written)
+
+        monkeypatch.setattr(store, "write_config", write_config)
+        await write([records.connector_record("d", {**SOURCE, "name": "d"})])
+        for name in "cd":
+            store.tell(Work(name), Status(RUNNING, "w:1", 1))
+        await leader.share("w", {"w": Metadata(URL, 0)})
+
+        async def judged() -> bool:
+            await leader.reconfigure()
+            now = store.statuses.statuses.get(Work("c"))
+            return "d" in store.config.tasks and now is not None and now.state == FAILED
+
+        await eventually(judged)
+        assert "larger than 2000" in (store.statuses.statuses[Work("c")].trace or "")
+        assert "c" not in store.config.tasks
+        await store.flush(seconds=60)
+        before = store.told
+        for _ in range(3):
+            await leader.reconfigure()
+        assert store.told == before, "it is told once"
+        assert store.statuses.statuses[Work("d")].state == RUNNING
 
 
 async def test_why_nobody_may_have_it_is_written_once(tmp_path: Path) -> None:

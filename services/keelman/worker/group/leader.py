@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from urllib.parse import urlsplit
 
@@ -11,7 +11,7 @@ from keelman.connect.errors import ConnectError
 from keelman.connect.topic_creation import creates_topics
 from keelman.kafka.layout import CONFIG_MISMATCH, Assignment, Metadata, Work
 from keelman.kafka.writer import Record
-from keelman.model.errors import KeelmanError
+from keelman.model.errors import Exhausted, KeelmanError
 from keelman.runtime.logging import get_logger
 from keelman.runtime.redaction import REDACTOR
 from keelman.runtime.supervise import Siblings
@@ -148,7 +148,7 @@ class Leader:
         for gone in (self._inquiry.names if names is None else names) - config.connectors.keys():
             self.forget(gone)
         used: dict[str, Answer] = {}
-        written: list[Record] = []
+        written: dict[str, list[Record]] = {}
         wanted = config.connectors if names is None else names & config.connectors.keys()
         for name, properties in [(name, config.connectors[name]) for name in wanted]:
             if config.target(name) != STARTED:  # as Connect: only a connector that runs is asked for its tasks
@@ -165,19 +165,35 @@ class Leader:
                 now = list(config.tasks.get(name, ()))
                 changed = answer.tasks != now and (fresh or not now)  # none: it was stopped, or was about to be
                 if not applied or changed or name in config.inconsistent:
-                    written += self.new_tasks(name, answer.tasks)
+                    written[name] = self.new_tasks(name, answer.tasks)
             if fresh:
                 used[name] = answer
-            if len(written) >= WRITTEN_AT_ONCE:
-                await self._store.write_config(written)
+            if name not in written:  # else once that is written
+                self._tell_problem(name, answer)
+            if sum(map(len, written.values())) >= WRITTEN_AT_ONCE:
+                await self._write(written)
                 self._used |= used
-                written, used = [], {}
-            self._tell_problem(name, answer)
-        if written:  # many at once: thousands of writes in turn would hold up all else for minutes
-            await self._store.write_config(written)
+                written, used = {}, {}
+        await self._write(written)
         self._used |= used
         for name, since in list(config.unfenced.items()):
             await self._fencing.shut_out_former_tasks(name, since)
+
+    async def _write(self, tasks: Mapping[str, Sequence[Record]]) -> None:
+        """Those of many connectors at once: thousands of writes in turn would hold up all else for minutes.
+
+        One that has a task too large for the topic fails by itself.
+        """
+        try:
+            if tasks:
+                await self._store.write_config([record for written in tasks.values() for record in written])
+        except Exhausted as error:
+            if len(tasks) > 1:
+                for name, written in tasks.items():
+                    await self._write({name: written})
+                return
+            for name in tasks:
+                self._tell_problem(name, Answer(None, trace_of(error)))
 
     def _answer(self, name: str, properties: Mapping[str, str]) -> Answer | None:
         """What the connector says; None while it, or a value of its configuration, is still to come."""
