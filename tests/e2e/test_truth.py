@@ -103,7 +103,7 @@ async def test_every_kind_shows_the_truth(keelman: Keelman, tmp_path: Path) -> N
     await keelman.ok("pause", "connector", "truth/in", "--wait")
     await keelman.ok("resume", "connector", "truth/in", "--wait")
     await keelman.ok("restart", "worker", "truth/0", "--wait")
-    await keelman.ok("status")
+    assert f"worker-cluster truth: RUNNING at {rest}" in await keelman.ok("status")
     await keelman.ok("delete", "wc", "truth", "--yes", "--wait")
     assert (await keelman.run("get", "wc", "truth")).code == 3
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from typing import Any, cast
 
 import pytest
 import yaml
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from keelman.api.connect.v1.connector_pb2 import Connector, ConnectorTask, ConnectorType
+from keelman.api.copy.v1.copy_run_pb2 import CopyRun, CopyRunState
 from keelman.api.node.v1.node_pb2 import Node, NodeState, NodeStatus
 from keelman.api.node.v1.workload_pb2 import Workload
 from keelman.cli import kinds
 from keelman.cli.columns import COLUMNS, age, key_of, size, why_line
+from keelman.cli.describe import print_description
+from keelman.cli.gateway import Gateway
 from keelman.cli.kinds import KINDS
 from keelman.cli.logs import behind
 from keelman.cli.output import print_list, print_one
@@ -73,10 +77,39 @@ def test_names_can_be_typed_again(capsys: pytest.CaptureFixture[str]) -> None:
     assert key_of(kinds.CONNECTORS, CONNECTOR) == "w/c"
 
 
+def test_a_trace_is_shown_in_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    print_one(kinds.CONNECTORS, CONNECTOR, "yaml")
+    out = capsys.readouterr().out
+    assert "trace: |-\n    why\n    more\n" in out
+    assert yaml.safe_load(out)["tasks"][1]["trace"] == "why\nmore"
+
+
+async def test_a_description_shows_traces_and_why_copy_runs_wait(capsys: pytest.CaptureFixture[str]) -> None:
+    failed = Connector(worker_cluster="w", name="c", tasks=[ConnectorTask(task=0, trace="why\n\tat f(x.py:1)")])
+    runs = [
+        CopyRun(uid="2", worker_cluster="w", connector="c", create_time=Timestamp(seconds=2), message="no\nroom"),
+        CopyRun(uid="1", worker_cluster="w", connector="c", create_time=Timestamp(seconds=1), message="of before"),
+    ]
+    runs[0].state, runs[0].reason = CopyRunState.COPY_RUN_STATE_PENDING, "NO_FREE_SLOT"
+
+    class Listed:
+        async def list(self, *_: Any, **__: Any) -> list[CopyRun]:
+            return runs
+
+    await print_description(cast("Gateway", Listed()), kinds.CONNECTORS, failed)
+    out = capsys.readouterr().out
+    assert "trace: |-\n    why\n        at f(x.py:1)\n" in out
+    assert "NO_FREE_SLOT" in out
+    assert "c, task 0: PENDING: no room\n" in out
+    assert "of before" not in out
+
+
 def test_nothing_is_said_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     print_list(kinds.NODES, [], "table")
     told = capsys.readouterr()
     assert (told.out, told.err) == ("", "no nodes\n")
+    print_list(kinds.COPY_RUNS, [], "table")
+    assert "--ended" in capsys.readouterr().err
 
 
 def test_a_head_that_names_no_record_gives_way_to_what_is_behind_it() -> None:

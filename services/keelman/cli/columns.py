@@ -191,12 +191,12 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("RATE", lambda r: f"{size(r.progress.bytes_per_second)}/s", number=True),
         Column("LEFT", _lag, number=True),
         Column("TIME LEFT", _time_left, number=True),
+        Column("REASON", lambda r: r.reason),
         Column("RECORDS/S", lambda r: f"{r.progress.records_per_second:,.0f}", wide=True, number=True),
         Column("ERRORS", lambda r: str(r.progress.errors), wide=True, number=True),
         Column("SLOT", lambda r: r.slot, wide=True),
         Column("WORKER", lambda r: r.worker, wide=True),
         Column("AGE", lambda r: age(r.create_time), wide=True),
-        Column("REASON", lambda r: r.reason, wide=True),
         Column("MESSAGE", lambda r: _first_line(r.message), wide=True),
     ),
     "workloads": (

@@ -2,25 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-import yaml
-
 from keelman.cli import kinds
-from keelman.cli.columns import key_of
+from keelman.cli.columns import key_of, run_state
 from keelman.cli.gateway import Gateway
 from keelman.cli.kinds import Kind
-from keelman.cli.output import plain, print_list
+from keelman.cli.output import as_yaml, plain, print_list
 
 
 async def print_description(gateway: Gateway, kind: Kind, resource: Any) -> None:
     """Prints the resource as YAML, then tables of its parts."""
     print(f"# {kind.singular} {key_of(kind, resource)}")
-    print(yaml.safe_dump(plain(resource), sort_keys=False, allow_unicode=True, width=120), end="")
+    print(as_yaml(_without_tabs(plain(resource))), end="")
     for part, rows in (await _parts(gateway, kind, resource)).items():
         if rows:
             print(f"\n# {part.plural}")
             print_list(part, rows, "table")
+            if part is kinds.COPY_RUNS:
+                print_messages(rows)
+
+
+def print_messages(runs: Sequence[Any]) -> None:
+    """What the newest copy run of each task says, for those that say something."""
+    newest = {(r.connector, r.task, r.part): r for r in sorted(runs, key=lambda r: r.create_time.ToNanoseconds())}
+    for run in newest.values():
+        if run.message:
+            print(f"{run.connector}, task {run.task}: {run_state(run)}: {' '.join(run.message.split())}")
+
+
+def _without_tabs(value: Any) -> Any:
+    """For people: YAML shows no text with tabs, as traces have, in lines."""
+    if isinstance(value, dict):
+        return {key: _without_tabs(inner) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_without_tabs(inner) for inner in value]
+    return value.expandtabs(4) if isinstance(value, str) else value
 
 
 async def _parts(gateway: Gateway, kind: Kind, resource: Any) -> dict[Kind, list[Any]]:

@@ -13,11 +13,12 @@ from typing import Any
 from google.protobuf.json_format import MessageToDict
 
 from keelman.cli.columns import COLUMNS, key_of
-from keelman.cli.kinds import Kind
+from keelman.cli.kinds import COPY_RUNS, Kind
 from keelman.model.errors import InvalidArgument
 
 FORMATS = ("table", "wide", "json", "yaml", "name")
 WIDEST = 32_767
+_HINTS = {COPY_RUNS: ": what has nothing to copy is parked; --ended shows former ones too"}
 
 
 def checked_format(word: str, legal: Sequence[str] = FORMATS) -> str:
@@ -44,7 +45,7 @@ def print_list(kind: Kind, resources: Sequence[Any], form: str) -> None:
             if resources:
                 _print_table(kind, resources, wide=form == "wide")
             else:
-                print(f"no {kind.plural}", file=sys.stderr)
+                print(f"no {kind.plural}{_HINTS.get(kind, '')}", file=sys.stderr)
 
 
 def print_one(kind: Kind, resource: Any, form: str) -> None:
@@ -60,9 +61,21 @@ def print_document(document: Any, form: str) -> None:
     if form == "json":
         print(json.dumps(document, indent=2, ensure_ascii=False))
         return
+    print(as_yaml(document), end="")
+
+
+def as_yaml(document: Any) -> str:
+    """JSON-able values as YAML; texts of several lines are blocks, where YAML can have them so."""
     import yaml  # noqa: PLC0415
 
-    print(yaml.safe_dump(document, sort_keys=False, allow_unicode=True, width=120), end="")
+    class Dumper(yaml.SafeDumper):
+        pass
+
+    def text(dumper: Any, value: str) -> Any:
+        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
+
+    Dumper.add_representer(str, text)
+    return str(yaml.dump(document, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120))
 
 
 def table(kind: Kind, resources: Sequence[Any], *, wide: bool) -> Any:

@@ -88,13 +88,24 @@ async def _resources(system: System) -> tuple[list[dict[str, Any]], list[dict[st
                 for w in await gateway.list(kinds.WORKLOADS)
             ]
             clusters = [
-                {"kind": kind.singular, "name": c.name, "state": cluster_state(c), "message": c.status.message}
+                {
+                    "kind": kind.singular,
+                    "name": c.name,
+                    "state": cluster_state(c),
+                    "where": _where(c.status),
+                    "message": c.status.message,
+                }
                 for kind in (kinds.BROKER_CLUSTERS, kinds.WORKER_CLUSTERS)
                 for c in await gateway.list(kind)
             ]
     except KeelmanError as error:
         return [], [], f"the gateway does not answer: {error.message}"
     return workloads, clusters, ""
+
+
+def _where(status: Any) -> str:
+    """Where clients reach a cluster: its brokers, or its workers' REST."""
+    return str(status.bootstrap_servers if hasattr(status, "bootstrap_servers") else ",".join(status.rest_urls))
 
 
 def _memory(pid: int) -> int:
@@ -131,4 +142,5 @@ def _print_tables(document: dict[str, Any]) -> None:
         table.add_row(w["name"], w["state"], str(w["pid"] or "-"), size(w["memory_bytes"]), w["message"])
     Console(highlight=False, markup=False).print(table)
     for c in document["clusters"]:
-        print(f"{c['kind']} {c['name']}: {c['state']}{': ' + c['message'] if c['message'] else ''}")
+        where = f" at {c['where']}" if c["where"] else ""
+        print(f"{c['kind']} {c['name']}: {c['state']}{where}{': ' + c['message'] if c['message'] else ''}")
