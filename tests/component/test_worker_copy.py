@@ -77,5 +77,6 @@ async def test_idle_tasks_leave_their_slots_and_come_back(bootstrap: str, spark:
                 more.write(f"line {number}\n")
         await eventually(parked, seconds=60, what="all is copied and nothing runs")
         ended = await runs.ListCopyRuns(ListCopyRunsRequest(worker_cluster="park", include_ended=True))
-        assert {run.reason for run in ended.copy_runs} == {"DRAINED"}
+        assert {run.reason for run in ended.copy_runs} == {"PARKED"}
+        assert {run.message for run in ended.copy_runs} == {"waits outside a slot for more to copy"}
         assert await worker.end() == 0

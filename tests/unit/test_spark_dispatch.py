@@ -463,6 +463,17 @@ def test_a_busy_run_moves_to_a_slot_of_its_own_and_back_when_it_is_calm() -> Non
     assert w.running("a3") is slot
 
 
+@pytest.mark.parametrize("waits_for", ["waits for the file /in", ""])
+def test_a_run_that_is_parked_says_so_and_what_its_task_waits_for(w: World, waits_for: str) -> None:
+    slot = w.running("a")
+    w.d.update(slot, RunUpdate(run_uid="a", state=RUNNING, message=waits_for))
+    w.d.order(ME, RunOrder(run_uid="a", drain=Drain(parked=True)))
+    w.d.update(slot, RunUpdate(run_uid="a", state=states.COPY_RUN_STATE_DRAINING))
+    w.d.update(slot, RunUpdate(run_uid="a", state=ENDED, reason="DRAINED"))
+    wanted = waits_for or "waits outside a slot for more to copy"
+    assert (w.run("a").reason, w.run("a").message, w.told[-1].reason) == ("PARKED", wanted, "PARKED")
+
+
 def test_a_busy_run_alone_in_its_slot_stays() -> None:
     w = World(Limits(1, 4, 4, busy_slots=1), busy=1000)
     w.d.greet(ME, w)

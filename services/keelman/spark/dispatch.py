@@ -151,12 +151,12 @@ class Dispatcher:
 
     def _pass_on(self, run: Run, order: RunOrder) -> None:
         slot = self.slots.get(run.copy_run.slot)
+        run.parks = run.parks or order.drain.parked
         if slot is not None and slot.state is SlotState.ATTACHED:
             self._pool.mail(slot).send(order)
-        elif order.HasField("cut"):
-            self._life.finish(run, order.cut.reason or "CUT", "ended before it had a slot")
-        elif order.HasField("drain"):
-            self._life.finish(run, "DRAINED", "ended before it had a slot")
+        elif order.HasField("cut") or order.HasField("drain"):
+            reason = (order.cut.reason or "CUT") if order.HasField("cut") else "DRAINED"
+            self._life.finish(run, reason, "ended before it had a slot")
         else:
             run.waiting.append(order)
 

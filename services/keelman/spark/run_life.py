@@ -13,7 +13,8 @@ from keelman.spark.leases import Leases
 from keelman.spark.runs import Owner, Run, RunBook, fold, opened
 
 log = get_logger()
-MOVED = "MOVED"
+MOVED, PARKED = "MOVED", "PARKED"
+WAITS = "waits outside a slot for more to copy"
 
 
 class RunLife:
@@ -59,8 +60,13 @@ class RunLife:
 
     def apply(self, run: Run, update: RunUpdate) -> None:
         """Folds an update in and passes it on when it changes anything; what the task waits for is a change too."""
-        if run.moving and update.state == COPY_RUN_STATE_ENDED and update.reason == "DRAINED":
-            update.reason, update.message = MOVED, run.moving
+        if run.parks and not update.message:
+            update.message = run.copy_run.message or WAITS  # what it waits for, to its end
+        if update.state == COPY_RUN_STATE_ENDED and update.reason == "DRAINED":
+            if run.moving:
+                update.reason, update.message = MOVED, run.moving
+            elif run.parks:
+                update.reason = PARKED
         same = run.live and update.state == run.copy_run.state
         told = same and (update.watch, update.caught_up) != (run.last.watch, run.last.caught_up)
         if not fold(run.copy_run, update, self._now()) and not told:

@@ -54,6 +54,7 @@ class Run:
     writes: int = 0  # number of the last write job
     held: bool = False  # waits for what Spark says of its data set
     moving: str = ""  # why it is drained though its worker did not ask for it
+    parks: bool = False  # is drained since its task has nothing to copy
 
     @property
     def task(self) -> tuple[str, str, int]:

@@ -153,7 +153,8 @@ class Copying:
     async def _finish(self, run: RunHandle, why: str) -> orders.RunUpdate | None:
         if self._wanted_parts and await self._parts.finish(why):
             run.confirm(())  # the second one: the copy run has told its parts, so it has had the first
-        last = await run.finish(why, seconds=self._grace, hurried=lambda: self._orders.cut)
+        parked = why == "PARKED"
+        last = await run.finish(why, seconds=self._grace, hurried=lambda: self._orders.cut, parked=parked)
         if run.cut_late:
             self.slow = f"stop: the task did not end within {self._grace:g} s and was cut"
             log.warning("task_cut", **self._names, seconds=self._grace, ended=last is not None)

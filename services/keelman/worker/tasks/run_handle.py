@@ -73,10 +73,15 @@ class RunHandle:
         elif self._limits is not None:
             self._link.send(orders.RunOrder(run_uid=self.uid, limits=self._limits))
 
-    async def finish(self, why: str, *, seconds: float, hurried: Callable[[], bool]) -> orders.RunUpdate | None:
-        """Drains it for so long, or until `hurried`, then cuts it; its last update, None when nobody can tell."""
+    async def finish(
+        self, why: str, *, seconds: float, hurried: Callable[[], bool], parked: bool = False
+    ) -> orders.RunUpdate | None:
+        """Drains it for so long, or until `hurried`, then cuts it; its last update, None when nobody can tell.
+
+        `parked` says that it ends because its task has nothing to copy.
+        """
         if not hurried():
-            self._order(orders.RunOrder(run_uid=self.uid, drain=orders.Drain()))
+            self._order(orders.RunOrder(run_uid=self.uid, drain=orders.Drain(parked=parked)))
             last = await self._last(seconds, hurried)
             if last is not None:
                 return last
