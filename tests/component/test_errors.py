@@ -185,3 +185,28 @@ def test_a_kafka_sink_leaves_out_what_its_target_does_not_take(
     assert letter.why is not None
     assert (letter.value, letter.key, letter.why.stage) == (None, b"k", "TASK_PUT")
     assert (letter.whence and letter.whence.offset, (letter.record_bytes or 0) > 5_000) == (1, True)
+
+
+def test_a_kafka_sinks_dead_letters_are_in_its_transactions_over_kills(
+    bootstrap: str, name: str, tmp_path: Path
+) -> None:
+    create_topic(bootstrap, name, 1)
+    producer, total, log = Producer({"bootstrap.servers": bootstrap}), 2_000, tmp_path / "log"
+    for number in range(total):
+        producer.produce(name, (b"x" * 5_000 if bad(number) else b"") + b"%d" % number, b"k%d" % number)
+    assert producer.flush(60) == 0
+    more = {"keelman.commit.interval.ms": "20", "consumer.override.max.poll.records": "100"}
+    config = tolerant(name, **{"connector.class": "KafkaSink", "topics": name, "topic": "to-${topic}"}, **more)
+    config["target.cluster.max.request.size"] = "4000"
+    for death in (("offsets in an open transaction", 2), ("transaction committed", 1)):
+        assert hosted(bootstrap, config, log, die=death).wait(120) == -9, log.read_text()[-4000:]
+    last = hosted(bootstrap, config, log)
+    try:
+        until_all_copied(last, log)
+    finally:
+        last.terminate()
+        last.wait(60)
+    keys = [letter.key for letter in letters(bootstrap, name)]
+    assert keys == [b"k%d" % n for n in range(total) if bad(n)]
+    assert [int(m.value() or b"") for m in messages(bootstrap, f"to-{name}")] == [n for n in range(total) if not bad(n)]
+    assert len(messages(bootstrap, f"dead-{name}", "read_uncommitted")) > len(keys), "no kill came amid letters"

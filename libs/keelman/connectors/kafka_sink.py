@@ -21,8 +21,9 @@ from keelman.engine.outlet import Outlet
 from keelman.engine.producer_options import producer_options
 from keelman.engine.record_size import Sizes, may_be_over
 from keelman.engine.sink_kept_topic import KeptTopic, encode
-from keelman.engine.sink_target import Target, TargetTopics
+from keelman.engine.sink_target import SERVERS, Target, TargetTopics
 from keelman.engine.transactions import PlainOutlet, Transactions
+from keelman.kafka.client_properties import merged
 from keelman.runtime.logging import get_logger
 
 TRANSACTION_SECONDS = 10.0
@@ -96,6 +97,9 @@ class KafkaWriter(Writer):
         self._spent: RunFailure | None = None
         self.keeps_offsets = self.hides_until_commit = exactly_once
         self._outlet = self._open(target, config, task, exactly_once=exactly_once)
+        near = merged(task.worker, config, "producer").get(SERVERS) == target.producer.get(SERVERS)
+        self.letter_outlet = self._outlet if exactly_once and near else None
+        """Whose transactions the connector's dead letters can join, which are for the worker's own cluster."""
         try:
             self._outlet.fence()
             if exactly_once:

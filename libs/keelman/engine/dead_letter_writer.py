@@ -1,4 +1,5 @@
-"""Where dead letters are written: a source's with its records, a sink's by a producer of their own."""
+"""Where dead letters are written: a source's with its records; a sink's in its writer's transactions where those are
+of the same brokers, else by a producer of their own."""
 
 from __future__ import annotations
 
@@ -78,6 +79,28 @@ class DeadLetterWriter:
         for most in SHORTER:
             why = replace(why, message=None if why.message is None else shortened(why.message, most))
             yield self._bad.context(replace(letter, why=why), size)
+
+
+class JoinedDeadLetterWriter(DeadLetterWriter):
+    """In the transactions of a sink's writer, which has the outlet: with the offsets of what they came from."""
+
+    def __init__(self, bad: BadRecords, worker: Mapping[str, str], config: Mapping[str, str], outlet: Outlet) -> None:
+        super().__init__(bad, worker, config)
+        self._outlet = outlet
+
+    def open(self) -> None:
+        """Makes the topic where it is missing. Raises as `ensure`."""
+        self.ensure(self._outlet)
+
+    def write(self) -> None:
+        """Queues what has come together."""
+        self.send(self._outlet)
+
+    def flush(self) -> None:
+        """The writer's next commit is theirs."""
+
+    def close(self) -> None:
+        """The outlet is the writer's."""
 
 
 class SinkDeadLetterWriter(DeadLetterWriter):

@@ -10,7 +10,8 @@ from keelman.connect.plugin import SinkTask, Writer
 from keelman.connect.tolerance import Policy, RecordFailure, Stage
 from keelman.engine.bad_records import BadRecords, Counts
 from keelman.engine.control import Control, GaveUp
-from keelman.engine.dead_letter_writer import SinkDeadLetterWriter
+from keelman.engine.dead_letter_writer import JoinedDeadLetterWriter, SinkDeadLetterWriter
+from keelman.engine.outlet import Outlet
 from keelman.engine.sink_batch import Columns, origin
 from keelman.engine.sink_conversion import original, whence_of
 
@@ -29,7 +30,8 @@ class Delivery:
         self._bad = BadRecords(connector, task, policy, control)
         self._columns = Columns(config, worker, self._bad)
         self._messages: list[Message] = []
-        self._dead: SinkDeadLetterWriter | None = None
+        self._dead: SinkDeadLetterWriter | JoinedDeadLetterWriter | None = None
+        self._config = config
         if policy.tolerant and policy.dead_letters:
             client_id = f"connector-dlq-producer-{connector}-{task}"
             self._dead = SinkDeadLetterWriter(self._bad, worker, config, control, client_id=client_id)
@@ -39,12 +41,19 @@ class Delivery:
         """What went wrong."""
         return self._bad.counts
 
-    def open(self) -> SinkTask:
-        """Makes ready for dead letters; what the writer is told of the task. Raises KafkaException, RunFailure,
-        ConnectError or ProduceFailure."""
-        if self._dead is not None:
-            self._dead.open()
+    def task(self) -> SinkTask:
+        """What the writer is told of the task."""
         return SinkTask(self._connector, self._task, self._worker, self._control.beat, self._report)
+
+    def open(self, writer: Writer) -> None:
+        """Makes ready for dead letters. They go where a writer says that they are committed with its offsets:
+        `letter_outlet`. Raises KafkaException, RunFailure, ConnectError or ProduceFailure."""
+        if self._dead is None:
+            return
+        outlet: Outlet | None = getattr(writer, "letter_outlet", None)
+        if outlet is not None:
+            self._dead = JoinedDeadLetterWriter(self._bad, self._worker, self._config, outlet)
+        self._dead.open()
 
     def put(self, messages: list[Message], writer: Writer) -> tuple[int, int]:
         """Writes a batch; its good records, and the bytes of all. Raises RecordRefused, RunFailure, GaveUp before any

@@ -81,9 +81,10 @@ class SinkCopy:
             if self._control.await_confirmation() is None:
                 return
             stack.callback(self._delivery.close)
-            task = self._delivery.open()
+            task = self._delivery.task()
             self._writer = self._connector.open_task_writer(self._config, task, exactly_once=self._exactly_once)
             stack.callback(self._writer.close)
+            self._delivery.open(self._writer)
             self._consumer = Consumer(self._properties())
             stack.callback(self._close)
             self._subscription.begin(self._consumer, self._assigned, self._revoked, self._lost)

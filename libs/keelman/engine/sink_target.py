@@ -20,7 +20,7 @@ from keelman.model.keys import under
 PREFIX = "target.cluster."
 ROLES = ("producer.", "consumer.", "admin.")
 ASK_SECONDS = 10.0
-_SERVERS = "bootstrap.servers"
+SERVERS = "bootstrap.servers"
 
 
 class Target:
@@ -29,7 +29,7 @@ class Target:
     def __init__(self, config: Mapping[str, str], worker: Mapping[str, str]) -> None:
         """Without `target.cluster.bootstrap.servers` it is the worker's own cluster. Raises ConfigValueError."""
         given = under(PREFIX, config)
-        self.named = bool(given.get(_SERVERS, "").strip())
+        self.named = bool(given.get(SERVERS, "").strip())
         # A client's own key may be given plainly or, as for MirrorMaker's clusters, under `producer.`.
         plain = {f"{role}{k}": v for role in ROLES for k, v in given.items() if not k.startswith(ROLES)}
         whole = {**({} if self.named else worker), **plain, **given}
