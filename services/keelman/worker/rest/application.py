@@ -5,7 +5,6 @@ from __future__ import annotations
 import ssl
 from collections.abc import Callable, Mapping
 
-import httpx
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
@@ -40,7 +39,6 @@ from keelman.worker.rest.views import Views
 from keelman.worker.rest.writes import Writes
 from keelman.worker.tables.topic_tracking import TopicTracking
 
-FORWARD_SECONDS = 90.0
 CONFIG = "/connectors/{name}/config"
 TASKS = "/connectors/{name}/tasks"
 FENCE = "/connectors/{name}/fence"
@@ -54,7 +52,7 @@ class RestApi:
         self._standalone, self._post_config = standalone, post_config
         self._context: RestContext | None = None
         self.observability = Observability()
-        self._http = httpx.AsyncClient(timeout=FORWARD_SECONDS, trust_env=False, verify=tls)
+        self._tls = tls
 
     def begin(self, herder: Herder, tracking: TopicTracking, cluster_id: str) -> None:
         """Gives it what it answers from; from now on this worker obeys orders about logging."""
@@ -62,7 +60,7 @@ class RestApi:
         views = Views(store)
         do = Operations(herder, views, tracking)
         offsets = OffsetChanges(herder, do.fence)
-        forwarder = Forwarder(self._http, views.fresh)
+        forwarder = Forwarder(self._tls, views.fresh)
         self.operations = do
         side_process = SideProcess(store.properties.raw)
         beside = Previews(herder, do, side_process), Replays(store, side_process)
@@ -71,7 +69,8 @@ class RestApi:
 
     async def close(self) -> None:
         """Ends the connections to other workers."""
-        await self._http.aclose()
+        if self._context is not None:
+            await self._context.forwarder.close()
 
     def _ready(self) -> RestContext:
         if self._context is None:

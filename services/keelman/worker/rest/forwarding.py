@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 import time
 from collections.abc import Awaitable, Callable
+from functools import cached_property
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-import httpx
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -15,6 +17,9 @@ from keelman.model.errors import Conflict
 from keelman.runtime.backoff import Backoff
 from keelman.worker.rest import deadlines, signatures
 from keelman.worker.rest.errors import CONFLICT, NO_LEADER, Elsewhere, error_response
+
+if TYPE_CHECKING:
+    import httpx
 
 PATIENCE_SECONDS = 15.0  # a leader that was killed is missed after its session of 6 s
 WRITE_SECONDS = 40.0  # what has begun before its time was over may be written until then, and is answered
@@ -24,11 +29,24 @@ HOP = "forward"
 
 
 class Forwarder:
-    """One a worker. `read` is awaited after another worker's success: the caller may ask this worker next."""
+    """One a worker; `close` must be called."""
 
-    def __init__(self, http: httpx.AsyncClient, read: Callable[[], Awaitable[None]]) -> None:
-        self._http = http
+    def __init__(self, tls: ssl.SSLContext, read: Callable[[], Awaitable[None]]) -> None:
+        """`tls` is what other workers are asked with. `read` is awaited after another worker's success: the caller may
+        ask this worker next."""
+        self._tls = tls
         self._read = read
+
+    @cached_property
+    def _http(self) -> httpx.AsyncClient:
+        import httpx  # noqa: PLC0415  (5 MB and 0.1 s of a start that a worker alone need not have)
+
+        return httpx.AsyncClient(trust_env=False, verify=self._tls)
+
+    async def close(self) -> None:
+        """Ends the connections to other workers."""
+        if "_http" in self.__dict__:
+            await self._http.aclose()
 
     async def done(self, request: Request, do: Callable[[], Awaitable[Response]]) -> Response:
         """Does it here, or where it belongs.
@@ -57,6 +75,8 @@ class Forwarder:
             return error_response(409, CONFLICT), False
         if not url:
             return error_response(409, NO_LEADER), True
+        import httpx  # noqa: PLC0415  (the same)
+
         try:
             answer = await self._forwarded(request, url, "true" if hop is None else "false")
         except httpx.ConnectError as error:  # it has ended, and the group has not noticed yet
@@ -72,6 +92,8 @@ class Forwarder:
         return Response(answer.content, answer.status_code, kept), again
 
     async def _forwarded(self, request: Request, url: str, hop: str) -> httpx.Response:
+        import httpx  # noqa: PLC0415  (the same)
+
         left = deadlines.remaining()
         params = [(k, v) for k, v in request.query_params.multi_items() if k != HOP]
         headers = {name: request.headers[name] for name in PASSED_ON if name in request.headers}
