@@ -16,6 +16,7 @@ from keelman.connect.records import Offset, Partition
 
 AlteredOffsets: TypeAlias = Sequence[tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]]
 """Partitions with the offsets that a user wants them to have; an offset of None deletes."""
+_IDENTITY = json.JSONEncoder(sort_keys=True, ensure_ascii=False, separators=(",", ":"))
 _PRIMITIVES = (str, int, float, bool, type(None))
 
 
@@ -54,7 +55,7 @@ def parse_value(raw: bytes | None) -> dict[str, Any] | None:
 
 def identity(partition: Partition) -> str:
     """The same text for equal partitions, whatever the order of their fields; 1, 1.0, "1" and true stay apart."""
-    return json.dumps(dict(partition), sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return _IDENTITY.encode(dict(partition))
 
 
 def in_json(tree: Mapping[str, Any]) -> str:

@@ -18,6 +18,7 @@ from keelman.engine.packing import SEND_BYTES, Packed, Packing, Told
 from keelman.engine.producer_options import ProducerOptions
 from keelman.kafka.batch_producer import BatchProducer
 from keelman.kafka.clients import Client, client_arguments, open_client
+from keelman.kafka.partitioner import partition_for
 from keelman.model.errors import Unavailable
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.side_loop import KAFKA_LOOP
@@ -185,7 +186,9 @@ class Outlet(ABC):
         if not offsets or not topic:
             return []
         keys, values = [key for key, _ in offsets], [value for _, value in offsets]
-        batch = SourceBatch(topic, Column(values), Column(keys), raw=True)
+        among = self._known_partitions(topic)
+        partitions = [partition_for(key, among) for key in keys]
+        batch = SourceBatch(topic, Column(values), Column(keys), partitions=partitions, raw=True)
         return [*self._packing.add(batch, values, list(keys), self._note), *self._packing.flush()]
 
     async def _deliver(self, batches: list[Packed]) -> None:
@@ -194,6 +197,15 @@ class Outlet(ABC):
             self._sent_bytes += len(one.data)
             self._send(producer, one)
         await producer.flush()
+
+    def _post_together(self, batches: list[Packed]) -> None:
+        """So that they go out while whoever waits for them still prepares to."""
+        self._sent_bytes += sum(len(one.data) for one in batches)
+        KAFKA_LOOP.post(self._send_together, self._made, batches)
+
+    def _send_together(self, producer: BatchProducer, batches: list[Packed]) -> None:
+        for one in batches:
+            self._send(producer, one)
 
     def _batch_bytes(self, topic: str) -> int:
         return min(self._options.batch_bytes, self._made.most_bytes.get(topic, self._options.batch_bytes))

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 from keelman.engine.failure import RunFailure
 from keelman.engine.outlet import OffsetRecord, Outlet
-from keelman.engine.packing import Packed
 from keelman.kafka.batch_producer import EPOCH_EACH
 from keelman.runtime.logging import get_logger
 from keelman.runtime.side_loop import KAFKA_LOOP
@@ -31,8 +30,8 @@ class Transactions(Outlet):
         success by `committed`.
         """
         self.committed = False
-        batches = [*self._held(), *self._offsets(offset_topic, offsets)]
-        self._wait(self._commit(batches))
+        self._post_together([*self._held(), *self._offsets(offset_topic, offsets)])
+        self._wait(self._commit())
         self._tell()
 
     def abandon(self) -> None:
@@ -54,8 +53,8 @@ class Transactions(Outlet):
             except Exception as error:  # the run has a reason of its own to end
                 _log.info("not_aborted", why=repr(error), note="the next producer of this task does it")
 
-    async def _commit(self, batches: list[Packed]) -> None:
-        await self._deliver(batches)
+    async def _commit(self) -> None:
+        await self._made.flush()
         self._control.beat()  # a slot that was frozen and given up must not commit when it wakes
         await self._end(commit=True)
 

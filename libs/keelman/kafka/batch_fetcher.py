@@ -13,6 +13,7 @@ from aiokafka.structs import TopicPartition
 
 from keelman.kafka.arrivals import Arrivals
 from keelman.kafka.clients import Client
+from keelman.kafka.connections import answer_of
 from keelman.kafka.ends import Part
 from keelman.kafka.error_codes import NAMES
 from keelman.kafka.fetch_client import FetchSettings
@@ -221,7 +222,7 @@ class BatchFetcher:
         if not wanted:
             return False
         brought = False
-        for told in session.answered(await self._client.send(node, session.request(wanted, wait_ms))):
+        for told in session.answered(await answer_of(self._client, node, session.request(wanted, wait_ms))):
             one = told.part
             if not self._reaches(node, one, told.code):
                 continue

@@ -16,7 +16,8 @@ from aiokafka.protocol.metadata import MetadataRequest
 
 from keelman.kafka.batch_sender import BatchSender
 from keelman.kafka.clients import Client
-from keelman.kafka.coordinator import Coordinator, asked_about
+from keelman.kafka.connections import asked_about
+from keelman.kafka.coordinator import Coordinator
 from keelman.kafka.features import AskFeatures, FeaturesAnswer
 from keelman.kafka.partition_queue import Identity, PartitionQueue
 from keelman.kafka.produce_failure import NETWORK, SHUT_OUT, TOPIC_DENIED, ProduceFailure

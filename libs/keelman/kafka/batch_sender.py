@@ -6,16 +6,16 @@ All decisions are made in one function that never waits, `_drain`, so nothing ca
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from functools import partial
 from itertools import count
-from typing import Any
 
-from aiokafka.errors import IncompatibleBrokerVersion, KafkaError
+from aiokafka.errors import IncompatibleBrokerVersion
 from aiokafka.structs import TopicPartition
 
 from keelman.kafka.clients import Client
-from keelman.kafka.coordinator import asked_about, connection_to, give_up
+from keelman.kafka.connections import asked_about
+from keelman.kafka.lane import Lane
 from keelman.kafka.partition_queue import Identity, PartitionQueue, QueuedBatch
 from keelman.kafka.produce_failure import (
     AGAIN,
@@ -29,24 +29,10 @@ from keelman.kafka.produce_failure import (
     UNKNOWN_TOPIC,
     UNSUPPORTED,
     ProduceFailure,
-    delay,
-    first_delay,
 )
 from keelman.kafka.producer_settings import MOST_IN_FLIGHT, ProducerSettings
-from keelman.kafka.wire import Produce, ProduceAnswer, Produced
+from keelman.kafka.wire import Produce, Produced
 from keelman.runtime.background import Background
-
-
-@dataclass(slots=True, eq=False)
-class Lane:
-    """The connection to one broker, and how many requests are under way on it."""
-
-    connection: Any | None = None
-    connecting: bool = False
-    in_flight: int = 0
-    retry_at: float = 0.0
-    tries: int = 0
-
 
 Sent = dict[tuple[str, int], tuple[PartitionQueue, QueuedBatch]]
 
@@ -194,8 +180,10 @@ class BatchSender:
             return None
         if queue.in_flight and queue.node != node:
             return None
-        lane = self._lanes.setdefault(node, Lane())
-        if lane.connection is None or not lane.connection.connected():
+        lane = self._lanes.get(node)
+        if lane is None:
+            lane = self._lanes[node] = Lane(self._client, node, self._background, self.drain)
+        if not lane.open:
             self._connect(node, lane, queue, now)
             return None
         return node if lane.in_flight < min(self._settings.max_in_flight, MOST_IN_FLIGHT) else None
@@ -221,21 +209,8 @@ class BatchSender:
         if lane.retry_at > now:
             queue.trouble, queue.trouble_text = NETWORK, f"no connection to broker {node}"
             self._look_again(lane.retry_at)
-        elif not lane.connecting and not lane.in_flight:
-            lane.connecting = True
-            self._background.start(self._connected(node, lane))
-
-    async def _connected(self, node: int, lane: Lane) -> None:
-        try:
-            lane.connection = await connection_to(self._client, node)
-        finally:
-            lane.connecting = False
-        if lane.connection is None:
-            lane.retry_at = self._loop.time() + delay(lane.tries, first_delay(NETWORK))
-            lane.tries += 1
         else:
-            lane.tries = 0
-        self.drain()
+            lane.connect()
 
     def _ship(self, node: int, sent: Sent) -> None:
         topics: dict[str, list[tuple[int, bytearray]]] = {}
@@ -243,41 +218,23 @@ class BatchSender:
             topics.setdefault(queue.topic, []).append((queue.partition, batch.data))
         settings = self._settings
         request = self.request(settings.transactional_id, settings.acks or 1, settings.request_timeout_ms, topics)
-        lane = self._lanes[node]
         self.sent += len(sent)
         try:
-            answer = lane.connection.send(request) if lane.connection is not None else None
+            self._lanes[node].ask(request, settings.request_timeout_ms / 1000, partial(self._answered, sent))
         except IncompatibleBrokerVersion as error:
             self._failed(ProduceFailure(UNSUPPORTED, str(error)))
-            return
-        except (KafkaError, OSError) as error:
-            answer = _raising(error)
-        assert answer is not None
-        lane.in_flight += 1
-        self._background.start(self._answered(lane, lane.connection, answer, sent))
 
-    async def _answered(
-        self, lane: Lane, connection: Any, answer: Coroutine[Any, Any, ProduceAnswer], sent: Sent
-    ) -> None:
-        text = ""
-        parts: list[Produced] = []
-        try:
-            async with asyncio.timeout(self._settings.request_timeout_ms / 1000):
-                parts = (await answer).parts
-        except TimeoutError:
-            text = f"no answer within {self._settings.request_timeout_ms} ms"
-            give_up(connection)
-        except (KafkaError, OSError) as error:
-            text = repr(error)
-        finally:
-            lane.in_flight -= 1
+    def _answered(self, sent: Sent, parts: list[Produced], text: str) -> None:
         left = dict(sent)
-        for part in parts:
-            found = left.pop((part.topic, part.partition), None)
-            if found is not None:
-                self._judge(*found, part.error_code, part.base_offset, part.message)
-        for found in left.values():
-            self._judge(*found, NETWORK, -1, text or "the answer left the partition out")
+        try:
+            for part in parts:
+                found = left.pop((part.topic, part.partition), None)
+                if found is not None:
+                    self._judge(*found, part.error_code, part.base_offset, part.message)
+            for found in left.values():
+                self._judge(*found, NETWORK, -1, text or "the answer left the partition out")
+        except Exception as error:  # as in _drain
+            self._failed(ProduceFailure(NETWORK, repr(error)))
         self.tell()
         self.drain()
 
@@ -315,7 +272,3 @@ class BatchSender:
         self._forget((batch,))
         self.outstanding += len(made)
         self.waiting_bytes += sum(len(one.data) for one in made)
-
-
-async def _raising(error: BaseException) -> ProduceAnswer:
-    raise error

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Protocol, TypeVar, cast
+from typing import Protocol, TypeVar, cast
 
 from aiokafka.client import CoordinationType
-from aiokafka.conn import CloseReason
 from aiokafka.errors import BrokerResponseError, IncompatibleBrokerVersion, KafkaError
 
 from keelman.kafka.clients import Client
+from keelman.kafka.connections import asked, connection_to, give_up
 from keelman.kafka.produce_failure import (
     AGAIN,
     COORDINATOR_MOVED,
@@ -31,28 +31,6 @@ class Answer(Protocol):
 
 
 A = TypeVar("A", bound=Answer)
-
-
-async def connection_to(client: Client, node: int) -> Any | None:
-    """aiokafka's connection to a broker, made where there is none; None when it cannot be had.
-
-    The library's own `send` would do, but that two requests behind one connection that is being made may change places.
-    """
-    return await client._get_conn(node)
-
-
-async def asked_about(client: Client, topic: str) -> bool:
-    """Asks the brokers anew for what they know of all topics in use, from now on this one too. False: no answer."""
-    known = topic in client._topics
-    return bool(await (client.force_metadata_update() if known else client.add_topic(topic)))
-
-
-def give_up(connection: Any) -> None:
-    """Closes a connection without waiting until the broker has taken what was sent: a frozen one never does."""
-    writer = connection._writer
-    connection.close(reason=CloseReason.CONNECTION_TIMEOUT)
-    if writer is not None:
-        writer.transport.abort()
 
 
 class Coordinator:
@@ -109,7 +87,7 @@ class Coordinator:
             connection = await connection_to(self._client, self._node)
             if connection is None:
                 raise ConnectionError(f"no connection to broker {self._node}")
-        waiting = connection.send(request)
+        waiting = asked(connection, request)
         try:
             async with asyncio.timeout(attempt):
                 return cast("Answer", await waiting)

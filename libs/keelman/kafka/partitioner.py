@@ -31,6 +31,12 @@ def partitions_for(keys: Sequence[bytes], count: int) -> list[int]:
     return _of_many(keys, count)
 
 
+@lru_cache(maxsize=1024)
+def partition_for(key: bytes, count: int) -> int:
+    """The same of one key that comes again and again."""
+    return (murmur2(key) & _POSITIVE) % count
+
+
 def murmur2(data: bytes) -> int:
     """Kafka's 32-bit murmur2 of the bytes, unsigned."""
     length = len(data)

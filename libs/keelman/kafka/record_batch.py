@@ -36,6 +36,8 @@ _TIMES, _TIMES_AT = struct.Struct(">qq"), 27
 _PRODUCER, _PRODUCER_AT = struct.Struct(">qhi"), 43
 _OVERHEAD = 12
 """Base offset and length: what the length does not count."""
+# Of no more bytes the whole checksum is worked out sooner than how it changes.
+_SHORT_BYTES = 8192
 _CODEC_BITS, _LOG_APPEND_BIT, _TRANSACTIONAL_BIT, _CONTROL_BIT, _DELETE_HORIZON_BIT = 0x07, 0x08, 0x10, 0x20, 0x40
 SEQUENCES = 1 << 31
 _NO_HEADERS: list[tuple[str, bytes | None]] = []
@@ -206,16 +208,17 @@ def stamp(batch: bytearray, producer_id: int, epoch: int, sequence: int, *, tran
     For batches of `encode` and for `passable` ones alike, in some 10 us however long they are: a batch that was damaged
     before keeps a wrong checksum, and the broker refuses it.
     """
-    before = crc32c(batch[_ATTRIBUTES_AT:HEADER_BYTES])
+    behind = HEADER_BYTES if len(batch) > _SHORT_BYTES else len(batch)
+    before = crc32c(batch[_ATTRIBUTES_AT:behind])
     (attributes,) = _ATTRIBUTES.unpack_from(batch, _ATTRIBUTES_AT)
     attributes = attributes | _TRANSACTIONAL_BIT if transactional else attributes & ~_TRANSACTIONAL_BIT
     batch[:_LENGTH_AT] = bytes(_LENGTH_AT)
     _LEADER_EPOCH.pack_into(batch, _LEADER_EPOCH_AT, -1)
     _ATTRIBUTES.pack_into(batch, _ATTRIBUTES_AT, attributes)
     _PRODUCER.pack_into(batch, _PRODUCER_AT, producer_id, epoch, sequence % SEQUENCES)
-    difference = before ^ crc32c(batch[_ATTRIBUTES_AT:HEADER_BYTES])
+    difference = before ^ crc32c(batch[_ATTRIBUTES_AT:behind])
     (crc,) = _CRC.unpack_from(batch, _CRC_AT)
-    _CRC.pack_into(batch, _CRC_AT, crc ^ after(difference, len(batch) - HEADER_BYTES))
+    _CRC.pack_into(batch, _CRC_AT, crc ^ after(difference, len(batch) - behind))
 
 
 def passable(header: BatchHeader, *, codec: int | None) -> bool:

@@ -1,0 +1,56 @@
+"""Connections of the library, and requests on them, without what it wraps around each."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, cast
+
+from aiokafka.conn import CloseReason
+from aiokafka.errors import NodeNotReadyError, RequestTimedOutError
+
+from keelman.kafka.clients import Client
+
+
+async def connection_to(client: Client, node: int) -> Any | None:
+    """aiokafka's connection to a broker, made where there is none; None when it cannot be had.
+
+    The library's own `send` would do, but that two requests behind one connection that is being made may change places.
+    """
+    return await client._get_conn(node)
+
+
+async def asked_about(client: Client, topic: str) -> bool:
+    """Asks the brokers anew for what they know of all topics in use, from now on this one too. False: no answer."""
+    known = topic in client._topics
+    return bool(await (client.force_metadata_update() if known else client.add_topic(topic)))
+
+
+def give_up(connection: Any) -> None:
+    """Closes a connection without waiting until the broker has taken what was sent: a frozen one never does."""
+    writer = connection._writer
+    connection.close(reason=CloseReason.CONNECTION_TIMEOUT)
+    if writer is not None:
+        writer.transport.abort()
+
+
+def asked(connection: Any, request: Any) -> asyncio.Future[Any]:
+    """Sends a request; its answer, which has no time-out of its own. Raises KafkaError where it cannot be sent.
+
+    The library's `send` gives a coroutine that waits for this with a timer: a task and two turns of the loop for each.
+    """
+    connection.send(request).close()
+    return cast("asyncio.Future[Any]", connection._requests[-1][-1])
+
+
+async def answer_of(client: Client, node: int, request: Any) -> Any:
+    """What a broker answers, as the library's `send` of a client, sooner. Raises KafkaError."""
+    connection = await connection_to(client, node)
+    if connection is None:
+        raise NodeNotReadyError(f"no connection to broker {node}")
+    waiting = asked(connection, request)
+    try:
+        async with asyncio.timeout(client._request_timeout_ms / 1000):
+            return await waiting
+    except TimeoutError:
+        give_up(connection)
+        raise RequestTimedOutError from None
