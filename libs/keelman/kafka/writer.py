@@ -99,6 +99,7 @@ class FencingWriter:
             # Not the library's own block: it waits for the brokers' answer to an abort without end.
             async with asyncio.timeout(SECONDS):
                 await made.begin_transaction()
+                made._txn_manager.wait_for_transaction_end().add_done_callback(_noted)
                 # Each is waited for: the library would commit without those that a broker refused.
                 ends = await _sent(made, topic, records)
                 if confirm is not None:
@@ -139,6 +140,12 @@ async def _sent(made: Producer, topic: str, records: Sequence[Record]) -> Ends:
         if problem is not None:
             raise problem
     return {told.partition: told.offset + 1 for told in (one.result() for one in sent)}
+
+
+def _noted(end: asyncio.Future[None]) -> None:
+    """A transaction that fails is told by what was sent in it; the library's own word for it need not be logged."""
+    if not end.cancelled():
+        end.exception()
 
 
 def _unwritten(topic: str, error: Exception) -> KeelmanError:
