@@ -15,7 +15,8 @@ from keelman.model.cluster import (
 )
 from keelman.model.node import Node, NodeState
 from keelman.model.workload import Goal, ProcessState, Workload, WorkloadStatus
-from keelman.state.planner import Limits, Plan, make_plan
+from keelman.state.draft import Limits
+from keelman.state.planner import Plan, make_plan
 from keelman.state.snapshot import Snapshot
 from keelman.state.statuses import broker_cluster_status, worker_cluster_status
 

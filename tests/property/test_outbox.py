@@ -15,9 +15,9 @@ from keelman.model.cluster import ExternalBrokers, WorkerClusterSpec
 from keelman.model.errors import KeelmanError, Unavailable
 from keelman.state import broker_clusters, store, worker_clusters
 from keelman.state.database import opened
+from keelman.state.draft import Limits
 from keelman.state.executor import Executor
 from keelman.state.hub import Hub
-from keelman.state.planner import Limits
 from keelman.state.relay import Relay
 from keelman.state.wire import broker_cluster_message, worker_cluster_message
 from keelman.testing.eventually import eventually

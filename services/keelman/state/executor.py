@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from keelman.runtime.logging import get_logger
 from keelman.state import store
 from keelman.state.database import Database, Transaction
-from keelman.state.planner import Limits, Plan, make_plan
+from keelman.state.draft import Limits
+from keelman.state.planner import Plan, make_plan
 
 log = get_logger()
 

@@ -9,12 +9,11 @@ data of its own does not wait for an offline node.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from keelman.model.cluster import BrokerCluster, ClusterGoal, ExternalBrokers, ManagedBrokers, WorkerCluster
-from keelman.model.node import Node, NodeState
+from keelman.model.node import NodeState
 from keelman.model.workload import (
     BrokerSpec,
     Goal,
@@ -23,27 +22,14 @@ from keelman.model.workload import (
     WorkerSpec,
     Workload,
     WorkloadKind,
-    WorkloadSpec,
     broker_name,
     joined_address,
     spark_name,
     worker_name,
 )
+from keelman.state.draft import Draft, Limits, NoPort, ports_taken
 from keelman.state.properties import VOTERS, worker_properties
 from keelman.state.snapshot import Snapshot
-
-PORT_TAKEN = "PORT_TAKEN"
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """What the planner may give out, and what it must know beside the snapshot."""
-
-    worker_ports: range
-    broker_ports: range
-    spark_ports: range
-    spark_master: str = "local[256,1]"
-    events_broker_cluster: str = "default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +52,7 @@ class Plan:
 
 def make_plan(snapshot: Snapshot, limits: Limits) -> Plan:
     """The plan for one snapshot. Planning again for what the plan leads to gives an empty plan."""
-    draft = _Draft(snapshot, limits)
+    draft = Draft(snapshot, limits)
     gone_brokers = tuple(n for n, c in sorted(snapshot.broker_clusters.items()) if _plan_brokers(draft, c))
     gone_workers = tuple(n for n, c in sorted(snapshot.worker_clusters.items()) if _plan_workers(draft, c))
     _plan_sparks(draft)
@@ -92,79 +78,7 @@ def make_plan(snapshot: Snapshot, limits: Limits) -> Plan:
     )
 
 
-class _NoPort(Exception):
-    """No port of a range is free on a host."""
-
-
-class _Draft:
-    """The workloads as the plan will leave them."""
-
-    def __init__(self, snapshot: Snapshot, limits: Limits) -> None:
-        self.snapshot = snapshot
-        self.limits = limits
-        self.workloads = dict(snapshot.workloads)
-        self.broker_notes: dict[str, str] = {}
-        self.worker_notes: dict[str, str] = {}
-
-    def node(self, name: str) -> Node:
-        return self.snapshot.nodes[name]
-
-    def want(self, name: str, node: str, goal: Goal, spec: WorkloadSpec) -> None:
-        old = self.workloads.get(name)
-        if old is None:
-            self.workloads[name] = Workload(name, node, 1, goal, spec)
-        elif old.node != node:
-            self.workloads[name] = Workload(name, node, old.generation + 1, goal, spec, uid=old.uid)
-        elif (old.goal, old.spec) != (goal, spec):
-            tried = tuple(dict.fromkeys((*old.tried_ports, *_taken(old)))) if old.spec != spec else old.tried_ports
-            self.workloads[name] = dataclasses.replace(
-                old, goal=goal, spec=spec, generation=old.generation + 1, tried_ports=tried
-            )
-
-    def set_goal(self, workload: Workload, goal: Goal) -> None:
-        self.want(workload.name, workload.node, goal, workload.spec)
-
-    def remove(self, workload: Workload) -> None:
-        """Asks the node to remove it; forgets it when that is done or when nobody is there to do it."""
-        stranded = self.snapshot.is_offline(workload.node) and workload.kind is not WorkloadKind.BROKER
-        if stranded or (workload.goal is Goal.REMOVED and workload.is_in(ProcessState.REMOVED)):
-            self.workloads.pop(workload.name)
-        else:
-            self.set_goal(workload, Goal.REMOVED)
-
-    def ports(self, node: str, wanted: range, count: int = 1, tried: tuple[int, ...] = ()) -> list[int]:
-        """The lowest free ports of the range on the node's host, which other nodes may share."""
-        host = self.node(node).host
-        taken = set(tried)
-        for other in self.workloads.values():
-            if other.node == node or (other.node in self.snapshot.nodes and self.node(other.node).host == host):
-                taken |= other.ports | set(other.tried_ports)
-        free = [port for port in wanted if port not in taken][:count]
-        if len(free) < count:
-            raise _NoPort(f"no free port is left in {wanted[0]}-{wanted[-1]} on node {node}")
-        return free
-
-    def workers_on(self, node: str, *, except_for: str = "") -> list[Workload]:
-        return [
-            w
-            for w in self.workloads.values()
-            if w.kind is WorkloadKind.WORKER and w.node == node and w.name != except_for
-        ]
-
-    def bootstrap_of(self, name: str) -> tuple[str, int]:
-        """Bootstrap servers and number of brokers of a broker cluster; empty and 0 while they are not all placed."""
-        cluster = self.snapshot.broker_clusters.get(name)
-        if cluster is None or cluster.goal is ClusterGoal.DELETED:
-            return "", 0
-        if isinstance(cluster.spec, ExternalBrokers):
-            return cluster.spec.bootstrap_servers, len(cluster.spec.bootstrap_servers.split(","))
-        brokers = [self.workloads.get(broker_name(name, i)) for i in range(len(cluster.spec.nodes))]
-        if any(b is None for b in brokers):
-            return "", 0
-        return ",".join(b.address for b in brokers if b is not None), len(brokers)
-
-
-def _plan_brokers(draft: _Draft, cluster: BrokerCluster) -> bool:
+def _plan_brokers(draft: Draft, cluster: BrokerCluster) -> bool:
     """Plans one broker cluster; True when it is to be deleted and nothing of it is left."""
     present = draft.snapshot.workloads_in(WorkloadKind.BROKER, cluster.name)
     if cluster.goal is ClusterGoal.DELETED:
@@ -179,7 +93,7 @@ def _plan_brokers(draft: _Draft, cluster: BrokerCluster) -> bool:
         return False
     try:
         specs = _broker_specs(draft, cluster, cluster.spec)
-    except _NoPort as problem:
+    except NoPort as problem:
         draft.broker_notes[cluster.name] = str(problem)
         return False
     for number, (node, spec) in enumerate(zip(cluster.spec.nodes, specs, strict=True)):
@@ -187,17 +101,17 @@ def _plan_brokers(draft: _Draft, cluster: BrokerCluster) -> bool:
     return False
 
 
-def _broker_specs(draft: _Draft, cluster: BrokerCluster, wanted: ManagedBrokers) -> list[BrokerSpec]:
+def _broker_specs(draft: Draft, cluster: BrokerCluster, wanted: ManagedBrokers) -> list[BrokerSpec]:
     """The brokers of a cluster. All ports come first: each broker must know every controller of its quorum."""
     places = []
     given: dict[str, set[int]] = {}
     for number, node in enumerate(wanted.nodes):
         old = draft.workloads.get(broker_name(cluster.name, number))
         host = draft.node(node).host
-        if old is not None and isinstance(old.spec, BrokerSpec) and (old.has_run or not _taken(old)):
+        if old is not None and isinstance(old.spec, BrokerSpec) and (old.has_run or not ports_taken(old)):
             pair = [old.spec.port, old.spec.controller_port]
         else:
-            tried = () if old is None else (*old.tried_ports, *_taken(old))
+            tried = () if old is None else (*old.tried_ports, *ports_taken(old))
             pair = draft.ports(node, draft.limits.broker_ports, 2, (*tried, *given.get(host, ())))
         given.setdefault(host, set()).update(pair)
         places.append((host, pair[0], pair[1]))
@@ -210,7 +124,7 @@ def _broker_specs(draft: _Draft, cluster: BrokerCluster, wanted: ManagedBrokers)
     ]
 
 
-def _plan_workers(draft: _Draft, cluster: WorkerCluster) -> bool:
+def _plan_workers(draft: Draft, cluster: WorkerCluster) -> bool:
     """Plans one worker cluster; True when it is to be deleted and nothing of it is left."""
     present = draft.snapshot.workloads_in(WorkloadKind.WORKER, cluster.name)
     if cluster.goal is ClusterGoal.DELETED:
@@ -233,14 +147,14 @@ def _plan_workers(draft: _Draft, cluster: WorkerCluster) -> bool:
             continue
         try:
             spec = _worker_spec(draft, cluster, name, node, bootstrap, brokers=brokers)
-        except _NoPort as problem:
+        except NoPort as problem:
             draft.worker_notes[cluster.name] = str(problem)
             continue
         draft.want(name, node, Goal.RUNNING, spec)
     return False
 
 
-def _node_for(draft: _Draft, cluster: str, name: str) -> str | None:
+def _node_for(draft: Draft, cluster: str, name: str) -> str | None:
     """Where a movable worker goes: it stays unless its node is offline; else to the least loaded; None when no node is
     online, but one that is placed stays placed."""
     old = draft.workloads.get(name)
@@ -258,7 +172,7 @@ def _node_for(draft: _Draft, cluster: str, name: str) -> str | None:
 
 
 def _worker_spec(
-    draft: _Draft, cluster: WorkerCluster, name: str, node: str, bootstrap: str, *, brokers: int
+    draft: Draft, cluster: WorkerCluster, name: str, node: str, bootstrap: str, *, brokers: int
 ) -> WorkerSpec:
     spark = _spark_on(draft, node)
     port = _port_of(draft, name, node, draft.limits.worker_ports)
@@ -269,7 +183,7 @@ def _worker_spec(
     return WorkerSpec(cluster.name, host, port, properties, spark.address, reports)
 
 
-def _spark_on(draft: _Draft, node: str) -> Workload:
+def _spark_on(draft: Draft, node: str) -> Workload:
     """Wants the node's Spark service to run."""
     name = spark_name(node)
     port = _port_of(draft, name, node, draft.limits.spark_ports)
@@ -278,17 +192,17 @@ def _spark_on(draft: _Draft, node: str) -> Workload:
     return draft.workloads[name]
 
 
-def _port_of(draft: _Draft, name: str, node: str, wanted: range) -> int:
+def _port_of(draft: Draft, name: str, node: str, wanted: range) -> int:
     """The port that a worker or Spark service has on this node, or the next free one."""
     old = draft.workloads.get(name)
     if old is None or old.node != node:
         return draft.ports(node, wanted)[0]
-    if _taken(old):
-        return draft.ports(node, wanted, tried=(*old.tried_ports, *_taken(old)))[0]
+    if ports_taken(old):
+        return draft.ports(node, wanted, tried=(*old.tried_ports, *ports_taken(old)))[0]
     return old.spec.port
 
 
-def _plan_sparks(draft: _Draft) -> None:
+def _plan_sparks(draft: Draft) -> None:
     """Ends Spark services that no worker needs: not before the workers there have ended."""
     for spark in list(_of_kind(draft, WorkloadKind.SPARK)):
         placed = draft.workers_on(spark.node)
@@ -300,16 +214,9 @@ def _plan_sparks(draft: _Draft) -> None:
             draft.remove(spark)
 
 
-def _of_kind(draft: _Draft, kind: WorkloadKind) -> Iterator[Workload]:
+def _of_kind(draft: Draft, kind: WorkloadKind) -> Iterator[Workload]:
     return (w for w in draft.workloads.values() if w.kind is kind)
 
 
 def _has_ended(workload: Workload) -> bool:
     return workload.is_in(ProcessState.STOPPED) or workload.is_in(ProcessState.REMOVED)
-
-
-def _taken(workload: Workload) -> tuple[int, ...]:
-    """The ports that the agent found taken, when that is why it failed at this generation."""
-    if workload.is_in(ProcessState.FAILED) and workload.current is not None and workload.current.reason == PORT_TAKEN:
-        return tuple(sorted(workload.ports))
-    return ()
