@@ -338,6 +338,7 @@ async def test_topics_are_made_as_wanted_and_wrong_ones_refused(bootstrap: str) 
                 await ensured(admin, wanted)
         assert await ensured(admin, made) == [3]
         assert await ensured(admin, CompactedTopic("two", 5)) == [2], "an existing topic keeps its partitions"
+        assert await ensured(admin, CompactedTopic("as-the-brokers-do", -1, -1)) == [1]
 
 
 async def ensured(admin: Admin, topic: CompactedTopic) -> list[int]:

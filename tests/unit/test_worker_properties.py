@@ -37,6 +37,11 @@ def test_what_is_not_set_has_its_default() -> None:
     assert found.listeners.main[0].port == 8083
 
 
+def test_topics_may_be_made_as_the_brokers_make_them() -> None:
+    found = checked({**GOOD, "offset.storage.partitions": "-1", "offset.storage.replication.factor": "-1"})
+    assert (found.offset_topic.partitions, found.offset_topic.replication_factor) == (-1, -1)
+
+
 @pytest.mark.parametrize("key", sorted(GOOD))
 def test_a_missing_key_is_named(key: str) -> None:
     with pytest.raises(InvalidArgument, match=f"^{key} is missing"):
@@ -63,7 +68,9 @@ def test_a_missing_key_is_named(key: str) -> None:
         ("topic.tracking.enable", "ja", "either true or false"),
         ("topic.tracking.allow.reset", "1", "either true or false"),
         ("topic.creation.enable", "nein", "either true or false"),
-        ("offset.storage.partitions", "0", "at least 1"),
+        ("offset.storage.partitions", "0", "at least 1, or -1 for the brokers' default"),
+        ("status.storage.partitions", "-2", "at least -1"),
+        ("config.storage.replication.factor", "0", "at least 1, or -1 for the brokers' default"),
         ("status.storage.topic", "o", "three different topics"),
         ("keelman.park.after.ms", "-2", "Value must be at least -1"),
         ("keelman.park.after.ms", "1_0", "Not a number of type LONG"),

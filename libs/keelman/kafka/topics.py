@@ -17,8 +17,8 @@ from keelman.model.errors import FailedPrecondition, Unavailable
 class CompactedTopic:
     """A compacted topic as it is wanted.
 
-    `partitions` are used when the topic is made; an existing topic may have another number unless `exact`. A
-    `replication_factor` of None means min(3, brokers), -1 the broker's default.
+    `partitions` are used when the topic is made, -1 for the broker's default; an existing topic may have another number
+    unless `exact`. A `replication_factor` of None means min(3, brokers), -1 the broker's default.
     """
 
     name: str
@@ -70,6 +70,8 @@ async def _create(admin: Admin, missing: Sequence[CompactedTopic]) -> None:
             name=topic.name,
             num_partitions=topic.partitions,
             replication_factor=factors[topic.name],
+            # The library takes -1 only together with assignments of replicas, none of them here.
+            replica_assignments={} if -1 in (topic.partitions, factors[topic.name]) else None,
             topic_configs={**topic.settings, "cleanup.policy": "compact"},
         )
         for topic in missing

@@ -41,6 +41,13 @@ class PropertyReader:
             return default
         return value
 
+    def count(self, key: str, default: int) -> int:
+        """A number of things, or -1 for as many as the brokers have by default."""
+        value = self.number(key, default, -1)
+        if value == 0 and self.raw.get(key):
+            self.refuse(key, self.raw[key], "a whole number, at least 1, or -1 for the brokers' default")
+        return value
+
     def positive(self, key: str) -> float:
         """A number greater than 0; 0 when it is not set."""
         text = self.raw.get(key, "")

@@ -174,8 +174,8 @@ def _topic(reader: PropertyReader, kind: str, *, standalone: bool) -> CompactedT
     name = reader.raw.get(f"{prefix}topic", "")
     if name and not is_topic(name):
         reader.refuse(f"{prefix}topic", name, TOPIC_NAME)
-    partitions = reader.number(f"{prefix}partitions", TOPIC_PARTITIONS[kind], 1) if kind != "config" else 1
-    factor = reader.number(f"{prefix}replication.factor", 0, -1)
+    partitions = reader.count(f"{prefix}partitions", TOPIC_PARTITIONS[kind]) if kind != "config" else 1
+    factor = reader.count(f"{prefix}replication.factor", 0)
     settings = {
         key.removeprefix(prefix): value
         for key, value in reader.raw.items()
