@@ -1,14 +1,16 @@
 """The file sink without Kafka: a file that its journal brings back in order."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from keelman.connect.errors import ConnectError, RetriableConnectError
-from keelman.connect.plugin import KeptOffset
+from keelman.connect.plugin import KeptOffset, SinkTask
 from keelman.connect.records import Column, SinkBatch, TopicPartition
 from keelman.connectors import file_sink
 from keelman.connectors.file_sink import FileStreamSink, JournaledWriter, lines
+from keelman.engine.control import CutShort
 from keelman.engine.journal import Journal, journal_path
 
 P0 = TopicPartition("t", 0)
@@ -128,3 +130,33 @@ def test_where_exactly_once_can_be(tmp_path: Path) -> None:
     with pytest.raises(ConnectError, match="No such file"):
         FileStreamSink.open_writer({"file": str(tmp_path / "no" / "x")}, "c", exactly_once=True)
     assert Journal(tmp_path / "never").load() is None
+
+
+def test_a_pipe_is_not_waited_for_and_a_full_one_holds_nobody_up(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    beats = 0
+
+    def beat() -> None:
+        """Its reader takes some now and then; in the end the run is cut."""
+        nonlocal beats
+        beats += 1
+        if beats == 40:
+            raise CutShort("CUT")
+        taken.append(os.read(reader, 1 << 16))
+
+    task = SinkTask("c", 0, {}, beat, lambda index, error: None)
+    with pytest.raises(RetriableConnectError, match="nobody has the pipe open"):
+        FileStreamSink.open_task_writer({"file": str(pipe)}, task, exactly_once=True)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    taken: list[bytes] = []
+    writer = FileStreamSink.open_task_writer({"file": str(pipe)}, task, exactly_once=True)
+    writer.write(SinkBatch(Column([b"x" * 1_000_000], utf8=True)))
+    assert 0 < beats < 40
+    assert b"".join([*taken, os.read(reader, 1 << 16)]) == b"x" * 1_000_000 + b"\n"
+    with pytest.raises(CutShort):
+        writer.write(SinkBatch(Column([b"x" * 10_000_000], utf8=True)))
+    os.close(reader)
+    with pytest.raises(RetriableConnectError, match="Broken pipe"):
+        writer.write(SinkBatch(Column([b"x"], utf8=True)))
+    writer.close()

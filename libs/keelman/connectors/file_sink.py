@@ -5,10 +5,11 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import select
 import stat
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -16,12 +17,13 @@ from keelman.connect.config.definition import ConfigDef, ConfigKey, Importance, 
 from keelman.connect.errors import ConnectError, RetriableConnectError
 from keelman.connect.java.text import java_text, valid_utf8
 from keelman.connect.offsets import AlteredOffsets
-from keelman.connect.plugin import Connector, Direction, KeptOffset, Writer
+from keelman.connect.plugin import Connector, Direction, KeptOffset, SinkTask, Writer
 from keelman.connect.records import Column, SinkBatch, TopicPartition
 from keelman.engine.journal import Entry, Journal, sync_folder
 from keelman.runtime.logging import get_logger
 
 LOCK_SECONDS = 5.0
+LOOK_SECONDS = 0.5
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
 _log = get_logger()
@@ -75,6 +77,14 @@ class FileStreamSink(Connector):
             return JournaledWriter(Path(path).absolute(), connector)
         return StreamWriter(open_append(Path(path)), own=True)
 
+    @classmethod
+    def open_task_writer(cls, config: Mapping[str, str], task: SinkTask, *, exactly_once: bool) -> Writer:
+        """The writer; while a pipe is full it goes on beating."""
+        made = cls.open_writer(config, task.connector, exactly_once=exactly_once)
+        if isinstance(made, StreamWriter):
+            made.beat = task.beat
+        return made
+
 
 class StreamWriter(Writer):
     """Appends to a descriptor, without a journal: at least once."""
@@ -83,10 +93,12 @@ class StreamWriter(Writer):
         """With `own` the descriptor is closed at the end."""
         self._descriptor = descriptor
         self._own = own
+        self.beat: Callable[[], None] = lambda: None
+        """Called while a pipe has no room."""
 
     def write(self, batch: SinkBatch) -> None:
-        """Appends one line a value."""
-        write_all(self._descriptor, lines(batch.values))
+        """Appends one line a value; to a pipe as fast as its reader takes them."""
+        write_all(self._descriptor, lines(batch.values), self.beat)
 
     def commit(self, offsets: Mapping[TopicPartition, KeptOffset], *, clean: bool) -> None:
         """Makes a file durable; a pipe or terminal is as durable as it gets."""
@@ -190,20 +202,30 @@ class JournaledWriter(Writer):
 
 
 def open_append(path: Path) -> int:
-    """Opens or makes the file for appending. Raises ConnectError naming the path, retriable when the disk is full."""
+    """Opens or makes the file for appending; a pipe is not waited for. Raises ConnectError naming the path, retriable
+    when the disk is full or nobody reads the pipe."""
     try:
-        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666)
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK, 0o666)
     except OSError as error:
+        if error.errno == errno.ENXIO:
+            raise RetriableConnectError(f"{path}: nobody has the pipe open to read from it") from error
         kind = RetriableConnectError if error.errno in FULL else ConnectError
         raise kind(f"Couldn't find or create file '{path}' for FileStreamSinkTask: {error.strerror}") from error
 
 
-def write_all(descriptor: int, data: bytes) -> None:
-    """Writes all of it, or nothing to a regular file. Raises RetriableConnectError, for instance for a full disk."""
+def write_all(descriptor: int, data: bytes, beat: Callable[[], None] = lambda: None) -> None:
+    """Writes all of it, or nothing to a regular file; beats while there is no room in a pipe.
+
+    Raises RetriableConnectError, for instance for a full disk, and what `beat` raises.
+    """
     written = 0
     try:
         while written < len(data):
-            written += os.write(descriptor, memoryview(data)[written:] if written else data)
+            try:
+                written += os.write(descriptor, memoryview(data)[written:] if written else data)
+            except BlockingIOError:
+                beat()
+                select.select((), (descriptor,), (), LOOK_SECONDS)
     except OSError as error:
         with suppress(OSError):  # what is torn is left to the recovery then
             status = os.fstat(descriptor)
