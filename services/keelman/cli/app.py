@@ -8,7 +8,19 @@ from typing import Annotated
 import typer
 
 from keelman.cli.exits import MEANINGS
-from keelman.cli.kinds import legal_kinds
+from keelman.cli.options import (
+    Cluster,
+    Form,
+    GatewayAddress,
+    HomeFolder,
+    KindWord,
+    MaybeName,
+    Name,
+    Settings,
+    Wait,
+    WaitSeconds,
+    kind_word,
+)
 from keelman.cli.words import Words
 
 app = typer.Typer(
@@ -24,39 +36,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
-
-
-def _kind_word(verb: str = "") -> typer.models.ArgumentInfo:
-    info: typer.models.ArgumentInfo = typer.Argument(
-        metavar="KIND", help=f"One of {legal_kinds(verb)}; the singular will do."
-    )
-    return info
-
-
-KindWord = Annotated[str, _kind_word()]
-Name = Annotated[
-    str, typer.Argument(metavar="NAME", help="Its name; a connector's is CLUSTER/NAME, or NAME where unique.")
-]
-MaybeName = Annotated[str | None, typer.Argument(metavar="[NAME]", help="One of them; all when left out.")]
-HomeFolder = Annotated[
-    Path | None, typer.Option("--home", metavar="DIR", help="Folder of the system [KEELMAN_HOME, else ~/.keelman].")
-]
-GatewayAddress = Annotated[
-    str | None,
-    typer.Option(
-        "--gateway", metavar="HOST:PORT", help="The gateway [KEELMAN_GATEWAY, else the home's, else 127.0.0.1:7400]."
-    ),
-]
-Cluster = Annotated[
-    str, typer.Option("--cluster", metavar="WC", help="Worker cluster of a connector, worker or copy run.")
-]
-Form = Annotated[str, typer.Option("-o", "--output", metavar="FORMAT", help="table, wide, json, yaml or name.")]
-Wait = Annotated[bool, typer.Option("--wait", help="Wait, with live progress, until the state is reached.")]
-WaitSeconds = Annotated[float, typer.Option("--timeout", metavar="SECONDS", help="How long --wait waits.", min=0)]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="SERVICE.KEY=VALUE", help="A setting of state, gateway or agent; may be repeated."),
-]
 
 
 @app.callback(invoke_without_command=True)
@@ -155,7 +134,7 @@ def describe(
 
 @app.command()
 def create(
-    kind: Annotated[str, _kind_word("create")],
+    kind: Annotated[str, kind_word("create")],
     name: Annotated[str, typer.Argument(metavar="NAME", help="The new name.")],
     *,
     nodes: Annotated[str, typer.Option("--nodes", metavar="A,B", help="Nodes for its brokers or workers.")] = "",
@@ -202,7 +181,7 @@ def create(
 
 @app.command()
 def configure(
-    kind: Annotated[str, _kind_word("configure")],
+    kind: Annotated[str, kind_word("configure")],
     name: Name,
     *,
     values: Annotated[
@@ -225,7 +204,7 @@ def configure(
 
 @app.command()
 def watch(
-    kind: Annotated[str, _kind_word("watch")] = "copy-runs",
+    kind: Annotated[str, kind_word("watch")] = "copy-runs",
     *,
     connector: Annotated[str, typer.Option("--connector", metavar="NAME", help="Only this connector's.")] = "",
     cluster: Cluster = "",
@@ -241,7 +220,7 @@ def watch(
 
 @app.command()
 def delete(
-    kind: Annotated[str, _kind_word("delete")],
+    kind: Annotated[str, kind_word("delete")],
     name: Name,
     *,
     cluster: Cluster = "",
@@ -281,7 +260,7 @@ def _verb(verb: str, text: str) -> None:
         return commands.act(target, verb, kind, name, cluster=cluster, wait=timeout if wait else None)
 
     command.__doc__ = text
-    command.__annotations__["kind"] = Annotated[str, _kind_word(verb)]
+    command.__annotations__["kind"] = Annotated[str, kind_word(verb)]
     app.command(verb)(command)
 
 

@@ -7,7 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from keelman.cli.app import Cluster, GatewayAddress, HomeFolder, Name, app
+from keelman.cli.app import app
+from keelman.cli.options import Cluster, GatewayAddress, HomeFolder, Name
 
 __all__ = ["app"]
 

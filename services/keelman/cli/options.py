@@ -1,0 +1,44 @@
+"""Arguments and options that several commands have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from keelman.cli.kinds import legal_kinds
+
+
+def kind_word(verb: str = "") -> typer.models.ArgumentInfo:
+    """The word that says which kind a command is about: one that has the verb."""
+    info: typer.models.ArgumentInfo = typer.Argument(
+        metavar="KIND", help=f"One of {legal_kinds(verb)}; the singular will do."
+    )
+    return info
+
+
+KindWord = Annotated[str, kind_word()]
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="Its name; a connector's is CLUSTER/NAME, or NAME where unique.")
+]
+MaybeName = Annotated[str | None, typer.Argument(metavar="[NAME]", help="One of them; all when left out.")]
+HomeFolder = Annotated[
+    Path | None, typer.Option("--home", metavar="DIR", help="Folder of the system [KEELMAN_HOME, else ~/.keelman].")
+]
+GatewayAddress = Annotated[
+    str | None,
+    typer.Option(
+        "--gateway", metavar="HOST:PORT", help="The gateway [KEELMAN_GATEWAY, else the home's, else 127.0.0.1:7400]."
+    ),
+]
+Cluster = Annotated[
+    str, typer.Option("--cluster", metavar="WC", help="Worker cluster of a connector, worker or copy run.")
+]
+Form = Annotated[str, typer.Option("-o", "--output", metavar="FORMAT", help="table, wide, json, yaml or name.")]
+Wait = Annotated[bool, typer.Option("--wait", help="Wait, with live progress, until the state is reached.")]
+WaitSeconds = Annotated[float, typer.Option("--timeout", metavar="SECONDS", help="How long --wait waits.", min=0)]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="SERVICE.KEY=VALUE", help="A setting of state, gateway or agent; may be repeated."),
+]
