@@ -14,6 +14,7 @@ from keelman.connectors.mirror_config import (
     producer_settings,
     reader_properties,
 )
+from keelman.connectors.mirror_policy import DEFAULT_POLICY, IDENTITY_POLICY
 from keelman.connectors.mirror_source import ASSIGNED, MirrorSource, decoded
 from keelman.connectors.mirror_syncs import PartitionState, sync_key, sync_value
 from keelman.connectors.mirror_topics import MirrorTopics
@@ -159,3 +160,23 @@ def test_a_cluster_without_brokers_is_named(side: Literal["source", "target"]) -
             settings()
     with pytest.raises(ConfigValueError, match=r"source\.cluster\.bootstrap\.servers"):
         consumer_settings(other)
+
+
+def test_a_cluster_is_not_mirrored_into_itself_under_the_same_names() -> None:
+    config = {
+        "connector.class": "MirrorSourceConnector",
+        "name": "m",
+        "source.cluster.alias": "a",
+        "source.cluster.bootstrap.servers": "one:9092, two:9092",
+        "target.cluster.bootstrap.servers": "TWO:9092",
+        "replication.policy.class": IDENTITY_POLICY,
+    }
+    (refused,) = MirrorSource.validate(config)
+    assert (refused.key, "copied to themselves" in str(refused)) == ("replication.policy.class", True)
+    for other in (
+        {"replication.policy.class": DEFAULT_POLICY},
+        {"target.cluster.bootstrap.servers": "three:9092"},
+        {"producer.override.bootstrap.servers": "three:9092"},
+        {"transforms": "rename"},
+    ):
+        assert MirrorSource.validate({**config, **other}) == ()

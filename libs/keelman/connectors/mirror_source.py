@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
 from keelman.connect.config.connector_keys import common_keys
 from keelman.connect.config.definition import ConfigDef
-from keelman.connect.errors import ConnectError
+from keelman.connect.errors import ConfigValueError, ConnectError
 from keelman.connect.offsets import AlteredOffsets, in_json
 from keelman.connect.plugin import Connector, Direction, Reader
 from keelman.connect.records import Offset, Partition, TopicPartition
@@ -22,13 +22,14 @@ from keelman.connectors.mirror_config import (
     source_keys,
 )
 from keelman.connectors.mirror_offsets import check_mirrored
-from keelman.connectors.mirror_policy import policy_for
+from keelman.connectors.mirror_policy import IDENTITY_POLICY, policy_for
 from keelman.connectors.mirror_reader import MirrorReader
 from keelman.connectors.mirror_split import backlogs, dealt
 from keelman.connectors.mirror_syncs import OffsetSyncs
 from keelman.connectors.mirror_topics import MirrorTopics
 
 ASSIGNED = "task.assigned.partitions"
+SOURCE_SERVERS = "source.cluster.bootstrap.servers"
 _TENDED = ("refresh.topics", "sync.topic.configs", "sync.topic.acls")
 _OLD_NAMES = {"topics.blacklist": "topics.exclude", "config.properties.blacklist": "config.properties.exclude"}
 
@@ -54,6 +55,16 @@ class MirrorSource(Connector):
     def config_def(cls) -> ConfigDef:
         """MirrorMaker 2's, which have those of every connector among them."""
         return common_keys() + source_keys()
+
+    @classmethod
+    def validate(cls, config: Mapping[str, str]) -> Sequence[ConfigValueError]:
+        """A cluster that is mirrored into itself under the same names would have its topics grow without end."""
+        written = config.get("producer.override.bootstrap.servers") or config.get("target.cluster.bootstrap.servers")
+        named = config.get("replication.policy.class", "").strip() == IDENTITY_POLICY
+        if named and not config.get("transforms") and _servers(written) & _servers(config.get(SOURCE_SERVERS)):
+            text = f"{SOURCE_SERVERS} names the cluster that is written to: its topics would be copied to themselves"
+            return [ConfigValueError("replication.policy.class", IDENTITY_POLICY, text)]
+        return ()
 
     @classmethod
     def task_configs(cls, config: Mapping[str, str], max_tasks: int) -> list[dict[str, str]]:
@@ -138,6 +149,10 @@ def _starts(
     return {
         one: _checked(offset({"cluster": alias, "partition": one.partition, "topic": one.topic})) for one in partitions
     }
+
+
+def _servers(text: str | None) -> set[str]:
+    return {one.strip().lower() for one in (text or "").split(",") if one.strip()}
 
 
 def decoded(text: str) -> TopicPartition:
