@@ -20,7 +20,7 @@ from keelman.worker.group.membership import Membership
 from keelman.worker.observed.metrics import Metrics
 from keelman.worker.observed.reports import report
 from keelman.worker.properties.plugin_bounds import plugin_bounds
-from keelman.worker.properties.typed import WorkerProperties, read_properties
+from keelman.worker.properties.typed import read_properties
 from keelman.worker.rest.application import RestApi
 from keelman.worker.rest.front import open_front, peer_tls
 from keelman.worker.settings import Settings
@@ -35,6 +35,18 @@ log = get_logger()
 
 async def run(settings: Settings, stop: asyncio.Event) -> None:
     """The whole life of the worker process. Raises KeelmanError with one message for whatever cannot be."""
+    begun = asyncio.Event()
+    await first_of(_work(settings, stop, begun), _told_before(stop, begun))
+
+
+async def _told_before(stop: asyncio.Event, begun: asyncio.Event) -> None:
+    """Returns when the worker is told to stop while it has nothing yet that it would have to give up in good order."""
+    await stop.wait()
+    if begun.is_set():
+        await asyncio.Event().wait()
+
+
+async def _work(settings: Settings, stop: asyncio.Event, begun: asyncio.Event) -> None:
     properties = read_properties(settings.properties_file, settings.properties, standalone=settings.standalone)
     connectors = read_connectors(settings.connector_files)
     async with AsyncExitStack() as stack:
@@ -49,9 +61,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
         third_party = await stack.enter_async_context(
             ThirdParty.opened(properties.plugin_path, wake.set, plugin_bounds(properties.raw))
         )
-        cluster_id = await _cluster_id(properties, worker, stop)
-        if cluster_id is None:
-            return
+        cluster_id = await wait_for_brokers(properties.raw, client_id=worker)
         store = await stack.enter_async_context(open_store(properties, worker))
         group = await stack.enter_async_context(open_group(properties, worker))
         membership = Membership(
@@ -96,19 +106,9 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
             siblings.start(_ready(herder, ready), name="ready")
             if connectors:
                 siblings.start(begin_connectors(connectors, herder, api.operations), name="connectors of files")
+            begun.set()
             await herder.run(stop)
         log.info("worker_ended", worker=worker)
-
-
-async def _cluster_id(properties: WorkerProperties, worker: str, stop: asyncio.Event) -> str | None:
-    """The Kafka cluster's id, once a broker answers; None when the worker is told to stop before."""
-    found: list[str] = []
-
-    async def wait() -> None:
-        found.append(await wait_for_brokers(properties.raw, client_id=worker))
-
-    await first_of(wait(), stop.wait())
-    return found[0] if found else None
 
 
 async def _wake_on(stop: asyncio.Event, wake: asyncio.Event) -> None:

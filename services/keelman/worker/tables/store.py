@@ -265,12 +265,13 @@ class Store:
 async def _made(admin: Admin, topics: Sequence[CompactedTopic]) -> list[int]:
     """Tries again while the brokers cannot tell: they may be starting."""
     backoff = Backoff(first=0.1, most=2.0)
-    problem: Exception | None = None
+    problem = ""
     for _ in range(TRIES):
         try:
             return await ensure_topics(admin, topics)
         except (Unavailable, ClientError) as error:
-            problem = error
-            log.debug("topics_not_ready", error=str(error))
+            if problem != str(error):
+                log.info("topics_not_ready", error=str(error))
+            problem = str(error)
             await asyncio.sleep(backoff.next())
     raise Unavailable(f"the brokers do not tell about the worker's topics: {problem}")
