@@ -10,6 +10,8 @@ import typer
 from keelman.cli.exits import MEANINGS
 from keelman.cli.options import (
     Cluster,
+    ConfigFile,
+    ConfigValues,
     Form,
     GatewayAddress,
     HomeFolder,
@@ -20,6 +22,7 @@ from keelman.cli.options import (
     Wait,
     WaitSeconds,
     kind_word,
+    seconds_of,
 )
 from keelman.cli.words import Words
 
@@ -148,14 +151,11 @@ def create(
         list[str] | None, typer.Option("--property", metavar="K=V", help="Broker, client or worker property.")
     ] = None,
     cluster: Cluster = "",
-    config_file: Annotated[
-        Path | None,
-        typer.Option("--config-file", metavar="FILE", help="Connector configuration, .json or .properties."),
-    ] = None,
-    values: Annotated[list[str] | None, typer.Option("--set", metavar="K=V", help="Connector configuration.")] = None,
+    config_file: ConfigFile = None,
+    values: ConfigValues = None,
     start: Annotated[bool, typer.Option("--start", help="Also start the new worker cluster.")] = False,
     wait: Wait = False,
-    timeout: WaitSeconds = 180.0,
+    timeout: WaitSeconds = None,
     output: Form = "name",
     gateway: GatewayAddress = None,
     home: HomeFolder = None,
@@ -176,7 +176,7 @@ def create(
         values=tuple(values or ()),
     )
     target = commands.Target(gateway, home)
-    return commands.create(target, kind, name, wanted, output, start=start, wait=timeout if wait else None)
+    return commands.create(target, kind, name, wanted, output, start=start, wait=seconds_of(wait, timeout))
 
 
 @app.command()
@@ -184,6 +184,10 @@ def configure(
     kind: Annotated[str, kind_word("configure")],
     name: Name,
     *,
+    config_file: Annotated[
+        Path | None,
+        typer.Option("--config-file", metavar="FILE", help="In place of its configuration, .json or .properties."),
+    ] = None,
     values: Annotated[
         list[str] | None, typer.Option("--set", metavar="K=V", help="A new value; may be repeated.")
     ] = None,
@@ -191,6 +195,8 @@ def configure(
         list[str] | None, typer.Option("--unset", metavar="K", help="A key to remove; may be repeated.")
     ] = None,
     cluster: Cluster = "",
+    wait: Wait = False,
+    timeout: WaitSeconds = None,
     output: Form = "name",
     gateway: GatewayAddress = None,
     home: HomeFolder = None,
@@ -198,8 +204,9 @@ def configure(
     """Change a connector's configuration. Its limits (keelman.limit.*) change while it runs; all else restarts it."""
     from keelman.cli import commands  # noqa: PLC0415
 
-    target = commands.Target(gateway, home)
-    return commands.configure(target, kind, name, values=values or [], gone=gone or [], form=output, cluster=cluster)
+    target, seconds = commands.Target(gateway, home), seconds_of(wait, timeout)
+    changes = commands.Changes(config_file, tuple(values or ()), tuple(gone or ()))
+    return commands.configure(target, kind, name, changes, output, cluster=cluster, wait=seconds)
 
 
 @app.command()
@@ -226,7 +233,7 @@ def delete(
     cluster: Cluster = "",
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
     wait: Wait = False,
-    timeout: WaitSeconds = 180.0,
+    timeout: WaitSeconds = None,
     gateway: GatewayAddress = None,
     home: HomeFolder = None,
 ) -> int:
@@ -240,7 +247,7 @@ def delete(
     if not yes and sys.stdin.isatty():
         typer.confirm(f"delete {singular} {name}?", abort=True, err=True)
     target = commands.Target(gateway, home)
-    return commands.act(target, "delete", kind, name, cluster=cluster, wait=timeout if wait else None)
+    return commands.act(target, "delete", kind, name, cluster=cluster, wait=seconds_of(wait, timeout))
 
 
 def _verb(verb: str, text: str) -> None:
@@ -250,14 +257,14 @@ def _verb(verb: str, text: str) -> None:
         *,
         cluster: Cluster = "",
         wait: Wait = False,
-        timeout: WaitSeconds = 180.0,
+        timeout: WaitSeconds = None,
         gateway: GatewayAddress = None,
         home: HomeFolder = None,
     ) -> int:
         from keelman.cli import commands  # noqa: PLC0415
 
         target = commands.Target(gateway, home)
-        return commands.act(target, verb, kind, name, cluster=cluster, wait=timeout if wait else None)
+        return commands.act(target, verb, kind, name, cluster=cluster, wait=seconds_of(wait, timeout))
 
     command.__doc__ = text
     command.__annotations__["kind"] = Annotated[str, kind_word(verb)]

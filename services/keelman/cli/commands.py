@@ -5,25 +5,32 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from keelman.cli import columns, kinds
-from keelman.cli.create import Wanted, broker_spec, checked_options, connector_config, pairs, worker_spec
+from keelman.cli.create import (
+    Wanted,
+    broker_spec,
+    checked_options,
+    connector_config,
+    pairs,
+    read_config,
+    worker_spec,
+)
 from keelman.cli.describe import print_description
 from keelman.cli.exits import OK
 from keelman.cli.gateway import Gateway
 from keelman.cli.gateway import gateway as open_gateway
-from keelman.cli.kinds import Kind, kind_of
+from keelman.cli.kinds import kind_of
 from keelman.cli.logs import print_logs
 from keelman.cli.output import checked_format, print_list, print_one
+from keelman.cli.reached import before, wait_for
 from keelman.cli.target import gateway_address, home_of
-from keelman.cli.waiting import progress_line, until
 from keelman.cli.watch import print_watch
-from keelman.model.errors import DeadlineExceeded, FailedPrecondition, InvalidArgument, NotFound
-from keelman.runtime.supervise import deadline
+from keelman.model.errors import InvalidArgument
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,30 +94,47 @@ def create(target: Target, word: str, name: str, wanted: Wanted, form: str, *, s
             owner, plain = _owner(name, wanted.cluster)
             made = await gateway.create_connector(owner, plain, made_of)
         if wait is not None:
-            made = await _wait(gateway, "start", kind, columns.key_of(kind, made), wait)
+            made = await wait_for(gateway, "start", kind, columns.key_of(kind, made), seconds=wait)
         print_one(kind, made, form)
 
     return _with(target, body)
 
 
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """What `keelman configure` is to change: the configuration itself for a file's, then values and keys of it."""
+
+    file: Path | None
+    values: tuple[str, ...]
+    gone: tuple[str, ...]
+
+
 def configure(
-    target: Target, word: str, name: str, *, values: Sequence[str], gone: Sequence[str], form: str, cluster: str
+    target: Target, word: str, name: str, changes: Changes, form: str, *, cluster: str, wait: float | None
 ) -> int:
     """`keelman configure`."""
-    kind, form, given = kind_of(word, "configure"), checked_format(form), pairs("--set", values)
-    if not given and not gone:
-        raise InvalidArgument("nothing to change: give --set KEY=VALUE or --unset KEY")
+    kind, form, given = kind_of(word, "configure"), checked_format(form), pairs("--set", changes.values)
+    file, gone = changes.file, changes.gone
+    if file is None and not given and not gone:
+        raise InvalidArgument("nothing to change: give --config-file FILE, --set KEY=VALUE or --unset KEY")
+    whole = None if file is None else read_config(file)
     if both := sorted(set(given) & set(gone)):
         raise InvalidArgument(f"--unset: {both[0]} is also given with --set")
 
     async def body(gateway: Gateway) -> None:
         connector = await gateway.get(kind, name, cluster=cluster)
-        config = {**connector.config, **given}
+        config = {**(connector.config if whole is None else whole), **given}
         for key in gone:
             if key not in config:
-                raise InvalidArgument(f"--unset: connector {connector.name} has no {key}")
+                where = f"connector {connector.name}" if file is None else file
+                raise InvalidArgument(f"--unset: {where} has no {key}")
             del config[key]
-        print_one(kind, await gateway.configure_connector(connector.worker_cluster, connector.name, config), form)
+        full = columns.key_of(kind, connector)
+        was = None if wait is None else await before(gateway, "configure", kind, full)
+        made = await gateway.configure_connector(connector.worker_cluster, connector.name, config)
+        if wait is not None:
+            made = await wait_for(gateway, "configure", kind, full, seconds=wait, was=was)
+        print_one(kind, made, form)
 
     return _with(target, body)
 
@@ -137,10 +161,10 @@ def act(target: Target, verb: str, word: str, name: str, *, cluster: str, wait: 
         full = name
         if kind is kinds.CONNECTORS:
             full = "/".join(await gateway.connector_name(name, cluster))
-        before = await gateway.get(kind, full) if verb == "restart" and kind is kinds.WORKERS else None
+        was = None if wait is None else await before(gateway, verb, kind, full)
         await gateway.act(verb, kind, full)
         if wait is not None:
-            await _wait(gateway, verb, kind, full, wait, before=before)
+            await wait_for(gateway, verb, kind, full, seconds=wait, was=was)
         print(f"{kind.singular}/{full} {DONE[verb] if wait is not None else ASKED[verb]}")
 
     return _with(target, body)
@@ -191,65 +215,3 @@ def _owner(name: str, cluster: str) -> tuple[str, str]:
     if not slash:
         raise InvalidArgument.of("connector", name, "CLUSTER/NAME, or NAME with --cluster WC")
     return owner, plain
-
-
-async def _wait(gateway: Gateway, verb: str, kind: Kind, name: str, seconds: float, *, before: Any = None) -> Any:
-    """Waits until a verb has had its effect, showing the state on stderr; returns the resource."""
-    latest: Any = None
-
-    with progress_line() as line:
-
-        async def reached() -> bool:
-            nonlocal latest
-            try:
-                latest = await gateway.get(kind, name)
-            except NotFound:
-                if verb == "delete":
-                    return True
-                raise
-            state, done = _state(kind, latest), False
-            line.say(f"{kind.singular}/{name} {state}{_detail(kind, latest)}")
-            if verb in ("start", "resume", "restart"):
-                done = state == "RUNNING" and not (before is not None and _same_process(before, latest))
-                if kind is kinds.CONNECTORS:
-                    done = done and bool(latest.tasks) and all(t.state == "RUNNING" for t in latest.tasks)
-            elif verb != "delete":
-                done = state == {"stop": "STOPPED", "pause": "PAUSED"}[verb]
-            if kind is kinds.CONNECTORS and not done:
-                _raise_failure(name, latest)
-            return done
-
-        what = f"{kind.singular}/{name} did not get there in {seconds:.0f} s"
-        late = DeadlineExceeded(f"{what}: see `keelman describe {kind.singular} {name}`")
-        async with deadline(seconds, late):
-            await until(reached)
-    sys.stderr.flush()
-    return latest
-
-
-def _state(kind: Kind, resource: Any) -> str:
-    if kind is kinds.CONNECTORS:
-        return str(resource.state)
-    if kind is kinds.WORKERS:
-        return columns.process_state(resource.process)
-    return columns.cluster_state(resource)
-
-
-def _detail(kind: Kind, resource: Any) -> str:
-    if kind is kinds.WORKER_CLUSTERS:
-        told = f" {resource.status.ready_workers}/{resource.status.wanted_workers} workers"
-        return told + (f": {resource.status.message}" if resource.status.message else "")
-    if kind is kinds.BROKER_CLUSTERS and resource.status.message:
-        return f": {resource.status.message}"
-    return ""
-
-
-def _same_process(before: Any, now: Any) -> bool:
-    return bool(before.process.pid == now.process.pid and before.process.start_time == now.process.start_time)
-
-
-def _raise_failure(name: str, connector: Any) -> None:
-    traces = [connector.trace] if connector.state == "FAILED" else []
-    traces += [t.trace for t in connector.tasks if t.state == "FAILED"]
-    if traces:
-        raise FailedPrecondition(f"connector {name} failed: {columns.why_line(traces[0])}")

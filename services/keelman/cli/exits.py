@@ -20,7 +20,7 @@ MEANINGS = (
     (USAGE, "wrong usage or a value that is not legal"),
     (NOT_FOUND, "no such thing"),
     (CONFLICT, "not possible in the present state, or the name is taken"),
-    (UNREACHABLE, "the gateway cannot be reached, or something behind it"),
+    (UNREACHABLE, "the gateway cannot be reached, or something behind it; a port is taken"),
     (INTERRUPTED, "interrupted"),
 )
 

@@ -1,4 +1,4 @@
-"""Arguments and options that several commands have."""
+"""Arguments and options that several commands have. Text only: imports nothing heavy."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from typing import Annotated
 import typer
 
 from keelman.cli.kinds import legal_kinds
+from keelman.model.errors import InvalidArgument
+
+WAIT_SECONDS = 180.0
 
 
 def kind_word(verb: str = "") -> typer.models.ArgumentInfo:
@@ -37,8 +40,23 @@ Cluster = Annotated[
 ]
 Form = Annotated[str, typer.Option("-o", "--output", metavar="FORMAT", help="table, wide, json, yaml or name.")]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait, with live progress, until the state is reached.")]
-WaitSeconds = Annotated[float, typer.Option("--timeout", metavar="SECONDS", help="How long --wait waits.", min=0)]
+WaitSeconds = Annotated[
+    float | None, typer.Option("--timeout", metavar="SECONDS", help="How long --wait waits [180].", min=0)
+]
+ConfigFile = Annotated[
+    Path | None, typer.Option("--config-file", metavar="FILE", help="Connector configuration, .json or .properties.")
+]
+ConfigValues = Annotated[
+    list[str] | None, typer.Option("--set", metavar="K=V", help="Connector configuration; may be repeated.")
+]
 Settings = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="SERVICE.KEY=VALUE", help="A setting of state, gateway or agent; may be repeated."),
 ]
+
+
+def seconds_of(wait: bool, timeout: float | None) -> float | None:
+    """How long is waited; None for not at all. Raises InvalidArgument for a time without `--wait`."""
+    if timeout is not None and not wait:
+        raise InvalidArgument("--timeout: only together with --wait")
+    return (WAIT_SECONDS if timeout is None else timeout) if wait else None

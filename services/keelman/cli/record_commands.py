@@ -23,7 +23,8 @@ def preview(
     name: Name,
     *,
     config: Annotated[
-        Path | None, typer.Option("--config", metavar="FILE", help="Try this configuration, .json or .properties.")
+        Path | None,
+        typer.Option("--config-file", "--config", metavar="FILE", help="Try this configuration, .json or .properties."),
     ] = None,
     values: Annotated[
         list[str] | None, typer.Option("--set", metavar="K=V", help="Try it with this value; may be repeated.")
