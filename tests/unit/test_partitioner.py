@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keelman.kafka.partitioner import murmur2, partitions_for
+from keelman.kafka.partitioner import murmur2, partition_for, partitions_for
 from keelman.testing import partitioner as reference
 
 # Enough copies of a few keys make a column long without costing the test much.
@@ -22,6 +22,7 @@ def test_keys_lie_where_java_puts_them(keys: list[bytes], more: int, count: int)
     assert np.__name__ in sys.modules  # or the fast way is not taken
     column = keys + [b"%d" % number for number in range(more)]
     assert partitions_for(column, count) == [reference.partition_for(key, count) for key in column]
+    assert [partition_for(key, count) for key in keys] == partitions_for(keys, count)
 
 
 def test_without_numpy(monkeypatch: pytest.MonkeyPatch) -> None:

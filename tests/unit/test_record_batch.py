@@ -137,7 +137,13 @@ def test_batches_are_filled_in_order(rows: list[Row], most: int, codec: int) -> 
             assert len(made_elsewhere(rows[first : first + count + 1])) >= most
 
 
-@given(ROWS, st.booleans(), st.integers(0, 1 << 40), st.integers(0, 32767), st.sampled_from([0, 9, 2**31 - 1]))
+@given(
+    ROWS | ROWS.map(lambda rows: [*rows, (b"v" * 9000, None, NOW, [])]),
+    st.booleans(),
+    st.integers(0, 1 << 40),
+    st.integers(0, 32767),
+    st.sampled_from([0, 9, 2**31 - 1]),
+)
 @settings(max_examples=60, deadline=None)
 def test_a_stamp_is_what_another_producer_would_write(
     rows: list[Row], transactional: bool, producer: int, epoch: int, sequence: int
@@ -158,10 +164,10 @@ def test_a_stamp_keeps_the_codec_and_wraps_the_sequence() -> None:
     assert decode(header, batch).values == [b"v" * 100] * 9
 
 
-@given(st.integers(21, 1100), st.integers(1, 255))
+@given(st.integers(21, 1100), st.integers(1, 255), st.sampled_from([10, 100]))
 @settings(deadline=None)
-def test_damage_survives_a_stamp(at: int, flipped: int) -> None:
-    batch = encode([b"v" * 100] * 10, now_ms=NOW)
+def test_damage_survives_a_stamp(at: int, flipped: int, records: int) -> None:
+    batch = encode([b"v" * 100] * records, now_ms=NOW)
     if at < len(batch):
         batch[at] ^= flipped
         stamp(batch, 1, 2, 3, transactional=True)

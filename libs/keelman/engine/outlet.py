@@ -16,6 +16,7 @@ from keelman.engine.control import Control
 from keelman.engine.failure import RunFailure
 from keelman.engine.packing import SEND_BYTES, Packed, Packing, Told
 from keelman.engine.producer_options import ProducerOptions
+from keelman.engine.progress import payload_bytes
 from keelman.kafka.batch_producer import BatchProducer
 from keelman.kafka.clients import Client, client_arguments, open_client
 from keelman.kafka.partitioner import partition_for
@@ -77,10 +78,12 @@ class Outlet(ABC):
         """Of the cluster that is written."""
         return self._wait(self._made.cluster_id())
 
-    def send(self, batch: SourceBatch, values: list[bytes | None], keys: list[bytes | None] | None) -> None:
-        """Takes a batch, waiting for room as needed."""
+    def send(self, batch: SourceBatch, values: list[bytes | None], keys: list[bytes | None] | None) -> int:
+        """Takes a batch, waiting for room as needed; the bytes of its values and keys."""
+        size = payload_bytes(values) + (0 if keys is None else payload_bytes(keys))
         self._post(self._take_kept())
-        self._post(self._packing.add(batch, values, keys, self._note))
+        self._post(self._packing.add(batch, values, keys, self._note, size))
+        return size
 
     def send_packed(self, batch: SourceBatch) -> None:
         """Takes a batch whose records are packed already, behind all that was taken before.

@@ -94,10 +94,11 @@ class Packing:
         values: list[bytes | None],
         keys: list[bytes | None] | None,
         tell: Callable[[Callable[[int, int], None], int, int], None],
+        payload: int | None = None,
     ) -> Iterator[Packed]:
         """Takes records in; gives what is ready to go out. `tell` is called with each of the batch's `delivered`, the
-        partition and the offset."""
-        size = size_of(values, keys)
+        partition and the offset. `payload` is the bytes of values and keys, where they are counted already."""
+        size = size_of(values, keys) if payload is None else payload + RECORD_BYTES * len(values)
         times = None if batch.timestamps_ms is None else list(batch.timestamps_ms)
         headers: list[Headers | None] | None = None if batch.headers is None else list(batch.headers)
         whole = Columns(values, keys, times, headers, size)

@@ -14,7 +14,6 @@ from keelman.engine.clients import admin_properties
 from keelman.engine.control import Control, GaveUp
 from keelman.engine.dead_letter_writer import DeadLetterWriter
 from keelman.engine.outlet import Outlet
-from keelman.engine.progress import payload_bytes
 from keelman.engine.record_size import Sizes
 from keelman.engine.source_conversion import SourceConversion
 from keelman.engine.topics import ensure_topic, record_sizes
@@ -81,9 +80,8 @@ class Shipment:
         for made, values, keys in converted:
             if values:
                 self._meet_topic(made.topic)
-                self._outlet.send(made, values, keys)
+                size += self._outlet.send(made, values, keys)
             records += len(values)
-            size += payload_bytes(values) + (0 if keys is None else payload_bytes(keys))
         if self._dead is not None:
             self._dead.send(self._outlet)
         return records, size

@@ -138,11 +138,12 @@ class BatchProducer:
             await self.flush()
         elif self._failure is not None and self._failure.code in SHUT_OUT:
             return
-        try:
-            async with asyncio.timeout(seconds):
-                await self._quiet()
-        except TimeoutError:
-            raise self._fail(ProduceFailure(NETWORK, "requests were not answered before the end")) from None
+        if self._busy:
+            try:
+                async with asyncio.timeout(seconds):
+                    await self._quiet()
+            except TimeoutError:
+                raise self._fail(ProduceFailure(NETWORK, "requests were not answered before the end")) from None
         if self._sender.sent == self._sent_before and not self._added:
             return
         version, who = self.transaction_version, self._sender.identity
@@ -164,8 +165,12 @@ class BatchProducer:
     async def _quiet(self) -> None:
         """Drops what never went out, and returns once nothing is under way."""
         self._sender.drop_unsent()
-        while self._sender.outstanding or self._sender.under_way or self._is_adding:
+        while self._busy:
             await self._sender.moved.wait()
+
+    @property
+    def _busy(self) -> bool:
+        return bool(self._sender.outstanding or self._sender.under_way or self._is_adding)
 
     async def partitions(self, topic: str) -> int:
         """How many the topic has, as known for some minutes at most; 0 when it is not there. Raises ProduceFailure."""
