@@ -57,6 +57,14 @@ def test_a_value_that_is_not_legal(config: dict[str, str], message: str):
     assert text.endswith(message)
 
 
+def test_a_slip_in_a_key_of_ours_is_told_with_the_nearest_and_keys_of_others_are_let_through():
+    slip = "keelman.limit.record.per.second"
+    meant = "keelman.limit.records.per.second"
+    assert said({slip: "5"}) == [(slip, f"Unknown configuration {slip}; did you mean {meant}?")]
+    assert said({"keelman.zzz": "5"}) == [("keelman.zzz", "Unknown configuration keelman.zzz")]
+    assert said({"limit.record.per.second": "5", "acme.key": "x"}) == []
+
+
 def test_the_connector_must_be_able_to_draw_its_boundaries():
     assert said({"transaction.boundary": "Connector"}) == [
         (

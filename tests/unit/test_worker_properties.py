@@ -1,11 +1,12 @@
 """The worker's properties: what is read, and one clear message for what is wrong."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from keelman.model.errors import InvalidArgument
-from keelman.worker.properties.known_properties import ignored, unknown
+from keelman.worker.properties.known_properties import ignored, near, unknown
 from keelman.worker.properties.typed import checked, read_properties
 
 GOOD = {
@@ -40,6 +41,20 @@ def test_what_is_not_set_has_its_default() -> None:
 def test_topics_may_be_made_as_the_brokers_make_them() -> None:
     found = checked({**GOOD, "offset.storage.partitions": "-1", "offset.storage.replication.factor": "-1"})
     assert (found.offset_topic.partitions, found.offset_topic.replication_factor) == (-1, -1)
+
+
+def test_a_slip_in_a_key_of_ours_is_told_with_the_nearest_and_those_on_the_page_of_workers_are_known() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "workers.md").read_text()
+    told = set(re.findall(r"`(keelman\.[a-z.]+[a-z])`", page))
+    assert "keelman.cpus" in told
+    assert unknown(dict.fromkeys(told - {"keelman.placement.labels"}, "")) == []  # which is of connectors
+    slips = ["keelman.commit.interval", "keelman.cpu", "keelman.zzz"]
+    assert unknown({**GOOD, **dict.fromkeys(slips, "1")}) == slips
+    assert [near(slip) for slip in slips] == [
+        "keelman.commit.interval (keelman.commit.interval.ms?)",
+        "keelman.cpu (keelman.cpus?)",
+        "keelman.zzz",
+    ]
 
 
 @pytest.mark.parametrize("key", sorted(GOOD))

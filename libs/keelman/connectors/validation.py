@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 from typing import Any
 
@@ -30,6 +31,7 @@ from keelman.connectors.validation_clients import converter_infos, override_info
 from keelman.connectors.validation_rules import check_sink, check_source
 from keelman.model.errors import InvalidArgument
 
+OWN = "keelman."
 NULL_VALUE = "Null value can not be supplied as the configuration value."
 
 Config = Mapping[str, str | None]
@@ -67,6 +69,7 @@ def validate(config: Config, worker: Mapping[str, str]) -> dict[str, Any]:
     keys, groups = {**definition.keys, **own.keys}, [*definition.groups, *own.groups]
     found = {**values, **own.validate(config, registry.find)}
     _check_whole(connector, config, found)
+    _check_own_names(config, found)
     clients = override_infos(connector.direction, config, worker)
     converters, more = converter_infos(registry, config, values)
     configs: list[Info] = [*infos(keys, found), *clients, *converters]
@@ -120,6 +123,17 @@ def _of_another_version(connector: type[Connector], config: Config, problem: str
         values[key].errors.append(problem)
     values[VERSION].recommended = list(dict.fromkeys(Registry().versions(connector.names[0])))
     return config_infos(config[CLASS] or "", definition.groups, infos(definition.keys, values))
+
+
+def _check_own_names(config: Config, found: dict[str, ConfigValue]) -> None:
+    """A key of ours that is none: others may mean something to somebody, this one is a slip."""
+    known = {*copying_keys().keys, *splitting_keys().keys, *life_keys().keys, *budget_keys().keys}
+    known |= dead_letter_keys(sink=False).keys.keys()
+    for key in config:
+        if key.startswith(OWN) and key not in known and key not in found:
+            near = difflib.get_close_matches(key, known, n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            found[key] = ConfigValue(key, config[key], errors=[f"Unknown configuration {key}{hint}"])
 
 
 def _check_whole(connector: type[Connector], config: Config, found: dict[str, ConfigValue]) -> None:

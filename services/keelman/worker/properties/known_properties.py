@@ -6,8 +6,11 @@ DistributedConfig and StandaloneConfig of Kafka 4.3, as their start-up logs list
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Mapping
 
+from keelman.connect.config.copying_keys import COMMIT_INTERVAL, PARK_AFTER
+from keelman.connect.config.life_keys import life_keys
 from keelman.kafka.client_table import TABLE
 from keelman.runtime.logging import get_logger
 
@@ -46,7 +49,23 @@ PREFIXES = (
     *("access.control.", "response.http.", "inter.worker."),
     *("config.providers.", "config.storage.", "offset.storage.", "status.storage."),
     *("key.converter.", "value.converter.", "header.converter."),
-    *("producer.", "consumer.", "admin.", "listeners.https.", "ssl.", "sasl.", "keelman."),
+    *("producer.", "consumer.", "admin.", "listeners.https.", "ssl.", "sasl."),
+)
+OWN = frozenset(
+    {
+        *life_keys().keys,
+        COMMIT_INTERVAL.name,
+        PARK_AFTER.name,
+        "keelman.cpus",
+        "keelman.jaas.file",
+        "keelman.labels",
+        "keelman.memory.bytes",
+        "keelman.oauthbearer.allowed.urls",
+        "keelman.plugin.answer.timeout.ms",
+        "keelman.plugin.host.memory.bytes",
+        "keelman.plugin.slot.memory.bytes",
+        "keelman.secrets.policy",
+    }
 )
 IGNORED = {
     "connect.protocol": "all workers of a group speak keelman's own protocol",
@@ -67,8 +86,14 @@ IGNORED_ALONE = ("group.id", "config.storage.", "status.storage.", "offset.stora
 def unknown(properties: Mapping[str, str]) -> list[str]:
     """Keys that nothing here reads, sorted; Java's clients would not know them either."""
     clients = {row.name for row in TABLE}
-    known = USED | IGNORED.keys() | clients
+    known = USED | OWN | IGNORED.keys() | clients
     return sorted(k for k in properties if k not in known and not k.startswith((*PREFIXES, *IGNORED_PREFIXES)))
+
+
+def near(key: str) -> str:
+    """The key with the one that may be meant behind it."""
+    found = difflib.get_close_matches(key, USED | OWN, n=1, cutoff=0.8)
+    return f"{key} ({found[0]}?)" if found else key
 
 
 def ignored(properties: Mapping[str, str], *, standalone: bool) -> dict[str, str]:
@@ -90,4 +115,8 @@ def tell(properties: Mapping[str, str], *, standalone: bool) -> None:
     if reasons := ignored(properties, standalone=standalone):
         log.info("worker_properties_ignored", **reasons)
     if keys := unknown(properties):
-        log.warning("worker_properties_unknown", keys=", ".join(keys), note="they are accepted, and nothing reads them")
+        log.warning(
+            "worker_properties_unknown",
+            keys=", ".join(map(near, keys)),
+            note="they are accepted, and nothing reads them",
+        )
