@@ -79,6 +79,7 @@ def test_no_two_kinds_share_a_word() -> None:
         (["get"], 2, "KIND"),
         (["describe", "conector/x"], 2, "did you mean 'connector'"),
         (["get", "nods"], 2, "did you mean 'nodes'"),
+        (["get", "nodes", "--ended"], 2, "--ended: not for nodes, only for copy-runs"),
         (["get", "nodes", "-o", "xml"], 2, "one of table, wide, json, yaml, name"),
         (["watch", "copy-runs", "-o", "yaml"], 2, "one of table, wide, json"),
         (["preview", "x", "-o", "wide"], 2, "one of text, json, yaml"),

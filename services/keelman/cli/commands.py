@@ -51,6 +51,8 @@ class Target:
 def get(target: Target, word: str, name: str | None, form: str, *, cluster: str, ended: bool) -> int:
     """`keelman get`."""
     kind, form = kind_of(word), checked_format(form)
+    if ended and kind is not kinds.COPY_RUNS:
+        raise InvalidArgument(f"--ended: not for {kind.plural}, only for {kinds.COPY_RUNS.plural}")
 
     async def body(gateway: Gateway) -> None:
         if name is None:
@@ -130,7 +132,9 @@ def configure(
                 raise InvalidArgument(f"--unset: {where} has no {key}")
             del config[key]
         full = columns.key_of(kind, connector)
-        was = None if wait is None else await before(gateway, "configure", kind, full)
+        changed = {key for key in {**connector.config, **config} if connector.config.get(key) != config.get(key)}
+        lives_on = all(key.startswith(LIMITS) for key in changed)
+        was = None if wait is None or lives_on else await before(gateway, "configure", kind, full)
         made = await gateway.configure_connector(connector.worker_cluster, connector.name, config)
         if wait is not None:
             made = await wait_for(gateway, "configure", kind, full, seconds=wait, was=was)
@@ -180,6 +184,8 @@ def logs(target: Target, word: str, name: str, *, cluster: str, follow: bool, ta
     return _with(target, body)
 
 
+LIMITS = "keelman.limit."
+"""Keys that change while the copy runs of a connector live on."""
 WATCH_FORMATS = ("table", "wide", "json")
 ASKED = {
     "start": "asked to start",
