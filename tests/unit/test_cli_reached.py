@@ -9,6 +9,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from keelman.api.connect.v1.connector_pb2 import ConnectorTask
 from keelman.api.copy.v1.copy_run_pb2 import (
+    COPY_RUN_STATE_ENDED,
     COPY_RUN_STATE_RUNNING,
     COPY_RUN_STATE_STARTING,
     LAG_UNIT_BYTES,
@@ -41,6 +42,9 @@ def run(task: int, records: int = 0, lag: int = -1, *, at: int = 1, **more: Any)
         ([run(0, 5), run(1, 5, at=2), run(1, at=1)], "10 records copied"),
         ([run(0, 5), run(1, 5, state=COPY_RUN_STATE_STARTING)], None),
         ([run(0, 5), run(1, 5, part=1)], None),
+        ([run(0, 5), run(1, 5, state=COPY_RUN_STATE_ENDED, reason="MOVED")], None),
+        ([run(0, 5), run(1, state=COPY_RUN_STATE_ENDED, reason="PARKED")], "5 records copied"),
+        ([run(0, 5), run(1, state=COPY_RUN_STATE_ENDED, reason="PARKED"), run(1, at=2)], None),
         ([run(0, 5), run(1, 5, uid="former")], None),
     ],
 )

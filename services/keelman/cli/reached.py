@@ -99,26 +99,27 @@ async def wait_for(
 
 def shown(tasks: Sequence[Any], runs: Sequence[Any], former: Collection[str]) -> str | None:
     """What a connector's tasks have shown, for people; None while one has neither copied a record nor told that there
-    is nothing to copy. `runs` are its live copy runs, `former` the uids of those that are to end."""
+    is nothing to copy. `runs` are its copy runs, ended ones too, `former` the uids of those before the verb."""
     newest: dict[int, Any] = {}
     for run in sorted(runs, key=lambda r: (r.create_time.seconds, r.create_time.nanos)):
-        if not run.part and run.state == COPY_RUN_STATE_RUNNING and run.uid not in former:
-            newest[run.task] = run.progress
+        if not run.part and run.uid not in former:
+            newest[run.task] = run
     records = 0
     for task in tasks:
-        progress = newest.get(task.task)
-        if progress is None:
+        run = newest.get(task.task)
+        parked = run is not None and run.reason == "PARKED"
+        if run is None or not (parked or run.state == COPY_RUN_STATE_RUNNING):
             return None
-        at_rest = progress.lag == 0 and progress.lag_unit != LAG_UNIT_UNSPECIFIED
-        if not (progress.records or at_rest):
+        at_rest = parked or (run.progress.lag == 0 and run.progress.lag_unit != LAG_UNIT_UNSPECIFIED)
+        if not (run.progress.records or at_rest):
             return None
-        records += progress.records
+        records += run.progress.records
     return f"{records:,} {'record' if records == 1 else 'records'} copied" if records else "nothing to copy so far"
 
 
 async def _runs(gateway: Gateway, name: str) -> list[Any]:
     cluster, _, plain = name.partition("/")
-    return [run for run in await gateway.list(kinds.COPY_RUNS, cluster=cluster) if run.connector == plain]
+    return [run for run in await gateway.list(kinds.COPY_RUNS, cluster=cluster, ended=True) if run.connector == plain]
 
 
 def _all_run(connector: Any) -> bool:
