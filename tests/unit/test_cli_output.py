@@ -10,6 +10,8 @@ import yaml
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from keelman.api.connect.v1.connector_pb2 import Connector, ConnectorTask, ConnectorType
+from keelman.api.connect.v1.worker_cluster_pb2 import WorkerCluster
+from keelman.api.connect.v1.worker_pb2 import Worker
 from keelman.api.copy.v1.copy_run_pb2 import CopyRun, CopyRunState
 from keelman.api.node.v1.node_pb2 import Node, NodeState, NodeStatus
 from keelman.api.node.v1.workload_pb2 import Workload
@@ -20,6 +22,7 @@ from keelman.cli.gateway import Gateway
 from keelman.cli.kinds import KINDS
 from keelman.cli.logs import behind
 from keelman.cli.output import print_list, print_one
+from keelman.model.errors import Unavailable
 
 NODE = Node(name="n1", status=NodeStatus(state=NodeState.NODE_STATE_ONLINE, cpus=2, memory_bytes=3 << 30))
 CONNECTOR = Connector(
@@ -102,6 +105,19 @@ async def test_a_description_shows_traces_and_why_copy_runs_wait(capsys: pytest.
     assert "NO_FREE_SLOT" in out
     assert "c, task 0: PENDING: no room\n" in out
     assert "of before" not in out
+
+
+async def test_a_cluster_without_workers_is_described_by_what_can_be_known(capsys: pytest.CaptureFixture[str]) -> None:
+    class Listed:
+        async def list(self, kind: kinds.Kind, **_: Any) -> list[Any]:
+            if kind is kinds.CONNECTORS:
+                raise Unavailable("no running worker")
+            return [Worker(name="w/0")] if kind is kinds.WORKERS else []
+
+    await print_description(cast("Gateway", Listed()), kinds.WORKER_CLUSTERS, WorkerCluster(name="w"))
+    told = capsys.readouterr()
+    assert "w/0" in told.out
+    assert told.err == "no connectors: no running worker\n"
 
 
 def test_nothing_is_said_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ from keelman.cli.columns import key_of, run_state
 from keelman.cli.gateway import Gateway
 from keelman.cli.kinds import Kind
 from keelman.cli.output import as_yaml, plain, print_list
+from keelman.model.errors import KeelmanError
 
 
 async def print_description(gateway: Gateway, kind: Kind, resource: Any) -> None:
@@ -44,11 +46,13 @@ def _without_tabs(value: Any) -> Any:
 async def _parts(gateway: Gateway, kind: Kind, resource: Any) -> dict[Kind, list[Any]]:
     if kind is kinds.WORKER_CLUSTERS:
         of = resource.name
-        return {
-            kinds.WORKERS: list(await gateway.list(kinds.WORKERS, cluster=of)),
-            kinds.CONNECTORS: [c for c in await gateway.list(kinds.CONNECTORS, cluster=of) if c.worker_cluster == of],
-            kinds.COPY_RUNS: list(await gateway.list(kinds.COPY_RUNS, cluster=of)),
-        }
+        found: dict[Kind, list[Any]] = {}
+        for part in (kinds.WORKERS, kinds.CONNECTORS, kinds.COPY_RUNS):
+            try:
+                found[part] = list(await gateway.list(part, cluster=of))
+            except KeelmanError as error:  # one in trouble is described all the more: by what can be known
+                print(f"no {part.plural}: {error.message}", file=sys.stderr)
+        return found
     if kind is kinds.CONNECTORS:
         runs = await gateway.list(kinds.COPY_RUNS, cluster=resource.worker_cluster, ended=True)
         return {kinds.COPY_RUNS: [r for r in runs if r.connector == resource.name]}
