@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar, cast
 
 from keelman.kafka.layout import Metadata, OwnFields, Work
@@ -24,6 +25,7 @@ log = get_logger()
 IDLE_SECONDS = 5.0
 SOON_SECONDS = 0.05
 LEAVE_SECONDS = 3.0
+SERVE_SECONDS = 1.0
 
 
 class Herder:
@@ -77,6 +79,10 @@ class Herder:
         """
         request = Request(time.monotonic() + seconds, connector=connector, decide=decide)
         return cast(T, await self._done(request))
+
+    def coming(self) -> AbstractContextManager[None]:
+        """For the block in which a change is made ready."""
+        return self._requests.coming()
 
     async def _done(self, request: Request) -> Any:
         if self.membership.problem:
@@ -247,7 +253,11 @@ class Herder:
         return Metadata(self.url, offset, allocation(works, self.membership.place, offset), own)
 
     async def _serve(self) -> None:
-        while self._requests and self.membership.healthy and not self.membership.rejoin:
+        """Clients come first, for a while: of many new connectors the tasks then begin together, in few rounds."""
+        until = time.monotonic() + SERVE_SECONDS
+        while self.membership.healthy and not self.membership.rejoin and time.monotonic() < until:
+            if not await self._requests.more():
+                return
             await self._requests.serve()
 
     async def _leave(self) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 import traceback
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -20,6 +21,7 @@ from keelman.worker.tables.store import Store
 T = TypeVar("T")
 log = get_logger()
 MOST_TOGETHER = 100
+COMING_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,14 +76,40 @@ class Requests:
         self._require_leader = require_leader
         self._waiting: deque[Request] = deque()
         self._serving: tuple[Request, ...] = ()
+        self._coming: dict[object, float] = {}
+        self._moved = asyncio.Event()
 
     def __bool__(self) -> bool:
         return bool(self._waiting)
+
+    @contextlib.contextmanager
+    def coming(self) -> Iterator[None]:
+        """For the block in which a request is made ready that will wait here any moment."""
+        me = object()
+        self._coming[me] = time.monotonic() + COMING_SECONDS
+        try:
+            yield
+        finally:
+            del self._coming[me]
+            self._moved.set()
+
+    async def more(self) -> bool:
+        """Whether one waits. While one is made ready that may come soon, it is waited for a moment."""
+        while not self._waiting:
+            seconds = max(self._coming.values(), default=0.0) - time.monotonic()
+            if seconds <= 0:
+                return False
+            self._moved.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._moved.wait()
+        return True
 
     async def done(self, request: Request) -> Any:
         """Has it wait its turn; what came of it. Raises DeadlineExceeded when it did not begin in time: then it never
         does. One that has begun is waited for."""
         self._waiting.append(request)
+        self._moved.set()
         try:
             async with asyncio.timeout(request.until - time.monotonic()):
                 return await asyncio.shield(request.result)

@@ -69,7 +69,8 @@ class Operations:
         # By the leader alone, where Connect validates twice; and beside what the herder does, for it may take long.
         if not self._herder.leads():
             await self._herder.call(self._leads, seconds=remaining())
-        checked = await self.check(config)
+        with self._herder.coming():
+            checked = await self.check(config)
 
         def decide() -> Change[tuple[bool, dict[str, Any]]]:
             exists = name in self._store.config.connectors
