@@ -6,6 +6,7 @@ import struct
 import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from keelman.model.errors import InvalidArgument
 
@@ -21,9 +22,8 @@ PACKED = b"keelman\x01"
 MOST_BYTES = 64 << 20
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Work:
-    """A connector's instance (task -1) or one of its tasks."""
+class Work(NamedTuple):
+    """A connector's instance (task -1) or one of its tasks. Tens of thousands of them are hashed and sorted."""
 
     connector: str
     task: int = CONNECTOR_TASK
