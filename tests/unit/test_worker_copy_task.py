@@ -19,6 +19,7 @@ from keelman.testing.eventually import eventually
 from keelman.worker.tasks.copy_task import WAIT_SECONDS, CopyTask
 from keelman.worker.tasks.duties import TaskDuties
 from keelman.worker.tasks.link import SparkLink
+from keelman.worker.tasks.turns import Turns
 
 RUNNING, ENDED = copy.COPY_RUN_STATE_RUNNING, copy.COPY_RUN_STATE_ENDED
 FENCED = copy.COPY_RUN_STATE_FENCED
@@ -30,10 +31,10 @@ class World:
     def __init__(self) -> None:
         self.sent: list[RunOrder] = []
         self.told: list[tuple[str, str]] = []
-        self.leased, self.obeys = True, True
+        self.leased, self.obeys, self.may, self.asked = True, True, True, 0
         self.problem: Exception | None = None
         duties = TaskDuties(
-            ticket=lambda uid: StartTicket(run_uid=uid),
+            ticket=self.ticket,
             confirm=self.confirm,
             tell=self.tell,
             fence=self.fence,
@@ -42,7 +43,12 @@ class World:
             left=lambda: None,
             ended=lambda uid: None,
         )
-        self.task = CopyTask(Work("c", 0), cast("SparkLink", self), duties, grace_seconds=0.05)
+        self.turns = Turns(1)
+        self.task = CopyTask(Work("c", 0), cast("SparkLink", self), duties, grace_seconds=0.05, turns=self.turns)
+
+    def ticket(self, uid: str) -> StartTicket | None:
+        self.asked += 1
+        return StartTicket(run_uid=uid) if self.may else None
 
     def send(self, order: RunOrder) -> None:
         self.sent.append(order)
@@ -67,6 +73,10 @@ class World:
 
     async def fence_parts(self, parts: int) -> bool:
         return True
+
+    @property
+    def closed(self) -> str:
+        return "" if self.leased else "no Spark service answers this worker"
 
     @property
     def state(self) -> str:
@@ -105,6 +115,29 @@ async def test_a_woken_task_without_a_copy_run_is_not_running(world: World) -> N
     assert "waits for a copy run: no Spark service answers this worker" in world.told[-1][1]
     world.leased = True
     await eventually(lambda: world.state == "RUNNING")
+
+
+async def test_no_ticket_is_made_for_a_task_that_waits_behind_others(world: World) -> None:
+    before = world.asked
+    assert world.turns.take("", "another", lambda: None)
+    world.task.restart()
+    await eventually(lambda: not world.turns.take("", "a third", lambda: None))
+    await eventually(lambda: world.sent[-1].HasField("drain"))
+    await asyncio.sleep(0)
+    assert world.asked == before
+    world.turns.give("another")
+    world.turns.give("a third")
+    await eventually(lambda: world.asked > before)
+
+
+async def test_one_that_is_refused_a_ticket_lets_others_by_and_asks_again(world: World) -> None:
+    world.may, before = False, world.asked
+    world.task.restart()
+    await eventually(lambda: world.asked >= before + 2)
+    assert world.turns.take("", "another", lambda: None)
+    world.turns.give("another")
+    world.may, sent = True, len(world.sent)
+    await eventually(lambda: any(order.HasField("start") for order in world.sent[sent:]))
 
 
 async def test_a_task_that_does_not_stop_in_time_is_cut_and_says_so(world: World) -> None:

@@ -40,7 +40,7 @@ async def test_each_try_has_the_secrets_of_its_moment(tmp_path: Path, monkeypatc
         "config.providers.file.class": PROVIDER,
     }
     store = StandaloneStore(checked(worker, standalone=True), worker_id="w:1")
-    fencing = Fencing(store, lambda: done.append("fenced"))
+    fencing = Fencing(store, done.append)
     async with Siblings() as siblings:
         fencing.begin(siblings)
         assert not fencing.done("c", 1, {KEY: f"${{file:{secret}:k}}"}, [0, 1])

@@ -18,17 +18,43 @@ from keelman.worker.tasks.inquiry import Answer
 
 
 def test_all_are_looked_at_first_then_those_that_were_told_then_all_again() -> None:
-    news = News()
+    everyone = {"a", "b", "c"}
+    news = News(lambda: everyone)
     news.tell(["a"])
-    assert news.take() is None
-    assert news.take() == set()
-    news.tell(["a", "b"])
-    assert news.take() == {"a", "b"}
-    assert news.take() == set()
+    assert [news.more, news.take(), news.more, news.take()] == [True, everyone, False, set()]
+    news.tell(["a", "z"])
+    assert [news.more, news.take(), news.more, news.take()] == [True, {"a", "z"}, False, set()]
     news.tell_all()
-    assert news.take() is None
-    often = News(all_seconds=0.0)
-    assert often.take() is often.take() is None
+    assert [news.more, news.take(), news.more] == [True, everyone, False]
+    often = News(lambda: everyone, all_seconds=0.0)
+    assert [often.take(), often.take(), often.more] == [everyone, everyone, False]
+
+
+def test_many_are_looked_at_in_pieces_what_was_told_first() -> None:
+    everyone = [str(number) for number in range(10)]
+    news = News(lambda: everyone, most=4)
+    assert news.take() == {"0", "1", "2", "3"}
+    news.tell(["9", "x", "y"])
+    assert news.take() == {"9", "x", "y", "4"}
+    news.tell_all()  # in the middle of a round: it goes on to its end, and another follows
+    assert [news.take(), news.take(), news.more] == [{"5", "6", "7", "8"}, {"9"}, True]
+    assert [len(news.take()) for _ in range(3)] == [4, 4, 2]
+    assert not news.more
+
+
+def test_the_next_round_is_spread_over_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+    monkeypatch.setattr("keelman.worker.tables.news.time.monotonic", lambda: now)
+    everyone = [str(number) for number in range(60)]
+    news = News(lambda: everyone)
+    assert len(news.take()) == 60
+    seen: list[int] = []
+    for _ in range(24):
+        now += 5.0
+        seen.append(len(news.take()))
+        assert not news.more
+    assert sum(seen) in (55, 60)
+    assert max(seen) <= 6, "no more than its share at a time"
 
 
 @pytest.mark.parametrize(
@@ -78,6 +104,26 @@ async def test_the_leader_asks_and_writes_for_those_alone_that_have_changed(
         store._statuses.append((key_of(Work("c")), Status(FAILED, "w:1", 1, "worse").value()))  # type: ignore[attr-defined]
         await leader.reconfigure()
         assert "c" in looked, "its status says what it does not say"
+
+
+async def test_statuses_of_what_is_no_more_are_cleared_as_they_come(tmp_path: Path) -> None:
+    async with leading(tmp_path) as (store, leader):
+
+        async def has_tasks() -> bool:
+            await leader.reconfigure()
+            leader.clear_statuses()
+            return "c" in store.config.tasks and not leader.busy
+
+        await eventually(has_tasks)
+        status = Status("RUNNING", "w:1", 1).value()
+        for work in (Work("c"), Work("c", 0), Work("c", 7), Work("gone")):
+            store._statuses.append((key_of(work), status))  # type: ignore[attr-defined]
+        assert leader.busy
+        leader.clear_statuses()
+        await eventually(lambda: store.statuses.statuses.keys() == {Work("c"), Work("c", 0)})
+        await store.write_config(records.deletion_records("c", 1))
+        leader.clear_statuses()
+        await eventually(lambda: not store.statuses.statuses)
 
 
 async def test_what_could_not_be_written_is_looked_at_again(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ PARTITION, TASK = {"filename": "/in"}, Work("c", 0)
 class World:
     """A standalone worker's store and work, the orders that it sends, and a herder with nothing else to do."""
 
-    healthy, generation, leased = True, 1, True
+    healthy, generation, closed = True, 1, ""
 
     def __init__(self, folder: Path) -> None:
         properties = checked({**PLAIN, "offset.storage.file.filename": str(folder / "offsets")}, standalone=True)

@@ -150,7 +150,7 @@ def test_statuses_written_before_versions_are_read() -> None:
     state.apply("status-connector-x", b'{"state":"PAUSED","trace":null,"worker_id":"w:1","generation":1}')
     state.apply("status-task-x-1", b"broken")
     assert state.of("x") == (Status("PAUSED", "w:1", 1), [])
-    assert state.without([]) == [Work("x")]
+    assert state.without([], "x") == [Work("x")]
 
 
 def test_offsets_keep_their_raw_bytes() -> None:

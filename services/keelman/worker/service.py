@@ -89,6 +89,7 @@ async def _work(settings: Settings, stop: asyncio.Event, begun: asyncio.Event) -
         )
         leader = Leader(store, url=url, delay_ms=properties.rebalance_delay_ms, wake=wake.set)
         owned = OwnedWork(store, membership, link, worker_cluster=cluster, worker=worker)
+        stack.enter_context(owned.heap.watched())
         await third_party.ready()
         herder = Herder(store, membership, leader, owned, url=url, wake=wake)
         publisher = await stack.enter_async_context(ReportPublisher(settings.reports_bootstrap_servers, worker))

@@ -32,9 +32,10 @@ def fences(store: Store, name: str) -> bool:
 
 
 class Fencing:
-    """The leader's. `fenced` is called when a set of former tasks is; trouble is tried again until it is over."""
+    """The leader's. `fenced` is called with the name of a connector when its set of former tasks is; trouble is tried
+    again until it is over."""
 
-    def __init__(self, store: Store, fenced: Callable[[], None]) -> None:
+    def __init__(self, store: Store, fenced: Callable[[str], None]) -> None:
         self._store = store
         self._fenced = fenced
         self._wanted: dict[str, int] = {}
@@ -95,7 +96,7 @@ class Fencing:
             if self._wanted.get(name) == since:
                 log.info("former_tasks_fenced", connector=name, tasks=former)
                 self._done[name] = since
-                self._fenced()
+                self._fenced(name)
             return
 
     async def _parts(self, name: str, config: Mapping[str, str]) -> list[str]:

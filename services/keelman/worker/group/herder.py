@@ -148,13 +148,13 @@ class Herder:
             await self.leader.reconfigure()
             self.leader.clear_statuses()
             self.leader.tell_unplaced(place.generation)
-        soon = self.leader.new_tasks_soon()
+        soon = leads and self.leader.new_tasks_soon()
         if not soon and self._shared() != self._known:
             self._known = self._shared()
             self.membership.request_rejoin()
         self.owned.follow()
         self._measure()
-        if self.membership.rejoin or self._requests:
+        if self.membership.rejoin or self._requests or self.owned.busy or (leads and self.leader.busy):
             return 0.0 if self.membership.healthy else SOON_SECONDS
         return min(SOON_SECONDS if soon else IDLE_SECONDS, self._pause(leads=leads))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -42,12 +43,13 @@ class Leader:
         self._delay_ms = delay_ms
         self._memory = Memory()
         self._wake = wake
-        self._news = News()
-        store.news.append(self._news)
         self._inquiry = Inquiry(self._answered, creates_topics=creates_topics(store.properties.raw))
-        self._fencing = Fencing(store, wake)
+        self._fencing = Fencing(store, self._answered)
         self._used: dict[str, Answer] = {}
-        self._cleared = (-1, -1)
+        self._news = News(lambda: {*store.config.connectors, *self._inquiry.names})
+        self._old = News(lambda: store.statuses.by_connector)  # whose statuses may be of what is no more
+        store.news += [self._news, self._old]
+        store.status_news.append(self._old)
         self._unplaced: dict[Work, str] = {}
         self._lost: dict[Work, str] = {}
         self.member_urls: tuple[str, ...] = ()
@@ -68,7 +70,7 @@ class Leader:
         self._fencing.forget()
         self._news.tell_all()
         self._used.clear()
-        self._cleared = (-1, -1)
+        self._old.tell_all()
 
     def owner(self, work: Work) -> str | None:
         """URL of the worker that has this work by the last round."""
@@ -98,8 +100,9 @@ class Leader:
         }
         now, wants = int(time.monotonic() * 1000), wants_of(config.placements)
         outcome = assign(views, config.work(), self._memory, now_ms=now, max_delay_ms=self._delay_ms, wants=wants)
+        moved = outcome.memory.owners.items() ^ self._memory.owners.items()
+        self._news.tell(work.connector for work, _ in moved)
         self._memory = outcome.memory
-        self._news.tell_all()
         labels = [view.labels for view in views.values() if not view.leaving]
         self._unplaced = {
             work: why_unplaced(config.placements[work.connector], labels)
@@ -137,19 +140,17 @@ class Leader:
         try:
             await self._look_at(names)
         except BaseException:
-            self._news.tell(names or ())
-            if names is None:
-                self._news.tell_all()
+            self._news.tell(names)
             raise
 
-    async def _look_at(self, names: set[str] | None) -> None:
-        """Has the tasks of these connectors, of all for None, as they should be."""
+    async def _look_at(self, names: set[str]) -> None:
+        """Has the tasks of these connectors as they should be."""
         config = self._store.config
-        for gone in (self._inquiry.names if names is None else names) - config.connectors.keys():
+        for gone in names - config.connectors.keys():
             self.forget(gone)
         used: dict[str, Answer] = {}
         written: dict[str, list[Record]] = {}
-        wanted = config.connectors if names is None else names & config.connectors.keys()
+        wanted = names & config.connectors.keys()
         for name, properties in [(name, config.connectors[name]) for name in wanted]:
             if config.target(name) != STARTED:  # as Connect: only a connector that runs is asked for its tasks
                 self.forget(name)
@@ -176,8 +177,9 @@ class Leader:
                 written, used = {}, {}
         await self._write(written)
         self._used |= used
-        for name, since in list(config.unfenced.items()):
-            await self._fencing.shut_out_former_tasks(name, since)
+        for name in wanted & config.unfenced.keys():  # those of sinks, and without exactly-once, stay there
+            if (since := config.unfenced.get(name)) is not None:
+                await self._fencing.shut_out_former_tasks(name, since)
 
     async def _write(self, tasks: Mapping[str, Sequence[Record]]) -> None:
         """Those of many connectors at once: thousands of writes in turn would hold up all else for minutes.
@@ -206,14 +208,22 @@ class Leader:
         if resolved is None:
             self._inquiry.hold(name)
             return None
-        answer = self._asked(name, resolved)
+        policy: RestartPolicy | None = None
+        with contextlib.suppress(KeelmanError):  # stored by somebody who did not check it
+            policy = policy_of(self._store.config.connectors[name], self._store.properties.raw)
+        answer = self._inquiry.about(name, resolved, policy, attempts=self._store.statuses.attempts(Work(name)))
         if answer is None or answer.tasks is None or resolved == properties:
             return answer
         return Answer(secrets.restored(answer.tasks, properties), answer.trace)
 
+    @property
+    def busy(self) -> bool:
+        """Whether it has not yet looked at all that something has changed about."""
+        return self._news.more or self._old.more
+
     def new_tasks_soon(self) -> bool:
         """Whether new connectors are about to say which tasks they want: one round of the group is enough for both."""
-        return self._inquiry.first_answers_soon()
+        return self._news.more or self._inquiry.first_answers_soon()
 
     def again_seconds(self) -> float:
         """Seconds until there is something to do though nothing has changed."""
@@ -252,16 +262,6 @@ class Leader:
             return False
         return not changed_tasks([(before, tasks)], (now, tuple(wanted)), len(tasks))
 
-    def _asked(self, name: str, properties: Mapping[str, str]) -> Answer | None:
-        policy = self._policy(self._store.config.connectors[name])
-        return self._inquiry.about(name, properties, policy, attempts=self._store.statuses.attempts(Work(name)))
-
-    def _policy(self, config: Mapping[str, str]) -> RestartPolicy | None:
-        try:
-            return policy_of(config, self._store.properties.raw)
-        except KeelmanError:
-            return None  # stored by somebody who did not check it
-
     def _tell_problem(self, name: str, answer: Answer) -> None:
         """Brings the connector's status in line with what it said, whoever has it. Its tasks go on as they are."""
         work = Work(name)
@@ -288,10 +288,9 @@ class Leader:
 
     def clear_statuses(self) -> None:
         """Tombstones for the statuses of what is configured no more; what a dead worker had runs nowhere."""
-        stamp = (self._store.statuses.changes, self._store.config.changes)
-        if stamp != self._cleared:
-            self._cleared = stamp
-            for work in self._store.statuses.without(self._store.config.work()):
+        configured = self._store.config.work()
+        for name in self._old.take():
+            for work in self._store.statuses.without(configured, name):
                 self._store.tell(work, None)
         for work, url in self._lost.items():
             now = self._store.statuses.statuses.get(work)

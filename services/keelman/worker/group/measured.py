@@ -17,7 +17,7 @@ from keelman.kafka.layout import Work
 SAMPLE_SECONDS = 5.0
 KNOWN_SECONDS = 15.0  # a task is not judged by what it does at its start
 SMOOTHING = 0.25
-LEAST_USE = 0.5  # thousandths of a processor
+LEAST_USE = 5.0  # thousandths of a processor: below it a task is as if it did nothing, and is looked at no more
 FIRST_STEP = 50.0  # thousandths of a processor from which a task weighs 2
 MARGIN = 1.3  # by how much it has to be over or under a step to pass it
 # What copying costs where the slots' processors are not known: records and bytes a second for a thousandth of one.

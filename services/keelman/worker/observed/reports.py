@@ -35,7 +35,8 @@ async def report(
     herder: Herder, link: SparkLink, publisher: ReportPublisher, *, worker_cluster: str, worker: str
 ) -> None:
     """Runs until cancelled."""
-    last, told, looked = WorkerMembership(), 0.0, 0.0
+    last: object = None
+    told, looked = 0.0, 0.0
     troubles, counted, seen = Troubles(), Counted(), (-1, frozenset[Work]())
     while True:
         works, statuses = herder.owned.works, herder.store.statuses
@@ -45,9 +46,10 @@ async def report(
             troubles = troubles_of(works, statuses.statuses, worker)
         if works is not counted.works:
             counted = Counted(works)
-        now = membership_of(herder, counted, troubles)
+        now = (herder.place, herder.membership.healthy, herder.membership.generation, counted, troubles)
         if now != last or time.monotonic() - told >= TELL_SECONDS:
-            publisher.publish(WORKER_REPORTS, worker, _report(now, usage_of(link), worker_cluster, worker))
+            membership = membership_of(herder, counted, troubles)
+            publisher.publish(WORKER_REPORTS, worker, _report(membership, usage_of(link), worker_cluster, worker))
             last, told = now, time.monotonic()
         await asyncio.sleep(LOOK_SECONDS)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from keelman.connect.plugin import TopicWatch
@@ -80,12 +80,13 @@ class _Cluster:
         self._by_part: dict[Part, list[WatchedTopics]] = {}
         self._least: dict[Part, int] = {}
         self._refreshed = 0.0
-        self._new = False
+        self._counts: dict[str, int] = {}  # partitions of each topic, by the metadata of then
+        self._new: list[WatchedTopics] = []
         self.watched: dict[WatchedTopics, None] = {}
 
     def add(self, topics: WatchedTopics) -> None:
         self.watched[topics] = None
-        self._new = True
+        self._new.append(topics)
         for part, position in topics.watch.positions.items():
             self._by_part.setdefault(part, []).append(topics)
             self._least[part] = min(position, self._least.get(part, position))
@@ -145,17 +146,29 @@ class _Cluster:
             for topics in self._by_part.get(part, ()):
                 log.info("watched_partition_gone", topic=part[0], partition=part[1], error=problem)
                 woken[topics] = None
-        if ends.refreshed != self._refreshed or self._new:
-            self._refreshed, self._new = ends.refreshed, False
-            woken |= dict.fromkeys(topics for topics in self.watched if self._grown(topics, ends))
+        if ends.refreshed != self._refreshed:
+            self._refreshed = ends.refreshed
+            woken |= dict.fromkeys(self._grown(ends))
+        new, self._new = self._new, []
+        for topics in new:
+            counts = {t: ends.partitions_of(t) for t in {p.topic for p in topics.watch.positions}}
+            if all(counts.values()):
+                topics.partitions = counts
+            elif topics in self.watched:  # it came while the brokers were asked about the others
+                self._new.append(topics)
         self._wake(list(woken))
 
-    @staticmethod
-    def _grown(topics: WatchedTopics, ends: EndOffsets) -> bool:
-        if topics.partitions is None:
-            topics.partitions = {t: ends.partitions_of(t) for t in {p.topic for p in topics.watch.positions}}
-            return False
-        return any(ends.partitions_of(topic) > count for topic, count in topics.partitions.items())
+    def _grown(self, ends: EndOffsets) -> Iterable[WatchedTopics]:
+        """Those that watch a topic which has more partitions than it had."""
+        counts = {topic: ends.partitions_of(topic) for topic in dict.fromkeys(topic for topic, _ in self._by_part)}
+        if counts == self._counts:
+            return []
+        self._counts = counts
+        return [
+            topics
+            for topics in self.watched
+            if topics.partitions and any(counts.get(topic, 0) > count for topic, count in topics.partitions.items())
+        ]
 
     def _wake(self, woken: list[WatchedTopics]) -> None:
         for topics in woken:

@@ -38,6 +38,7 @@ class ConfigState:
     put into force: that is what they run with until the leader has put new ones into force. `session_key`, base64,
     signs what workers ask of each other. `placements` has what connectors say of where they may be. `stored` has, for
     each name, bits for the records of its tasks that the topic holds: bit 0 for the commit, bit n + 1 for task n.
+    `shape` is another number once there are other connectors, or other numbers of tasks.
     """
 
     offset: int = 0
@@ -52,7 +53,7 @@ class ConfigState:
     restarts: list[RestartRequest] = field(default_factory=list)
     session_key: str = ""
     session_key_ms: int = 0
-    changes: int = 0
+    shape: int = 0
     placements: dict[str, str] = field(default_factory=dict)
     stored: dict[str, int] = field(default_factory=dict)
     _buffered: dict[str, dict[int, dict[str, str]]] = field(default_factory=dict)
@@ -64,12 +65,12 @@ class ConfigState:
 
     def work(self) -> frozenset[Work]:
         """Every connector instance and task that is configured."""
-        changes, found = self._work
-        if changes != self.changes:
+        shape, found = self._work
+        if shape != self.shape:
             all_ = {Work(name) for name in self.connectors}
             all_ |= {Work(name, n) for name in self.connectors for n in range(len(self.tasks.get(name, ())))}
             found = frozenset(all_)
-            self._work = self.changes, found
+            self._work = self.shape, found
         return found
 
     def task(self, work: Work) -> dict[str, str] | None:
@@ -82,7 +83,6 @@ class ConfigState:
     def apply(self, key: str, value: bytes | None, offset: int) -> None:
         """Applies one record; unknown keys and values that are not what they should be are passed over."""
         self.offset = offset + 1
-        self.changes += 1
         data = _object(value)
         if data is None and value is not None:
             return
@@ -103,6 +103,7 @@ class ConfigState:
 
     def _connector(self, name: str, data: Mapping[str, object] | None) -> None:
         if data is None:
+            self.shape += name in self.connectors
             self.connectors.pop(name, None)
             self.placements.pop(name, None)
             self.tasks.pop(name, None)
@@ -113,6 +114,7 @@ class ConfigState:
             return
         if not isinstance(properties := data.get("properties"), dict):
             return
+        self.shape += name not in self.connectors
         config = self.connectors[name] = _strings(properties)
         self.placements.pop(name, None)
         if config.get(CONNECTOR_KEY):
@@ -160,7 +162,7 @@ class ConfigState:
         self._note(name, 0, there=data is not None)
         if data is None or not isinstance(count, int):
             if data is None:
-                self.tasks.pop(name, None)
+                self._without_tasks(name)
             return
         if name not in self.connectors:
             return
@@ -170,9 +172,10 @@ class ConfigState:
         merged = {**known, **buffered}
         if any(n not in merged for n in range(count)):
             self.inconsistent.add(name)
-            self.tasks.pop(name, None)
+            self._without_tasks(name)
             return
         self.inconsistent.discard(name)
+        self.shape += count != len(self.tasks.get(name, ()))
         self.tasks[name] = tuple(merged[n] for n in range(count))
         self.applied[name] = self.connectors[name]
         if (self.fencing.get(name), count) == (1, 1):
@@ -180,6 +183,9 @@ class ConfigState:
         else:
             self.unfenced[name] = self.offset - 1
             self.former.setdefault(name, []).append(before)
+
+    def _without_tasks(self, name: str) -> None:
+        self.shape += bool(self.tasks.pop(name, ()))
 
     def _fenced(self, name: str) -> None:
         self.unfenced.pop(name, None)

@@ -2,36 +2,62 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Callable, Iterable
 
 ALL_SECONDS = 60.0
+MOST = 1000
 
 
 class News:
     """What one who looks at connectors has still to look at: all of them first, and again now and then.
 
-    Whoever cannot finish a look tells again what it has taken.
+    In pieces, so that all else goes on meanwhile. What is told comes first, then what is left of all; after a round of
+    all the next one is spread over its time. Whoever cannot finish a look tells again what it has taken.
     """
 
-    def __init__(self, *, all_seconds: float = ALL_SECONDS) -> None:
-        self._names: set[str] = set()
+    def __init__(
+        self, everyone: Callable[[], Iterable[str]], *, all_seconds: float = ALL_SECONDS, most: int = MOST
+    ) -> None:
+        """`everyone` gives the names of all; `most` are taken at a time."""
+        self._everyone = everyone
         self._all_seconds = all_seconds
-        self._all_at = 0.0
+        self._most = most
+        self._told: dict[str, None] = {}
+        self._rest: deque[str] = deque()  # of the round
+        self._size = 0
+        self._begun = -math.inf
+        self._hurried = False  # the round, which then is not spread over its time
+        self._all_told = True
 
     def tell(self, names: Iterable[str]) -> None:
         """Something has changed about these connectors."""
-        self._names.update(names)
+        self._told.update(dict.fromkeys(names))
 
     def tell_all(self) -> None:
         """Something has changed that may concern every connector."""
-        self._all_at = 0.0
+        self._all_told = True
 
-    def take(self) -> set[str] | None:
-        """The names told since the last call; None for all there are."""
-        names, self._names = self._names, set()
+    @property
+    def more(self) -> bool:
+        """Whether there is more to look at now."""
+        return bool(self._told) or self._all_told or (self._hurried and bool(self._rest))
+
+    def take(self) -> set[str]:
+        """The names to look at now; some of them may be of connectors that are no more."""
         now = time.monotonic()
-        if now < self._all_at:
-            return names
-        self._all_at = now + self._all_seconds
-        return None
+        taken = set(list(self._told)[: self._most])
+        for name in taken:
+            del self._told[name]
+        over = not self._rest and now - self._begun >= self._all_seconds
+        if over or (self._all_told and not (self._hurried and self._rest)):
+            self._rest = deque(self._everyone())
+            self._size, self._begun = len(self._rest), now
+            self._hurried, self._all_told = self._all_told, False
+        due = self._begun + self._all_seconds
+        left = 0.0 if self._hurried or now >= due else self._size * (due - now) / self._all_seconds
+        while len(self._rest) > left and len(taken) < self._most:
+            taken.add(self._rest.popleft())
+        return taken

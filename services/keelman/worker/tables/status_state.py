@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from operator import itemgetter
 
@@ -144,10 +144,14 @@ class StatusState:
         used = restart.get("attempt") if isinstance(restart, dict) else None
         return used if isinstance(used, int) else 0
 
-    def without(self, configured: Iterable[Work]) -> list[Work]:
-        """Statuses of what is configured no more."""
-        wanted = set(configured)
-        return sorted(work for work in self.statuses if work not in wanted)
+    def without(self, configured: Container[Work], connector: str) -> list[Work]:
+        """Statuses of this connector and its tasks that are of what is configured no more."""
+        found = self.by_connector.get(connector)
+        if found is None:
+            return []
+        works = [Work(connector)] if found.connector is not None else []
+        works += [Work(connector, n) for n in sorted(found.tasks)]
+        return [work for work in works if work not in configured]
 
 
 def topic_key(topic: str, connector: str) -> bytes:

@@ -50,6 +50,7 @@ class Store:
         self.changed: Callable[[], None] = lambda: None
         self.connector_told: Callable[[], None] = lambda: None
         self.news: list[News] = []
+        self.status_news: list[News] = []
         self.level_told: Callable[[str, str], None] = lambda logger, level: None
         self._live = False  # orders of the past are not obeyed
         client = f"{properties.group_id}-leader-{worker_id}"
@@ -246,6 +247,9 @@ class Store:
         key = row.key.decode(errors="replace")
         self.statuses.apply(key, row.value)
         self._say_again(key)
+        if (work := work_of(key)) is not None:
+            for news in self.status_news:
+                news.tell((work.connector,))
         if key.startswith("status-connector-"):
             for news in self.news:
                 news.tell((key.removeprefix("status-connector-"),))

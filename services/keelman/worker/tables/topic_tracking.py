@@ -15,6 +15,7 @@ from keelman.worker.tables.status_state import topic_key, topic_value
 from keelman.worker.tables.store import Store
 
 log = get_logger()
+SWEEP_SECONDS = 60.0
 
 
 class TopicTracking:
@@ -25,6 +26,7 @@ class TopicTracking:
         self._enabled = store.properties.topic_tracking
         self._wanted: dict[tuple[str, str], bytes] = {}
         self._seen: dict[Work, tuple[str, int]] = {}
+        self._sweep_at = 0.0
         self._told = asyncio.Event()
 
     def used(self, work: Work, update: RunUpdate) -> None:
@@ -62,7 +64,9 @@ class TopicTracking:
                 del self._wanted[at]
             there = self._store.config.connectors
             self._wanted = {at: value for at, value in self._wanted.items() if at[1] in there}
-            self._seen = {work: seen for work, seen in self._seen.items() if work.connector in there}
+            if time.monotonic() >= self._sweep_at:
+                self._sweep_at = time.monotonic() + SWEEP_SECONDS
+                self._seen = {work: seen for work, seen in self._seen.items() if work.connector in there}
 
     async def reset(self, connector: str) -> None:
         """Forgets what the connector has used so far: what it uses from now on is written again."""

@@ -103,11 +103,6 @@ class CopyTask:
         if (run := self._found(uid)) is not None:
             run.update(LOST)
 
-    def look(self) -> None:
-        """Something changed that a ticket may have waited for; a parked task waits for none."""
-        if not self._orders.parked:
-            self._orders.changed.set()
-
     def park(self) -> None:
         """Drains the copy run, which has nothing to copy, and goes on with a new one at `wake`."""
         self._copying.watch = None

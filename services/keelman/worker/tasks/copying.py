@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -23,7 +24,9 @@ from keelman.worker.tasks.task_orders import TaskOrders
 from keelman.worker.tasks.turns import Turns
 
 log = get_logger()
-TICKET_SECONDS = 0.1
+LEASE_SECONDS = 0.1
+# A task that is refused a ticket asks again: the longer it has waited, the more seldom.
+TICKET_SECONDS = (0.1, 5.0)
 # Ends of copy runs that may have left a transaction open: nobody commits or aborts it any more.
 LEFT_OPEN = ("SLOT_LOST", "LINK_LOST")
 BROKEN = "TASK_FAILED"  # a fault of ours: the copy run is not to blame
@@ -209,20 +212,27 @@ class Copying:
         return None
 
     async def _granted(self) -> tickets.StartTicket | None:
-        """A ticket, once there is a lease and the worker may grant one; None when no copy run is wanted any more."""
-        while not self._orders.unwanted:
-            if self._link.leased:
-                ticket = self._duties.ticket(uuid.uuid4().hex)
-                if ticket is not None:
-                    if self._turns.take(ticket.plugin.folder, self, self._orders.changed.set):
-                        return ticket
-                    self.waits_for = "waits behind other tasks of its worker"
-                    await self._orders.until(lambda: self._orders.unwanted or self._turns.has(self))
-                    continue
-                self.waits_for = "no start ticket: the group or the connector's former tasks are not settled"
-            else:
-                self.waits_for = "no Spark service answers this worker"
-            await self._orders.until(lambda: self._orders.unwanted, seconds=TICKET_SECONDS)
+        """A ticket, once it is this task's turn, there is a lease and the worker may grant one; None when no copy run
+        is wanted any more."""
+        told, turns, refused = self._orders, self._turns, 0.0
+        while not told.unwanted:
+            if not turns.take(self._duties.kind(), self, told.changed.set):
+                self.waits_for = "waits behind other tasks of its worker"
+                await told.until(lambda: told.unwanted or turns.has(self))
+                continue
+            if why := self._link.closed:  # the same for all: who comes behind it would ask in vain
+                self.waits_for = why
+                await told.until(lambda: told.unwanted, seconds=LEASE_SECONDS)
+                continue
+            ticket = self._duties.ticket(uuid.uuid4().hex)
+            if ticket is not None:
+                return ticket
+            turns.give(self)
+            self.waits_for = "no start ticket: the connector's former tasks are not settled"
+            refused = refused or time.monotonic()
+            least, most = TICKET_SECONDS
+            seconds = min(most, max(least, (time.monotonic() - refused) / 10))
+            await told.until(lambda: told.unwanted, seconds=seconds)
         return None
 
     async def _answer_fence(self, run: RunHandle, *, part: bool = False) -> None:

@@ -18,7 +18,7 @@ class TaskDuties:
     `tell` has a status written soon: state, trace and what is ours in it. `fence` aborts what the task's producer has
     left open, if this worker may; `fence_parts` shuts out the producers of so many parts and says whether it could.
     `idle` says that the copy run has nothing to copy, `left` that the task is not parked any more, `ended` that nothing
-    is to be heard of this copy run any more.
+    is to be heard of this copy run any more. `kind` is the task's kind, as `Turns` has it.
     """
 
     ticket: Callable[[str], tickets.StartTicket | None]
@@ -29,6 +29,7 @@ class TaskDuties:
     idle: Callable[[], None]
     left: Callable[[], None]
     ended: Callable[[str], object]
+    kind: Callable[[], str] = lambda: ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from keelman.engine.bulk import part_ids, plans
 from keelman.kafka.fencing import fence_all
 from keelman.kafka.layout import Work
 from keelman.model.errors import KeelmanError, NotFound
+from keelman.runtime.coalesced import Coalesced
 from keelman.runtime.logging import get_logger
 from keelman.runtime.supervise import supervise
 from keelman.worker.group.membership import Membership
@@ -43,6 +44,9 @@ class Grants:
         self._worker = worker
         # Each has a client of its own, and a lost link loses the copy runs of all tasks at once.
         self._fences = asyncio.Semaphore(FENCES_AT_ONCE)
+        # Hundreds of tasks may confirm at the same time; a read that begins after a fence is good for all of them.
+        self._read_config = Coalesced(store.read_config)
+        self._read_offsets = Coalesced(store.read_offsets)
 
     def configured(self, work: Work) -> TaskConfig | None:
         """What the task is to run with now; None when it is configured no more, and while a value is being read."""
@@ -60,6 +64,11 @@ class Grants:
         # A task of the former set may still commit what a task of the new one would read again.
         unfenced = work.connector in self._store.config.unfenced
         return not (unfenced and tickets.is_exactly_once_source(self._store.properties, wanted[0]))
+
+    def kind(self, wanted: TaskConfig) -> str:
+        """Which slots the task's copy runs may have: the folder of its plugin, empty for connectors that we ship, and
+        while the plugin is being asked."""
+        return tickets.plugin_folder(wanted[0])
 
     def ticket(self, work: Work, wanted: TaskConfig, uid: str) -> tickets.StartTicket | None:
         """A start ticket; None while none may be granted.
@@ -99,7 +108,7 @@ class Grants:
         is asked whether, after that, this worker still has its place: a next owner will then fence the part.
         """
         if not tickets.is_source(wanted[0]):
-            await self._store.read_config()
+            await self._read_config()
             return () if self.holds(work, wanted) else None
         if part and not await self._membership.proven():
             return None
@@ -120,7 +129,7 @@ class Grants:
             own.extend(await own_offsets(self._store.properties, work.connector, connector))
 
         # All three begin after the fence, which is all that matters, and none waits for another.
-        await supervise(self._store.read_config, self._store.read_offsets, read_own)
+        await supervise(self._read_config.__call__, self._read_offsets.__call__, read_own)
         return merged_offsets(work.connector, self._store.offsets.of(work.connector), own)
 
     async def fence(self, work: Work, wanted: TaskConfig) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import heapq
+import itertools
 import math
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TypeVar
@@ -84,6 +86,8 @@ class Inquiry:
         self._seconds = answer_seconds
         self._creates_topics = creates_topics
         self._asked: dict[str, _Asked] = {}
+        self._first: dict[str, float] = {}  # since when those are asked that have not answered yet
+        self._dues: list[tuple[float, str]] = []  # a heap; of what has changed since the former entry is void
         self._siblings: Siblings | None = None
         self._places: defaultdict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(AT_A_TIME))
 
@@ -95,8 +99,11 @@ class Inquiry:
         """Forgets one connector or all of them."""
         if name is None:
             self._asked.clear()
+            self._first.clear()
+            self._dues.clear()
         else:
             self._asked.pop(name, None)
+            self._first.pop(name, None)
 
     def hold(self, name: str) -> None:
         """A connector that cannot be asked now, for want of values: it is due again when it is asked `about`."""
@@ -113,7 +120,7 @@ class Inquiry:
         """Asks a connector anew though nothing about it has changed, with the whole restart budget."""
         asked = self._asked.get(name)
         if asked is not None:
-            asked.due = 0.0
+            self._ask_at(name, asked, 0.0)
             asked.restarts.healthy()
 
     def about(
@@ -127,6 +134,8 @@ class Inquiry:
         if asked is None or asked.config != config:
             known = asked is not None
             asked = self._asked[name] = _Asked(config)
+            self._first.pop(name, None)
+            self._first[name] = asked.since
             asked.restarts.attempts = 0 if known else attempts
         asked.held = False
         asked.restarts.policy = policy or asked.restarts.policy
@@ -140,18 +149,41 @@ class Inquiry:
 
     def first_answers_soon(self) -> bool:
         """Whether a connector that was asked a moment ago for the first time may answer any moment."""
-        now = time.monotonic()
-        return any(a.answer is None and now - a.since < SOON_SECONDS for a in self._asked.values())
+        newest = next(reversed(self._first.values()), None)
+        return newest is not None and time.monotonic() - newest < SOON_SECONDS
 
     def due_seconds(self) -> float:
         """Seconds until a connector is to be asked again."""
-        dues = [a.due for a in self._asked.values() if a.due is not None and a.free]
-        return max(0.0, min(dues) - time.monotonic()) if dues else float("inf")
+        with contextlib.closing(self._upcoming()) as upcoming:
+            due = next(upcoming, None)
+        return math.inf if due is None else max(0.0, due[0] - time.monotonic())
 
     def due(self) -> list[str]:
         """The connectors that are to be asked again now."""
         now = time.monotonic()
-        return [name for name, one in self._asked.items() if one.due is not None and one.due <= now and one.free]
+        with contextlib.closing(self._upcoming()) as upcoming:
+            return [name for _, name in itertools.takewhile(lambda one: one[0] <= now, upcoming)]
+
+    def _ask_at(self, name: str, asked: _Asked, due: float | None) -> None:
+        asked.due = due
+        if due is not None and self._asked.get(name) is asked:
+            heapq.heappush(self._dues, (due, name))
+
+    def _upcoming(self) -> Generator[tuple[float, str]]:
+        """Who can be asked again and when, the first first: looks at no more than the caller takes, who closes it."""
+        seen: dict[tuple[float, str], None] = {}
+        try:
+            while self._dues:
+                entry = heapq.heappop(self._dues)
+                asked = self._asked.get(entry[1])
+                if asked is None or asked.due != entry[0] or entry in seen:
+                    continue
+                seen[entry] = None
+                if asked.free:
+                    yield entry
+        finally:
+            for entry in seen:
+                heapq.heappush(self._dues, entry)
 
     async def _ask(self, name: str, asked: _Asked) -> None:
         async with self._places[asked.config.get("connector.class", "")]:
@@ -160,12 +192,14 @@ class Inquiry:
                 try:
                     async with asyncio.timeout(self._seconds) as scope:
                         tasks, refresh = await said
+                    asked.thread = None
                 except TimeoutError:
                     if not scope.expired():
                         raise
                     late = f"{asked.config.get('connector.class')}, {asked.at}: no answer in {self._seconds:g} s"
                     raise DeadlineExceeded(late, reason="PLUGIN_HUNG") from None
-                asked.answer, asked.due = Answer(tasks), None if refresh is None else due_at(time.monotonic(), refresh)
+                asked.answer = Answer(tasks)
+                self._ask_at(name, asked, None if refresh is None else due_at(time.monotonic(), refresh))
                 asked.told = ""
                 asked.restarts.healthy()
             except (KeelmanError, ConnectError, ValueError) as error:
@@ -174,6 +208,8 @@ class Inquiry:
                 log.exception("connector_crashed", connector=name)
                 self._failed(name, asked, error, f"{type(error).__name__}: {error}\n")
         asked.asking = False
+        if self._asked.get(name) is asked:
+            self._first.pop(name, None)
         self._answered(name)
 
     def _failed(self, name: str, asked: _Asked, error: Exception, trace: str) -> None:
@@ -184,7 +220,7 @@ class Inquiry:
             log.warning("connector_not_asked", connector=name, error=trace.strip(), next=attempt.next)
         more = {"restart": attempt.value()} if delay is not None or asked.restarts.troubled else {}
         asked.told, asked.answer = trace, Answer(None, attempt.explained(trace), more)
-        asked.due = None if delay is None else time.monotonic() + delay
+        self._ask_at(name, asked, None if delay is None else time.monotonic() + delay)
 
 
 def due_at(now: float, refresh: float) -> float:

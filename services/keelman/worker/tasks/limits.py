@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from keelman.api.copy.v1.ticket_pb2 import Limits
 from keelman.connect.config.copying_keys import BYTES_LIMIT, RECORDS_LIMIT
@@ -13,5 +14,11 @@ LIMITS = (RECORDS_LIMIT, BYTES_LIMIT)
 
 def limits_of(config: Mapping[str, str], tasks: int) -> Limits:
     """What one of the connector's tasks may copy; 0 for what is not limited. Raises InvalidArgument."""
-    records, size = (setting(key, config) / max(1, tasks) for key in LIMITS)
+    return _limits(tasks, *(config.get(key.name, "") for key in LIMITS))
+
+
+@lru_cache(maxsize=64)  # most connectors have the same; nobody changes a message
+def _limits(tasks: int, *texts: str) -> Limits:
+    given = dict(zip((key.name for key in LIMITS), texts, strict=True))
+    records, size = (setting(key, given) / max(1, tasks) for key in LIMITS)
     return Limits(records_per_second=records, bytes_per_second=size)

@@ -51,9 +51,11 @@ class SparkLink:
         self.standing: Callable[[frozenset[str]], None] = lambda uids: None
 
     @property
-    def leased(self) -> bool:
-        """True while there is a link and the lease has not lapsed: only then can a copy run begin."""
-        return self.up.is_set() and time.monotonic() - self._renewed < LEASE_SECONDS
+    def closed(self) -> str:
+        """Why no copy run can begin now, for people; empty while there is a link with a lease, and the right to it."""
+        if not self.up.is_set() or time.monotonic() - self._renewed >= LEASE_SECONDS:
+            return "no Spark service answers this worker"
+        return "" if self._right() else "the group has not said lately that this worker still has its place in it"
 
     def send(self, order: orders.RunOrder) -> None:
         """Sends one order; while there is no link it is dropped, since the other side then ends all runs by itself."""
@@ -121,4 +123,4 @@ class SparkLink:
             had_right = right
             if self._asked is not None and now - self._asked > SILENT_SECONDS:
                 raise Unavailable(f"the Spark service has not answered a renewal for {SILENT_SECONDS} s")
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(max(LOOK_SECONDS, sent + RENEW_SECONDS - now) if right else LOOK_SECONDS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 
 from keelman.connect.errors import ConnectError
@@ -16,6 +17,7 @@ from keelman.worker.tasks.effective_config import without_limits
 from keelman.worker.tasks.inquiry import trace_of
 
 log = get_logger()
+LOGGED = 20
 TARGET_STATES = {
     config_state.STARTED: states.RUNNING,
     config_state.PAUSED: states.PAUSED,
@@ -29,6 +31,7 @@ class OwnedConnectors:
     def __init__(self, tell: Callable[[Work, str, str | None], None]) -> None:
         self._tell = tell
         self._known: dict[Work, tuple[Mapping[str, str], str]] = {}
+        self._said: list[tuple[str, str]] = []  # names and states that are not in the log yet
 
     def follow(self, work: Work, config: ConfigState, *, failed: bool = False) -> None:
         """Tells the connector's status where it differs from what was told last.
@@ -47,13 +50,24 @@ class OwnedConnectors:
         trace = problem_of(properties) if target != states.STOPPED else None
         state = states.FAILED if trace else target
         self._known[work] = (properties, state)
-        log.info("connector", connector=work.connector, state=state)
+        self._said.append((work.connector, state))
         self._tell(work, state, trace)
+
+    def log(self) -> None:
+        """Writes what `follow` has told since the last call; counts alone of very many, for each line holds up the
+        loop."""
+        said, self._said = self._said, []
+        if len(said) <= LOGGED:
+            for name, state in said:
+                log.info("connector", connector=name, state=state)
+        else:
+            log.info("connectors", **Counter(state.lower() for _, state in said))
 
     def restart(self, work: Work, config: ConfigState) -> None:
         """Begins anew: its status is told even if it is the same."""
         self.forget(work)
         self.follow(work, config)
+        self.log()
 
     def forget(self, work: Work) -> None:
         """It is this worker's no more, or begins anew."""

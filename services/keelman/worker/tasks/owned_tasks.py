@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from keelman.api.copy.v1 import run_order_pb2 as orders
@@ -14,6 +15,7 @@ from keelman.model.errors import KeelmanError
 from keelman.runtime.logging import bind, get_logger
 from keelman.runtime.supervise import Siblings
 from keelman.worker.group.measured import Measured
+from keelman.worker.observed.heap import Heap
 from keelman.worker.observed.meters import Meters
 from keelman.worker.offsets.sink_groups import SinkGroups
 from keelman.worker.parked.parking import Parkable, Parking
@@ -65,12 +67,14 @@ class OwnedTasks:
         self.topics_used: Callable[[Work, orders.RunUpdate], None] = lambda work, update: None
         self.measured = Measured(lambda: link.usage.cpu_seconds)
         self.meters = Meters()
+        self.heap = Heap()
         self._turns = Turns()
         self._groups = SinkGroups(store, self.parking)
         self._runs: dict[str, CopyTask] = {}
         self._grace = store.properties.shutdown_ms / 1000
         self._siblings: Siblings | None = None
         self._tasks: dict[Work, _Running] = {}
+        self._of: dict[str, set[Work]] = defaultdict(set)  # the same by connector
         self._awake: dict[Work, _Running] = {}  # those that may not be parked
         link.updated = self._updated
         link.standing = self._standing
@@ -86,6 +90,11 @@ class OwnedTasks:
     def tasks(self) -> Mapping[Work, CopyTask]:
         """The tasks at work."""
         return {work: running.task for work, running in self._tasks.items()}
+
+    @property
+    def connectors(self) -> Iterable[str]:
+        """The connectors of the tasks at work."""
+        return self._of.keys()
 
     @property
     def configs(self) -> Mapping[Work, TaskConfig]:
@@ -120,23 +129,26 @@ class OwnedTasks:
         else:
             running.task.pause()
 
-    def prune(self, connectors: Container[str] | None) -> None:
-        """Ends those of these connectors (None: of all) that are this worker's no more and forgets what has ended; all
-        that are not parked have a look."""
-        for running in self._awake.values():
-            running.task.look()
-        for work, running in list(self._tasks.items()):
-            if (connectors is None or work.connector in connectors) and not self._has(work):
-                running.task.end()
-                if running.life.done():
-                    del self._tasks[work]
+    def prune(self, connectors: Iterable[str]) -> None:
+        """Ends those of these connectors that are this worker's no more and forgets what has ended."""
+        for work in [work for name in connectors for work in self._of.get(name, ()) if not self._has(work)]:
+            running = self._tasks[work]
+            running.task.end()
+            if running.life.done():
+                self._forget(work)
+
+    def _forget(self, work: Work) -> None:
+        if self._tasks.pop(work, None) is not None:
+            self.heap.ended(len(self._tasks))
+            mine = self._of[work.connector]
+            mine.discard(work)
+            if not mine:
+                del self._of[work.connector]
 
     async def ended(self, connector: str) -> None:
         """Returns once none of the connector's tasks is at work."""
         while lives := [
-            running.life
-            for work, running in self._tasks.items()
-            if work.connector == connector and not running.life.done()
+            self._tasks[work].life for work in self._of.get(connector, ()) if not self._tasks[work].life.done()
         ]:
             await asyncio.wait(lives)
 
@@ -148,7 +160,7 @@ class OwnedTasks:
         begun = time.monotonic()
         for work, running in ending:
             await running.life
-            self._tasks.pop(work, None)
+            self._forget(work)
         if ending:
             log.info("tasks_ended", tasks=len(ending), cut=cut, seconds=round(time.monotonic() - begun, 3))
 
@@ -192,6 +204,7 @@ class OwnedTasks:
             idle=lambda: self.parking.idle(work),
             left=lambda: self._left(work),
             ended=lambda uid: self._runs.pop(uid, None),
+            kind=lambda: grants.kind(made.config),
         )
         # A task that ran on here with another configuration begins with the whole budget.
         attempts = 0 if work in self._tasks else self._store.statuses.attempts(work)
@@ -208,6 +221,7 @@ class OwnedTasks:
             task.pause()
         life = self._siblings.start(self._live(task), name=f"task {work.connector}-{work.task}")
         made = self._tasks[work] = self._awake[work] = _Running(task, wanted, life)
+        self._of[work.connector].add(work)
         return made
 
     def _together(self, work: Work) -> Mapping[Work, Parkable] | None:
@@ -267,8 +281,6 @@ class OwnedTasks:
                 task.linked(uid)
             else:
                 task.lost(uid)
-        for running in self._tasks.values():
-            running.task.look()
 
 
 def _alike(one: TaskConfig, other: TaskConfig) -> bool:

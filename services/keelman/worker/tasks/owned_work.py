@@ -13,6 +13,7 @@ from keelman.model.errors import KeelmanError
 from keelman.runtime.supervise import Siblings, supervise
 from keelman.worker.group.measured import Measured
 from keelman.worker.group.membership import Membership
+from keelman.worker.observed.heap import Heap
 from keelman.worker.observed.meters import Meters
 from keelman.worker.parked.parking import Parking
 from keelman.worker.tables import status_state as states
@@ -44,7 +45,7 @@ class OwnedWork:
         self._tasks = OwnedTasks(store, link, grants, has=has, tell=self.tell, worker=worker)
         self._connectors = OwnedConnectors(self.tell)
         self.works: frozenset[Work] = frozenset()
-        self._news = News()
+        self._news = News(lambda: {*store.config.connectors, *self._tasks.connectors})
         store.news.append(self._news)
         self._pruned = (-1, self.works)
 
@@ -68,6 +69,11 @@ class OwnedWork:
         return self._tasks.measured
 
     @property
+    def heap(self) -> Heap:
+        """What the garbage collector looks at."""
+        return self._tasks.heap
+
+    @property
     def meters(self) -> Meters:
         """What has been done, counted."""
         return self._tasks.meters
@@ -87,7 +93,7 @@ class OwnedWork:
 
     def prune(self) -> None:
         """Forgets work that is configured no more; its runs drain."""
-        stamp = (self._store.config.changes, self.works)
+        stamp = (self._store.config.shape, self.works)
         if self._pruned[0] == stamp[0] and self._pruned[1] is stamp[1]:
             return
         kept = self.works & self._store.config.work()
@@ -113,7 +119,10 @@ class OwnedWork:
             await supervise(*(partial(self._tasks.give_up, work, config) for work, config in configs.items()))
 
     def follow(self) -> None:
-        """Starts, stops, pauses and restarts what differs from the configuration. Does not wait for any of it."""
+        """Starts, stops, pauses and restarts what differs from the configuration, of some connectors at a time.
+
+        Does not wait for any of it.
+        """
         self.prune()
         restarts, self._store.config.restarts = self._store.config.restarts, []
         names = self._news.take()
@@ -122,13 +131,17 @@ class OwnedWork:
                 self._tasks.follow(work)
             else:
                 self._connectors.follow(work, self._store.config, failed=self._failed(work))
+        self._connectors.log()
         self._tasks.prune(names)
         for request in restarts:
             self.restart(request)
 
-    def _works_of(self, names: set[str] | None) -> list[Work]:
-        if names is None:
-            return sorted(self.works)
+    @property
+    def busy(self) -> bool:
+        """Whether `follow` has not yet looked at all that something has changed about."""
+        return self._news.more
+
+    def _works_of(self, names: set[str]) -> list[Work]:
         tasks = self._store.config.tasks
         found = (Work(name, n) for name in sorted(names) for n in (CONNECTOR_TASK, *range(len(tasks.get(name, ())))))
         return [work for work in found if work in self.works]

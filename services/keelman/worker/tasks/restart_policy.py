@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import Enum
+from functools import lru_cache
 
 from keelman.connect.config.life_keys import ATTEMPTS, FIRST_MS, MOST_MS, RESET_MS
 from keelman.connect.errors import ConfigValueError, RetriableConnectError
@@ -14,6 +15,8 @@ from keelman.model.errors import KeelmanError, Unavailable
 from keelman.worker.properties.reader import setting
 
 PASSING_SECONDS = (0.1, 10.0)
+# One for all: each has its state, 2.5 KB, and asks the system for as many random bytes.
+CHANCE = random.Random()
 
 # Only another configuration can help, or other credentials.
 CONFIG_INVALID, FAILED = "CONFIG_INVALID", "TASK_FAILED"
@@ -24,6 +27,8 @@ CONFIG_REASONS = frozenset(
 FORBIDDEN_REASONS = frozenset({"NOT_ALLOWED"})
 # Its process is gone. Once may be an accident; again and again it is the code that runs there alone.
 CRASH_REASONS = frozenset({"SLOT_LOST", "MEMORY_BOUND", "PLUGIN_DIED", "PLUGIN_HUNG"})
+
+_KEYS = tuple(key.name for key in (ATTEMPTS, FIRST_MS, MOST_MS, RESET_MS))
 
 
 class Cause(Enum):
@@ -51,8 +56,15 @@ class RestartPolicy:
 
 def policy_of(config: Mapping[str, str], worker: Mapping[str, str]) -> RestartPolicy:
     """The connector's policy; the worker's properties have the defaults. Raises InvalidArgument."""
-    first, most, reset = (setting(key, config, worker) / 1000 for key in (FIRST_MS, MOST_MS, RESET_MS))
-    return RestartPolicy(setting(ATTEMPTS, config, worker), first, max(first, most), reset)
+    given = (config.get(key, "") for key in _KEYS)
+    return _policy(*(text if text.strip() else worker.get(key, "") for key, text in zip(_KEYS, given, strict=True)))
+
+
+@lru_cache(maxsize=64)  # most connectors have the same
+def _policy(*texts: str) -> RestartPolicy:
+    given = dict(zip(_KEYS, texts, strict=True))
+    first, most, reset = (setting(key, given) / 1000 for key in (FIRST_MS, MOST_MS, RESET_MS))
+    return RestartPolicy(setting(ATTEMPTS, given), first, max(first, most), reset)
 
 
 @dataclass(slots=True)
@@ -66,7 +78,7 @@ class Restarts:
     policy: RestartPolicy
     attempts: int = 0
     passing_seconds: tuple[float, float] = PASSING_SECONDS
-    source: random.Random = field(default_factory=random.Random)
+    source: random.Random = CHANCE
     forbidden: int = 0
     _passing: int = 0
     _crashes: int = 0

@@ -59,6 +59,15 @@ def is_sink(connector_config: Mapping[str, str]) -> bool:
         return False
 
 
+def plugin_folder(connector_config: Mapping[str, str]) -> str:
+    """The folder of the plugin that the class comes from; empty for one that we ship and for an unknown class."""
+    try:
+        plugin = plugin_of(_class_of(connector_config))
+    except NotFound:
+        return ""
+    return "" if plugin is None else str(plugin.folder)
+
+
 def is_exactly_once_source(properties: WorkerProperties, connector_config: Mapping[str, str]) -> bool:
     """True for a source whose tasks write in transactions; False for a sink and for an unknown class."""
     try:
