@@ -180,36 +180,36 @@ class _Errors(grpc.aio.ServerInterceptor):
         return handler
 
 
+@contextlib.asynccontextmanager
+async def _told(context: Any, method: str) -> AsyncIterator[None]:
+    """What is raised within is told to the client as a status."""
+    try:
+        yield
+    except KeelmanError as error:
+        await context.abort_with_status(to_status(error))
+    except grpc.aio.AbortError:
+        raise
+    except Exception:
+        log.exception("rpc_failed", method=method)
+        await context.abort(grpc.StatusCode.INTERNAL, f"{method} failed: see the log of this service")
+
+
 def _unary(inner: Any, method: str) -> Any:
     async def call(request: Any, context: Any) -> Any:
-        try:
+        async with _told(context, method):
             return await inner(request, context)
-        except KeelmanError as error:
-            await context.abort_with_status(to_status(error))
-        except grpc.aio.AbortError:
-            raise
-        except Exception:
-            log.exception("rpc_failed", method=method)
-            await context.abort(grpc.StatusCode.INTERNAL, f"{method} failed: see the log of this service")
 
     return call
 
 
 def _stream(inner: Any, method: str) -> Any:
     async def call(request: Any, context: Any) -> Any:
-        try:
+        async with _told(context, method):
             result = inner(request, context)
             if hasattr(result, "__aiter__"):
                 async for message in result:
                     yield message
             else:
                 await result
-        except KeelmanError as error:
-            await context.abort_with_status(to_status(error))
-        except grpc.aio.AbortError:
-            raise
-        except Exception:
-            log.exception("rpc_failed", method=method)
-            await context.abort(grpc.StatusCode.INTERNAL, f"{method} failed: see the log of this service")
 
     return call
