@@ -117,6 +117,34 @@ async def test_a_woken_task_without_a_copy_run_is_not_running(world: World) -> N
     await eventually(lambda: world.state == "RUNNING")
 
 
+async def test_a_task_that_never_had_a_copy_run_says_what_it_waits_for() -> None:
+    async with Siblings() as siblings:
+        world = World()
+        world.leased = False
+        assert world.turns.take("", "another", lambda: None)
+        life = siblings.start(world.task.run())
+        now = time.monotonic()
+
+        def waited(seconds: float) -> tuple[str, str]:
+            world.task.judge(now + seconds, 60.0)
+            world.task.judge(now + seconds + WAIT_SECONDS, 60.0)
+            return world.told[-1]
+
+        await eventually(lambda: world.told)
+        assert waited(10) == ("UNASSIGNED", ""), "it waits for its turn, as thousands may"
+        world.turns.give("another")
+        await eventually(lambda: "no Spark service answers this worker" in waited(100)[1])
+        assert world.state == "UNASSIGNED"
+        told = len(world.told)
+        waited(200)
+        assert len(world.told) == told, "once"
+        world.leased = True
+        await eventually(lambda: world.state == "RUNNING")
+        assert world.told[-1][1] == ""
+        world.task.end(cut=True)
+        await life
+
+
 async def test_no_ticket_is_made_for_a_task_that_waits_behind_others(world: World) -> None:
     before = world.asked
     assert world.turns.take("", "another", lambda: None)

@@ -28,7 +28,7 @@ from keelman.worker.tasks.turns import Turns
 from keelman.worker.tasks.watermark import Watermark
 
 log = get_logger()
-WAIT_SECONDS = 5.0  # so long a task that was copying may be without a copy run before its status says so
+WAIT_SECONDS = 5.0  # so long a task that is to copy may be without a copy run before its status says so
 CONNECT_ERROR = ConnectError.java_name
 
 
@@ -68,6 +68,7 @@ class CopyTask:
         self._since = time.monotonic()
         self._quiet_since: float | None = None
         self._stalled = False
+        self._waits_for = ""  # as told
         self._running = False  # the present copy run copies
         self.watermark = Watermark(time.monotonic())
         self.failed = False
@@ -157,14 +158,15 @@ class CopyTask:
 
     def judge(self, now: float, stall_seconds: float) -> None:
         """Once a second: brings the status in line with what is. Cheap for a task that is parked or failed."""
-        if self._told != states.RUNNING or self._orders.parked:
+        new = self._told == states.UNASSIGNED
+        # Of ten thousand that begin together all but a few wait for their turn: that is not told.
+        if not (new or self._told == states.RUNNING) or self._orders.parked or (new and self._copying.behind):
             self._quiet_since = None
             return
         if not self._running:
             self._quiet_since = now if self._quiet_since is None else self._quiet_since
             if now - self._quiet_since >= WAIT_SECONDS:
-                why = self._copying.waits_for or "its slot has not begun to copy"
-                self._tell(states.RESTARTING, f"{CONNECT_ERROR}: waits for a copy run: {why}\n")
+                self._tell_waiting(self._copying.waits_for or "its slot has not begun to copy")
             return
         self._quiet_since = None
         stalled = self.watermark.stalled_seconds(now, stall_seconds) is not None
@@ -177,6 +179,14 @@ class CopyTask:
                 log.warning("task_stalled" if stalled else "task_moves", **self._names, left=self.watermark.lag)
             self._stalled = stalled
             self._duties.tell(states.RUNNING, None, self._more())
+
+    def _tell_waiting(self, why: str) -> None:
+        """Says what it waits for; of one that has not copied yet, each reason once."""
+        if self._told == states.UNASSIGNED and why == self._waits_for:
+            return
+        self._waits_for = why
+        state = states.UNASSIGNED if self._told == states.UNASSIGNED else states.RESTARTING
+        self._tell(state, f"{CONNECT_ERROR}: waits for a copy run: {why}\n")
 
     @property
     def _names(self) -> dict[str, Any]:

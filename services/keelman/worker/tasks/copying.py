@@ -29,6 +29,7 @@ LEASE_SECONDS = 0.1
 TICKET_SECONDS = (0.1, 5.0)
 # Ends of copy runs that may have left a transaction open: nobody commits or aborts it any more.
 LEFT_OPEN = ("SLOT_LOST", "LINK_LOST")
+BEHIND = "waits behind other tasks of its worker"
 BROKEN = "TASK_FAILED"  # a fault of ours: the copy run is not to blame
 MOVED = "MOVED"  # the Spark service has drained it to give the task another slot
 
@@ -83,6 +84,11 @@ class Copying:
     def live(self) -> bool:
         """Whether there is a copy run."""
         return self._run is not None
+
+    @property
+    def behind(self) -> bool:
+        """Whether it waits for its turn."""
+        return self.waits_for == BEHIND
 
     def split_again(self) -> None:
         """A backlog may be split although that was given up before."""
@@ -217,7 +223,7 @@ class Copying:
         told, turns, refused = self._orders, self._turns, 0.0
         while not told.unwanted:
             if not turns.take(self._duties.kind(), self, told.changed.set):
-                self.waits_for = "waits behind other tasks of its worker"
+                self.waits_for = BEHIND
                 await told.until(lambda: told.unwanted or turns.has(self))
                 continue
             if why := self._link.closed:  # the same for all: who comes behind it would ask in vain
