@@ -15,7 +15,8 @@ import pytest
 from confluent_kafka import Producer
 from copy_harness import Run, create_topic, messages, ticket, until
 
-from keelman.connect.converters.converter import Converter, converter_for
+from keelman.connect.converters.configured import converter_for
+from keelman.connect.converters.converter import Converter
 from keelman.connect.errors import DataError
 from keelman.connect.records import Column
 from keelman.connect.registry.interface import RegistryRefused, RegistryUnavailable, header

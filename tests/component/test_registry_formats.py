@@ -14,7 +14,8 @@ from confluent_kafka import Producer
 from copy_harness import Run, create_topic, messages, ticket, until
 from google.protobuf.descriptor_pb2 import FileOptions
 
-from keelman.connect.converters.converter import Converter, converter_for
+from keelman.connect.converters.configured import converter_for
+from keelman.connect.converters.converter import Converter
 from keelman.connect.protobuf.names import KNOWN_FILES
 from keelman.connect.records import Column
 from keelman.connect.registry.interface import RegistryError, header

@@ -9,7 +9,7 @@ import pytest
 from registry_double import MemoryRegistry
 
 from keelman.connect.avro.converter import AvroConverter
-from keelman.connect.converters.converter import converter_for
+from keelman.connect.converters.configured import converter_for
 from keelman.connect.converters.topic_payloads import read, written
 from keelman.connect.errors import ConfigValueError, DataError
 from keelman.connect.records import Column

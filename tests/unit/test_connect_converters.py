@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from keelman.connect.converters.converter import ByteArrayConverter, StringConverter, converter_for
+from keelman.connect.converters.configured import converter_for
+from keelman.connect.converters.converter import ByteArrayConverter, StringConverter
 from keelman.connect.converters.json_converter import JsonConverter
 from keelman.connect.errors import DataError
 from keelman.connect.records import Column

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from keelman.connect.converters.converter import find_converter
+from keelman.connect.converters.configured import find_converter
 from keelman.connect.converters.header_converter import SimpleHeaderConverter
 from keelman.connect.converters.json_data import parse_schema, schema_json
 from keelman.connect.errors import ConfigValueError, ConnectError

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from keelman.connect.converters.converter import converter_for
+from keelman.connect.converters.configured import converter_for
 from keelman.connect.errors import ConfigValueError, ConnectError, RetriableConnectError
 from keelman.connect.plugin import Connector, Reader
 from keelman.connect.records import Column, Origin, SinkBatch, SourceBatch

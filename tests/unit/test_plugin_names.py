@@ -8,7 +8,8 @@ import pytest
 
 from keelman.connect.chain import Chain
 from keelman.connect.config.plugin_kinds import Kind, aliases
-from keelman.connect.converters.converter import Role, all_converters, converter_for, find_converter
+from keelman.connect.converters.configured import CONVERTERS, converter_for, find_converter
+from keelman.connect.converters.converter import Role
 from keelman.connect.errors import ConfigValueError
 from keelman.connect.transforms import PREDICATES, TRANSFORMS
 from keelman.connectors import shipped
@@ -58,7 +59,7 @@ def test_the_table_is_what_the_code_has() -> None:
     assert table[Kind.TRANSFORMATION] == {name: made.func for name, made in TRANSFORMS.items()}  # type: ignore[attr-defined]
     assert table[Kind.PREDICATE] == PREDICATES
     for kind in (Kind.CONVERTER, Kind.HEADER_CONVERTER):
-        assert table[kind] == {name: one for name, one in all_converters().items() if kind in one.kinds}
+        assert table[kind] == {name: one for name, one in CONVERTERS.items() if kind in one.kinds}
     connectors = {**table[Kind.SINK], **table[Kind.SOURCE]}
     assert {name: one.names[0] for name, one in connectors.items()} == {name: name for name in connectors}  # type: ignore[attr-defined]
 

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from keelman.connect.chain import Chain, Step
-from keelman.connect.converters.converter import Converter, converter_for
+from keelman.connect.converters.configured import converter_for
+from keelman.connect.converters.converter import Converter
 from keelman.connect.errors import ConnectError, DataError
 from keelman.connect.record import Header, Record
 from keelman.connect.records import Column, Headers

@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from keelman.connect.chain import Chain, Step, StepError
-from keelman.connect.converters.converter import Converter, Role, converter_for
+from keelman.connect.converters.configured import converter_for
+from keelman.connect.converters.converter import Converter, Role
 from keelman.connect.dead_letter import Whence
 from keelman.connect.record import Header, Record
 from keelman.connect.records import Column, Headers

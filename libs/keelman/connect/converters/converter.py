@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import functools
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal, Self
 
 from keelman.connect.config import converter_keys
 from keelman.connect.config.definition import ConfigDef
-from keelman.connect.config.plugin_kinds import Kind, resolved
+from keelman.connect.config.plugin_kinds import Kind
 from keelman.connect.errors import ConfigValueError, DataError
 from keelman.connect.java.numbers import java_class
 from keelman.connect.java.text import java_text
 from keelman.connect.records import Column
 from keelman.connect.schema import OPTIONAL_BYTES, OPTIONAL_STRING, java_type
-from keelman.model.keys import under
 
 if TYPE_CHECKING:
     from keelman.connect.columns import StructColumn
@@ -133,72 +131,3 @@ class ByteArrayConverter(Converter):
     def to_connect(self, payloads: list[bytes | None]) -> Column:
         """Optional bytes."""
         return Column(payloads, OPTIONAL_BYTES)
-
-
-@functools.cache
-def all_converters() -> Mapping[str, type[Converter]]:
-    """Every converter there is, by the full name of its class."""
-    from keelman.connect.avro.converter import AvroConverter  # noqa: PLC0415
-    from keelman.connect.converters import number_converters as numbers  # noqa: PLC0415  they stand on this module
-    from keelman.connect.converters.header_converter import SimpleHeaderConverter  # noqa: PLC0415
-    from keelman.connect.converters.json_converter import JsonConverter  # noqa: PLC0415
-    from keelman.connect.json_schema.converter import JsonSchemaConverter  # noqa: PLC0415
-    from keelman.connect.protobuf.converter import ProtobufConverter  # noqa: PLC0415
-
-    found: tuple[type[Converter], ...] = (
-        StringConverter,
-        ByteArrayConverter,
-        JsonConverter,
-        AvroConverter,
-        SimpleHeaderConverter,
-        numbers.BooleanConverter,
-        numbers.ShortConverter,
-        numbers.IntegerConverter,
-        numbers.LongConverter,
-        numbers.FloatConverter,
-        numbers.DoubleConverter,
-        JsonSchemaConverter,
-        ProtobufConverter,
-    )
-    return {one.name: one for one in found}
-
-
-def find_converter(role: Role, class_name: str) -> type[Converter]:
-    """The class by its full name or an alias. Raises ConfigValueError naming the role's key with Connect's message."""
-    classes, key = all_converters(), f"{role}.converter"
-    full = resolved(class_name, {name: one.kinds for name, one in classes.items()})
-    if full is None:
-        raise ConfigValueError(key, class_name, f"Class {class_name} could not be found.")
-    kind = Kind.HEADER_CONVERTER if role == "header" else Kind.CONVERTER
-    if kind not in classes[full].kinds:
-        whole = f"Class class {full} does not implement the {kind.interface} interface"
-        raise ConfigValueError(key, class_name, whole=whole)
-    return classes[full]
-
-
-def converter_for(
-    role: Role,
-    connector: Mapping[str, str],
-    worker: Mapping[str, str],
-    open_registry: OpenRegistry | None = None,
-) -> Converter:
-    """The configured converter of a role: the connector's with its keys, else the worker's with the worker's keys.
-
-    Headers have SimpleHeaderConverter by default. Without `open_registry` it is only made to see whether it is legal.
-    Raises ConfigValueError when there is none, the class is unknown or one of its values is not legal.
-    """
-    key = f"{role}.converter"
-    source = connector if connector.get(key, "").strip() else worker
-    named = source.get(key, "").strip() or (SIMPLE_HEADERS if role == "header" else "")
-    if not named:
-        whole = f'Missing required configuration "{key}" which has no default value.'
-        raise ConfigValueError(key, None, whole=whole)
-    converter, prefix = find_converter(role, named), f"{key}."
-    try:
-        made = converter({**under(prefix, source), converter_keys.ROLE: role})
-        if open_registry is not None:
-            made.bind(open_registry)
-        return made
-    except ConfigValueError as error:
-        text = str(error).replace(f"configuration {error.key}", f"configuration {prefix}{error.key}", 1)
-        raise ConfigValueError(prefix + error.key, error.value, whole=text) from None

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from keelman.connect.config.connector_keys import WORKER_SUPPORT
 from keelman.connect.config.copying_keys import COMMIT_INTERVAL, PARK_AFTER
-from keelman.connect.converters.converter import Role, converter_for
+from keelman.connect.converters.configured import converter_for
+from keelman.connect.converters.converter import Role
 from keelman.kafka.topics import CompactedTopic
 from keelman.model.errors import InvalidArgument
 from keelman.model.labels import labels_of

@@ -1,0 +1,90 @@
+"""Which converter a configuration means: by the name of its class, for a role."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from keelman.connect.avro.converter import AvroConverter
+from keelman.connect.config import converter_keys
+from keelman.connect.config.plugin_kinds import Kind, resolved
+from keelman.connect.converters.converter import SIMPLE_HEADERS, ByteArrayConverter, Converter, Role, StringConverter
+from keelman.connect.converters.header_converter import SimpleHeaderConverter
+from keelman.connect.converters.json_converter import JsonConverter
+from keelman.connect.converters.number_converters import (
+    BooleanConverter,
+    DoubleConverter,
+    FloatConverter,
+    IntegerConverter,
+    LongConverter,
+    ShortConverter,
+)
+from keelman.connect.errors import ConfigValueError
+from keelman.connect.json_schema.converter import JsonSchemaConverter
+from keelman.connect.protobuf.converter import ProtobufConverter
+from keelman.model.keys import under
+
+if TYPE_CHECKING:
+    from keelman.connect.registry.interface import OpenRegistry
+
+
+CONVERTERS: Mapping[str, type[Converter]] = {
+    one.name: one
+    for one in (
+        StringConverter,
+        ByteArrayConverter,
+        JsonConverter,
+        AvroConverter,
+        SimpleHeaderConverter,
+        BooleanConverter,
+        ShortConverter,
+        IntegerConverter,
+        LongConverter,
+        FloatConverter,
+        DoubleConverter,
+        JsonSchemaConverter,
+        ProtobufConverter,
+    )
+}
+"""Every converter there is, by the full name of its class."""
+
+
+def find_converter(role: Role, class_name: str) -> type[Converter]:
+    """The class by its full name or an alias. Raises ConfigValueError naming the role's key with Connect's message."""
+    key = f"{role}.converter"
+    full = resolved(class_name, {name: one.kinds for name, one in CONVERTERS.items()})
+    if full is None:
+        raise ConfigValueError(key, class_name, f"Class {class_name} could not be found.")
+    kind = Kind.HEADER_CONVERTER if role == "header" else Kind.CONVERTER
+    if kind not in CONVERTERS[full].kinds:
+        whole = f"Class class {full} does not implement the {kind.interface} interface"
+        raise ConfigValueError(key, class_name, whole=whole)
+    return CONVERTERS[full]
+
+
+def converter_for(
+    role: Role,
+    connector: Mapping[str, str],
+    worker: Mapping[str, str],
+    open_registry: OpenRegistry | None = None,
+) -> Converter:
+    """The configured converter of a role: the connector's with its keys, else the worker's with the worker's keys.
+
+    Headers have SimpleHeaderConverter by default. Without `open_registry` it is only made to see whether it is legal.
+    Raises ConfigValueError when there is none, the class is unknown or one of its values is not legal.
+    """
+    key = f"{role}.converter"
+    source = connector if connector.get(key, "").strip() else worker
+    named = source.get(key, "").strip() or (SIMPLE_HEADERS if role == "header" else "")
+    if not named:
+        whole = f'Missing required configuration "{key}" which has no default value.'
+        raise ConfigValueError(key, None, whole=whole)
+    converter, prefix = find_converter(role, named), f"{key}."
+    try:
+        made = converter({**under(prefix, source), converter_keys.ROLE: role})
+        if open_registry is not None:
+            made.bind(open_registry)
+        return made
+    except ConfigValueError as error:
+        text = str(error).replace(f"configuration {error.key}", f"configuration {prefix}{error.key}", 1)
+        raise ConfigValueError(prefix + error.key, error.value, whole=text) from None
