@@ -141,6 +141,28 @@ async def test_one_that_waits_for_values_is_not_due(monkeypatch: pytest.MonkeyPa
         asking.hold("nobody")
 
 
+async def test_those_that_are_due_are_found_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inquiry, "load_connector", lambda *_: Asked)
+    asking = Inquiry(lambda _: None)
+    names = ("first", "second", "third")
+    async with Siblings() as siblings:
+        asking.begin(siblings)
+        for name in names:
+            asking.about(name, {"name": name, "connector.class": "Asked"})
+        assert asking.first_answers_soon()
+        await eventually(lambda: all(asking.about(n, {"name": n, "connector.class": "Asked"}) for n in names))
+        assert not asking.first_answers_soon()
+        assert (asking.due(), asking.due_seconds()) == ([], math.inf)
+        for name in ("second", "first"):
+            asking.again(name)
+        assert asking.due() == asking.due() == ["first", "second"]
+        asking.forget("first")
+        asking.hold("second")
+        assert (asking.due(), asking.due_seconds()) == ([], math.inf)
+        asking.about("second", {"name": "second", "connector.class": "Asked"})
+        await eventually(lambda: Asked.calls[-1] == "tasks second" and asking.due_seconds() == math.inf)
+
+
 def test_limits_are_shared_by_the_tasks() -> None:
     config = {"name": "x", "keelman.limit.records.per.second": "10"}
     assert without_limits(config) == {"name": "x"}
