@@ -163,8 +163,8 @@ async def test_preview_of_a_sink_and_of_what_fails(
     ("name", "body", "status", "told"),
     [
         ("nobody", {}, 404, "Connector nobody not found"),
-        ("nobody", {"records": 0}, 400, "records: '0' is not legal: a whole number from 1 to 100"),
-        ("nobody", {"records": "5"}, 400, "records: '5' is not legal"),
+        ("nobody", {"records": 0}, 400, "records: 0 is not legal: a whole number from 1 to 100"),
+        ("nobody", {"records": "5"}, 400, 'records: "5" is not legal'),
         ("nobody", {"record": 1}, 400, "record: there is no such field: config, records, from"),
         ("nobody", [1], 400, "must be an object"),
         ("nobody", {"config": {"connector.class": "FileStreamSource"}}, 400, 'Missing required configuration "topic"'),

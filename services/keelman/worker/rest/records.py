@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, get_args
@@ -59,7 +60,7 @@ class RecordRoutes:
             raise RestError(400, f"to: {to!r} is not legal: {TOPIC_NAME}")
         dry, cursor = body.get("dry_run", False), body.get("cursor")
         if not isinstance(dry, bool):
-            raise RestError(400, f"dry_run: {dry!r} is not legal: true or false")
+            raise RestError(400, f"dry_run: {_json(dry)} is not legal: true or false")
         wanted = Replay(
             to=to,
             stage=_stage(text_in(body, "stage").upper()),
@@ -143,7 +144,7 @@ def whole_in(body: Mapping[str, Any], field: str, default: int, least: int, most
         return default
     legal = isinstance(given, Number) and given.isdigit() and len(given) < 20 and least <= int(given) <= most
     if not legal:
-        raise RestError(400, f"{field}: {given!r} is not legal: a whole number from {least} to {most}")
+        raise RestError(400, f"{field}: {_json(given)} is not legal: a whole number from {least} to {most}")
     return int(given)
 
 
@@ -153,5 +154,10 @@ def text_in(body: Mapping[str, Any], field: str) -> str:
     if given is None:
         return ""
     if not isinstance(given, str) or isinstance(given, Number):
-        raise RestError(400, f"{field}: {given!r} is not legal: a text")
+        raise RestError(400, f"{field}: {_json(given)} is not legal: a text")
     return given
+
+
+def _json(given: Any) -> str:
+    """A value as it was sent: a number is another thing than a text of digits."""
+    return str(given) if isinstance(given, Number) else json.dumps(given, ensure_ascii=False)
