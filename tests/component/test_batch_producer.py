@@ -23,7 +23,7 @@ from keelman.kafka.wire import Request
 from keelman.kafka.wire_fields import compact
 from keelman.kafka.writer import FencingWriter
 from keelman.model.errors import Unavailable
-from keelman.testing.broker import BrokerProcess
+from keelman.testing.broker import proxied_broker
 from keelman.testing.eventually import eventually
 from keelman.testing.kafka_proxy import END_TXN, PRODUCE, Fate, KafkaProxy, of_client
 
@@ -34,14 +34,8 @@ Open = Callable[..., AbstractAsyncContextManager[BatchProducer]]
 
 @pytest.fixture(scope="module")
 async def kafka(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[KafkaProxy]:
-    broker = BrokerProcess(tmp_path_factory.mktemp("broker"))
-    async with KafkaProxy("127.0.0.1", broker.port) as proxy:
-        broker.flags = ("--advertised", proxy.address)
-        await broker.start()
-        try:
-            yield proxy
-        finally:
-            await broker.end()
+    async with proxied_broker(tmp_path_factory.mktemp("broker")) as proxy:
+        yield proxy
 
 
 @pytest.fixture

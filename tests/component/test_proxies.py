@@ -13,7 +13,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from keelman.kafka.clients import admin_client
 from keelman.runtime.ports import free_ports
-from keelman.testing.broker import BrokerProcess
+from keelman.testing.broker import proxied_broker
 from keelman.testing.eventually import eventually
 from keelman.testing.kafka_proxy import END_TXN, PRODUCE, Fate, KafkaProxy, of_client
 from keelman.testing.proxy import CLEAR, Proxy, Weather
@@ -25,14 +25,8 @@ T = TypeVar("T")
 
 @pytest.fixture(scope="module")
 async def kafka(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[KafkaProxy]:
-    broker = BrokerProcess(tmp_path_factory.mktemp("broker"))
-    async with KafkaProxy("127.0.0.1", broker.port) as proxy:
-        broker.flags = ("--advertised", proxy.address)
-        await broker.start()
-        try:
-            yield proxy
-        finally:
-            await broker.end()
+    async with proxied_broker(tmp_path_factory.mktemp("broker")) as proxy:
+        yield proxy
 
 
 @pytest.fixture

@@ -5,8 +5,7 @@ import itertools
 import queue
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,8 +19,8 @@ from keelman.connect.config.definition import ConfigDef
 from keelman.connect.plugin import Connector, Direction, FileWatch, Reader, TopicPlan, Watch
 from keelman.connect.records import Column, SourceBatch
 from keelman.kafka import batch_producer
-from keelman.testing.broker import BrokerProcess
-from keelman.testing.kafka_proxy import END_TXN, Catch, Fate, KafkaProxy
+from keelman.testing.broker import proxied_broker
+from keelman.testing.kafka_proxy import END_TXN, Catch, Fate
 
 pytestmark = pytest.mark.component
 
@@ -38,20 +37,9 @@ class Brokers:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
-        self._open = self._opened(home)
+        self._open = proxied_broker(home)
         self.proxy = self._call(self._open.__aenter__())
         self.bootstrap = self.proxy.address
-
-    @asynccontextmanager
-    async def _opened(self, home: Path) -> AsyncIterator[KafkaProxy]:
-        broker = BrokerProcess(home)
-        async with KafkaProxy("127.0.0.1", broker.port) as proxy:
-            broker.flags = ("--advertised", proxy.address)
-            await broker.start()
-            try:
-                yield proxy
-            finally:
-                await broker.end()
 
     def _call(self, work: Any) -> Any:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(150)

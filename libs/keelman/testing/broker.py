@@ -14,6 +14,7 @@ from pathlib import Path
 from keelman.kafka.probe import ask_broker
 from keelman.runtime.ports import free_ports
 from keelman.runtime.tether import tethered
+from keelman.testing.kafka_proxy import KafkaProxy
 
 START_SECONDS = 120.0
 STOP_SECONDS = 60.0
@@ -117,3 +118,16 @@ async def running_broker(home: Path, *flags: str, lasting: bool = False) -> Asyn
         yield broker.bootstrap
     finally:
         await broker.end()
+
+
+@contextlib.asynccontextmanager
+async def proxied_broker(home: Path) -> AsyncIterator[KafkaProxy]:
+    """A broker that clients reach through a proxy alone, whose address it advertises."""
+    broker = BrokerProcess(home)
+    async with KafkaProxy("127.0.0.1", broker.port) as proxy:
+        broker.flags = ("--advertised", proxy.address)
+        await broker.start()
+        try:
+            yield proxy
+        finally:
+            await broker.end()
