@@ -85,7 +85,7 @@ async def test_data_outlives_an_orderly_end_and_a_kill_of_everything(tmp_path: P
 
         begun = time.monotonic()
         assert await broker.end(signal.SIGTERM) == 0
-        assert time.monotonic() - begun < 15, "draining takes half a second on an idle machine"
+        assert time.monotonic() - begun < 60, "draining takes half a second on an idle machine"
         assert "orderly=True" in broker.output
 
         await broker.start()

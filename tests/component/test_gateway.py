@@ -471,7 +471,7 @@ async def test_without_the_state_service_workers_are_still_reached(
     begun = time.monotonic()
     with pytest.raises(Unavailable, match=f"the state service at {system.state.address} cannot be reached"):
         await NodeServiceStub(gateway).ListNodes(nodes.ListNodesRequest(), timeout=60)
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 30
     assert (await http.get(f"/clusters/{demo}/connectors")).status_code == 200
     never_asked = await http.get("/clusters/other/connectors")
     assert never_asked.status_code == 503

@@ -80,7 +80,7 @@ async def test_a_host_that_dies_is_started_again(host: PluginHost) -> None:
         await host.task_configs(FULL, {"do": "die"}, 1)
     first = (await host.task_configs(FULL, {}, 1))[0]["pid"]
     os.kill(int(first), signal.SIGKILL)
-    await eventually(lambda: not Path(f"/proc/{first}").exists(), seconds=20, what="the end of the host")
+    await eventually(lambda: not Path(f"/proc/{first}").exists(), what="the end of the host")
     assert (await host.task_configs(FULL, {}, 1))[0]["pid"] != first
 
 

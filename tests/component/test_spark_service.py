@@ -141,7 +141,7 @@ async def test_a_busy_run_gets_a_slot_of_its_own(one: Worker, tmp_path: Path) ->
     uids = [await one.running(tmp_path, mode="busy", connector=f"busy-{n}") for n in range(3)]
     before = {one.slot_of(uid) for uid in uids}
     assert len(before) == 2
-    moved = await eventually(lambda: next((u for u in one.updates if u.reason == "MOVED"), None), seconds=40)
+    moved = await eventually(lambda: next((u for u in one.updates if u.reason == "MOVED"), None), seconds=120)
     assert moved is not None
     assert (moved.state, moved.run_uid in uids) == (ENDED, True)
     again = await one.running(tmp_path, mode="busy", connector=f"busy-{uids.index(moved.run_uid)}")
@@ -301,8 +301,8 @@ async def test_a_killed_service_takes_everything_with_it(tmp_path: Path) -> None
         async with worker(spark, "python:8083") as one:
             uid = await one.running(tmp_path)
             spark.kill()
-            await spark.nothing_left(10)
-            assert time.time() - max(times(tmp_path / uid)) < 10
+            await spark.nothing_left(60)
+            assert time.time() - max(times(tmp_path / uid)) < 60
     finally:
         spark.kill()
 

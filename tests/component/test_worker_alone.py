@@ -103,7 +103,7 @@ async def answers_as_recorded(worker: Started, source: Path) -> None:
             wanted = status, {"error_code": status, "message": message}
         step = partial(agrees, worker, source, (method, path, body), wanted)
         # What tasks do shows a moment later, as in Connect.
-        await (eventually(step, seconds=20, what=f"{method} {path}") if method == "GET" else step())
+        await (eventually(step, seconds=120, what=f"{method} {path}") if method == "GET" else step())
 
 
 async def has_state(worker: Started, path: str, state: str) -> bool:

@@ -201,6 +201,6 @@ async def test_what_a_dead_worker_had_is_not_running(
             assert status["worker_id"] == two.id or status["state"] != "UNASSIGNED", "it came back before it was gone"
             return status["state"] == "UNASSIGNED" and "its worker is gone" in status["trace"]
 
-        await eventually(unassigned, seconds=40, every=0.02, what="its status says that it runs nowhere")
+        await eventually(unassigned, seconds=120, every=0.02, what="its status says that it runs nowhere")
         await one.reaches(lost, "RUNNING", "RUNNING", seconds=40)
         assert await one.end() == 0

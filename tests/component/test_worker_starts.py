@@ -38,11 +38,11 @@ async def test_a_worker_needs_nothing_but_a_broker(bootstrap: str, tmp_path: Pat
         # Its Spark service dies: another takes its place.
         first = worker.spark()
         first.kill()
-        await eventually(lambda: "spark_ended" in worker.output, seconds=30)
+        await eventually(lambda: "spark_ended" in worker.output)
         with source.open("a") as more:
             more.write("three\n")
         await eventually(lambda: lines(copy) == ["one", "two", "three"], seconds=90)
-        await eventually(lambda: worker.spark().pid != first.pid, seconds=30)
+        await eventually(lambda: worker.spark().pid != first.pid)
 
         # Ctrl-C drains, and takes the Spark service along.
         family = worker.family()
@@ -54,4 +54,4 @@ async def test_a_worker_needs_nothing_but_a_broker(bootstrap: str, tmp_path: Pat
         await eventually(lambda: len(worker.family()) > 1, seconds=60, what="the Spark service has its JVM")
         family = worker.family()
         await worker.end(signal.SIGKILL)
-        await eventually(lambda: gone(family), seconds=20)
+        await eventually(lambda: gone(family))

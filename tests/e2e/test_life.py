@@ -25,7 +25,7 @@ async def test_a_killed_system_is_taken_over_and_taken_down(own: Keelman) -> Non
     (broker,) = await own.items("workloads")
 
     os.kill(own.system["up"]["pid"], signal.SIGKILL)
-    await eventually(lambda: len(own.processes()) == 2, seconds=20, what="only the broker and its JVM live on")
+    await eventually(lambda: len(own.processes()) == 2, seconds=120, what="only the broker and its JVM live on")
     status = await own.run("status")
     assert (status.code, "broker/default/0" in status.out) == (1, True)
 
@@ -35,7 +35,7 @@ async def test_a_killed_system_is_taken_over_and_taken_down(own: Keelman) -> Non
     assert taken["status"]["state"] == "WORKLOAD_STATE_RUNNING"
 
     os.kill(own.system["up"]["pid"], signal.SIGKILL)
-    await eventually(lambda: len(own.processes()) == 2, seconds=20, what="only the broker and its JVM live on")
+    await eventually(lambda: len(own.processes()) == 2, seconds=120, what="only the broker and its JVM live on")
     down = await own.ok("down")
     assert "broker/default/0" in down
     assert own.processes() == []
@@ -69,7 +69,7 @@ async def test_interrupted_while_starting_leaves_nothing(own: Keelman) -> None:
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    await eventually((own.home / "system.json").exists, seconds=30, what="services are being started")
+    await eventually((own.home / "system.json").exists, seconds=120, what="services are being started")
     process.send_signal(signal.SIGINT)
     async with asyncio.timeout(90):
         assert await process.wait() == 130

@@ -88,7 +88,7 @@ async def test_every_kind_shows_the_truth(keelman: Keelman, tmp_path: Path) -> N
         runs = {r["connector"]: r for r in await keelman.items("copy-runs", "--cluster", "truth")}
         return {name: int(r["progress"]["records"]) for name, r in runs.items()} == {"in": 1000, "out": 1000}
 
-    await eventually(counted, seconds=30, every=0.5, what="both copy runs tell 1000 committed records")
+    await eventually(counted, seconds=120, every=0.5, what="both copy runs tell 1000 committed records")
 
     web = keelman.system["http"]
     answer = await _read(f"{web}/clusters/truth/connectors/out/status")
