@@ -239,7 +239,7 @@ async def test_workers_share_and_take_over(bootstrap: str, link: tuple[LinkSide,
                 two.child.send_signal(signal.SIGCONT) if two.child else None
             await eventually(lambda: len(at(two)) >= 2, seconds=60, what="and gets its share when it is back")
             assert await one.end() == 0, "the leader leaves"
-            await eventually(lambda: at(two) == sorted(names), seconds=120, what="a leaving worker's work moves at once")
+            await eventually(lambda: at(two) == sorted(names), seconds=120, what="its work moves")
             assert await two.end() == 0
     async with workers(one):
         assert (await one.ask("GET", "/connectors")).json() == sorted(names), "the topics remember"
