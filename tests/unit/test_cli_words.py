@@ -14,10 +14,11 @@ import pytest
 import typer
 
 from keelman.cli import kinds
+from keelman.cli.complaint import complain
 from keelman.cli.create import Wanted, broker_spec, checked_options, connector_config, worker_spec
 from keelman.cli.exits import StartFailed, exit_code_of
 from keelman.cli.kinds import KINDS, kind_of
-from keelman.cli.main import SERVICES, complain, main
+from keelman.cli.main import SERVICES, main
 from keelman.cli.record_commands import app
 from keelman.cli.services import check_ports, free_settings, planned
 from keelman.cli.system import Process, Service, System, read_system, running_system
@@ -85,6 +86,7 @@ def test_no_two_kinds_share_a_word() -> None:
         (["preview", "x", "-o", "wide"], 2, "one of text, json, yaml"),
         (["replay", "x", "-o", "name"], 2, "one of text, json, yaml"),
         (["nosuch"], 2, "nosuch"),
+        (["gt", "cn"], 2, "Did you mean 'get'? See `keelman --help`"),
         (["get", "nodes", "--gateway", "here"], 2, "host:port"),
         (["get", "nodes", "--gateway", "127.0.0.1:1"], 5, "keelman up"),
         (["create", "bc", "x"], 2, "--nodes"),

@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+from keelman.cli.complaint import complain
 from keelman.cli.exits import FAILED, INTERRUPTED, OK, USAGE, exit_code_of
 from keelman.model.errors import KeelmanError
 
@@ -79,10 +80,5 @@ def _run(words: list[str]) -> int:
 
 def _told(error: Exception) -> str:
     text = str(error.format_message() if hasattr(error, "format_message") else error).strip()
-    return " ".join(text.split()).rstrip(".") + "."
-
-
-def complain(message: str) -> None:
-    """Writes one error line; a message of several lines is joined."""
-    text = "; ".join(line.strip() for line in message.splitlines() if line.strip())
-    print("keelman: " + text.replace(":; ", ": ").replace(".; ", "; "), file=sys.stderr)
+    text = " ".join(text.split()).rstrip(".")
+    return text if text.endswith("?") else text + "."

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from keelman.cli.columns import size
+from keelman.cli.complaint import complain
 from keelman.cli.demo.attempt import Decision, Pair, checked_output, decide
 from keelman.cli.demo.compare import Verdict, verdict
 from keelman.cli.demo.copying import WORKER_CLUSTER, Copy, begin_copy
@@ -20,7 +21,6 @@ from keelman.cli.demo.system import TiedSystem
 from keelman.cli.demo.text import Facts, check_text
 from keelman.cli.demo.watching import watch_copy
 from keelman.cli.exits import FAILED, INTERRUPTED, OK
-from keelman.cli.main import complain
 from keelman.cli.starting import options as up_options
 from keelman.cli.system import System
 from keelman.cli.up import Options, connected
