@@ -9,13 +9,14 @@ from typing import Any
 from keelman.connect.plugin import Connector, Direction, load_connector
 from keelman.connect.preview import BEGINNING, COMMITTED, END
 from keelman.kafka.layout import Work
+from keelman.runtime.own_thread import in_thread
 from keelman.worker.beside.side_process import SideProcess, asking
 from keelman.worker.group.herder import Herder
 from keelman.worker.offsets.source_offsets import merged_offsets, own_offsets
 from keelman.worker.rest.deadlines import remaining
 from keelman.worker.rest.errors import Elsewhere, RestError, not_found
 from keelman.worker.rest.operations import Operations
-from keelman.worker.tasks.inquiry import in_thread, tasks_of
+from keelman.worker.tasks.inquiry import tasks_of
 from keelman.worker.tasks.third_party import to_ask
 
 USUAL_RECORDS, MOST_RECORDS = 5, 100

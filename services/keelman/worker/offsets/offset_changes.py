@@ -10,6 +10,7 @@ from keelman.connect.offsets import AlteredOffsets
 from keelman.connect.plugin import load_connector
 from keelman.kafka.client_properties import sink_group
 from keelman.model.errors import DeadlineExceeded, KeelmanError
+from keelman.runtime.own_thread import in_thread
 from keelman.runtime.supervise import deadline
 from keelman.worker.group.herder import Herder
 from keelman.worker.offsets.sink_offsets import SinkOffsets, parsed_sink_offsets
@@ -19,7 +20,6 @@ from keelman.worker.rest.bodies import OffsetEntry
 from keelman.worker.rest.deadlines import TIMED_OUT, remaining
 from keelman.worker.rest.errors import RestError, not_found
 from keelman.worker.tables.config_state import STOPPED
-from keelman.worker.tasks.inquiry import in_thread
 from keelman.worker.tasks.tickets import is_source
 
 ALTERED, RESET = "altered", "reset"

@@ -17,9 +17,9 @@ from keelman.connect.config.providers import ConfigProvider, ConfigProviderError
 from keelman.connect.config.references import Reference, Values, references_of, resolved, restored
 from keelman.connect.config.secret_keys import literal_secrets
 from keelman.runtime.logging import get_logger
+from keelman.runtime.own_thread import in_thread
 from keelman.runtime.redaction import REDACTOR
 from keelman.worker.tables.news import ALL_SECONDS
-from keelman.worker.tasks.inquiry import in_thread
 
 log = get_logger()
 LOOK_SECONDS = 1.0

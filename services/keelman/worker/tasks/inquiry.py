@@ -13,7 +13,6 @@ from collections import defaultdict
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TypeVar
 
 from keelman.connect.config.secret_keys import literal_secrets
 from keelman.connect.errors import ConnectError
@@ -21,6 +20,7 @@ from keelman.connect.plugin import Connector, Direction, load_connector
 from keelman.connect.topic_creation import TopicCreation
 from keelman.model.errors import DeadlineExceeded, KeelmanError
 from keelman.runtime.logging import get_logger
+from keelman.runtime.own_thread import in_thread
 from keelman.runtime.redaction import REDACTOR
 from keelman.runtime.supervise import Siblings
 from keelman.worker.tasks.restart_policy import Attempt, RestartPolicy, Restarts, reason_of
@@ -28,7 +28,6 @@ from keelman.worker.tasks.task_count import check_count
 from keelman.worker.tasks.third_party import to_ask
 
 log = get_logger()
-T = TypeVar("T")
 ANSWER_SECONDS = 100.0  # for all its methods; one of a third party's has less
 AT_A_TIME = 16  # of one class
 SOON_SECONDS = 0.2
@@ -261,26 +260,3 @@ def trace_of(error: Exception) -> str:
     """A trace in the shape that Connect's users know."""
     name = getattr(error, "java_name", ConnectError.java_name)
     return f"{name}: {getattr(error, 'message', str(error))}\n"
-
-
-def in_thread(function: Callable[[], T]) -> tuple[threading.Thread, asyncio.Future[T]]:
-    """Runs it in a thread of its own: one that hangs holds up no other, nor the end of the process."""
-    loop = asyncio.get_running_loop()
-    answer: asyncio.Future[T] = loop.create_future()
-
-    def settle(set_it: Callable[[], None]) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
-            loop.call_soon_threadsafe(lambda: None if answer.done() else set_it())
-
-    def run() -> None:
-        try:
-            result = function()
-        except BaseException as error:
-            problem = error
-            settle(lambda: answer.set_exception(problem))
-        else:
-            settle(lambda: answer.set_result(result))
-
-    thread = threading.Thread(target=run, name="connector", daemon=True)
-    thread.start()
-    return thread, answer

@@ -1,0 +1,34 @@
+"""A thread for one call of code that may hang, such as a connector's."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def in_thread(function: Callable[[], T]) -> tuple[threading.Thread, asyncio.Future[T]]:
+    """Runs it in a thread of its own: one that hangs holds up no other, nor the end of the process."""
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[T] = loop.create_future()
+
+    def settle(set_it: Callable[[], None]) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
+            loop.call_soon_threadsafe(lambda: None if answer.done() else set_it())
+
+    def run() -> None:
+        try:
+            result = function()
+        except BaseException as error:
+            problem = error
+            settle(lambda: answer.set_exception(problem))
+        else:
+            settle(lambda: answer.set_result(result))
+
+    thread = threading.Thread(target=run, name="connector", daemon=True)
+    thread.start()
+    return thread, answer
