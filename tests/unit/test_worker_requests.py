@@ -23,6 +23,7 @@ class Topic:
 
     def __init__(self, problem: KeelmanError | None = None) -> None:
         self.problem = problem
+        self.knows_config = False
         self.writes: list[list[bytes]] = []
         self.reads = 0
 
@@ -89,6 +90,16 @@ async def test_those_that_wait_are_one_write_and_each_is_answered() -> None:
     assert topic.reads == 1
     assert [told[0], told[1], told[3]] == ["a written", "b written", "c written"]
     assert isinstance(told[2], RestError)
+
+
+async def test_a_leader_that_knows_the_topic_reads_only_for_who_is_refused() -> None:
+    topic = Topic()
+    topic.knows_config = True
+    assert await served(topic, change("a"), change("b")) == ["a written", "b written"]
+    assert topic.reads == 0
+    await served(topic, change("a"), change("refused"))
+    assert topic.reads == 1
+    assert topic.writes == [[b"a", b"b"], [b"a"]]
 
 
 async def test_one_that_is_too_large_is_alone_with_that() -> None:

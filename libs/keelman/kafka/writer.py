@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import TypeAlias
@@ -60,6 +61,8 @@ class FencingWriter:
         self._transactional_id = transactional_id
         self._stack = AsyncExitStack()
         self._producer: Producer | None = None
+        self.claimed_at: float | None = None
+        """When, by the monotonic clock, all others were shut out; None before, and once this one was."""
 
     async def claim(self) -> None:
         """Fences every other writer with the same id. Raises Unavailable, also when the login is refused: this is not
@@ -73,10 +76,11 @@ class FencingWriter:
         except (KafkaError, TimeoutError, Unauthenticated) as error:
             why = error.message if isinstance(error, Unauthenticated) else repr(error)
             raise Unavailable(f"transactional id {self._transactional_id} cannot be claimed: {why}") from None
+        self.claimed_at = time.monotonic()
 
     async def close(self) -> None:
         """Gives the claim up without fencing anyone. Waits for no broker for longer than a few seconds."""
-        made, self._producer = self._producer, None
+        made, self._producer, self.claimed_at = self._producer, None, None
         stack, self._stack = self._stack, AsyncExitStack()
         if not await _ended(stack.aclose()) and made is not None:
             await _ended(made._sender.close())
@@ -106,12 +110,12 @@ class FencingWriter:
                     await confirm()
                 await made.commit_transaction()
                 return ends
-        except ProducerFenced:
-            await self.close()
-            raise Conflict(f"another worker has claimed {self._transactional_id}", reason="FENCED") from None
         except (KafkaError, TimeoutError) as error:
-            await _ended(made.abort_transaction())
+            # A broker may refuse a record of a writer that was fenced for another reason; the coordinator knows.
+            told = error if isinstance(error, ProducerFenced) else await _problem(made.abort_transaction())
             await self.close()
+            if isinstance(told, ProducerFenced):
+                raise Conflict(f"another worker has claimed {self._transactional_id}", reason="FENCED") from None
             raise _unwritten(topic, error) from None
         except BaseException:
             if not await _ended(made.abort_transaction()):
@@ -159,10 +163,15 @@ def _unwritten(topic: str, error: Exception) -> KeelmanError:
 
 
 async def _ended(step: Awaitable[None]) -> bool:
-    """Whether this step of giving up was done in its time. AssertionError: the library's word for one too late."""
+    """Whether this step of giving up was done in its time."""
+    return await _problem(step) is None
+
+
+async def _problem(step: Awaitable[None]) -> Exception | None:
+    """Why it was not. AssertionError: the library's word for one too late."""
     try:
         async with asyncio.timeout(END_SECONDS):
             await step
-    except (KafkaError, TimeoutError, AssertionError):
-        return False
-    return True
+    except (KafkaError, TimeoutError, AssertionError) as error:
+        return error
+    return None

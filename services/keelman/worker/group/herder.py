@@ -255,10 +255,12 @@ class Herder:
     async def _serve(self) -> None:
         """Clients come first, for a while: of many new connectors the tasks then begin together, in few rounds."""
         until = time.monotonic() + SERVE_SECONDS
-        while self.membership.healthy and not self.membership.rejoin and time.monotonic() < until:
-            if not await self._requests.more():
-                return
-            await self._requests.serve()
+        while self._may_serve() and time.monotonic() < until and await self._requests.more():
+            if self._may_serve():  # still, if one was waited for
+                await self._requests.serve()
+
+    def _may_serve(self) -> bool:
+        return self.membership.healthy and not self.membership.rejoin
 
     async def _leave(self) -> None:
         """Drains, says that it leaves so that others take over at once, and leaves."""

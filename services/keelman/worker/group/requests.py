@@ -36,7 +36,7 @@ class Change(Generic[T]):
 class Request:
     """One that waits. Either `operation` is done for it, or it is about one connector and `decide` says what to write.
 
-    `decide` is called with the config topic read to its end, and raises what the request is refused with.
+    `decide` is called with all that the config topic has, perhaps twice, and raises what the request is refused with.
     """
 
     until: float
@@ -148,29 +148,32 @@ class Requests:
             self._serving = ()
 
     async def _change(self, requests: Sequence[Request]) -> None:
-        """Decides all of them, then has what they change written in one write."""
+        """Decides all of them, then has what they change written in one write.
+
+        A leader that has claimed the topic and read it since knows all that is in it, unless another has claimed after
+        it: then its write fails. So only who is refused, or writes nothing, is decided by what is read now.
+        """
         self._require_leader()
-        await self._store.read_config(since=max(request.since for request in requests))  # a read before may do
+        decided = [_decided(request) for request in requests] if self._store.knows_config else []
+        if not all(isinstance(one, Change) and one.records for one in decided) or not decided:
+            await self._store.read_config(since=max(request.since for request in requests))  # a read before may do
+            decided = [_decided(request) for request in requests]
         changes: list[tuple[Request, Change[Any]]] = []
-        for request in requests:
-            assert request.decide is not None
-            if request.over:
-                request.fail(DeadlineExceeded(TIMED_OUT))
-                continue
-            try:
-                changes.append((request, request.decide()))
-            except Exception as error:
-                request.fail(error)
+        for request, one in zip(requests, decided, strict=True):
+            if isinstance(one, Change):
+                changes.append((request, one))
+            else:
+                request.fail(one)
         try:
             await self._write(changes)
         except Exhausted:
             if len(changes) == 1:
                 raise
-            for one in changes:  # it is one of them that the topic does not take
+            for one_change in changes:  # it is one of them that the topic does not take
                 try:
-                    await self._write([one])
+                    await self._write([one_change])
                 except KeelmanError as error:
-                    one[0].fail(error)
+                    one_change[0].fail(error)
 
     async def _write(self, changes: Sequence[tuple[Request, Change[Any]]]) -> None:
         written = [record for _, change in changes for record in change.records]
@@ -178,6 +181,17 @@ class Requests:
             await self._store.write_config(written)
         for request, change in changes:
             request.settle(change.answer)
+
+
+def _decided(request: Request) -> Change[Any] | Exception:
+    """What is to be written for it, or why nothing is."""
+    assert request.decide is not None
+    if request.over:
+        return DeadlineExceeded(TIMED_OUT)
+    try:
+        return request.decide()
+    except Exception as error:
+        return error
 
 
 def taken(waiting: deque[Request]) -> tuple[Request, ...]:

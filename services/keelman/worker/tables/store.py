@@ -108,6 +108,13 @@ class Store:
         await self._configs.read_to_end(seconds=seconds)
         self._config_read = max(begun, self._config_read)
 
+    @property
+    def knows_config(self) -> bool:
+        """Whether this worker, which leads, has read all that leaders before it have written: it has read since it has
+        claimed. Whether another has claimed since, the next write tells."""
+        claimed = self._fencing.claimed_at
+        return self.properties.fenced and claimed is not None and self._config_read > claimed
+
     async def config_changes(self) -> None:
         """Returns after the next record of the config topic."""
         await self._next_config.wait()
