@@ -24,8 +24,9 @@ from keelman.cli.services import check_ports, free_settings, planned
 from keelman.cli.system import Process, Service, System, read_system, running_system
 from keelman.cli.target import gateway_address
 from keelman.cli.words import apart
+from keelman.connectors.registry import find_connector
 from keelman.model import errors
-from keelman.model.errors import InvalidArgument, Unavailable
+from keelman.model.errors import InvalidArgument, NotFound, Unavailable
 from keelman.runtime import main as runtime_main
 from keelman.runtime.home import Home
 
@@ -226,6 +227,17 @@ def test_a_port_given_twice_is_refused_before_anything_starts(tmp_path: Path) ->
 def test_an_error_of_several_lines_is_told_in_one(capsys: pytest.CaptureFixture[str]) -> None:
     complain("contains the following 2 error(s):\nOne.\nTwo.\n")
     assert capsys.readouterr().err == "keelman: contains the following 2 error(s): One; Two.\n"
+
+
+def test_plugins_are_told_by_their_classes(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(NotFound) as raised:
+        find_connector("FileStremSource")
+    assert "PluginDesc{" in raised.value.message
+    complain(raised.value.message)
+    told = capsys.readouterr().err
+    assert "which name matches FileStremSource, available connectors are: " in told
+    assert "org.apache.kafka.connect.file.FileStreamSourceConnector, " in told
+    assert "PluginDesc" not in told
 
 
 def test_specs_say_what_was_typed() -> None:
