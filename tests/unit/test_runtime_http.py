@@ -132,12 +132,13 @@ async def test_what_never_ends_is_ended(server: Any, begun: bytes, status: bytes
                 await writer.drain()
                 await asyncio.sleep(0.2)
 
-    trickling = asyncio.ensure_future(trickle())
+    trickling, said = asyncio.ensure_future(trickle()), b""
     try:
         async with asyncio.timeout(60):
-            said = await reader.read()
+            while part := await reader.read(1024):  # kept although a byte that comes too late is answered with a reset
+                said += part
     except ConnectionError:
-        said = b""
+        pass
     finally:
         trickling.cancel()
         writer.close()
