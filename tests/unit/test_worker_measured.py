@@ -72,6 +72,14 @@ def test_what_has_ended_weighs_nothing_and_what_is_gone_is_forgotten() -> None:
     assert world.told(BUSY) == {BUSY: 0}
 
 
+def test_a_copy_run_that_was_lost_without_a_word_is_forgotten() -> None:
+    world = World()
+    world.passes(60, rate=10, cores=1.2)
+    world.measured.ended("busy")
+    world.measured.note(BUSY, update("next", 0))
+    assert [run.work for run in world.measured._runs.values()] == [IDLE, BUSY]
+
+
 def test_a_weight_stays_while_the_use_is_near_it() -> None:
     assert [weight_of(use) for use in (0, 49, 66, 99, 101, 201, 800, 3200)] == [1, 1, 2, 2, 4, 8, 32, 128]
     assert weight_of(110, 2) == 2

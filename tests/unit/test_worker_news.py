@@ -46,7 +46,7 @@ def test_the_next_round_is_spread_over_its_time(monkeypatch: pytest.MonkeyPatch)
     now = 1000.0
     monkeypatch.setattr("keelman.worker.tables.news.time.monotonic", lambda: now)
     everyone = [str(number) for number in range(60)]
-    news = News(lambda: everyone)
+    news = News(lambda: everyone, all_seconds=60.0)
     assert len(news.take()) == 60
     seen: list[int] = []
     for _ in range(24):

@@ -21,6 +21,7 @@ from keelman.runtime.supervise import deadline
 log = get_logger()
 LATEST = -1
 POLL_SECONDS = 0.003
+QUIET_MS = 10_000  # so long it waits for records before it asks itself again; they are there as soon as they come
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,7 @@ class TopicTable:
         backoff = Backoff(first=0.1, most=2.0)
         while True:
             try:
-                batches = await self._consumer.getmany(timeout_ms=1000)
+                batches = await self._consumer.getmany(timeout_ms=QUIET_MS)
             except KafkaError as error:
                 log.warning("topic_read_failed", topic=self.topic, error=repr(error))
                 await asyncio.sleep(backoff.next())

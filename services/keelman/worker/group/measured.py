@@ -63,6 +63,10 @@ class Measured:
             run = self._runs.setdefault(update.run_uid, _Run(work))
             run.units = update.progress.records / RECORDS + update.progress.bytes / BYTES
 
+    def ended(self, uid: str) -> None:
+        """Nothing more is heard of this copy run: it may have been lost without a last update."""
+        self._runs.pop(uid, None)
+
     def sample(self, now: float, works: Iterable[Work]) -> None:
         """Looks at what was done since the last sample. Called as often as one likes; `now` is of a monotonic clock."""
         if self._sampled is not None and now - self._sampled < SAMPLE_SECONDS:

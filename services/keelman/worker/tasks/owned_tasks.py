@@ -203,7 +203,7 @@ class OwnedTasks:
             fence_parts=lambda parts: grants.fence_parts(work, made.config, parts),
             idle=lambda: self.parking.idle(work),
             left=lambda: self._left(work),
-            ended=lambda uid: self._runs.pop(uid, None),
+            ended=self._ended,
             kind=lambda: grants.kind(made.config),
         )
         # A task that ran on here with another configuration begins with the whole budget.
@@ -255,6 +255,11 @@ class OwnedTasks:
                 running.task.judge(now, running.stall_seconds)
                 if running.task.parked or self._tasks.get(work) is not running:
                     del self._awake[work]
+
+    def _ended(self, uid: str) -> None:
+        """Nothing is to be heard of this copy run any more."""
+        self._runs.pop(uid, None)
+        self.measured.ended(uid)
 
     def _left(self, work: Work) -> None:
         """It is parked no more."""
