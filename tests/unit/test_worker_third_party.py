@@ -29,24 +29,25 @@ async def test_a_third_partys_class_is_as_ours_are(tmp_path: Path) -> None:
     wheel(tmp_path / "plugins", "1.3.0")
     wheel(tmp_path / "plugins", entry_points=f"{ENTRY_POINTS}{BROKEN} = acme_weather.source:NotOne\n")
     answered = asyncio.Event()
-    async with ThirdParty.opened(str(tmp_path / "plugins"), answered.set) as found:
+    async with ThirdParty.opened(str(tmp_path / "plugins"), answered.set):
         with pytest.raises(NotFound) as early:
             find_connector(FULL)
         assert early.value.reason == NOT_READY
-        await found.ready()
+        older = await asyncio.to_thread(find_connector, FULL, "[1.0,1.4.0)")  # a thread waits for it
+        assert older.version == "1.3.0"
         kind = find_connector("WeatherSource")
         assert kind.names == (FULL, "WeatherSource", "WeatherSourceConnector")
         assert (kind.version, kind.direction, kind.runs_on) == ("1.4.0", Direction.SOURCE, "anywhere")
         assert kind in all_connectors()
-        assert str(plugin_of(find_connector("WeatherSource", "[1.0,1.4.0)"))) == "acme-weather 1.3.0"
-        older = {"name": "w", "connector.class": FULL, "city": "Oslo", "connector.plugin.version": "1.3.0"}
-        assert await asyncio.to_thread(problems_of, older, WORKER) == []
-        (one, _) = await asyncio.to_thread(problems_of, {**older, "connector.plugin.version": "2"}, WORKER)
+        assert str(plugin_of(older)) == "acme-weather 1.3.0"
+        wanted = {"name": "w", "connector.class": FULL, "city": "Oslo", "connector.plugin.version": "1.3.0"}
+        assert await asyncio.to_thread(problems_of, wanted, WORKER) == []
+        (one, _) = await asyncio.to_thread(problems_of, {**wanted, "connector.plugin.version": "2"}, WORKER)
         assert one.message.endswith("the version range [2,2], available versions: [1.4.0, 1.3.0]")
         assert tickets.is_source({"connector.class": FULL})
         assert (str(plugin_of(kind)), plugin_of(find_connector("FileStreamSink"))) == ("acme-weather 1.4.0", None)
         with pytest.raises(NotFound, match=r"is no keelman\.connect\.plugin\.Connector") as broken:
-            find_connector(BROKEN)
+            await asyncio.to_thread(find_connector, BROKEN)
         assert broken.value.reason == "PLUGIN_BROKEN"
         with pytest.raises(NotFound, match=rf"available connectors are: .*PluginDesc\{{klass=class {FULL}"):
             find_connector("com.acme.Unknown")
@@ -79,10 +80,9 @@ async def test_a_class_that_cannot_be_asked_now_is_known_later(tmp_path: Path) -
     dies.touch()
     code = f"import os\nif os.path.exists({str(dies)!r}):\n    os._exit(3)\n{MODULE}"
     wheel(tmp_path / "plugins", more={"acme_weather/source.py": code.replace("VERSION", "1").replace("\\\\", "\\")})
-    async with ThirdParty.opened(str(tmp_path / "plugins"), lambda: None) as found:
-        await found.ready()
+    async with ThirdParty.opened(str(tmp_path / "plugins"), lambda: None):
         with pytest.raises(NotFound, match=f"plugin acme-weather 1.4.0, {FULL}, describe: its process died") as error:
-            find_connector(FULL)
+            await asyncio.to_thread(find_connector, FULL)
         assert error.value.reason == NOT_READY
         assert all(FULL not in kind.names for kind in all_connectors())
         dies.unlink()

@@ -58,7 +58,7 @@ async def _work(settings: Settings, stop: asyncio.Event, begun: asyncio.Event) -
         spark = await stack.enter_async_context(open_spark(settings, properties, front, stop))
         log.info("worker_properties", properties=shown(properties.raw))
         wake = asyncio.Event()
-        third_party = await stack.enter_async_context(
+        await stack.enter_async_context(
             ThirdParty.opened(properties.plugin_path, wake.set, plugin_bounds(properties.raw))
         )
         cluster_id = await wait_for_brokers(properties.raw, client_id=worker)
@@ -90,7 +90,6 @@ async def _work(settings: Settings, stop: asyncio.Event, begun: asyncio.Event) -
         leader = Leader(store, url=url, delay_ms=properties.rebalance_delay_ms, wake=wake.set)
         owned = OwnedWork(store, membership, link, worker_cluster=cluster, worker=worker)
         stack.enter_context(owned.heap.watched())
-        await third_party.ready()
         herder = Herder(store, membership, leader, owned, url=url, wake=wake)
         publisher = await stack.enter_async_context(ReportPublisher(settings.reports_bootstrap_servers, worker))
         async with Siblings() as siblings:

@@ -26,6 +26,7 @@ from keelman.worker.tables import config_state as records
 from keelman.worker.tables.config_state import PAUSED, STARTED, STOPPED, RestartRequest
 from keelman.worker.tables.status_state import FAILED, RESTARTING
 from keelman.worker.tables.topic_tracking import TopicTracking
+from keelman.worker.tasks.third_party import NOT_READY
 from keelman.worker.tasks.tickets import is_exactly_once_source
 
 T = TypeVar("T")
@@ -227,7 +228,8 @@ class Operations:
         try:
             find_connector(class_name)
         except NotFound as error:
-            raise RestError(400, error.message) from None
+            if error.reason != NOT_READY:  # else the validation, in its thread, waits for it
+                raise RestError(400, error.message) from None
         given = {key: value for key, value in config.items() if value is not None}
         async with deadline(remaining(), DeadlineExceeded(TIMED_OUT)):
             problems = await problems_with(self._store.secrets, config, self._store.properties.raw)

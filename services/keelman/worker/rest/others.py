@@ -47,7 +47,7 @@ class Others:
 
     async def plugins(self, request: Request) -> Response:
         """GET /connector-plugins."""
-        return json_response(plugins.listed(connectors_only=flag_in(request, "connectorsOnly", default=True)))
+        return json_response(await plugins.listed(connectors_only=flag_in(request, "connectorsOnly", default=True)))
 
     async def plugin_config(self, request: Request) -> Response:
         """GET /connector-plugins/p/config."""

@@ -23,12 +23,11 @@ BAD_REQUEST = "org.apache.kafka.connect.runtime.rest.errors.BadRequestException"
 _SUFFIX = "Connector"
 
 
-def listed(*, connectors_only: bool) -> list[dict[str, Any]]:
+async def listed(*, connectors_only: bool) -> list[dict[str, Any]]:
     """Class, type and version of every plugin, kind by kind."""
     kinds = CONNECTORS if connectors_only else tuple(Kind)
-    return [
-        {"class": one.class_name, "type": one.kind.value, "version": one.version} for one in registry.listed(*kinds)
-    ]
+    _, found = in_thread(lambda: registry.listed(*kinds))
+    return [{"class": one.class_name, "type": one.kind.value, "version": one.version} for one in await found]
 
 
 async def keys_of(plugin: str, version: str | None = None) -> list[dict[str, Any]]:

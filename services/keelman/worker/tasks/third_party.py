@@ -96,8 +96,8 @@ class ThirdParty:
             plugin.folder: PluginHost(plugin, answer_seconds=seconds, memory_bytes=memory) for plugin in catalog.plugins
         }
         self._known: dict[tuple[Path, str], type[StandIn] | NotFound] = {}
-        self._untried = len(self._hosts)
-        self._tried = asyncio.Event()
+        self._until = self._loop.time() + READY_SECONDS
+        self._tried = {plugin.folder: asyncio.Event() for plugin in catalog.plugins}
         self._exactly: dict[str, tuple[Mapping[str, str], bool | Exception | None]] = {}
         for plugin in catalog.plugins:
             for full in plugin.classes:
@@ -109,7 +109,7 @@ class ThirdParty:
     async def opened(
         plugin_path: str, changed: Callable[[], None], bounds: PluginBounds = BOUNDS
     ) -> AsyncIterator[ThirdParty]:
-        """Finds the plugins and begins to ask what their classes are; `ready` waits for that."""
+        """Finds the plugins and begins to ask what their classes are; who needs one meanwhile waits in a thread."""
         found = ThirdParty(await asyncio.to_thread(scan, plugin_path), changed, bounds)
         async with contextlib.AsyncExitStack() as stack:
             for host in (found._apart, *found._hosts.values()):
@@ -121,16 +121,21 @@ class ThirdParty:
                 siblings.start(found._describe(host), name=f"describes {host.plugin}")
             yield found
 
-    async def ready(self) -> None:
-        """Returns when all plugins have said what their classes are, or have had their time; those are asked on."""
-        if self._untried:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(READY_SECONDS):
-                    await self._tried.wait()
+    async def _told(self, plugin: Plugin) -> None:
+        """Returns when a plugin has said what its classes are, or has had its time; then it is asked on."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout_at(self._until):
+                await self._tried[plugin.folder].wait()
 
     def _stand_in(self, plugin: Plugin, name: str) -> type[StandIn]:
-        """Raises NotFound: PLUGIN_NOT_READY for what may be known later, PLUGIN_BROKEN for what cannot be used."""
+        """Raises NotFound: PLUGIN_NOT_READY for what may be known later, PLUGIN_BROKEN for what cannot be used.
+
+        A thread waits for what a plugin that was just begun to be asked will say.
+        """
         known = self._known.get((plugin.folder, name))
+        if known is None and not _in_loop():
+            self.wait(self._told(plugin))
+            known = self._known.get((plugin.folder, name))
         if known is None:
             raise NotFound(f"plugin {plugin} has not yet said what {name} is", reason=NOT_READY)
         if isinstance(known, NotFound):
@@ -141,9 +146,7 @@ class ThirdParty:
         """Asks about each class of a plugin, again while its process hangs or dies."""
         backoff = Backoff(first=2.0, most=300.0)
         unknown = await self._describe_once(host, list(host.plugin.classes))
-        self._untried -= 1
-        if not self._untried:
-            self._tried.set()
+        self._tried[host.plugin.folder].set()
         while unknown:
             await asyncio.sleep(backoff.next())
             unknown = await self._describe_once(host, unknown)
