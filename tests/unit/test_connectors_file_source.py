@@ -41,6 +41,7 @@ class Follower:
     def __init__(self, path: Path, **config: str) -> None:
         self.path = path
         self.lines: list[bytes] = []
+        self.passed = 0
         self.offset: Mapping[str, Any] | None = None
         self._config = {"file": str(path), "topic": "t", **config}
         self.reader = self._open()
@@ -58,6 +59,7 @@ class Follower:
         ((partition, self.offset),) = batch.offsets
         assert partition == {"filename": str(self.path)}
         self.lines += batch.values.values
+        self.passed += batch.passed or 0
         return len(batch.values.values)
 
     def all(self) -> list[bytes]:
@@ -110,7 +112,7 @@ def test_a_reader_waits_for_its_file_and_for_line_ends(follower: Follower) -> No
     assert follower.reader.watch() == FileWatch(str(path), 8, path.stat().st_ino)
     append(path, b"\n")
     assert follower.all() == [b"one", b"two"]
-    assert follower.offset["position"] == 9
+    assert (follower.offset["position"], follower.passed) == (9, 9)
 
 
 def test_a_batch_says_when_the_file_was_read_to_its_end(follower: Follower, monkeypatch: pytest.MonkeyPatch) -> None:

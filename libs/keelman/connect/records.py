@@ -84,6 +84,7 @@ class SourceBatch:
     in the thread that reads, before its reader is told that they are committed, or not at all. The index of a packed
     batch stands for its last record.
     `position` gives, for an index, the source partition and offset of that record alone; asked for bad records only.
+    `passed` is how much its reader's `left` has become less by it; None for as many records, or for the bytes written.
     """
 
     topic: str
@@ -99,6 +100,7 @@ class SourceBatch:
     boundary: Literal["commit", "abort"] | None = None
     delivered: Mapping[int, Callable[[int, int], None]] | None = None
     position: Callable[[int], tuple[Partition, Offset | None]] | None = None
+    passed: int | None = None
 
 
 @dataclass(slots=True)

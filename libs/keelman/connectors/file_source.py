@@ -224,7 +224,7 @@ class FileReader(Reader):
         file.advance(block, taken)
         offsets = ((self._partition, file.offset()),)
         values = Column(lines, STRING, utf8=True)
-        return SourceBatch(self._topic, values, offsets=offsets, short=short, position=position)
+        return SourceBatch(self._topic, values, offsets=offsets, short=short, position=position, passed=taken)
 
     def _behind(self, ends: LineEnds, index: int) -> tuple[Partition, Offset]:
         """Where the file goes on behind a line."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 
-from keelman.api.copy.v1.copy_run_pb2 import LAG_UNIT_BYTES, LAG_UNIT_UNSPECIFIED, BadRecords, CopyProgress, LagUnit
+from keelman.api.copy.v1.copy_run_pb2 import LAG_UNIT_UNSPECIFIED, BadRecords, CopyProgress, LagUnit
 from keelman.engine.bad_records import Counts
 
 WINDOW_SECONDS = 5.0
@@ -19,9 +19,10 @@ class Progress:
         self._bad = Counts() if bad is None else bad
         self._records = 0
         self._bytes = 0
+        self._passed = 0
         self._offsets: dict[str, str] = {}
         self._committed_at: float | None = None
-        self._marks: deque[tuple[float, int, int]] = deque([(time.monotonic() if now is None else now, 0, 0)])
+        self._marks: deque[tuple[float, int, int, int]] = deque([(time.monotonic() if now is None else now, 0, 0, 0)])
         self.errors = 0
         """Records that were passed over, as `errors.tolerance` allows."""
         self.changed = True
@@ -31,13 +32,20 @@ class Progress:
         """Whether there is something to tell: a change, a rate that has not fallen to 0 yet, or another lag."""
         return self.changed or self._told[0] > 0 or self._told[1] != lag
 
-    def commit(self, records: int, size: int, offsets: dict[str, str], now: float | None = None) -> None:
-        """Adds what one commit made final. After a quiet time the rate is counted anew, not over the quiet."""
+    def commit(
+        self, records: int, size: int, offsets: dict[str, str], *, passed: int | None = None, now: float | None = None
+    ) -> None:
+        """Adds what one commit made final. After a quiet time the rate is counted anew, not over the quiet.
+
+        `passed` is how much the lag has become less by it, in the lag's own unit; None for as many records. A file's
+        lag is in bytes of the file, of which a converter may make several times as many.
+        """
         at = time.monotonic() if now is None else now
         if at - self._marks[-1][0] > WINDOW_SECONDS:
-            self._marks = deque([(at - 1.0, self._records, self._bytes)])
+            self._marks = deque([(at - 1.0, self._records, self._bytes, self._passed)])
         self._records += records
         self._bytes += size
+        self._passed += records if passed is None else passed
         self._offsets.update(offsets)
         self._committed_at = time.time()
         self.errors = self._bad.skipped
@@ -46,10 +54,10 @@ class Progress:
     def message(self, lag: int | None, unit: LagUnit.ValueType, now: float | None = None) -> CopyProgress:
         """The progress to tell; `lag` is what is left in its unit, None when not known."""
         at = time.monotonic() if now is None else now
-        self._marks.append((at, self._records, self._bytes))
+        self._marks.append((at, self._records, self._bytes, self._passed))
         while len(self._marks) > 2 and at - self._marks[1][0] >= WINDOW_SECONDS:
             self._marks.popleft()
-        since, records, size = self._marks[0]
+        since, records, size, passed = self._marks[0]
         seconds = max(at - since, 1e-3)
         per_second = (self._records - records) / seconds, (self._bytes - size) / seconds
         self.changed, self._told = False, (per_second[0], lag)
@@ -60,7 +68,7 @@ class Progress:
             bytes_per_second=per_second[1],
             lag=-1 if lag is None else lag,
             lag_unit=LAG_UNIT_UNSPECIFIED if lag is None else unit,
-            seconds_left=self._seconds_left(lag, unit, *per_second),
+            seconds_left=_seconds_left(lag, (self._passed - passed) / seconds),
             offsets=self._offsets,
             errors=self.errors,
             bad_records=self._bad_records(),
@@ -85,14 +93,13 @@ class Progress:
             told.last_time.FromMilliseconds(bad.last_ms)
         return told
 
-    @staticmethod
-    def _seconds_left(lag: int | None, unit: LagUnit.ValueType, records_rate: float, bytes_rate: float) -> float:
-        if lag is None:
-            return -1.0
-        if lag == 0:
-            return 0.0
-        rate = bytes_rate if unit == LAG_UNIT_BYTES else records_rate
-        return lag / rate if rate > 0 else -1.0
+
+def _seconds_left(lag: int | None, rate: float) -> float:
+    if lag is None:
+        return -1.0
+    if lag == 0:
+        return 0.0
+    return lag / rate if rate > 0 else -1.0
 
 
 def payload_bytes(payloads: list[bytes | None]) -> int:

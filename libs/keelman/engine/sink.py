@@ -72,7 +72,7 @@ class SinkCopy:
         self._log = _log.bind(connector=ticket.connector, task=ticket.task)
         self._watch: Watch | None = None
         self._paused = self._unkept = self._unsent = False
-        self._records = self._bytes = 0
+        self._records = self._bytes = self._passed = 0
 
     def run(self) -> None:
         """Copies until drained. Raises CutShort when cut, anything else when it failed."""
@@ -179,8 +179,8 @@ class SinkCopy:
     def _write(self, messages: list[Message]) -> None:
         records, size = self._delivery.put(messages, self._writer)
         self._positions.advance(messages)
-        self._records += records
-        self._bytes += size
+        self._passed += len(messages)
+        self._records, self._bytes = self._records + records, self._bytes + size
         self._unkept = self._unsent = True
         self._idle.copied()
         self._control.pace.spend(len(messages), size)
@@ -205,8 +205,8 @@ class SinkCopy:
     def _keep(self, *, clean: bool = False) -> None:
         self._delivery.flush()
         self._writer.commit(self._positions.kept(), clean=clean)
-        self._progress.commit(self._records, self._bytes, self._positions.texts())
-        self._records = self._bytes = 0
+        self._progress.commit(self._records, self._bytes, self._positions.texts(), passed=self._passed)
+        self._records = self._bytes = self._passed = 0
         self._unkept = False
 
     def _send_group(self, *, asynchronous: bool) -> None:

@@ -24,6 +24,7 @@ from keelman.engine.control import Control, GaveUp
 from keelman.engine.idle import Idle, park_after_seconds
 from keelman.engine.lookout import LOOKOUT
 from keelman.engine.outlet import Outlet
+from keelman.engine.passage import Passage
 from keelman.engine.plan import Plan
 from keelman.engine.producer_options import producer_options
 from keelman.engine.progress import Progress
@@ -60,6 +61,7 @@ class SourceCopy:
         self._idle = Idle(park_after_seconds(worker, self._config))
         self._shipment = Shipment(ticket, worker, self._config, control)
         self._progress = Progress(bad=self._shipment.counts)
+        self._passage = Passage()
         self._pending: dict[str, tuple[Partition, Offset | None]] = {}
         self._open = False
         self._gave_up = False
@@ -91,6 +93,7 @@ class SourceCopy:
             stack.callback(self._reader.close)
             self._reader.codec, self._reader.packs = outlet.codec, self._shipment.plain
             self._shipment.open(outlet, self._reader)
+            self._passage.open(self._reader)
             self._teller.tell(COPY_RUN_STATE_RUNNING, progress=self._message())
             try:
                 self._write_again()
@@ -202,6 +205,7 @@ class SourceCopy:
         self._teller.topics = self._shipment.topics
         self._records += records
         self._bytes += size
+        self._passage.sent(batch, size)
         self._control.pace.spend(records, size)
         for partition, offset in batch.offsets:
             self._pending[identity(partition)] = (partition, offset)
@@ -244,7 +248,8 @@ class SourceCopy:
     def _settle(self, pending: list[tuple[Partition, Offset | None]]) -> None:
         for partition, offset in pending:
             self._committed.note(partition, offset)
-        self._progress.commit(self._records, self._bytes, {identity(p): _text(o) for p, o in pending})
+        offsets = {identity(p): _text(o) for p, o in pending}
+        self._progress.commit(self._records, self._bytes, offsets, passed=self._passage.committed())
         self._boundary.committed()
         self._pending, self._open, self._records, self._bytes = {}, False, 0, 0
 
