@@ -1,4 +1,6 @@
-"""What a source's batches take of what its reader has left."""
+"""What a source's batches take of what its reader has left, and when."""
+
+from pathlib import Path
 
 import pytest
 
@@ -32,3 +34,22 @@ def test_a_batch_takes_from_the_lag_in_the_lags_unit(kind: type[FileReader], bat
     passage.sent(batch, 700)
     assert passage.committed() == 2 * taken
     assert passage.committed() == 0
+
+
+def test_what_was_read_is_left_until_it_is_committed(tmp_path: Path) -> None:
+    file = tmp_path / "in.txt"
+    file.write_bytes(b"one\ntwo\nthree\n")
+    passage, reader = Passage(), FileReader(str(file), "t", most_lines=1)
+    passage.open(reader)
+    assert passage.lag() is None
+    lags = []
+    for sent in (True, True, False):
+        batch = reader.read()
+        assert batch is not None
+        passage.read(batch)
+        if sent:
+            passage.sent(batch, 100)
+        lags.append(passage.lag())
+    passage.committed()
+    assert (lags, passage.lag()) == ([14, 14, 14], 6)  # the last one was given up
+    reader.close()

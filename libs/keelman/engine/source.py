@@ -201,6 +201,7 @@ class SourceCopy:
         if not self._open:
             self._boundary.begun()
             self._open = True
+        self._passage.read(batch)
         records, size = self._shipment.send(batch)
         self._teller.topics = self._shipment.topics
         self._records += records
@@ -263,12 +264,12 @@ class SourceCopy:
         caught_up = bool(self._ticket.bulk.part or self._teller.parts) and self._reader.caught_up()
         met = caught_up and not self._teller.caught_up
         self._teller.caught_up = self._teller.caught_up or caught_up
-        if met or watch != self._watch or waits_for != self._waits_for or self._progress.news(self._reader.left()):
+        if met or watch != self._watch or waits_for != self._waits_for or self._progress.news(self._passage.lag()):
             self._waits_for, self._watch = waits_for, watch
             self._teller.tell(COPY_RUN_STATE_RUNNING, message=waits_for, progress=self._message(), watch=watch)
 
     def _message(self) -> Any:
-        return self._progress.message(self._reader.left(), LAG_UNITS[self._reader.lag_unit])
+        return self._progress.message(self._passage.lag(), LAG_UNITS[self._reader.lag_unit])
 
 
 def _text(offset: Mapping[str, Any] | None) -> str:
