@@ -1,6 +1,7 @@
 """The file sink without Kafka: a file that its journal brings back in order."""
 
 import os
+import resource
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from keelman.connect.plugin import KeptOffset, SinkTask
 from keelman.connect.records import Column, SinkBatch, TopicPartition
 from keelman.connectors import file_sink
 from keelman.connectors.file_sink import FileStreamSink, JournaledWriter, lines
+from keelman.connectors.verifiable import Lines
 from keelman.engine.control import CutShort
 from keelman.engine.journal import Journal, journal_path
 
@@ -114,6 +116,32 @@ def test_a_commit_that_the_disk_refuses_is_tried_again_from_the_last_journal(tmp
     writer.close()
 
 
+def test_a_full_disk_is_told_with_the_file(tmp_path: Path) -> None:
+    full = tmp_path / "out"
+    full.symlink_to("/dev/full")
+    writer, told = FileStreamSink.open_writer({"file": str(full)}, "c", exactly_once=False), Lines(str(full))
+    wanted = f"^{full}: cannot be written: No space left on device$"
+    with pytest.raises(RetriableConnectError, match=wanted):
+        writer.write(SinkBatch(Column([b"one"], utf8=True)))
+    with pytest.raises(RetriableConnectError, match=wanted):
+        told.write([{"a": 1}])
+    writer.close()
+    told.close()
+
+
+def test_a_limit_on_a_journaled_file_is_told_with_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    writer = opened(path)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        with pytest.raises(RetriableConnectError, match=f"^{path}: cannot be written: File too large$"):
+            write(writer, b"one")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    writer.close()
+
+
 def test_a_damaged_journal_stops_the_task_and_says_what_to_do(tmp_path: Path) -> None:
     path = tmp_path / "out"
     opened(path).close()
@@ -157,6 +185,6 @@ def test_a_pipe_is_not_waited_for_and_a_full_one_holds_nobody_up(tmp_path: Path)
     with pytest.raises(CutShort):
         writer.write(SinkBatch(Column([b"x" * 10_000_000], utf8=True)))
     os.close(reader)
-    with pytest.raises(RetriableConnectError, match="Broken pipe"):
+    with pytest.raises(RetriableConnectError, match=f"^{pipe}: cannot be written: Broken pipe"):
         writer.write(SinkBatch(Column([b"x"], utf8=True)))
     writer.close()

@@ -24,6 +24,7 @@ from keelman.runtime.logging import get_logger
 
 LOCK_SECONDS = 5.0
 LOOK_SECONDS = 0.5
+STANDARD_OUTPUT = "standard output"
 FULL = (errno.ENOSPC, errno.EDQUOT)
 
 _log = get_logger()
@@ -72,10 +73,10 @@ class FileStreamSink(Connector):
         """The writer. Raises ConnectError; retriable when another process still writes the file."""
         path = cls.config_def().parse(config)["file"]
         if not path:
-            return StreamWriter(sys.stdout.fileno())
+            return StreamWriter(sys.stdout.fileno(), STANDARD_OUTPUT)
         if exactly_once and cls.supports_exactly_once(config):
             return JournaledWriter(Path(path).absolute(), connector)
-        return StreamWriter(open_append(Path(path)), own=True)
+        return StreamWriter(open_append(Path(path)), path, own=True)
 
     @classmethod
     def open_task_writer(cls, config: Mapping[str, str], task: SinkTask, *, exactly_once: bool) -> Writer:
@@ -89,21 +90,22 @@ class FileStreamSink(Connector):
 class StreamWriter(Writer):
     """Appends to a descriptor, without a journal: at least once."""
 
-    def __init__(self, descriptor: int, *, own: bool = False) -> None:
-        """With `own` the descriptor is closed at the end."""
+    def __init__(self, descriptor: int, name: str, *, own: bool = False) -> None:
+        """`name` is what errors call it. With `own` the descriptor is closed at the end."""
         self._descriptor = descriptor
+        self._name = name
         self._own = own
         self.beat: Callable[[], None] = lambda: None
         """Called while a pipe has no room."""
 
     def write(self, batch: SinkBatch) -> None:
         """Appends one line a value; to a pipe as fast as its reader takes them."""
-        write_all(self._descriptor, lines(batch.values), self.beat)
+        write_all(self._descriptor, lines(batch.values), self._name, self.beat)
 
     def commit(self, offsets: Mapping[TopicPartition, KeptOffset], *, clean: bool) -> None:
-        """Makes a file durable; a pipe or terminal is as durable as it gets."""
+        """Makes a file durable; a pipe or terminal is as durable as it gets. Raises RetriableConnectError."""
         if stat.S_ISREG(os.fstat(self._descriptor).st_mode):
-            os.fdatasync(self._descriptor)
+            make_durable(self._descriptor, self._name)
 
     def close(self) -> None:
         """Closes a file of its own."""
@@ -142,17 +144,14 @@ class JournaledWriter(Writer):
     def write(self, batch: SinkBatch) -> None:
         """Appends one line a value; visible at once, durable with the next commit."""
         data = lines(batch.values)
-        write_all(self._descriptor, data)
+        write_all(self._descriptor, data, str(self._path))
         self._length += len(data)
 
     def commit(self, offsets: Mapping[TopicPartition, KeptOffset], *, clean: bool) -> None:
         """Data first, then the journal that speaks of it. Raises RetriableConnectError, as `write` does."""
         self._kept.update(offsets)
         kept = {**self._others, self._connector: self._kept}
-        try:
-            os.fdatasync(self._descriptor)
-        except OSError as error:
-            raise RetriableConnectError(f"{self._path}: cannot be made durable: {error.strerror}") from error
+        make_durable(self._descriptor, str(self._path))
         self._save(Entry(self._length, clean, self._inode, kept))
 
     def close(self) -> None:
@@ -213,10 +212,18 @@ def open_append(path: Path) -> int:
         raise kind(f"Couldn't find or create file '{path}' for FileStreamSinkTask: {error.strerror}") from error
 
 
-def write_all(descriptor: int, data: bytes, beat: Callable[[], None] = lambda: None) -> None:
+def make_durable(descriptor: int, name: str) -> None:
+    """Returns once what was written would outlive a power cut. Raises RetriableConnectError naming it."""
+    try:
+        os.fdatasync(descriptor)
+    except OSError as error:
+        raise RetriableConnectError(f"{name}: cannot be made durable: {error.strerror}") from error
+
+
+def write_all(descriptor: int, data: bytes, name: str, beat: Callable[[], None] = lambda: None) -> None:
     """Writes all of it, or nothing to a regular file; beats while there is no room in a pipe.
 
-    Raises RetriableConnectError, for instance for a full disk, and what `beat` raises.
+    Raises RetriableConnectError naming it, for instance for a full disk, and what `beat` raises.
     """
     written = 0
     try:
@@ -231,7 +238,7 @@ def write_all(descriptor: int, data: bytes, beat: Callable[[], None] = lambda: N
             status = os.fstat(descriptor)
             if written and stat.S_ISREG(status.st_mode):
                 os.ftruncate(descriptor, status.st_size - written)
-        raise RetriableConnectError(f"cannot write the file: {error.strerror}") from error
+        raise RetriableConnectError(f"{name}: cannot be written: {error.strerror}") from error
 
 
 def lines(column: Column) -> bytes:

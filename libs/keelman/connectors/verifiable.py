@@ -19,7 +19,7 @@ from keelman.connect.offsets import in_json
 from keelman.connect.plugin import Connector, Direction, KeptOffset, Reader, Writer
 from keelman.connect.records import Column, Offset, Partition, SinkBatch, SourceBatch, TopicPartition
 from keelman.connect.schema import Field, Schema, Struct
-from keelman.connectors.file_sink import open_append, write_all
+from keelman.connectors.file_sink import STANDARD_OUTPUT, open_append, write_all
 
 BATCH_RECORDS = 1000
 INT32, INT64 = Schema("int32"), Schema("int64")
@@ -259,12 +259,13 @@ class Lines:
     def __init__(self, path: str | None) -> None:
         """Opens the file. Raises ConnectError."""
         self._own = open_append(Path(path)) if path else None
+        self._name = path or STANDARD_OUTPUT
 
     def write(self, lines: Sequence[Mapping[str, Any]]) -> None:
         """Writes them. Raises RetriableConnectError, for instance when the disk is full."""
         if lines:
             data = "".join(f"{json_text(line)}\n" for line in lines).encode()
-            write_all(sys.stdout.fileno() if self._own is None else self._own, data)
+            write_all(sys.stdout.fileno() if self._own is None else self._own, data, self._name)
 
     def close(self) -> None:
         """Closes the file; standard output stays."""
