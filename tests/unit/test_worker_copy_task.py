@@ -14,8 +14,10 @@ from keelman.api.copy.v1.run_order_pb2 import BulkPart, RunOrder, RunUpdate
 from keelman.api.copy.v1.ticket_pb2 import StartTicket
 from keelman.connect.config.providers import ConfigProviderError
 from keelman.kafka.layout import Work
+from keelman.model.errors import NotFound
 from keelman.runtime.supervise import Siblings
 from keelman.testing.eventually import eventually
+from keelman.worker.observed.meters import Meters
 from keelman.worker.tasks.copy_task import WAIT_SECONDS, CopyTask
 from keelman.worker.tasks.duties import TaskDuties
 from keelman.worker.tasks.link import SparkLink
@@ -33,6 +35,8 @@ class World:
         self.told: list[tuple[str, str]] = []
         self.leased, self.obeys, self.may, self.asked = True, True, True, 0
         self.problem: Exception | None = None
+        self.refusal: Exception | None = None
+        self.meters = Meters()
         duties = TaskDuties(
             ticket=self.ticket,
             confirm=self.confirm,
@@ -42,12 +46,15 @@ class World:
             idle=lambda: None,
             left=lambda: None,
             ended=lambda uid: None,
+            failed=lambda update: self.meters.note(Work("c", 0), update),
         )
         self.turns = Turns(1)
         self.task = CopyTask(Work("c", 0), cast("SparkLink", self), duties, grace_seconds=0.05, turns=self.turns)
 
     def ticket(self, uid: str) -> StartTicket | None:
         self.asked += 1
+        if self.refusal is not None:
+            raise self.refusal
         return StartTicket(run_uid=uid) if self.may else None
 
     def send(self, order: RunOrder) -> None:
@@ -115,6 +122,19 @@ async def test_a_woken_task_without_a_copy_run_is_not_running(world: World) -> N
     assert "waits for a copy run: no Spark service answers this worker" in world.told[-1][1]
     world.leased = True
     await eventually(lambda: world.state == "RUNNING")
+
+
+async def test_a_failure_before_the_first_copy_run_is_counted() -> None:
+    async with Siblings() as siblings:
+        world = World()
+        world.refusal = NotFound("there is no connector class com.example.Gone")
+        life = siblings.start(world.task.run())
+        await eventually(lambda: world.state == "FAILED")
+        meter = world.meters.find(Work("c", 0))
+        assert meter is not None
+        assert (meter.failures, meter.runs, meter.live) == (1, 0, False)
+        world.task.end()
+        await life
 
 
 async def test_a_task_that_never_had_a_copy_run_says_what_it_waits_for() -> None:

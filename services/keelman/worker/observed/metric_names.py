@@ -34,7 +34,11 @@ CONNECTOR_STATE = Family("keelman_connector_state", GAUGE, "1 for the state that
 TASK_STATE = Family("keelman_task_state", GAUGE, "1 for the state that the task is in.")
 STALLED = Family("keelman_task_stalled", GAUGE, "1 while the task has something to copy and copies nothing.")
 RUNS = Family("keelman_task_copy_runs_total", COUNTER, "Copy runs that the task has begun.")
-FAILURES = Family("keelman_task_failures_total", COUNTER, "Copy runs of the task that ended by an error.")
+FAILURES = Family(
+    "keelman_task_failures_total",
+    COUNTER,
+    "Copy runs of the task that ended by an error, and its failures before there was one.",
+)
 BYTES = Family("keelman_task_bytes_total", COUNTER, "Bytes of the keys and values that the task has committed.")
 BYTES_RATE = Family("keelman_task_bytes_per_second", GAUGE, "Bytes that the task commits in a second now.")
 LAG_RECORDS = Family("keelman_task_lag_records", GAUGE, "Records that the task has left to copy.")

@@ -161,7 +161,8 @@ class Metrics:
         out.add(names.RUNS, meter.runs, labels)
         out.add(names.FAILURES, meter.failures, labels)
         out.add(names.BYTES, meter.bytes, labels)
-        source = self._type(work.connector) == "source"
+        kind = self._type(work.connector)
+        source = kind == "source"
         lag = meter.lag(LAG_UNIT_RECORDS)
         if meter.commit_ms:
             out.add(names.COMMITTED, meter.commit_ms / 1000, labels)
@@ -171,8 +172,9 @@ class Metrics:
                 out.add(names.LAG_BYTES, meter.lag(LAG_UNIT_BYTES), labels)
             else:
                 out.add(names.LAG_RECORDS, lag, labels)
-        out.add(names.POLLED if source else names.READ, meter.records + meter.errors, labels)
-        out.add(names.WRITTEN if source else names.SENT, meter.records, labels)
+        if kind in ("source", "sink"):
+            out.add(names.POLLED if source else names.READ, meter.records + meter.errors, labels)
+            out.add(names.WRITTEN if source else names.SENT, meter.records, labels)
         if not source and meter.measured:
             out.add(names.LAG_MAX, lag, labels)
         if meter.bad.failures:

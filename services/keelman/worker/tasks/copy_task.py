@@ -236,7 +236,9 @@ class CopyTask:
         finally:
             self._running = False
         state = copy.COPY_RUN_STATE_FAILED
-        return orders.RunUpdate(state=state, reason=reason, message=text, trace=trace, retriable=passes)
+        last = orders.RunUpdate(state=state, reason=reason, message=text, trace=trace, retriable=passes)
+        self._duties.failed(last)
+        return last
 
     async def _after(self, last: orders.RunUpdate) -> None:
         """Waits as long as the policy wants it after a failure; for good when there is no next attempt."""

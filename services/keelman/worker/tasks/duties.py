@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from keelman.api.copy.v1 import ticket_pb2 as tickets
+from keelman.api.copy.v1.run_order_pb2 import RunUpdate
 from keelman.worker.tasks.run_handle import RunHandle
 
 
@@ -18,7 +19,8 @@ class TaskDuties:
     `tell` has a status written soon: state, trace and what is ours in it. `fence` aborts what the task's producer has
     left open, if this worker may; `fence_parts` shuts out the producers of so many parts and says whether it could.
     `idle` says that the copy run has nothing to copy, `left` that the task is not parked any more, `ended` that nothing
-    is to be heard of this copy run any more. `kind` is the task's kind, as `Turns` has it.
+    is to be heard of this copy run any more. `kind` is the task's kind, as `Turns` has it. `failed` is called when the
+    task has failed without a copy run that would have told it.
     """
 
     ticket: Callable[[str], tickets.StartTicket | None]
@@ -30,6 +32,7 @@ class TaskDuties:
     left: Callable[[], None]
     ended: Callable[[str], object]
     kind: Callable[[], str] = lambda: ""
+    failed: Callable[[RunUpdate], None] = lambda update: None
 
 
 @dataclass(frozen=True, slots=True)

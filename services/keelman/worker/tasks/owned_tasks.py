@@ -205,6 +205,7 @@ class OwnedTasks:
             left=lambda: self._left(work),
             ended=self._ended,
             kind=lambda: grants.kind(made.config),
+            failed=lambda update: self.meters.note(work, update),
         )
         # A task that ran on here with another configuration begins with the whole budget.
         attempts = 0 if work in self._tasks else self._store.statuses.attempts(work)
