@@ -9,8 +9,8 @@ import pytest
 from worker_kit import WorkerProcess, link_side, workers
 
 from keelman.kafka.reading import read_topic
-from keelman.kafka.writer import MOST_BYTES, FencingWriter
-from keelman.model.errors import Conflict
+from keelman.kafka.writer import MOST_BYTES, FencingWriter, TopicWriter
+from keelman.model.errors import Conflict, Exhausted
 from keelman.worker.tables.config_state import ConfigState, connector_record
 
 pytestmark = pytest.mark.component
@@ -94,3 +94,20 @@ async def test_who_is_shut_out_meanwhile_claims_anew_and_writes_all(worker: Work
     state = await stored(bootstrap)
     assert {*names, "before", "after"} <= state.connectors.keys()
     assert "late" not in state.connectors
+
+
+async def test_a_writer_without_transactions_goes_on_behind_a_record_that_was_refused(
+    worker: WorkerProcess, bootstrap: str
+) -> None:
+    large, small = (b"large", b"x" * 2 * TOPIC_BYTES), (b"small", b"x")
+    async with TopicWriter.opened({"bootstrap.servers": bootstrap}, client_id="plain") as writer:
+        await writer.write(TOPIC, [small])
+        for _ in range(2):
+            with pytest.raises(Exhausted, match=r"max\.message\.bytes"):
+                await writer.write(TOPIC, [small, large, small])
+            assert (await writer.write(TOPIC, [small]))[0] > 0
+        one, other = await asyncio.gather(
+            writer.write(TOPIC, [large]), writer.write(TOPIC, [small]), return_exceptions=True
+        )
+    assert isinstance(one, Exhausted)
+    assert isinstance(other, dict), f"what another wrote meanwhile: {other!r}"

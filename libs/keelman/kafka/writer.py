@@ -9,7 +9,13 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequenc
 from contextlib import AsyncExitStack
 from typing import TypeAlias
 
-from aiokafka.errors import KafkaError, MessageSizeTooLargeError, ProducerFenced, RecordListTooLargeError
+from aiokafka.errors import (
+    KafkaError,
+    MessageSizeTooLargeError,
+    OutOfOrderSequenceNumber,
+    ProducerFenced,
+    RecordListTooLargeError,
+)
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
 from keelman.kafka.clients import Producer, producer
@@ -26,27 +32,55 @@ TOO_LARGE = "RECORD_TOO_LARGE"
 
 
 class TopicWriter:
-    """An idempotent writer that any worker may use. Open it with `opened`."""
+    """An idempotent writer that any worker may use, from several tasks at once. Open it with `opened`."""
 
-    def __init__(self, made: Producer) -> None:
-        self._producer = made
+    def __init__(self, properties: Mapping[str, str], client_id: str) -> None:
+        self._properties = properties
+        self._client_id = client_id
+        self._stack = AsyncExitStack()
+        self._producer: Producer | None = None
+        self._renewing = asyncio.Lock()
 
     @staticmethod
     @contextlib.asynccontextmanager
     async def opened(properties: Mapping[str, str], *, client_id: str) -> AsyncIterator[TopicWriter]:
         """A writer for the block. Raises Unavailable when no broker answers."""
-        async with producer(properties, client_id=client_id) as made:
-            yield TopicWriter(made)
+        writer = TopicWriter(properties, client_id)
+        try:
+            await writer._renew(None)
+            yield writer
+        finally:
+            await writer._stack.aclose()
 
     async def write(self, topic: str, records: Sequence[Record]) -> Ends:
         """Returns when all records, in order, are acknowledged. Raises Unavailable, and Exhausted for a record that is
         too large: others may have been written then, unless it is so by `MOST_BYTES`."""
         check_sizes(records)
+        made = self._producer
+        assert made is not None
         try:
             async with asyncio.timeout(SECONDS):
+                try:
+                    return await _sent(made, topic, records)
+                except KafkaError as error:
+                    with contextlib.suppress(KeelmanError):
+                        await self._renew(made)
+                    if not isinstance(error, OutOfOrderSequenceNumber):
+                        raise
                 return await _sent(self._producer, topic, records)
         except (KafkaError, TimeoutError) as error:
             raise _unwritten(topic, error) from None
+
+    async def _renew(self, broken: Producer | None) -> None:
+        """Another producer instead of this one, which left out the sequence numbers of what was refused or came too
+        late: a broker takes nothing behind them."""
+        async with self._renewing:
+            if self._producer is not broken:  # another write has done it
+                return
+            stack = AsyncExitStack()
+            made = await stack.enter_async_context(producer(self._properties, client_id=self._client_id))
+            before, self._stack, self._producer = self._stack, stack, made
+            await _dropped(before, broken)
 
 
 class FencingWriter:
@@ -82,9 +116,7 @@ class FencingWriter:
         """Gives the claim up without fencing anyone. Waits for no broker for longer than a few seconds."""
         made, self._producer, self.claimed_at = self._producer, None, None
         stack, self._stack = self._stack, AsyncExitStack()
-        if not await _ended(stack.aclose()) and made is not None:
-            await _ended(made._sender.close())
-            await _ended(made.client.close())
+        await _dropped(stack, made)
 
     async def write(
         self, topic: str, records: Sequence[Record], *, confirm: Callable[[], Awaitable[None]] | None = None
@@ -160,6 +192,13 @@ def _unwritten(topic: str, error: Exception) -> KeelmanError:
             reason=TOO_LARGE,
         )
     return Unavailable(f"topic {topic} cannot be written: {error!r}")
+
+
+async def _dropped(stack: AsyncExitStack, made: Producer | None) -> None:
+    """Closes a producer, at once where that takes too long."""
+    if not await _ended(stack.aclose()) and made is not None:
+        await _ended(made._sender.close())
+        await _ended(made.client.close())
 
 
 async def _ended(step: Awaitable[None]) -> bool:
