@@ -1,6 +1,7 @@
 """Changes that wait for the leader: which are written together, and what becomes of each."""
 
 import asyncio
+import math
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -9,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from keelman.kafka.writer import MOST_BYTES, Record, check_sizes
-from keelman.model.errors import Conflict, DeadlineExceeded, Exhausted, KeelmanError
+from keelman.model.errors import Conflict, DeadlineExceeded, Exhausted, KeelmanError, Unavailable
 from keelman.runtime.supervise import Siblings
 from keelman.worker.group.requests import MOST_TOGETHER, Change, Request, Requests, taken
 from keelman.worker.rest.errors import RestError
@@ -24,11 +25,16 @@ class Topic:
     def __init__(self, problem: KeelmanError | None = None) -> None:
         self.problem = problem
         self.knows_config = False
+        self.claimed = True
         self.writes: list[list[bytes]] = []
         self.reads = 0
 
-    async def read_config(self, *, since: float) -> None:
+    async def read_config(self, *, since: float = math.inf) -> None:
         self.reads += 1
+
+    async def claimed_anew(self) -> bool:
+        before, self.claimed = self.claimed, True
+        return not before
 
     async def write_config(self, written: Sequence[Record]) -> None:
         check_sizes(written)
@@ -109,6 +115,42 @@ async def test_one_that_is_too_large_is_alone_with_that() -> None:
     assert [told[0], told[2]] == ["a written", "b written"]
     assert isinstance(told[1], Exhausted)
     assert f"larger than {MOST_BYTES}" in told[1].message
+
+
+async def test_what_another_wrote_before_the_claim_was_made_anew_decides() -> None:
+    topic, taken_names = Topic(), {"a"}
+    topic.claimed = False
+
+    async def read_config(*, since: float = math.inf) -> None:
+        topic.reads += 1
+        if topic.claimed:
+            taken_names.add("b")  # another leader wrote it after the read before and before the claim
+
+    def creation(name: str) -> Request:
+        def decide() -> Change[str]:
+            if name in taken_names:
+                raise RestError(409, f"Connector {name} already exists")
+            return Change([(name.encode(), b"x")], lambda: f"{name} written")
+
+        return Request(time.monotonic() + LATER, connector=name, decide=decide)
+
+    topic.read_config = read_config  # type: ignore[method-assign]
+    told = await served(topic, creation("a"), creation("b"), creation("c"))
+    assert topic.writes == [[b"c"]]
+    assert [type(one) for one in told] == [RestError, RestError, str]
+
+
+async def test_behind_one_that_is_too_large_brokers_that_are_gone_are_waited_for_once() -> None:
+    topic, tried = Topic(), []
+
+    async def write_config(written: Sequence[Record]) -> None:
+        tried.append(len(written))
+        raise Exhausted("too large") if len(written) > 1 else Unavailable("no broker")
+
+    topic.write_config = write_config  # type: ignore[method-assign]
+    told = await served(topic, *(change(name) for name in "abcd"))
+    assert tried == [4, 1]
+    assert all(isinstance(one, Unavailable) for one in told)
 
 
 async def test_who_leads_no_more_writes_for_nobody() -> None:

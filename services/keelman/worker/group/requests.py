@@ -158,24 +158,33 @@ class Requests:
         if not all(isinstance(one, Change) and one.records for one in decided) or not decided:
             await self._store.read_config(since=max(request.since for request in requests))  # a read before may do
             decided = [_decided(request) for request in requests]
+        waiting = list(zip(requests, decided, strict=True))
+        try:
+            await self._write(waiting)
+        except Exhausted:
+            waiting = [one for one in waiting if not one[0].result.done()]
+            if len(waiting) == 1:
+                raise
+            for one in waiting:  # it is one of them that the topic does not take
+                try:
+                    await self._write([one])
+                except Exhausted as error:
+                    one[0].fail(error)
+
+    async def _write(self, decided: Sequence[tuple[Request, Change[Any] | Exception]]) -> None:
+        """Those that are refused are told so, the others written in one write.
+
+        Where the claim has to be made first, another leader may have written since: all is decided anew behind it.
+        """
+        if any(isinstance(one, Change) and one.records for _, one in decided) and await self._store.claimed_anew():
+            await self._store.read_config()
+            decided = [(request, _decided(request)) for request, _ in decided]
         changes: list[tuple[Request, Change[Any]]] = []
-        for request, one in zip(requests, decided, strict=True):
+        for request, one in decided:
             if isinstance(one, Change):
                 changes.append((request, one))
             else:
                 request.fail(one)
-        try:
-            await self._write(changes)
-        except Exhausted:
-            if len(changes) == 1:
-                raise
-            for one_change in changes:  # it is one of them that the topic does not take
-                try:
-                    await self._write([one_change])
-                except KeelmanError as error:
-                    one_change[0].fail(error)
-
-    async def _write(self, changes: Sequence[tuple[Request, Change[Any]]]) -> None:
         written = [record for _, change in changes for record in change.records]
         if written:
             await self._store.write_config(written)

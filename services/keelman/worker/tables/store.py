@@ -124,14 +124,22 @@ class Store:
         if self.properties.fenced:
             await self._fencing.claim()
 
+    async def claimed_anew(self) -> bool:
+        """Has the claim that the leader's write needs, made here where there is none: True then, for what was read
+        before may be old by now. Raises Unavailable."""
+        if not self.properties.fenced or self._fencing.claimed_at is not None:
+            return False
+        self._require_right()
+        await self._fencing.claim()
+        return True
+
     async def write_config(self, written: Sequence[Record]) -> None:
         """The leader's write; returns when this worker's table has it, and all that was written before.
 
         Raises Conflict when there is another leader, Unavailable also while this worker cannot know whether there is,
         Exhausted for a record that is too large.
         """
-        if not self.right():
-            raise Unavailable("the group has not said lately that this worker still has its place in it")
+        self._require_right()
         topic = self.properties.config_topic.name
         begun = time.monotonic()
         if self.properties.fenced:
@@ -143,6 +151,10 @@ class Store:
             self._config_read = max(begun, self._config_read)
         else:  # a broker that had it already does not say where
             await self.read_config()
+
+    def _require_right(self) -> None:
+        if not self.right():
+            raise Unavailable("the group has not said lately that this worker still has its place in it")
 
     async def write_target(self, connector: str, target: str) -> None:
         """Any worker's write of a target state; returns when this worker's table has it."""
