@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import psutil
@@ -18,6 +19,9 @@ from keelman.model.errors import KeelmanError
 from keelman.rpc.channels import channel, is_serving
 from keelman.runtime.home import Home
 
+# Its node has not told of it yet; or what its node says until it answers for the first time.
+BEGINNING = ("UNSPECIFIED", "PENDING", "PREPARING", "STARTING")
+
 
 async def status(home: Home, form: str) -> int:
     """Prints the state of the home's system; returns FAILED when it is not up or something in it is not well."""
@@ -27,10 +31,10 @@ async def status(home: Home, form: str) -> int:
         return _absent(home, form)
     services = [await _service(s) for s in system.services]
     workloads, clusters, problem = await _resources(system)
-    well = system.ready and not problem and all(s["serving"] for s in services)
-    well = well and all(w["state"] in ("RUNNING", "STOPPED") for w in workloads)
+    whole = not problem and all(s["serving"] for s in services)
+    state = state_of(workloads, whole=whole) if system.ready else "STARTING"
     document = {
-        "state": ("RUNNING" if well else "DEGRADED") if system.ready else "STARTING",
+        "state": state,
         "home": system.home,
         "node": system.node,
         "gateway": system.gateway,
@@ -45,7 +49,19 @@ async def status(home: Home, form: str) -> int:
         _print_document(document, form)
     else:
         _print_tables(document)
-    return OK if well else FAILED
+    return OK if state == "RUNNING" else FAILED
+
+
+def state_of(workloads: Sequence[Mapping[str, Any]], *, whole: bool) -> str:
+    """RUNNING, STARTING or DEGRADED, by the state and reason of each workload; `whole` when all services answer.
+
+    A process that starts without a reason is new, or was told to start; one that failed or fell silent before has one
+    until it is healthy.
+    """
+    unwell = [w for w in workloads if w["state"] not in ("RUNNING", "STOPPED")]
+    if not whole or any(w["state"] not in BEGINNING or w["reason"] for w in unwell):
+        return "DEGRADED"
+    return "STARTING" if unwell else "RUNNING"
 
 
 def _absent(home: Home, form: str) -> int:
@@ -83,6 +99,7 @@ async def _resources(system: System) -> tuple[list[dict[str, Any]], list[dict[st
                     "pid": w.status.pid,
                     "memory_bytes": int(w.status.memory_bytes),
                     "restarts": w.status.restarts,
+                    "reason": w.status.reason,
                     "message": w.status.message,
                 }
                 for w in await gateway.list(kinds.WORKLOADS)

@@ -1,0 +1,35 @@
+"""What `keelman status` calls the whole system."""
+
+import pytest
+
+from keelman.cli.status import state_of
+
+WELL = {"state": "RUNNING", "reason": ""}
+
+
+@pytest.mark.parametrize(
+    ("state", "reason", "wanted"),
+    [
+        ("RUNNING", "", "RUNNING"),
+        ("STOPPED", "", "RUNNING"),
+        ("UNSPECIFIED", "", "STARTING"),
+        ("PENDING", "", "STARTING"),
+        ("PREPARING", "", "STARTING"),
+        ("STARTING", "", "STARTING"),
+        ("STARTING", "EXITED", "DEGRADED"),
+        ("STARTING", "UNHEALTHY", "DEGRADED"),
+        ("PREPARING", "PORT_TAKEN", "DEGRADED"),
+        ("STOPPING", "", "DEGRADED"),
+        ("FAILED", "EXITED", "DEGRADED"),
+    ],
+)
+def test_what_starts_for_the_first_time_is_no_fault(state: str, reason: str, wanted: str) -> None:
+    assert state_of([WELL, {"state": state, "reason": reason}], whole=True) == wanted
+
+
+def test_a_service_that_does_not_answer_and_a_fault_beside_a_start_are_faults() -> None:
+    starting, failed = {"state": "STARTING", "reason": ""}, {"state": "FAILED", "reason": "EXITED"}
+    assert state_of([WELL], whole=False) == "DEGRADED"
+    assert state_of([starting], whole=False) == "DEGRADED"
+    assert state_of([starting, failed], whole=True) == "DEGRADED"
+    assert state_of([], whole=True) == "RUNNING"
