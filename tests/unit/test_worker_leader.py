@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from keelman.kafka.layout import Metadata, Work
-from keelman.kafka.writer import Record
+from keelman.kafka.writer import Ends, Record
 from keelman.model.errors import Exhausted
 from keelman.runtime.redaction import REDACTOR
 from keelman.runtime.supervise import Siblings
@@ -107,6 +107,29 @@ async def test_a_task_that_is_too_large_for_the_topic_fails_its_connector_alone(
             await leader.reconfigure()
         assert store.told == before, "it is told once"
         assert store.statuses.statuses[Work("d")].state == RUNNING
+
+
+async def test_tasks_are_put_into_force_once_all_are_in_the_topic(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without transactions too, where brokers refuse one record and take those behind it."""
+    async with leading(tmp_path) as (store, _):
+        write, before = store._plain.write, [{"n": "0"}, {"n": "1"}]
+
+        async def refusing(topic: str, written: Sequence[Record]) -> Ends:
+            taken = [one for one in written if len(one[1] or b"") < 2000]
+            ends = await write(topic, taken)
+            if len(taken) < len(written):
+                raise Exhausted("larger than 2000")
+            return ends
+
+        monkeypatch.setattr(store._plain, "write", refusing)
+        await store.write_config([*records.task_records("c", before), records.commit_record("c", 2)])
+        assert store.config.tasks["c"] == tuple(before)
+        after = [{"n": "2"}, {"n": "x" * 2000}]
+        with pytest.raises(Exhausted):
+            await store.write_config([*records.task_records("c", after), records.commit_record("c", 2)])
+        assert store.config.tasks["c"] == tuple(before), "no half of one and half of the other"
 
 
 async def test_why_nobody_may_have_it_is_written_once(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ import orjson
 
 from keelman.connect.java.text import json_text
 from keelman.kafka.layout import Work
+from keelman.kafka.writer import Record
 from keelman.worker.group.placement import CONNECTOR_KEY
 
 LOGGER = "logger-cluster-"
@@ -231,6 +232,14 @@ def task_records(name: str, configs: Iterable[Mapping[str, str]]) -> list[tuple[
 def commit_record(name: str, count: int) -> tuple[bytes, bytes]:
     """Key and value that put the stored task configurations into force."""
     return f"commit-{name}".encode(), _dump({"tasks": count})
+
+
+def tasks_apart(written: Iterable[Record]) -> tuple[list[Record], list[Record]]:
+    """Task configurations, and the rest: what puts them into force may not be in the topic without one of them."""
+    parts: tuple[list[Record], list[Record]] = ([], [])
+    for key, value in written:
+        parts[value is None or not key.startswith(b"task-")].append((key, value))
+    return parts
 
 
 def deletion_records(name: str, tasks: int) -> list[tuple[bytes, bytes | None]]:

@@ -125,8 +125,7 @@ class Store:
             await self._fencing.claim()
 
     async def claimed_anew(self) -> bool:
-        """Has the claim that the leader's write needs, made here where there is none: True then, for what was read
-        before may be old by now. Raises Unavailable."""
+        """Has the claim that a write needs; True where it had to be made: what was read before may be old."""
         if not self.properties.fenced or self._fencing.claimed_at is not None:
             return False
         self._require_right()
@@ -140,12 +139,13 @@ class Store:
         Exhausted for a record that is too large.
         """
         self._require_right()
-        topic = self.properties.config_topic.name
-        begun = time.monotonic()
+        topic, begun = self.properties.config_topic.name, time.monotonic()
         if self.properties.fenced:
             ends = await self._fencing.write(topic, written)
         else:
-            ends = await self._plain.write(topic, written)
+            tasks, rest = records.tasks_apart(written)
+            await self._plain.write(topic, tasks)
+            ends = await self._plain.write(topic, rest)
         if min(ends.values(), default=0) > 0:
             await self._configs.read_to(ends, seconds=READ_SECONDS)
             self._config_read = max(begun, self._config_read)
