@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from keelman.model.errors import DeadlineExceeded, Unavailable
-from keelman.runtime.supervise import Siblings, deadline, first_of, supervise, wait_or_stop
+from keelman.runtime.supervise import Siblings, deadline, first_of, guarded, supervise, wait_or_stop
 
 
 async def test_the_first_error_cancels_the_rest_and_keeps_its_cause() -> None:
@@ -125,6 +125,56 @@ async def test_a_deadline_speaks_only_for_itself() -> None:
             raise TimeoutError("of the socket")
 
 
+async def cancelled_wait() -> None:
+    """Waits for what a library cancels."""
+    waited = asyncio.get_running_loop().create_future()
+    asyncio.get_running_loop().call_soon(waited.cancel)
+    await waited
+
+
+async def test_a_cancellation_that_nobody_asked_for_is_an_error_and_does_not_spread() -> None:
+    async def block() -> None:
+        async with Siblings() as tasks:
+            tasks.start(cancelled_wait(), name="heartbeats")
+            await asyncio.Event().wait()
+
+    with pytest.raises(RuntimeError, match="heartbeats: something that was waited for was cancelled"):
+        await block()
+    with pytest.raises(RuntimeError):
+        await supervise(asyncio.Event().wait, cancelled_wait)  # type: ignore[arg-type]
+    with pytest.raises(RuntimeError):
+        await first_of(asyncio.Event().wait(), cancelled_wait())
+    with pytest.raises(RuntimeError):
+        await guarded(cancelled_wait())
+
+
+async def test_who_is_told_to_end_is_cancelled() -> None:
+    async def block() -> None:
+        async with Siblings() as tasks:
+            told = tasks.start(guarded(asyncio.Event().wait()))
+            await asyncio.sleep(0)
+            told.cancel()
+            await asyncio.wait([told])
+            assert told.cancelled()
+
+    await block()
+
+
+async def test_a_time_out_around_what_failed_is_a_time_out() -> None:
+    async def fail() -> None:
+        await asyncio.sleep(0)
+        raise Unavailable("no")
+
+    async def block() -> None:
+        async with asyncio.timeout(0.01):
+            with pytest.raises(Unavailable):
+                await supervise(fail, fail)
+            await asyncio.Event().wait()
+
+    with pytest.raises(TimeoutError):
+        await block()
+
+
 PROGRAM = """
 import asyncio, sys
 from keelman.model.errors import Unavailable
@@ -143,6 +193,11 @@ async def fails(stop):
     async with asyncio.TaskGroup() as group:
         group.create_task(broken())
 
+async def strays(stop):
+    waited = asyncio.get_running_loop().create_future()
+    waited.cancel()
+    await waited
+
 async def broken():
     raise Unavailable("demo.port: 80 is taken")
 
@@ -156,7 +211,7 @@ def started(body: str, grace: float) -> subprocess.Popen[str]:
         [sys.executable, "-c", PROGRAM, body, str(grace)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     assert process.stdout is not None
-    if body != "fails":
+    if body not in ("fails", "strays"):
         assert process.stdout.readline() == "up\n"
     return process
 
@@ -192,3 +247,10 @@ def test_an_error_of_ours_is_one_line() -> None:
     _, problem = process.communicate(timeout=60)
     assert process.returncode == 1
     assert problem == "keelman demo: demo.port: 80 is taken\n"
+
+
+def test_an_end_that_nobody_asked_for_is_a_crash() -> None:
+    process = started("strays", 1)
+    _, problem = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "nobody had said so" in problem

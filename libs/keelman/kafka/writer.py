@@ -20,6 +20,7 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
 from keelman.kafka.clients import Producer, producer
 from keelman.model.errors import Conflict, Exhausted, KeelmanError, Unauthenticated, Unavailable
+from keelman.runtime.supervise import guarded
 
 Record: TypeAlias = tuple[bytes, bytes | None]
 Ends: TypeAlias = Mapping[int, int]
@@ -207,10 +208,11 @@ async def _ended(step: Awaitable[None]) -> bool:
 
 
 async def _problem(step: Awaitable[None]) -> Exception | None:
-    """Why it was not. AssertionError: the library's word for one too late."""
+    """Why it was not. AssertionError: the library's word for one too late; RuntimeError: a step before was given up, and
+    the library has cancelled what this one waits for too."""
     try:
         async with asyncio.timeout(END_SECONDS):
-            await step
-    except (KafkaError, TimeoutError, AssertionError) as error:
+            await guarded(step)
+    except (KafkaError, TimeoutError, AssertionError, RuntimeError) as error:
         return error
     return None

@@ -10,7 +10,7 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
 import setproctitle
@@ -22,19 +22,49 @@ from keelman.runtime.stacks import stacks_on_signal
 
 T = TypeVar("T")
 log = get_logger()
+STRAY = "something that was waited for was cancelled, and nobody had said so"
+
+
+async def guarded(work: Awaitable[T]) -> T:
+    """Waits for it, and raises RuntimeError when it was cancelled though nobody cancels this task.
+
+    A library may cancel what somebody waits for. Without this that would end who waits, and all who wait for him.
+    """
+    try:
+        return await work
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        raise RuntimeError(STRAY) from error
 
 
 async def supervise(*functions: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Runs all functions side by side; the first error cancels the rest and is raised as itself, not as a group."""
-    problem: BaseException | None = None
+    """Runs all functions side by side; the first error cancels the rest and is raised as itself, not as a group.
+
+    No TaskGroup: when a task of it fails while it waits for the others, Python before 3.13 counts the waiting task as
+    cancelled for good, and a time-out around that raises CancelledError.
+    """
+    tasks = [asyncio.ensure_future(_begun(function)) for function in functions]
+    if not tasks:
+        return
     try:
-        async with asyncio.TaskGroup() as group:
-            for function in functions:
-                group.create_task(function())
-    except BaseExceptionGroup as errors:
-        problem = first_error(errors)
-    if problem is not None:
-        raise problem  # outside the except block: its own cause and context stay
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+    finally:
+        await _end(tasks)
+    for task in tasks:
+        if task in done:
+            task.result()
+
+
+async def _begun(function: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    await guarded(function())
+
+
+async def _end(tasks: Sequence[asyncio.Future[Any]]) -> None:
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def first_error(errors: BaseExceptionGroup[BaseException]) -> BaseException:
@@ -48,8 +78,8 @@ def first_error(errors: BaseExceptionGroup[BaseException]) -> BaseException:
 class Siblings:
     """An open group of tasks that end with their block: for tasks that come and go while a service runs.
 
-    A task's error ends the whole block (as in asyncio.TaskGroup). On leaving the block, tasks still running are
-    cancelled and awaited.
+    A task's error ends the whole block (as in asyncio.TaskGroup), and so does a cancellation that nobody asked for. On
+    leaving the block, tasks still running are cancelled and awaited.
     """
 
     def __init__(self) -> None:
@@ -64,8 +94,17 @@ class Siblings:
             work.close()
             raise
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._done)
         return task
+
+    def _done(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if task.cancelled() and not task.cancelling():  # the group would go on without it, and without a word
+            stray = _stray(task.get_name())
+            try:
+                self._group.create_task(stray)
+            except RuntimeError:  # it is ending
+                stray.close()
 
     async def __aenter__(self) -> Siblings:
         await self._group.__aenter__()
@@ -85,15 +124,19 @@ class Siblings:
             raise problem
 
 
+async def _stray(name: str) -> None:
+    raise RuntimeError(f"{name}: {STRAY}")
+
+
 async def first_of(*waits: Awaitable[Any]) -> None:
     """Returns when any of the awaitables is done; cancels and awaits the others; raises the done one's error."""
     tasks = [asyncio.ensure_future(w) for w in waits]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        if any(task.cancelled() for task in done):  # not by us yet
+            raise RuntimeError(STRAY)
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await _end(tasks)
     for task in done:
         task.result()
 
@@ -169,7 +212,9 @@ async def _life(body: Callable[[asyncio.Event], Coroutine[Any, Any, None]], grac
         loop.add_signal_handler(number, on_signal, number)
     try:
         await main
-    except asyncio.CancelledError:
+    except asyncio.CancelledError as error:
+        if not main.cancelling():
+            raise RuntimeError(STRAY) from error
         log.warning("cut", grace_seconds=grace_seconds)
         return 3
     except BaseExceptionGroup as errors:

@@ -16,6 +16,7 @@ from keelman.engine.watches import from_wire
 from keelman.kafka.layout import Work
 from keelman.model.errors import KeelmanError
 from keelman.runtime.logging import get_logger
+from keelman.runtime.supervise import guarded
 from keelman.worker.tasks.bulk import Parts, shared_limits
 from keelman.worker.tasks.duties import PartDuties, TaskDuties
 from keelman.worker.tasks.link import SparkLink
@@ -117,7 +118,7 @@ class Copying:
         self._wanted_parts, self._caught_up, self.may_write = (), False, False
         run = self._run = RunHandle(ticket, self._link, told.changed, self.topics)
         try:
-            return await self._steered(run, ticket)
+            return await guarded(self._steered(run, ticket))
         except Exception:  # nobody would steer them any more, and the next copy run needs the slot
             await run.finish(BROKEN, seconds=0.0, hurried=lambda: True)
             await self._parts.finish(BROKEN)

@@ -158,8 +158,9 @@ class OwnedTasks:
         for _, running in ending:
             running.task.end(cut=cut)
         begun = time.monotonic()
-        for work, running in ending:
-            await running.life
+        if ending:
+            await asyncio.wait([running.life for _, running in ending])  # what one raises ends the siblings, not us
+        for work, _ in ending:
             self._forget(work)
         if ending:
             log.info("tasks_ended", tasks=len(ending), cut=cut, seconds=round(time.monotonic() - begun, 3))
