@@ -84,8 +84,12 @@ async def test_a_task_that_is_too_large_for_the_topic_fails_its_connector_alone(
 
         async def write_config(written: Sequence[Record]) -> None:
             if any(len(value or b"") > 2000 for _, value in written):
+                refused.append(len(written))
+                store.changed_about("c")  # as by what was taken of it
                 raise Exhausted("larger than 2000")
             await write(written)
+
+        refused: list[int] = []
 
         monkeypatch.setattr(store, "write_config", write_config)
         await write([records.connector_record("d", {**SOURCE, "name": "d"})])
@@ -102,10 +106,11 @@ async def test_a_task_that_is_too_large_for_the_topic_fails_its_connector_alone(
         assert "larger than 2000" in (store.statuses.statuses[Work("c")].trace or "")
         assert "c" not in store.config.tasks
         await store.flush(seconds=60)
-        before = store.told
+        before, tries = store.told, len(refused)
         for _ in range(3):
             await leader.reconfigure()
         assert store.told == before, "it is told once"
+        assert len(refused) == tries, "nor is it tried again at once"
         assert store.statuses.statuses[Work("d")].state == RUNNING
 
 

@@ -195,7 +195,7 @@ class Leader:
                     await self._write({name: written})
                 return
             for name in tasks:
-                self._tell_problem(name, Answer(None, trace_of(error)))
+                self._tell_problem(name, self._inquiry.refused(name, trace_of(error)))
 
     def _answer(self, name: str, properties: Mapping[str, str]) -> Answer | None:
         """What the connector says; None while it, or a value of its configuration, is still to come."""

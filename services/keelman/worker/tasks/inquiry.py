@@ -122,6 +122,14 @@ class Inquiry:
             self._ask_at(name, asked, 0.0)
             asked.restarts.healthy()
 
+    def refused(self, name: str, trace: str) -> Answer:
+        """The answer instead of the one whose tasks cannot be stored for this reason, until the connector is asked
+        anew: what was stored of them would have the leader try again at once, for ever."""
+        answer = Answer(None, trace)
+        if (asked := self._asked.get(name)) is not None:
+            asked.answer = answer
+        return answer
+
     def about(
         self, name: str, config: Mapping[str, str], policy: RestartPolicy | None = None, *, attempts: int = 0
     ) -> Answer | None:
