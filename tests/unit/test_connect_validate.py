@@ -5,6 +5,7 @@ Everything is compared but documentation, which is in our own words, and what th
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 from collections.abc import Iterator
@@ -30,7 +31,7 @@ from validate_cases import WORKERS  # noqa: E402  it lies beside the record
 RECORD = json.loads((RECORDED / "validate.json").read_text(encoding="utf-8"))
 CASES = {case["name"]: case for case in RECORD["cases"]}
 STRING = "org.apache.kafka.connect.storage.StringConverter"
-KNOWN = {one["class"] for one in plugins.listed(connectors_only=False)}
+KNOWN = {one["class"] for one in asyncio.run(plugins.listed(connectors_only=False))}
 THEIRS = "org.apache.kafka.connect."
 OURS = "keelman."
 CONFLUENT = "io.confluent."  # converters that do not come with Kafka Connect
@@ -76,7 +77,7 @@ async def ours(case: dict[str, Any]) -> tuple[int, Any]:
     parts = path.split("/")
     try:
         if path == "/connector-plugins":
-            return 200, plugins.listed(connectors_only=asked.get("connectorsOnly", "true") == "true")
+            return 200, await plugins.listed(connectors_only=asked.get("connectorsOnly", "true") == "true")
         if case["method"] == "GET":
             return 200, await plugins.keys_of(parts[2], asked.get("version"))
         if case["method"] == "PUT":

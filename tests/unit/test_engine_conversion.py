@@ -175,6 +175,7 @@ def test_a_drained_source_commits_what_was_before_the_batch_that_it_gave_up() ->
         left=lambda: 0,
         lag_unit="records",
     )
+    copy._passage.open(copy._reader)
     copy._outlet = SimpleNamespace(commit=commit)
     copy._committed = CommittedOffsets("c", [])
     copy._shipment = SimpleNamespace(send=send, topics=[])
@@ -182,3 +183,4 @@ def test_a_drained_source_commits_what_was_before_the_batch_that_it_gave_up() ->
     copy._copy()
     assert commits == [[(b'["c",{"f":"f"}]', b'{"p":0}')]]
     assert (told, teller.end_reason) == ([], ""), "it would take the second batch for committed and all for read"
+    assert copy._teller.final_progress.lag == 1, "the second batch is read again"
