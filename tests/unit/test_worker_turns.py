@@ -33,3 +33,20 @@ def test_kinds_do_not_wait_for_each_other() -> None:
     assert turns.take("", "a", lambda: None)
     assert turns.take("/plugins/acme", "b", lambda: None)
     assert not turns.take("", "c", lambda: None)
+
+
+def test_one_of_another_kind_by_now_waits_there_alone() -> None:
+    """A task whose plugin has been asked meanwhile: to have a turn of its former kind would be to wait for ever."""
+    turns, called = Turns(1), list[str]()
+    assert turns.take("", "a", lambda: None)
+    assert turns.take("/plugin", "b", lambda: None)
+    assert not turns.take("", "c", lambda: called.append("c"))
+    turns.give("a")
+    assert called == ["c"]
+    assert turns.has("c")
+    assert not turns.take("/plugin", "c", lambda: called.append("c again"))
+    assert not turns.has("c")
+    assert turns.take("", "d", lambda: None), "its former place is free"
+    turns.give("b")
+    assert turns.has("c")
+    assert called == ["c", "c again"]

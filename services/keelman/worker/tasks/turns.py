@@ -20,9 +20,14 @@ class Turns:
         self._most = most
         self._under_way: dict[str, set[object]] = defaultdict(set)
         self._waiting: dict[str, dict[object, Callable[[], None]]] = defaultdict(dict)
+        self._kinds: dict[object, str] = {}  # of those under way and those that wait
 
     def take(self, kind: str, who: object, called: Callable[[], None]) -> bool:
-        """Whether it is this one's turn; `called` once it is, where it is not yet. Asked again it keeps its place."""
+        """Whether it is this one's turn; `called` once it is, where it is not yet. Asked again it keeps its place,
+        unless its kind is another by now."""
+        if self._kinds.get(who, kind) != kind:
+            self.give(who)
+        self._kinds[who] = kind
         mine, waiting = self._under_way[kind], self._waiting[kind]
         if who not in mine and len(mine) < self._most and not waiting:
             mine.add(who)
@@ -33,15 +38,18 @@ class Turns:
 
     def has(self, who: object) -> bool:
         """Whether this one has its turn."""
-        return any(who in mine for mine in self._under_way.values())
+        kind = self._kinds.get(who)
+        return kind is not None and who in self._under_way[kind]
 
     def give(self, who: object) -> None:
         """Its copy run has a slot, or is wanted no more: the next one's turn."""
-        for kind, mine in self._under_way.items():
-            waiting = self._waiting[kind]
-            mine.discard(who)
-            waiting.pop(who, None)
-            while waiting and len(mine) < self._most:
-                following = next(iter(waiting))
-                mine.add(following)
-                waiting.pop(following)()
+        kind = self._kinds.pop(who, None)
+        if kind is None:
+            return
+        mine, waiting = self._under_way[kind], self._waiting[kind]
+        mine.discard(who)
+        waiting.pop(who, None)
+        while waiting and len(mine) < self._most:
+            following = next(iter(waiting))
+            mine.add(following)
+            waiting.pop(following)()
