@@ -57,6 +57,16 @@ def test_the_next_round_is_spread_over_its_time(monkeypatch: pytest.MonkeyPatch)
     assert max(seen) <= 6, "no more than its share at a time"
 
 
+def test_whoever_begins_anew_keeps_no_names_of_what_is_gone() -> None:
+    everyone = ["a", "b"]
+    news = News(lambda: everyone, most=1)
+    news.take()
+    news.tell(["gone"])
+    news.begin_anew()
+    assert [news.take(), news.take()] == [{"a"}, {"b"}]
+    assert not news.more
+
+
 @pytest.mark.parametrize(
     ("key", "name"),
     [

@@ -68,9 +68,9 @@ class Leader:
         """Leads since now: another worker may have led meanwhile."""
         self._inquiry.forget()
         self._fencing.forget()
-        self._news.tell_all()
         self._used.clear()
-        self._old.tell_all()
+        for news in (self._news, self._old):  # whoever does not lead takes nothing of them
+            news.begin_anew()
 
     def owner(self, work: Work) -> str | None:
         """URL of the worker that has this work by the last round."""
@@ -151,10 +151,11 @@ class Leader:
         used: dict[str, Answer] = {}
         written: dict[str, list[Record]] = {}
         wanted = names & config.connectors.keys()
-        for name, properties in [(name, config.connectors[name]) for name in wanted]:
-            if config.target(name) != STARTED:  # as Connect: only a connector that runs is asked for its tasks
+        for name in wanted:
+            if name not in config.connectors or config.target(name) != STARTED:  # as Connect, asks those that run
                 self.forget(name)
                 continue
+            properties = config.connectors[name]
             answer = self._answer(name, without_limits(properties))
             if answer is None:
                 continue

@@ -41,6 +41,12 @@ class News:
         """Something has changed that may concern every connector."""
         self._all_told = True
 
+    def begin_anew(self) -> None:
+        """As at the beginning: what was told is forgotten, and all are to be looked at."""
+        self._told.clear()
+        self._rest.clear()
+        self._hurried, self._all_told = False, True
+
     @property
     def more(self) -> bool:
         """Whether there is more to look at now."""
