@@ -208,8 +208,8 @@ async def _ended(step: Awaitable[None]) -> bool:
 
 
 async def _problem(step: Awaitable[None]) -> Exception | None:
-    """Why it was not. AssertionError: the library's word for one too late; RuntimeError: a step before was given up, and
-    the library has cancelled what this one waits for too."""
+    """Why it was not. AssertionError: the library's word for one too late. RuntimeError: a step before was given up,
+    and with it the library has cancelled what this one waits for."""
     try:
         async with asyncio.timeout(END_SECONDS):
             await guarded(step)
