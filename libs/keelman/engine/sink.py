@@ -7,7 +7,6 @@ them uncommitted would put them into the sink twice, and no care of the sink's o
 
 from __future__ import annotations
 
-import threading
 import time
 from contextlib import ExitStack
 from typing import Any
@@ -31,7 +30,7 @@ from keelman.engine.failure import RunFailure, judge_kafka
 from keelman.engine.idle import Idle, park_after_seconds
 from keelman.engine.progress import Progress
 from keelman.engine.sink_batch import sorted_out
-from keelman.engine.sink_consumer import most_records, sink_consumer_properties, watch_properties
+from keelman.engine.sink_consumer import close_soon, most_records, sink_consumer_properties, watch_properties
 from keelman.engine.sink_positions import Positions, find_start
 from keelman.engine.subscription import Subscription
 from keelman.engine.teller import Teller
@@ -39,7 +38,6 @@ from keelman.runtime.logging import get_logger
 
 POLL_SECONDS = 0.1
 ANSWER_SECONDS = 8.0
-CLOSE_SECONDS = 2.0
 # A longer wait for a limit goes on polling, with its partitions paused: pausing drops what was fetched ahead.
 SHORT_REST_SECONDS = 0.5
 
@@ -86,7 +84,7 @@ class SinkCopy:
             stack.callback(self._writer.close)
             self._delivery.open(self._writer)
             self._consumer = Consumer(self._properties())
-            stack.callback(self._close)
+            stack.callback(close_soon, self._consumer)
             self._subscription.begin(self._consumer, self._assigned, self._revoked, self._lost)
             self._teller.tell(COPY_RUN_STATE_RUNNING, progress=self._message())
             try:
@@ -95,12 +93,6 @@ class SinkCopy:
                 self._teller.final_progress = self._message()
                 self._forget()  # closing revokes; nothing may be committed after a failure
                 raise
-
-    def _close(self) -> None:
-        """Closes the consumer; when no broker answers it is left to close behind the run, which has ended."""
-        closing = threading.Thread(target=self._consumer.close, name="closing", daemon=True)
-        closing.start()
-        closing.join(CLOSE_SECONDS)
 
     def _properties(self) -> dict[str, Any]:
         properties = sink_consumer_properties(

@@ -1,14 +1,18 @@
-"""The properties of a sink task's consumer."""
+"""The properties of a sink task's consumer, and its end."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from typing import Any
+
+from confluent_kafka import Consumer
 
 from keelman.connect.errors import ConfigValueError
 from keelman.engine.clients import consumer_properties
 from keelman.kafka.client_properties import merged, sink_group
 
+CLOSE_SECONDS = 2.0
 SESSION_SECONDS = 10.0
 # How much longer than a writer can be a zombie the group waits before it gives the writer's partitions to another.
 ZOMBIE_FACTOR = 1.5
@@ -71,3 +75,10 @@ def watch_properties(worker: Mapping[str, str], config: Mapping[str, str]) -> di
     """How to reach the cluster that the sink reads, in the names of Java's clients: what a topic watch needs."""
     given = merged(worker, config, "consumer")
     return {k: v for k, v in given.items() if k.startswith(CONNECTION)}
+
+
+def close_soon(consumer: Consumer) -> None:
+    """Closes it; when no broker answers it is left to close behind the run, which has ended."""
+    closing = threading.Thread(target=consumer.close, name="closing", daemon=True)
+    closing.start()
+    closing.join(CLOSE_SECONDS)
