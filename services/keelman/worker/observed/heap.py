@@ -37,6 +37,10 @@ class Heap:
     def ended(self, tasks: int) -> None:
         """A task has ended; so many are left."""
         self._ended += 1
+        self.look(tasks)
+
+    def look(self, tasks: int) -> None:
+        """Called now and then: where no task ever ends, other things go in cycles too."""
         if self._ended >= max(LEAST, tasks // 4) or self._clock() - self._since >= WHOLE_SECONDS:
             self._ended, self._since = 0, self._clock()
             gc.unfreeze()

@@ -157,13 +157,13 @@ class OwnedTasks:
         ending = [(work, self._tasks[work]) for work in works if work in self._tasks]
         for _, running in ending:
             running.task.end(cut=cut)
+        if not ending:
+            return
         begun = time.monotonic()
-        if ending:
-            await asyncio.wait([running.life for _, running in ending])  # what one raises ends the siblings, not us
+        await asyncio.wait([running.life for _, running in ending])  # what one raises ends the siblings, not us
         for work, _ in ending:
             self._forget(work)
-        if ending:
-            log.info("tasks_ended", tasks=len(ending), cut=cut, seconds=round(time.monotonic() - begun, 3))
+        log.info("tasks_ended", tasks=len(ending), cut=cut, seconds=round(time.monotonic() - begun, 3))
 
     async def give_up(self, work: Work, config: TaskConfig) -> None:
         """The task of a sink comes back no more, on no worker."""
@@ -252,6 +252,7 @@ class OwnedTasks:
         """Has the tasks' statuses follow what is."""
         while True:
             await asyncio.sleep(JUDGE_SECONDS)
+            self.heap.look(len(self._tasks))
             now = time.monotonic()
             for work, running in list(self._awake.items()):
                 running.task.judge(now, running.stall_seconds)
