@@ -253,9 +253,8 @@ class OwnedTasks:
         while True:
             await asyncio.sleep(JUDGE_SECONDS)
             self.heap.look(len(self._tasks))
-            now = time.monotonic()
             for work, running in list(self._awake.items()):
-                running.task.judge(now, running.stall_seconds)
+                running.task.judge(time.monotonic(), running.stall_seconds)
                 if running.task.parked or self._tasks.get(work) is not running:
                     del self._awake[work]
 
