@@ -44,7 +44,8 @@ class Mirror:
     async def begin(self, **more: str) -> None:
         """Fills the topic and begins to mirror it, slowly unless told otherwise."""
         made(self.bootstrap, self.name)
-        producer = Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 20})
+        # Idempotent, for the order: a batch that is asked for again is behind the next one else.
+        producer = Producer({"bootstrap.servers": self.bootstrap, "enable.idempotence": True, "linger.ms": 20})
         for partition in range(PARTITIONS):
             for record in Stream(partition, EACH):
                 while True:
@@ -320,7 +321,7 @@ async def test_parts_of_former_tasks_are_fenced(told: Told) -> None:
     config = mirror.config | {"tasks.max": "2"}
     await mirror.worker.ask("PUT", f"/connectors/{mirror.name}/config", config)
     await eventually(lambda: told.side.of(mirror.name, 1), seconds=SECONDS, what="two tasks")
-    producer = Producer({"bootstrap.servers": mirror.bootstrap})
+    producer = Producer({"bootstrap.servers": mirror.bootstrap, "enable.idempotence": True})
     plan = f'["{mirror.name}",{{"keelman.bulk":"1"}}]'.encode()
     producer.produce(f"{mirror.worker.group}-offsets", b'{"parts":3}', plan)
     assert producer.flush(30) == 0

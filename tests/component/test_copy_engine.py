@@ -284,7 +284,7 @@ def test_many_partitions_and_a_pattern_of_topics(
     taken = tmp_path / "taken"
     create_topic(bootstrap, f"{name}-a", 3)
     produce(bootstrap, f"{name}-b", b"b0", b"b1")
-    producer = Producer({"bootstrap.servers": bootstrap})
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
     for number in range(3000):
         producer.produce(f"{name}-a", b"%d" % number, partition=number % 3)
     producer.flush(10)
@@ -303,7 +303,7 @@ def test_many_partitions_and_a_pattern_of_topics(
 
 def produce(bootstrap: str, topic: str, *values: bytes | None) -> None:
     """Writes values plainly, making the topic when it is not there."""
-    producer = Producer({"bootstrap.servers": bootstrap})
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
     if topic not in producer.list_topics(timeout=10).topics:
         create_topic(bootstrap, topic)
     for value in values:

@@ -34,7 +34,7 @@ def bad(number: int) -> bool:
 
 
 def fill(bootstrap: str, topic: str) -> None:
-    producer = Producer({"bootstrap.servers": bootstrap})
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
     for number in range(RECORDS):
         value = b'{"bad":%d' % number if bad(number) else b"%d" % number
         producer.produce(topic, value, b"k%d" % number, partition=number % 2, headers=[("n", b"%d" % number)])
@@ -148,7 +148,7 @@ def test_a_task_that_fails_names_the_record_the_step_and_the_reason(
     bootstrap: str, name: str, runs: Callable[..., Run], tmp_path: Path
 ) -> None:
     create_topic(bootstrap, name, 1)
-    producer = Producer({"bootstrap.servers": bootstrap})
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
     for value in (b"1", b"2", b"{"):
         producer.produce(name, value)
     assert producer.flush(60) == 0
@@ -171,7 +171,7 @@ def test_a_kafka_sink_leaves_out_what_its_target_does_not_take(
     bootstrap: str, name: str, runs: Callable[..., Run]
 ) -> None:
     create_topic(bootstrap, name, 1)
-    producer = Producer({"bootstrap.servers": bootstrap})
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
     for value in (b"1", b"x" * 5_000, b"2"):
         producer.produce(name, value, b"k", headers=[("h", b"1")])
     assert producer.flush(60) == 0
@@ -191,7 +191,11 @@ def test_a_kafka_sinks_dead_letters_are_in_its_transactions_over_kills(
     bootstrap: str, name: str, tmp_path: Path
 ) -> None:
     create_topic(bootstrap, name, 1)
-    producer, total, log = Producer({"bootstrap.servers": bootstrap}), 2_000, tmp_path / "log"
+    producer, total, log = (
+        Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True}),
+        2_000,
+        tmp_path / "log",
+    )
     for number in range(total):
         producer.produce(name, (b"x" * 5_000 if bad(number) else b"") + b"%d" % number, b"k%d" % number)
     assert producer.flush(60) == 0

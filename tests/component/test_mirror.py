@@ -144,7 +144,7 @@ def test_at_least_once_carries_the_same_and_tells_offsets(bootstrap: str, name: 
 def test_a_record_that_the_copys_topic_refuses_fails_the_task(bootstrap: str, name: str) -> None:
     create_topic(bootstrap, name)
     create_topic(bootstrap, f"{name}-there.{name}", **{"max.message.bytes": "1000"})
-    producer = Producer({"bootstrap.servers": bootstrap})
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
     producer.produce(name, b"x" * 5000)
     assert producer.flush(30) == 0
     config = mirror(bootstrap, name, **{"sync.topic.configs.enabled": "false"})

@@ -129,7 +129,7 @@ async def test_preview_of_a_sink_and_of_what_fails(
 ) -> None:
     topic = "preview-read"
     create_topic(bootstrap, topic, 1)
-    producer = Producer({"bootstrap.servers": bootstrap})
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
     for n in range(20):
         value = b"{" if n == 18 else json.dumps({"n": n}).encode()
         producer.produce(topic, value, b"k%d" % n, headers=[("raw", b"\xff")])
@@ -182,7 +182,7 @@ def write_letters(bootstrap: str, topic: str, letters: list[tuple[bytes | None, 
     """Puts dead letters into their topic, which is made if need be: key, value, headers."""
     if topic not in AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=20).topics:
         create_topic(bootstrap, topic, 1)
-    producer = Producer({"bootstrap.servers": bootstrap})
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
     for n, (key, value, headers) in enumerate(letters):
         producer.produce(topic, value, key, headers=headers, timestamp=BEGUN_MS + n)
         if n % 1000 == 0:

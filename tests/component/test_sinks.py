@@ -65,7 +65,7 @@ def test_a_record_is_copied_whole_and_missing_topics_are_made_like_their_sources
 ) -> None:
     create_topic(bootstrap, name, 3)
     create_topic(bootstrap, f"{name}b", 2)
-    producer = Producer({"bootstrap.servers": bootstrap})
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
     headers = [("one", b"1"), ("none", None), ("one", b"again")]
     producer.produce(name, b'{"not": "read"', b"\xff\x00", partition=2, timestamp=1_600_000_000_123, headers=headers)
     producer.produce(name, None, None, partition=1, timestamp=1_600_000_000_456)

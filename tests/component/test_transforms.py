@@ -61,7 +61,7 @@ def test_records_are_filtered_and_taken_apart_before_a_sink(
     bootstrap: str, name: str, runs: Callable[..., Run], tmp_path: Path
 ) -> None:
     create_topic(bootstrap, name, 1)
-    producer = Producer({"bootstrap.servers": bootstrap})
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
     for number in range(6):
         value = None if number % 3 == 2 else json.dumps({"id": number, "name": f"n{number}"}).encode()
         producer.produce(name, value, headers=[("even", b"")] if number % 2 == 0 else None)
