@@ -104,7 +104,9 @@ class TopicTable:
         await self.read_to(ends, seconds=max(0.1, seconds - (time.monotonic() - begun)))
 
     async def read_to(self, ends: Mapping[int, int], *, seconds: float = 30.0) -> None:
-        """Returns when the applied position of each of these partitions has reached its end. Raises DeadlineExceeded.
+        """Returns when the applied position of each of these partitions has reached its end.
+
+        Raises DeadlineExceeded, and Unavailable where a broker tells no position.
 
         For the end that a write came to: it and all that was written before it is applied then.
         """
@@ -113,11 +115,18 @@ class TopicTable:
         # Over the question for a position too: without a leader it waits until there is one.
         async with deadline(seconds, late):
             for partition, end in ends.items():
-                while await self._consumer.position(self._partitions[partition]) < end:
+                while await self._position(partition) < end:
                     # A marker at the end of a transaction moves the position, and no record tells of it.
                     with contextlib.suppress(TimeoutError):
                         async with asyncio.timeout(POLL_SECONDS):
                             await self._moved.wait()
+
+    async def _position(self, partition: int) -> int:
+        assert self._consumer is not None
+        try:
+            return int(await self._consumer.position(self._partitions[partition]))
+        except KafkaError as error:  # after a request's time without one
+            raise Unavailable(f"topic {self.topic}-{partition}: no position to read from: {error!r}") from None
 
     async def end_offsets(self) -> dict[int, int]:
         """End offset of each partition, read_uncommitted."""
