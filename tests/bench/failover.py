@@ -107,13 +107,13 @@ async def kill_one(name: str, members: Sequence[Member], topics: Topics, bootstr
 
 def _silent_until(reader: Reader, index: int, begun: float) -> float:
     """When the longest time without a line of this file ended."""
-    came = sorted(when for number, when in list(reader.came.items()) if number // SPAN == index)
+    came = sorted(when for number, when in reader.came.copy().items() if number // SPAN == index)
     gaps = [(after - max(before, begun), after) for before, after in itertools.pairwise(came) if after > begun]
     return max(gaps)[1]
 
 
 def _newest(reader: Reader, index: int) -> int:
-    mine = [number - index * SPAN for number in list(reader.came) if number // SPAN == index]
+    mine = [number - index * SPAN for number in reader.came.copy() if number // SPAN == index]
     return max(mine, default=-1)
 
 
