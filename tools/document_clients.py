@@ -49,12 +49,17 @@ that it takes.
   `JndiLoginModule` and `LdapLoginModule`, by which configurations have run foreign code in Java.
 - **OAUTHBEARER**: unsecured tokens from the module's `unsecuredLogin…` options (for tests), or tokens from
   `sasl.oauthbearer.token.endpoint.url` with client id and secret, or from a `file:` URL. Each URL must be in the
-  worker's `keelman.oauthbearer.allowed.urls` (comma-separated; Java's system property
-  `org.apache.kafka.sasl.oauthbearer.allowed.urls`). Tokens are renewed before they end. The token endpoint is trusted
-  by the system's authorities, or by `ssl.truststore.*` options of the login module.
+  worker's `keelman.oauthbearer.allowed.urls` (comma-separated), or where that is not set in Java's option
+  `-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls=` in KAFKA_OPTS. Tokens are renewed before they end. The token
+  endpoint is trusted by the system's authorities, or by `ssl.truststore.*` options of the login module. One that does
+  not answer is waited for, as is one that gives no more tokens though it gave some; each process asks it again after a
+  time that doubles. The log line `token_unavailable` says why there is none, and for how long the old one is good.
+- **A session that ends**, with its token or after the brokers' `connections.max.reauth.ms`: librdkafka logs in anew;
+  our own clients change to a new connection before, so no request is lost.
 - **A broker that refuses** a client, or is not who it should be, is a lasting error that says so: a wrong password, a
-  certificate that is not trusted or for another host. The worker ends, the task fails. Brokers that do not answer are
-  waited for.
+  certificate that is not trusted, for another host or over, or none of ours where the broker wants one. A worker that
+  starts ends, the task fails. Brokers that do not answer are waited for, and a worker that was let in before waits for
+  those that refuse it, too; `topic_read_failed` says why.
 - **`connector.client.config.override.policy`**: All (when unset), Allowlist with
   `connector.client.config.override.allowlist`, Principal, None; short or Java class names.
 """

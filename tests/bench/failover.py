@@ -30,7 +30,7 @@ TASKS = 6
 EVERY_SECONDS = 0.1
 SPAN = 10_000_000  # numbers of one file's lines
 PATIENCE_SECONDS = 600.0
-LEASE_SECONDS = 6.0  # more than a dead worker's copy runs can go on, whatever the load
+MOVED_BACK_SECONDS = 15.0  # after which the work is evened out again, where the worker comes back
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +74,14 @@ class Growing:
             await asyncio.sleep(EVERY_SECONDS)
 
 
-async def kill_one(name: str, members: Sequence[Member], topics: Topics, bootstrap: str, folder: Path) -> float:
-    """Seconds from kill -9 of one of the workers until the last of the tasks that it had copies again.
+async def kill_one(
+    name: str, members: Sequence[Member], topics: Topics, bootstrap: str, folder: Path
+) -> tuple[float, float]:
+    """Seconds from kill -9 of one of the workers until the last of the tasks that it had copies again, and the longest
+    time without a line of any of these, as far as tasks that move back to the worker's successor.
 
-    A task's copy run may go on for as long as its dead worker's lease: what counts is the end of its longest silence.
+    A task's copy run may go on for as long as its dead worker's lease: it copies again with the first line that comes
+    after its status names a living worker.
     """
     topic = f"failover-{name}"
     topics.create(topic, 1)
@@ -92,24 +96,39 @@ async def kill_one(name: str, members: Sequence[Member], topics: Topics, bootstr
             owned = await eventually(lambda: _tasks_of(first, topic, last), seconds=300, every=0.5, what="it has tasks")
             begun = time.perf_counter()
             os.kill(last.pid, signal.SIGKILL)
-            await asyncio.sleep(LEASE_SECONDS)
-            since = {index: growing.written[index] for index in owned}
-            for index, number in since.items():
-                await eventually(
-                    lambda index=index, number=number: _newest(reader, index) > number,
-                    seconds=PATIENCE_SECONDS,
-                    what=f"{name}: task {index} copies again",
-                )
-            return max(_silent_until(reader, index, begun) for index in owned) - begun
+            again = await asyncio.gather(*(_copied_again(first, topic, index, last, reader) for index in owned))
+            await asyncio.sleep(max(0.0, begun + MOVED_BACK_SECONDS - time.perf_counter()))
+            return max(again) - begun, max(_silence(reader, index, begun) for index in owned)
     finally:
         reader.close()
 
 
-def _silent_until(reader: Reader, index: int, begun: float) -> float:
-    """When the longest time without a line of this file ended."""
+async def _copied_again(asked: Member, topic: str, index: int, dead: Member, reader: Reader) -> float:
+    """When the first line of the file came after another worker than the dead one said that the task runs there."""
+
+    async def moved() -> bool:
+        answer = await asked.ask("GET", f"/connectors/{topic}-{index}/status")
+        tasks = answer.json().get("tasks", []) if answer.status_code == 200 else []
+        return [task["state"] for task in tasks] == ["RUNNING"] and not _is(dead, tasks[0]["worker_id"])
+
+    what = f"task {index} runs elsewhere"
+    await eventually(moved, seconds=PATIENCE_SECONDS, every=0.02, what=what)
+    since = time.perf_counter()
+
+    def came() -> float:
+        return min((at for n, at in reader.came.copy().items() if n // SPAN == index and at > since), default=0.0)
+
+    return await eventually(came, seconds=PATIENCE_SECONDS, every=0.01, what=f"task {index} copies again")
+
+
+def _silence(reader: Reader, index: int, begun: float) -> float:
+    """The longest time without a line of this file."""
     came = sorted(when for number, when in reader.came.copy().items() if number // SPAN == index)
-    gaps = [(after - max(before, begun), after) for before, after in itertools.pairwise(came) if after > begun]
-    return max(gaps)[1]
+    return max(after - max(before, begun) for before, after in itertools.pairwise(came) if after > begun)
+
+
+def _is(member: Member, worker_id: str) -> bool:
+    return worker_id.rpartition(":")[2] == member.url.rpartition(":")[2]
 
 
 def _newest(reader: Reader, index: int) -> int:
@@ -129,7 +148,7 @@ async def _tasks_of(asked: Member, topic: str, member: Member) -> list[int]:
         tasks = answer.json().get("tasks", []) if answer.status_code == 200 else []
         if [task["state"] for task in tasks] != ["RUNNING"]:
             return []
-        if tasks[0]["worker_id"].rpartition(":")[2] == member.url.rpartition(":")[2]:
+        if _is(member, tasks[0]["worker_id"]):
             owned.append(index)
     return owned
 

@@ -251,13 +251,17 @@ class Bench:
     async def failover(self) -> None:
         """One of three workers is killed: with its agent, without one, and of the peer's."""
         took: dict[str, float] = {}
+        silent: dict[str, float] = {}
         for name, group in (("agent", failover.with_agent), ("alone", failover.ours), ("connect", failover.theirs)):
             self.say(f"failover: three workers, {name}")
             async with group(self.folder / f"failover-{name}", self.bootstrap) as members:
-                took[name] = await failover.kill_one(name, members, self.topics, self.bootstrap, self.folder)
-            self.say(f"failover: {name}: {took[name]:.1f} s")
+                one = await failover.kill_one(name, members, self.topics, self.bootstrap, self.folder)
+                took[name], silent[name] = one
+            self.say(f"failover: {name}: {took[name]:.1f} s, the longest silence {silent[name]:.1f} s")
         self.figures.append(beside("failover-with-agent", "s", took["agent"], took["connect"], "<= 5"))
         self.figures.append(beside("failover-without-agent", "s", took["alone"], took["connect"], "<= 15"))
+        self.figures.append(beside("failover-with-agent-silence", "s", silent["agent"], silent["connect"], ""))
+        self.figures.append(beside("failover-without-agent-silence", "s", silent["alone"], silent["connect"], ""))
 
     async def takeover(self) -> None:
         """A group of the peer's goes over to ours, and back."""

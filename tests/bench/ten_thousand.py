@@ -17,14 +17,14 @@ from keelman.api.copy.v1.copy_run_service_pb2 import ListCopyRunsRequest
 from keelman.api.copy.v1.copy_run_service_pb2_grpc import CopyRunServiceStub
 from keelman.kafka.writer import TopicWriter
 from keelman.rpc.channels import channel
-from keelman.worker.tables import config_state as records
+from keelman.worker.tables import config_records as records
 
 MIRROR = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
 TOPICS = 50  # that the mirrors share
 AT_ONCE = 1000
 PARK_MS = 1000
 SETTLED_SECONDS = 15.0
-IDLE_SECONDS = 60.0
+IDLE_SECONDS = 660.0  # mirrors look at their clusters each ten minutes: all of them once, whenever they began
 LISTS = 200
 CHANGE_SECONDS = 0.25
 

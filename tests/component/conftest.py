@@ -20,8 +20,14 @@ NUMBERS = itertools.count()
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """First those that need a Spark service, then those that share the broker: neighbours mostly run in one process,
-    and the last tests, which even out how long the processes take, are short ones."""
-    items.sort(key=lambda item: [one not in getattr(item, "fixturenames", ()) for one in ("spark", "bootstrap")])
+    and the last tests, which even out how long the processes take, are short ones. Those that need a schema registry
+    are neighbours whatever else they need: it takes longest to start."""
+
+    def place(item: pytest.Item) -> tuple[bool, bool]:
+        needed = getattr(item, "fixturenames", ())
+        return "spark" not in needed, "bootstrap" not in needed or "registry" in needed
+
+    items.sort(key=place)
 
 
 @pytest.fixture(scope="session")

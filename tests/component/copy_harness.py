@@ -114,6 +114,16 @@ def until_all_copied(process: subprocess.Popen[bytes], log: Path, seconds: float
         raise AssertionError(f"{error}; the log ends with:\n{log.read_text(errors='replace')[-6000:]}") from error
 
 
+def copied_to_the_end(bootstrap: str, config: dict[str, str], log: Path) -> None:
+    """Hosts a run until nothing is left, and ends it."""
+    process = hosted(bootstrap, config, log)
+    try:
+        until_all_copied(process, log)
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
 def committed_offsets(bootstrap: str, topic: str, connector: str) -> list[tuple[bytes, bytes]]:
     """The connector's records in the offset topic, committed before now; a tombstone removes."""
     base = {"bootstrap.servers": bootstrap, "group.id": f"look-{uuid.uuid4()}", "enable.auto.commit": False}
@@ -260,7 +270,7 @@ def die_at(point: str, count: int) -> None:
             result = None if before and left <= 0 else real(*args, **kwargs)
             if left <= 0:
                 if point == "record in an open transaction":
-                    args[0]._wait(args[0]._deliver(args[0]._held()))
+                    args[0]._deliver(args[0]._held())
                 os.kill(os.getpid(), signal.SIGKILL)
             return result
 

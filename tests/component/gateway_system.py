@@ -19,6 +19,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import orjson
+from state_kit import free_range
 
 from keelman.api.node.v1 import agent_service_pb2 as agent
 from keelman.api.node.v1 import workload_pb2 as work
@@ -274,7 +275,7 @@ class Process:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", f"keelman.{self.name}", "run", *words], stdout=log, stderr=log
             )
-        await eventually(self._serves, seconds=60, what=f"{self.name} serves")
+        await eventually(self._serves, what=f"{self.name} serves")
 
     async def _serves(self) -> bool:
         assert self.process is not None
@@ -288,7 +289,7 @@ class Process:
         if self.process.poll() is None:
             self.process.send_signal(number)
         try:
-            return self.process.wait(30)
+            return self.process.wait(120)
         except subprocess.TimeoutExpired:
             self.process.kill()
             raise
@@ -316,14 +317,13 @@ class System:
 @contextlib.asynccontextmanager
 async def running_system(tmp: Path) -> AsyncIterator[System]:
     """A state service, two nodes and a gateway."""
-    state_port, grpc_port, http_port, one, two, first = free_ports(6)
+    state_port, grpc_port, http_port, one, two = free_ports(5)
     state = Process(
         "state",
         {
             "home": str(tmp),
             "port": str(state_port),
-            # Nobody else's range: the planner takes the lowest, and hands out another when a bind fails.
-            "worker-ports": f"{min(first, 60000)}-{min(first, 60000) + 40}",
+            "worker-ports": free_range(40),
         },
         tmp / "state.log",
     )

@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import os
-import random
 import signal
 import sys
 from pathlib import Path
@@ -30,7 +29,7 @@ from keelman.api.node.v1 import (
 from keelman.rpc.channels import channel, is_serving
 from keelman.rpc.errors import translated
 from keelman.rpc.times import to_timestamp
-from keelman.runtime.ports import free_ports, port_is_free
+from keelman.runtime.ports import free_ports, free_row
 from keelman.state.service import run
 from keelman.state.settings import Settings
 from keelman.testing.eventually import eventually
@@ -45,11 +44,9 @@ STATES = {
 
 
 def free_range(count: int) -> str:
-    """So many free ports in a row, below those that the system gives to connections."""
-    while True:
-        first = random.randrange(20_000, 30_000)
-        if all(port_is_free("127.0.0.1", port) for port in range(first, first + count)):
-            return f"{first}-{first + count - 1}"
+    """So many free ports in a row, as the state service's settings name them."""
+    row = free_row(count)
+    return f"{row[0]}-{row[-1]}"
 
 
 class Clients:
@@ -148,7 +145,7 @@ class StateProcess:
     async def end(self, number: int = signal.SIGTERM) -> int:
         if self.child.returncode is None:
             self.child.send_signal(number)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(120):
             return await self.child.wait()
 
 

@@ -90,7 +90,6 @@ class State(SessionServiceServicer):
         self.sessions = 0
         self.version = 0
         self.first_reports: list[set[str]] = []
-        self.deaf = False
         self._queues: list[asyncio.Queue[OpenSessionResponse | None]] = []
 
     async def OpenSession(self, requests: Any, context: Any) -> AsyncIterator[OpenSessionResponse]:
@@ -103,7 +102,7 @@ class State(SessionServiceServicer):
                     self.registrations.append(message.registration)
                     self.sessions += 1
                     welcome = Welcome(
-                        session=self.sessions, heartbeat_interval=to_duration(0.2), session_timeout=to_duration(5)
+                        session=self.sessions, heartbeat_interval=to_duration(0.2), session_timeout=to_duration(60)
                     )
                     queue.put_nowait(OpenSessionResponse(welcome=welcome))
                     self._queues.append(queue)
@@ -115,7 +114,7 @@ class State(SessionServiceServicer):
                     self.heartbeats += 1
                     reply = HeartbeatReply(heartbeat_interval=to_duration(0.2))
                     queue.put_nowait(OpenSessionResponse(heartbeat_reply=reply))
-                elif not self.deaf:
+                else:
                     if message.report.complete:
                         self.first_reports.append(set(message.report.statuses))
                     for name, status in message.report.statuses.items():
@@ -203,13 +202,13 @@ class Node:
 
     async def end(self, agent: subprocess.Popen[bytes], number: int) -> int:
         agent.send_signal(number)
-        return await asyncio.to_thread(agent.wait, 30)
+        return await asyncio.to_thread(agent.wait, 120)
 
     async def close(self) -> None:
         for agent in self.agents:
             if agent.poll() is None:
                 agent.kill()
-                await asyncio.to_thread(agent.wait, 30)
+                await asyncio.to_thread(agent.wait, 120)
         await self.state_down()
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error):
@@ -285,7 +284,8 @@ async def test_a_killed_child_is_started_again_at_once_and_its_leftovers_are_gon
     assert started.total_seconds() < 60
     # The next one does not begin at once: a process that keeps ending is not started in a tight loop.
     os.kill(second.pid, signal.SIGKILL)
-    await eventually(lambda: node.state.in_state("worker/demo/0", "FAILED"))
+    failed = ("worker/demo/0", "WORKLOAD_STATE_FAILED", 1)
+    await eventually(lambda: failed in node.state.history)
 
 
 async def test_a_killed_agent_is_followed_by_one_that_adopts(node: Node) -> None:
@@ -312,7 +312,7 @@ async def test_a_killed_agent_is_followed_by_one_that_adopts(node: Node) -> None
     assert await node.end(agent, signal.SIGTERM) == 0
     assert alive(second.pid)
     node.agent()
-    await eventually(lambda: node.state.sessions == 3)
+    await eventually(lambda: len(node.state.first_reports) == 3)
     assert node.state.statuses["worker/demo/0"].pid == second.pid
 
 
@@ -462,7 +462,7 @@ async def test_drain_stops_in_order_and_starts_nothing(node: Node) -> None:
     pids = [node.state.statuses[name].pid for name in names]
     async with channel(node.address) as made:
         stub = AgentServiceStub(made)
-        answer = await stub.Drain(agent_messages.DrainRequest(), timeout=60)
+        answer = await stub.Drain(agent_messages.DrainRequest(), timeout=120)
         assert list(answer.killed) == []
         assert not any(map(alive, pids))
         local = await stub.ListLocalWorkloads(agent_messages.ListLocalWorkloadsRequest())
@@ -485,7 +485,7 @@ async def test_a_second_agent_on_the_home_is_refused_and_the_lock_dies_with_its_
     await eventually(lambda: node.state.in_state("worker/demo/0", "STARTING"))
     (other_port,) = free_ports(1)
     second = node.agent(port=str(other_port))
-    assert await asyncio.to_thread(second.wait, 30) == 1
+    assert await asyncio.to_thread(second.wait, 120) == 1
     assert f"keelman agent: another agent (pid {first.pid}) runs on {node.home.root}" in node.log_of_agent()
     await node.end(first, signal.SIGKILL)
     node.agent()  # though the child of the first, which inherits nothing, lives
@@ -513,7 +513,7 @@ async def test_health_memory_and_logs_of_a_running_workload(node: Node) -> None:
             more.write(b"new li")
             more.flush()
             more.write(b"ne\n")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             got = b""
             while not got.endswith(b"\n"):
                 got += (await stream.read()).lines
@@ -521,17 +521,23 @@ async def test_health_memory_and_logs_of_a_running_workload(node: Node) -> None:
         stream.cancel()
 
 
-async def test_a_frozen_child_is_given_up_and_started_again(node: Node) -> None:
+async def test_a_frozen_child_is_given_up_though_another_agent_started_it(node: Node) -> None:
     node.state.assign(workload(script=healthy(node), python="-u"))
-    node.agent(unwell_seconds="1")
+    agent = node.agent()
     first = await eventually(lambda: node.state.in_state("worker/demo/0", "RUNNING"))
+    await node.end(agent, signal.SIGKILL)
     os.kill(first.pid, signal.SIGSTOP)
+    begun = len(node.state.history)
+    node.agent(unwell_seconds="1")
+    # It does not answer the new agent's first questions: a busy node looks the same, and it is not told to be starting.
+    await eventually(lambda: len(node.state.first_reports) == 2)
+    assert node.state.history[begun] == ("worker/demo/0", "WORKLOAD_STATE_RUNNING", 1)
 
     def again() -> WorkloadStatus | None:
         status = node.state.statuses["worker/demo/0"]
         return status if status.pid not in (0, first.pid) else None
 
-    second = await eventually(again, seconds=60)
+    second = await eventually(again)
     assert (second.restarts, second.reason) == (1, "UNHEALTHY")
     assert second.message == "did not answer its health check for 1 s and was killed"
     assert not alive(first.pid)

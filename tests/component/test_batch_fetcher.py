@@ -15,11 +15,14 @@ from copy_harness import create_topic, messages
 
 from keelman.kafka import fetch_session
 from keelman.kafka.batch_fetcher import EARLIEST, LATEST, BatchFetcher, FetchFailure
-from keelman.kafka.ends import Part
-from keelman.kafka.fetch_client import FetchClient, FetchSettings
+from keelman.kafka.clients import Client
+from keelman.kafka.fetch_client import FetchClient, FetchSettings, opened
 from keelman.kafka.fetch_session import Fetch
-from keelman.kafka.fetched import Fetched
+from keelman.kafka.fetched import Fetched, Part
+from keelman.kafka.known_brokers import BROKERS
 from keelman.kafka.record_batch import decode
+from keelman.model.errors import Unavailable
+from keelman.runtime.ports import free_ports
 from keelman.runtime.supervise import first_of
 
 pytestmark = pytest.mark.component
@@ -242,3 +245,30 @@ async def test_nobody_there_is_told_in_words() -> None:
             assert time.monotonic() < deadline
             assert await fetcher.next(0.05) == []
         assert "127.0.0.1:1" in fetcher.trouble
+
+
+async def test_a_client_begins_with_the_brokers_that_another_has_met(
+    bootstrap: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    properties, asked = {"bootstrap.servers": bootstrap, "client.dns.lookup": "use_all_dns_ips"}, list[str]()
+    whole = Client.bootstrap
+
+    async def counted(client: Client) -> None:
+        asked.append("bootstrap")
+        await whole(client)
+
+    monkeypatch.setattr(Client, "bootstrap", counted)
+    for _ in range(2):
+        client = await opened(properties, client_id="meets", timeout_ms=10_000)
+        brokers = dict(client.cluster._brokers)
+        assert await client.add_topic("nowhere")
+        await client.close()
+    assert (len(brokers), asked) == (1, ["bootstrap"])
+    (port,) = free_ports(1)
+    BROKERS.met(properties, {1: next(iter(brokers.values()))._replace(port=port)})
+    client = await opened(properties, client_id="meets", timeout_ms=10_000)
+    assert await client.add_topic("nowhere")
+    await client.close()
+    assert (client.cluster._brokers, asked) == (brokers, ["bootstrap"] * 2), "where none answers it asks again"
+    with pytest.raises(Unavailable, match="no broker answers"):
+        await opened({"bootstrap.servers": f"127.0.0.1:{port}"}, client_id="meets", timeout_ms=10_000)

@@ -17,7 +17,9 @@ from confluent_kafka import Consumer, TopicPartition
 from keelman.kafka import writer as writers
 from keelman.kafka.batch_producer import FEATURE, BatchProducer, ProduceFailure, ProducerSettings
 from keelman.kafka.clients import admin_client, low_level_client
-from keelman.kafka.features import finalized_features
+from keelman.kafka.features import AskFeatures
+from keelman.kafka.fetch_client import opened as met
+from keelman.kafka.known_brokers import BROKERS
 from keelman.kafka.record_batch import encode
 from keelman.kafka.wire import Request
 from keelman.kafka.wire_fields import compact
@@ -69,15 +71,18 @@ class SetTransactionVersion(Request):
 @asynccontextmanager
 async def transaction_version(kafka: KafkaProxy, level: int) -> AsyncIterator[None]:
     """Brokers of this level; 2 again afterwards."""
-    async with low_level_client({"bootstrap.servers": kafka.address}, client_id="admin", timeout_ms=60_000) as client:
+    properties = {"bootstrap.servers": kafka.address}
+    async with low_level_client(properties, client_id="admin", timeout_ms=60_000) as client:
 
         async def reached(level: int) -> None:
             await client.send(client.get_random_node(), SetTransactionVersion(level))
 
             async def there() -> bool:
-                return (await finalized_features(client)).get(FEATURE, 0) == level
+                told = await client.send(client.get_random_node(), AskFeatures())
+                return bool(told.features.get(FEATURE, 0) == level)
 
             await eventually(there)
+            BROKERS.forget(properties)  # it would be seen a minute later
 
         await reached(level)
         try:
@@ -103,13 +108,13 @@ def opened(kafka: KafkaProxy) -> Open:
     @asynccontextmanager
     async def open_one(transactional_id: str | None = None, **settings: Any) -> AsyncIterator[BatchProducer]:
         properties = {"bootstrap.servers": kafka.address}
-        async with low_level_client(properties, client_id="producer", timeout_ms=30_000) as client:
-            producer = BatchProducer(client, ProducerSettings(transactional_id, **settings))
-            try:
-                await producer.fence()
-                yield producer
-            finally:
-                await producer.close()
+        client = await met(properties, client_id="producer", timeout_ms=30_000)
+        producer = BatchProducer(client, ProducerSettings(transactional_id, **settings))
+        try:
+            await producer.fence()
+            yield producer
+        finally:
+            await producer.close()
 
     return open_one
 

@@ -37,6 +37,7 @@ class Place(NamedTuple):
     key_pkcs12: Properties
     key_pem: Properties
     key_jks: Properties
+    key_ended: Properties
 
     def at(self, listener: str, *parts: Properties, **more: str) -> Properties:
         made = {"bootstrap.servers": self.broker.at(listener)}
@@ -68,6 +69,7 @@ async def place(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Place
                 "ssl.keystore.certificate.chain": me.chain_pem,
             },
             store("key", key_jks),
+            store("key", broker.authority.issue("me", ended=True).write_pkcs12(folder / "ended.p12")),
         )
 
 
@@ -168,12 +170,36 @@ async def test_why_brokers_will_not_have_a_client_is_told_at_once(place: Place, 
     assert (error.code(), judge_kafka(error)) == (code, (BROKER_REFUSED, False)), error.str()
 
 
-def first_error(properties: Properties) -> KafkaError:
-    """What librdkafka tells of its first trouble that is not only that all brokers are down."""
+@pytest.mark.parametrize(
+    ("identity", "message"),
+    [
+        ("", r"the broker wants a certificate of ours, and ssl\.keystore\.location is not set"),
+        (
+            "key_ended",
+            r"does not take our certificate: .*, it ended on \d{4}-\d\d-\d\d at .* \(see ssl\.keystore\.location\)",
+        ),
+    ],
+)
+async def test_what_is_wrong_with_our_certificate_is_told(place: Place, identity: str, message: str) -> None:
+    given = place.at("MUTUAL", SSL, place.trust_pem, NO_NAMES, getattr(place, identity) if identity else {})
+    with pytest.raises(Unauthenticated, match=message):
+        await wait_for_brokers(given, client_id="refused")
+    async with asyncio.timeout(ANSWER_SECONDS):
+        # With TLS 1.3 the broker's word comes behind the connection, and may be lost with it.
+        error = await asyncio.to_thread(first_error, given, lambda error: judge_kafka(error)[0] != "BROKER_LOST")
+    assert judge_kafka(error) == (BROKER_REFUSED, False), error.str()
+
+
+def tells_why(error: KafkaError) -> bool:
+    return bool(error.code() != KafkaError._ALL_BROKERS_DOWN)
+
+
+def first_error(properties: Properties, counts: Callable[[KafkaError], bool] = tells_why) -> KafkaError:
+    """What librdkafka tells of its first trouble that counts: not only that all brokers are down."""
     told: list[KafkaError] = []
 
     def note(error: KafkaError) -> None:
-        if error.code() != KafkaError._ALL_BROKERS_DOWN:
+        if counts(error):
             told.append(error)
             raise KafkaException(error)
 
@@ -195,6 +221,28 @@ async def test_a_wrong_protocol_is_suspected(place: Place, listener: str, protoc
     with pytest.raises(Unavailable, match=f"perhaps the listener does not speak {protocol}, see security.protocol"):
         async with admin_client(given, client_id="lost"):
             pass
+
+
+async def test_a_broker_that_hangs_up_is_told_in_words(place: Place) -> None:
+    given = place.at("SASL", security_protocol="PLAINTEXT")
+    with pytest.raises(
+        Unavailable, match=r"no broker answers at [\d.:]+: a connection was made, and the first question"
+    ):
+        async with admin_client(given, client_id="lost"):
+            pass
+
+
+async def test_no_token_is_no_fault_of_the_brokers(place: Place) -> None:
+    with token_server() as server:
+        allow_urls(server.url)
+        patience = {"sasl.login.retry.backoff.ms": "10", "sasl.login.retry.backoff.max.ms": "50"}
+        given = place.at("OAUTH", bearer(clientId="me", clientSecret="other"), patience) | {URL_KEY: server.url}
+        for server.status, kind in ((503, Unavailable), (401, Unauthenticated)):
+            with pytest.raises(kind, match=rf"^{URL_KEY}: {server.url} ") as told:
+                async with admin_client(given, client_id="poor"):
+                    pass
+            assert str(server.status) in told.value.message
+            assert "security.protocol" not in told.value.message
 
 
 async def test_a_refused_token_is_no_silent_success(place: Place) -> None:

@@ -227,7 +227,11 @@ def test_a_group_offset_that_an_operator_moved_wins(
     run.until_records(10)
     run.drain()
     operator = Consumer(
-        {"bootstrap.servers": bootstrap, "group.id": f"connect-{name}-out", "group.instance.id": f"{name}-out-0"}
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": f"connect-{name}-out",
+            "group.instance.id": f"test-workers-{name}-out-0",
+        }
     )
     operator.subscribe([name])
     until(lambda: operator.poll(0.1) is None and operator.assignment(), "the operator's consumer has its partition")

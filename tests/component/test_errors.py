@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from copy_harness import Run, create_topic, hosted, messages, ticket, until, until_all_copied
+from copy_harness import Run, copied_to_the_end, create_topic, hosted, messages, ticket, until
 
 from keelman.connect.dead_letter import DeadLetter, read_letter
 
@@ -68,12 +68,7 @@ def test_a_sink_passes_over_what_is_bad_and_loses_nothing_good_over_a_kill(
     config = sink(name, out, **{"consumer.override.max.poll.records": "500"})
     first = hosted(bootstrap, config, log, die=["data durable", 2])
     assert first.wait(120) == -9
-    second = hosted(bootstrap, config, log)
-    try:
-        until_all_copied(second, log)
-    finally:
-        second.terminate()
-        second.wait(60)
+    copied_to_the_end(bootstrap, config, log)
     good = [n for n in range(RECORDS) if not bad(n)]
     assert sorted(map(int, out.read_text().split())) == good
     found = letters(bootstrap, name)
@@ -101,7 +96,7 @@ def test_a_source_and_its_dead_letters_are_one_transaction_over_kills(
             "topic": name,
             "batch.size": "300",
             "keelman.limit.records.per.second": "3000",
-            "keelman.commit.interval.ms": "50",
+            "keelman.commit.interval.ms": "1",
             "transforms": "x",
             "transforms.x.type": "org.apache.kafka.connect.transforms.Cast$Value",
             "transforms.x.spec": "int32",
@@ -109,12 +104,7 @@ def test_a_source_and_its_dead_letters_are_one_transaction_over_kills(
     )
     for die in (["record in an open transaction", 1], ["offsets in an open transaction", 3]):
         assert hosted(bootstrap, config, log, die=die).wait(120) == -9
-    last = hosted(bootstrap, config, log)
-    try:
-        until_all_copied(last, log)
-    finally:
-        last.terminate()
-        last.wait(60)
+    copied_to_the_end(bootstrap, config, log)
     assert [int(m.value()) for m in messages(bootstrap, name)] == [n for n in range(RECORDS) if not bad(n)]
     found = letters(bootstrap, name)
     texts = [json.loads(letter.value or b"")["payload"] for letter in found]
@@ -199,17 +189,12 @@ def test_a_kafka_sinks_dead_letters_are_in_its_transactions_over_kills(
     for number in range(total):
         producer.produce(name, (b"x" * 5_000 if bad(number) else b"") + b"%d" % number, b"k%d" % number)
     assert producer.flush(60) == 0
-    more = {"keelman.commit.interval.ms": "20", "consumer.override.max.poll.records": "100"}
+    more = {"keelman.commit.interval.ms": "1", "consumer.override.max.poll.records": "100"}
     config = tolerant(name, **{"connector.class": "KafkaSink", "topics": name, "topic": "to-${topic}"}, **more)
     config["target.cluster.max.request.size"] = "4000"
     for death in (("offsets in an open transaction", 2), ("transaction committed", 1)):
         assert hosted(bootstrap, config, log, die=death).wait(120) == -9, log.read_text()[-4000:]
-    last = hosted(bootstrap, config, log)
-    try:
-        until_all_copied(last, log)
-    finally:
-        last.terminate()
-        last.wait(60)
+    copied_to_the_end(bootstrap, config, log)
     keys = [letter.key for letter in letters(bootstrap, name)]
     assert keys == [b"k%d" % n for n in range(total) if bad(n)]
     assert [int(m.value() or b"") for m in messages(bootstrap, f"to-{name}")] == [n for n in range(total) if not bad(n)]

@@ -98,7 +98,7 @@ async def started_cluster(gateway: Channel, name: str, count: int = 1) -> None:
         found = await WorkerServiceStub(gateway).ListWorkers(workers.ListWorkersRequest(worker_cluster=name))
         return [w.process.state for w in found.workers] == [WORKLOAD_STATE_RUNNING] * count
 
-    await eventually(runs_all, seconds=60)
+    await eventually(runs_all)
 
 
 async def deleted_cluster(gateway: Channel, name: str) -> None:
@@ -488,7 +488,7 @@ async def test_without_the_state_service_workers_are_still_reached(
             return False
         return [n.status.state for n in found.nodes] == [NODE_STATE_ONLINE] * 2
 
-    await eventually(back, seconds=60)
+    await eventually(back)
 
 
 async def test_sigterm_ends_it_in_spite_of_open_streams(system: System, tmp_path: Path) -> None:

@@ -45,6 +45,13 @@ def mirror(bootstrap: str, name: str, **more: str) -> dict[str, str]:
     }
 
 
+def alter(admin: AdminClient, topic: str, key: str, text: str | None) -> None:
+    operation = AlterConfigOpType.DELETE if text is None else AlterConfigOpType.SET
+    entry = ConfigEntry(key, text, incremental_operation=operation)
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])
+    admin.incremental_alter_configs([resource])[resource].result(10)
+
+
 def task(config: dict[str, str]) -> dict[str, str]:
     MirrorSource.tend(config)
     return MirrorSource.task_configs(config, 1)[0]
@@ -169,23 +176,96 @@ def test_copies_topics_are_made_grown_and_configured_like_their_topics(bootstrap
         entry = admin.describe_configs([resource])[resource].result(10)[key]
         return entry.value, entry.is_default
 
-    def alter(key: str, text: str | None) -> None:
-        operation = AlterConfigOpType.DELETE if text is None else AlterConfigOpType.SET
-        entry = ConfigEntry(key, text, incremental_operation=operation)
-        resource = ConfigResource(ConfigResource.Type.TOPIC, name, incremental_configs=[entry])
-        admin.incremental_alter_configs([resource])[resource].result(10)
-
     MirrorSource.tend(config)
     until(lambda: partitions() == 2, "the copy is made")
     assert value("retention.ms") == ("7654321", False)
     assert value("message.timestamp.type")[0] == "CreateTime", "an excluded property was copied"
-    alter("retention.ms", None)
-    alter("cleanup.policy", "compact")
+    alter(admin, name, "retention.ms", None)
+    alter(admin, name, "cleanup.policy", "compact")
     admin.create_partitions([NewPartitions(name, 5)])[name].result(10)
     until(lambda: len(MirrorSource.task_configs(config, 9)) == 5, "the topic has grown")
     MirrorSource.tend(config)
     until(lambda: partitions() == 5, "the copy has grown")
     until(lambda: value("retention.ms")[1] and value("cleanup.policy") == ("compact", False), "configured")
+
+
+def test_a_mirror_is_settled_until_there_is_something_to_do(bootstrap: str, name: str) -> None:
+    """Whatever changes is found by one look for several mirrors, and by `tend` and `task_configs` once and for all."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    create_topic(bootstrap, f"{name}-a", 2)
+    create_topic(bootstrap, f"{name}-b", 1)
+    one, other = mirror(bootstrap, f"{name}-a", topics=f"{name}-a,{name}-a2"), mirror(bootstrap, f"{name}-b")
+    nowhere = {**one, "target.cluster.bootstrap.servers": "127.0.0.1:1", "admin.timeout.ms": "100"}
+    unnamed = {key: value for key, value in one.items() if key != "source.cluster.bootstrap.servers"}
+
+    def tasks(config: dict[str, str]) -> list[dict[str, str]]:
+        MirrorSource.tend(config)
+        return MirrorSource.task_configs(config, 9)
+
+    has = tasks(one), tasks(other)
+
+    def settled() -> list[bool]:
+        return MirrorSource.settled([(nowhere, has[0]), (one, has[0]), (unnamed, has[0]), (other, has[1])])
+
+    def changed(what: str) -> None:
+        """Until the first of them has something to do, then until it has done that."""
+        nonlocal has
+        until(lambda: settled() == [False, False, False, True], f"{what} is seen")
+        has = tasks(one), has[1]
+        until(lambda: settled() == [False, True, False, True], f"{what} is done")
+
+    until(lambda: settled() == [False, True, False, True], "both are settled")
+    assert MirrorSource.settled([(one, has[0][:1]), (one, []), (other, has[0])]) == [False] * 3, "other partitions"
+    alter(admin, f"{name}-a", "retention.ms", "7654321")
+    changed("a setting")
+    admin.create_partitions([NewPartitions(f"{name}-a", 3)])
+    changed("a partition")
+    create_topic(bootstrap, f"{name}-a2", 1)
+    changed("a topic")
+    remote = f"{name}-a-there.{name}-a2"
+    admin.delete_topics([remote])[remote].result(10)
+    changed("a copy that is gone")
+
+
+def test_without_a_refresh_of_topics_a_mirror_tends_what_it_has(bootstrap: str, name: str) -> None:
+    """`refresh.topics.enabled=false`: no new topic, partition or copy until it begins anew, configurations always."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    first, second, gone = topics = [f"{name}-{number}" for number in range(3)]
+    create_topic(bootstrap, first, 2)
+    create_topic(bootstrap, gone, 1)
+    config = mirror(bootstrap, name, topics=",".join(topics), **{"refresh.topics.enabled": "false"})
+    MirrorSource.tend(config)
+    tasks = MirrorSource.task_configs(config, 9)
+    assert len(tasks) == 3
+
+    def copies() -> dict[str, int]:
+        known = admin.list_topics(timeout=10).topics
+        return {
+            topic: len(known[remote].partitions) for topic in topics if (remote := f"{name}-there.{topic}") in known
+        }
+
+    def settled() -> bool:
+        return MirrorSource.settled([(config, tasks)])[0]
+
+    def retention(topic: str) -> str:
+        resource = ConfigResource(ConfigResource.Type.TOPIC, f"{name}-there.{topic}")
+        return str(admin.describe_configs([resource])[resource].result(10)["retention.ms"].value)
+
+    until(lambda: copies() == {first: 2, gone: 1} and settled(), "its copies are made")
+    create_topic(bootstrap, second, 1, **{"retention.ms": "7654321"})
+    admin.create_partitions([NewPartitions(first, 5)])[first].result(10)
+    admin.delete_topics([f"{name}-there.{gone}"])[f"{name}-there.{gone}"].result(10)
+    until(lambda: len(MirrorSource.task_configs(config, 9)) == 7, "there is more to mirror")
+    until(lambda: copies() == {first: 2}, "and a copy less")
+    assert settled(), "nothing of it is to be taken up"
+    alter(admin, first, "retention.ms", "7654321")
+    until(lambda: not settled(), "a setting is seen")
+    assert MirrorSource.tend_again(config, tasks)
+    until(lambda: retention(first) == "7654321", "the setting is brought in line")
+    until(settled, "that was all")
+    assert copies() == {first: 2}
+    MirrorSource.tend(config)
+    until(lambda: copies() == {first: 5, second: 1, gone: 1}, "it begins anew")
 
 
 def test_the_watch_stands_at_the_ends_and_deleted_records_are_passed_over(bootstrap: str, name: str) -> None:

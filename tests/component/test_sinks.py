@@ -271,7 +271,7 @@ async def test_a_drained_sinks_member_leaves_at_once(
             return await GroupClient(client, group, session_ms=0, rebalance_ms=0).describe()
 
     assert (await described()).state == "Stable"
-    await remove_static_members(properties, group, [f"{name}-out-0", f"{name}-out-1"])
+    await remove_static_members(properties, group, [f"test-workers-{name}-out-0", f"test-workers-{name}-out-1"])
     left = await described()
     assert (left.state, left.members) == ("Empty", ())
 
@@ -286,3 +286,36 @@ def test_a_topic_of_the_list_that_is_made_later_is_read_within_seconds(
     produce(bootstrap, f"{name}-later", range(1))
     run.until_records(2)
     run.drain()
+
+
+def test_sinks_of_one_name_in_two_worker_clusters_each_copy_their_own_topic(
+    bootstrap: str, name: str, tmp_path: Path, runs: Callable[..., Run]
+) -> None:
+    produce(bootstrap, name, range(3))
+    produce(bootstrap, f"{name}b", range(10, 13))
+    copies = []
+    for cluster, topic in (("first", name), ("second", f"{name}b")):
+        config = file_sink(name, tmp_path / cluster, topics=topic, **{"keelman.park.after.ms": "-1"})
+        copies.append(runs(ticket(bootstrap, config, worker_config={"group.id": cluster})))
+        copies[-1].until_records(3)
+    produce(bootstrap, name, range(3, 6))
+    copies[0].until_records(6)
+    for copy in copies:
+        copy.drain()
+    taken = [[int(line) for line in (tmp_path / cluster).read_text().split()] for cluster in ("first", "second")]
+    assert taken == [list(range(6)), [10, 11, 12]]
+
+
+def test_a_sink_that_comes_back_with_another_topic_reads_that_one(
+    bootstrap: str, name: str, tmp_path: Path, runs: Callable[..., Run]
+) -> None:
+    produce(bootstrap, name, range(3))
+    produce(bootstrap, f"{name}b", range(10, 13))
+    run = runs(ticket(bootstrap, file_sink(name, tmp_path / "taken")))
+    run.until_records(3)
+    run.drain()
+    produce(bootstrap, name, range(3, 6))
+    run = runs(ticket(bootstrap, file_sink(name, tmp_path / "taken", topics=f"{name}b")))
+    run.until_records(3)
+    run.drain()
+    assert [int(line) for line in (tmp_path / "taken").read_text().split()] == [0, 1, 2, 10, 11, 12]

@@ -16,8 +16,10 @@ from copy_harness import OFFSET_PARTITIONS, Run, committed_offsets, create_topic
 from keelman.api.copy.v1 import ticket_pb2
 from keelman.api.copy.v1.copy_run_pb2 import LAG_UNIT_RECORDS
 from keelman.connect.config.definition import ConfigDef
-from keelman.connect.plugin import Connector, Direction, FileWatch, Reader, TopicPlan, Watch
+from keelman.connect.plugin import Connector, Direction, Reader
 from keelman.connect.records import Column, SourceBatch
+from keelman.connect.topic_plan import TopicPlan
+from keelman.connect.watches import FileWatch, Watch
 from keelman.kafka import batch_producer
 from keelman.testing.broker import proxied_broker
 from keelman.testing.kafka_proxy import END_TXN, Catch, Fate

@@ -289,7 +289,7 @@ async def test_a_killed_jvm_is_started_again_under_the_same_service_and_sigterm_
         await eventually(lambda: spark.process.poll() is not None, what="the service ends")
         assert spark.process.returncode == 0, spark.text()
         await spark.nothing_left(10)
-        assert "Traceback" not in spark.text()
+        assert "Traceback" not in spark.text(), spark.text().partition("Traceback")[2][:4000]
     finally:
         spark.kill()
 

@@ -189,11 +189,16 @@ async def test_a_reader_sees_one_moment(url: str) -> None:
 
 
 async def test_two_processes_do_not_both_relay(postgresql) -> None:
-    """Both on one PostgreSQL: the second takes over only when the first one's beat stands still."""
-    url = postgresql()
+    """Both on one PostgreSQL: the second takes over only when the first one's beat stands still, by its own clock."""
+    url, now = postgresql(), 0.0
     async with opened(url, settle) as one, opened(url, settle) as two:
         first = Relay(one, Hub(), "default", sole=False, lease_seconds=0.6, holder="first")
-        second = Relay(two, Hub(), "default", sole=False, lease_seconds=0.6, holder="second")
+        second = Relay(two, Hub(), "default", sole=False, lease_seconds=0.6, holder="second", clock=lambda: now)
+
+        async def taken(epoch: int) -> bool:
+            nonlocal now
+            now += 0.1
+            return await is_held(one, "second", epoch)
 
         runs = asyncio.ensure_future(first.run())
         await eventually(lambda: is_held(one, "first", 1))
@@ -201,14 +206,15 @@ async def test_two_processes_do_not_both_relay(postgresql) -> None:
         for _ in range(3):  # more than a lease passes
             beat = (await relay_row(one)).beat
             await eventually(lambda beat=beat: has_beaten(one, beat + 2))
+            now += 0.4
         assert await is_held(one, "first", 1)
         await ended(runs)
-        await eventually(lambda: is_held(one, "second", 2))
+        await eventually(lambda: taken(2))
         # Robbed of the row, it notices, and takes it back only because the robber shows no sign of life.
         async with one.write() as tx:
             row = await tx.session.get_one(RelayRow, 1)
             row.holder, row.epoch = "robber", 3
-        await eventually(lambda: is_held(one, "second", 4))
+        await eventually(lambda: taken(4))
         await ended(waits)
 
 

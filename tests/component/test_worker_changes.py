@@ -11,7 +11,8 @@ from worker_kit import WorkerProcess, link_side, workers
 from keelman.kafka.reading import read_topic
 from keelman.kafka.writer import MOST_BYTES, FencingWriter, TopicWriter
 from keelman.model.errors import Conflict, Exhausted
-from keelman.worker.tables.config_state import ConfigState, connector_record
+from keelman.worker.tables.config_records import connector_record
+from keelman.worker.tables.config_state import ConfigState
 
 pytestmark = pytest.mark.component
 

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -36,6 +36,7 @@ class Bystander:
     answer: float = 0.0
     records: int = 0
     restarting: bool = False
+    asking: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def watch(self) -> None:
         consumer = AIOKafkaConsumer(self.topic, bootstrap_servers=self.bootstrap, isolation_level="read_committed")
@@ -54,17 +55,24 @@ class Bystander:
 
     async def ask(self) -> None:
         while True:
-            begun = time.monotonic()
-            if not self.restarting:
-                answer = await self.worker.ask("GET", "/connectors/bystander/status")
-                assert answer.json()["connector"]["state"] == "RUNNING"
-                self.answer = max(self.answer, time.monotonic() - begun)
+            async with self.asking:
+                begun = time.monotonic()
+                if not self.restarting:
+                    answer = await self.worker.ask("GET", "/connectors/bystander/status")
+                    assert answer.json()["connector"]["state"] == "RUNNING"
+                    self.answer = max(self.answer, time.monotonic() - begun)
             await asyncio.sleep(0.1)
+
+    async def restarts(self) -> None:
+        """The worker is going to: nothing is asked of it until the bystander goes on."""
+        async with self.asking:
+            self.restarting = True
 
     async def goes_on(self) -> None:
         """The worker is there again: so are the records."""
         before = self.records
-        await eventually(lambda: self.records > before, seconds=60, what="the bystander copies again")
+        await eventually(lambda: self.records > before, what="the bystander copies again")
+        await self.worker.reaches("bystander", "RUNNING", "RUNNING", seconds=90)
         self.restarting = False
 
     def judge(self) -> None:
@@ -142,11 +150,9 @@ async def test_what_a_worker_asks(
 
         async def validated(way: str) -> None:
             body = {**config, "name": "x", "mood": f"validate:{way}"}
-            begun = time.monotonic()
             answer = await worker.ask("PUT", path, body)
             assert answer.status_code == 500 or way in ("raise", "allocate"), answer.text
             assert outcome(way) in answer.text or way in ("raise", "allocate"), answer.text
-            assert time.monotonic() - begun < 60
 
         async with asyncio.TaskGroup() as group:
             for way in WAYS:
@@ -168,11 +174,9 @@ async def test_what_a_worker_asks(
         answer = await worker.ask("GET", "/connector-plugins/HostileSource/config")
         assert (answer.status_code, f"config_def: {HUNG}" in answer.text) == (500, True), answer.text
 
-        bystander.restarting = True
+        await bystander.restarts()
         assert await worker.end() == 0
-        begun = time.monotonic()
         await worker.start()
-        assert time.monotonic() - begun < 60
         await bystander.goes_on()
         await traced(worker, "task_configs-block", f"{where}task_configs: {HUNG}")
 
@@ -210,11 +214,9 @@ async def test_what_a_task_does(
         assert (await worker.ask("PUT", "/connectors/close-block/pause")).status_code == 202
         await traced(worker, "close-block", "stop: the task did not end within 2 s and was cut", task=True)
 
-        bystander.restarting = True
-        begun = time.monotonic()
+        await bystander.restarts()
         assert await worker.end() == 0
         await worker.start()
-        assert time.monotonic() - begun < 90
         await bystander.goes_on()
         for _, method, way in AT_WORK:
             assert (await worker.ask("DELETE", f"/connectors/{method}-{way}")).status_code == 204

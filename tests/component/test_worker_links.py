@@ -1,6 +1,8 @@
 """What a worker tells its Spark side: limits that change while it copies, and orders that a link may have lost."""
 
 import base64
+import hashlib
+import hmac
 from pathlib import Path
 
 import orjson
@@ -15,13 +17,19 @@ from keelman.kafka.clients import admin_client
 from keelman.kafka.layout import Work
 from keelman.kafka.reading import Row, read_topic
 from keelman.testing.eventually import eventually
-from keelman.worker.rest.signatures import signed
+from keelman.worker.rest import signatures
 
 pytestmark = pytest.mark.component
 SOURCE = {"connector.class": "FileStreamSource", "file": "/nowhere/in", "topic": "lines"}
 SINK = {"connector.class": "FileStreamSink", "topics": "lines", "tasks.max": "2"}
 COUNTING = {"connector.class": "VerifiableSource", "topic": "numbers", "throughput": "1", "tasks.max": "2"}
 RECORDS, BYTES = "keelman.limit.records.per.second", "keelman.limit.bytes.per.second"
+
+
+def signed(key: str, body: bytes) -> dict[str, str]:
+    """The headers of a request of a Connect worker with this session key."""
+    signature = hmac.new(base64.b64decode(key), body, hashlib.sha256).digest()
+    return {signatures.AUTHORIZATION: base64.b64encode(signature).decode(), signatures.ALGORITHM: "HmacSHA256"}
 
 
 async def write(bootstrap: str, topic: str, rows: dict[bytes, bytes]) -> None:

@@ -5,11 +5,12 @@ from pathlib import Path
 import pytest
 from aiokafka import AIOKafkaProducer
 from aiokafka.admin import NewTopic
-from worker_kit import ENDED, LinkSide, Run, WorkerProcess, workers
+from worker_kit import ENDED, FENCED, LinkSide, Run, WorkerProcess, workers
 
 from keelman.api.copy.v1 import watch_pb2 as wire
 from keelman.kafka.clients import admin_client
 from keelman.testing.eventually import eventually
+from keelman.worker.tasks.turns import MOST
 
 pytestmark = pytest.mark.component
 
@@ -111,6 +112,53 @@ async def test_a_sink_parks_as_a_whole(bootstrap: str, link: tuple[LinkSide, str
                 await admin.delete_topics(["lot-lines"])
             await only(side, "snk", 0)
             await only(side, "snk", 1)
+            assert await worker.end() == 0
+    finally:
+        await producer.stop()
+
+
+async def test_of_many_tasks_that_begin_together_those_without_news_rest(
+    bootstrap: str, link: tuple[LinkSide, str], tmp_path: Path
+) -> None:
+    """One that would wait behind a hundred others has no copy run until there is more, and then comes first."""
+    side, address = link
+    count = MOST + 2
+    async with admin_client({"bootstrap.servers": bootstrap}, client_id="test") as admin:
+        await admin.create_topics([NewTopic("rested", count, 1)])
+    config = {
+        "connector.class": "MirrorSource",
+        "tasks.max": str(count),
+        "topics": "rested",
+        "source.cluster.alias": "a",
+        "target.cluster.alias": "b",
+        "source.cluster.bootstrap.servers": bootstrap,
+        "target.cluster.bootstrap.servers": bootstrap,
+        "replication.factor": "1",
+        "emit.offset-syncs.enabled": "false",
+    }
+    worker = WorkerProcess(tmp_path / "worker", bootstrap, "rested", address)
+    producer = AIOKafkaProducer(bootstrap_servers=bootstrap, acks=1, enable_idempotence=False)
+    await producer.start()
+    try:
+        async with workers(worker):
+            await worker.ask("POST", "/connectors", {"name": "m", "config": config})
+            await worker.reaches("m", *["RUNNING"] * (count + 1), seconds=120)
+            assert await worker.end() == 0
+        for number in range(count):
+            await producer.send_and_wait("rested", b"copied", partition=number)
+            key = b'["m",{"cluster":"a","partition":%d,"topic":"rested"}]' % number
+            await producer.send_and_wait("rested-offsets", b'{"offset":0}', key=key)
+        side.runs.clear()
+        side.slow = True
+        async with workers(worker):
+            begun = await eventually(lambda: len(side.runs) == MOST and list(side.runs.values()), seconds=120)
+            (one, other) = sorted(set(range(count)) - {run.ticket.task for run in begun})
+            told = ["RUNNING" if task in (one, other) else "UNASSIGNED" for task in range(count)]
+            await worker.reaches("m", "RUNNING", *told, seconds=60)
+            await producer.send_and_wait("rested", b"more", partition=other)
+            side.fence(begun[0])
+            await eventually(lambda: side.of("m", other, FENCED), seconds=60, what="it has its turn")
+            assert side.of("m", one, FENCED) == []
             assert await worker.end() == 0
     finally:
         await producer.stop()

@@ -16,13 +16,14 @@ from keelman.api.copy.v1.copy_run_pb2 import CopyRun, CopyRunState
 from keelman.api.node.v1.node_pb2 import Node, NodeState, NodeStatus
 from keelman.api.node.v1.workload_pb2 import Workload
 from keelman.cli import kinds
-from keelman.cli.columns import COLUMNS, age, key_of, size, why_line
+from keelman.cli.columns import COLUMNS, age, key_of, size
 from keelman.cli.describe import print_description
 from keelman.cli.gateway import Gateway
 from keelman.cli.kinds import KINDS
 from keelman.cli.logs import behind
 from keelman.cli.output import print_list, print_one
 from keelman.model.errors import Unavailable
+from keelman.model.traces import why_line
 
 NODE = Node(name="n1", status=NodeStatus(state=NodeState.NODE_STATE_ONLINE, cpus=2, memory_bytes=3 << 30))
 CONNECTOR = Connector(
@@ -46,6 +47,14 @@ def test_a_table_has_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
     assert "3.0 GiB" in line
 
 
+def test_what_would_break_a_line_is_written_out(capsys: pytest.CaptureFixture[str]) -> None:
+    found = [Connector(worker_cluster="demo", name="two\nlines\x1b[2J \N{SNOWMAN}", state="RUNNING")]
+    for form in ("table", "name"):
+        print_list(kinds.CONNECTORS, found, form)
+        *_, last = capsys.readouterr().out.splitlines()
+        assert "two\\nlines\\x1b[2J \N{SNOWMAN}" in last
+
+
 def test_failed_tasks_are_seen_without_looking_further(capsys: pytest.CaptureFixture[str]) -> None:
     print_list(kinds.CONNECTORS, [CONNECTOR], "table")
     assert "1/2 (1 failed)" in capsys.readouterr().out
@@ -60,6 +69,7 @@ def test_wide_shows_more_and_cuts_nothing(capsys: pytest.CaptureFixture[str]) ->
     assert "why" in out
     assert "more" not in out
     assert "1/2" in out
+    assert not [line for line in out.splitlines() if line.endswith(" ")], "no blanks behind the last column"
 
 
 def test_json_and_yaml_have_the_protos_names_and_zeros(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,21 +13,22 @@ from confluent_kafka.admin import AdminClient
 
 from keelman.connect.config.client_definitions import client_keys
 from keelman.connect.config.override_policies import ALLOWED_KEY, POLICY_KEY, refused
-from keelman.engine.clients import client_settings, portable, restored
+from keelman.engine.clients import client_settings, portable, restored, with_token
 from keelman.engine.sink_consumer import sink_consumer_properties
 from keelman.kafka import oauth
 from keelman.kafka.client_faults import client_faults
-from keelman.kafka.client_keys import Classes, Client, Number, Words
+from keelman.kafka.client_keys import Classes, ClientKind, Number, Servers, Words
 from keelman.kafka.client_properties import merged, sink_group
 from keelman.kafka.client_settings import aiokafka_settings, librdkafka_settings
 from keelman.kafka.client_table import TABLE
 from keelman.kafka.clients import client_arguments
 from keelman.kafka.jaas import OAUTHBEARER, PLAIN, SCRAM
-from keelman.model.errors import InvalidArgument
+from keelman.model.errors import InvalidArgument, KeelmanError, Unauthenticated, Unavailable
 from keelman.testing.certificates import PASSWORD, Authority
+from keelman.testing.token_server import token_server
 
 RECORDED = json.loads((Path(__file__).resolve().parents[1] / "recorded" / "clients.json").read_text())
-CLIENTS: dict[Client, Any] = {"producer": Producer, "consumer": Consumer, "admin": AdminClient}
+CLIENTS: dict[ClientKind, Any] = {"producer": Producer, "consumer": Consumer, "admin": AdminClient}
 EVIL = 'com.sun.security.auth.module.JndiLoginModule required user.provider.url="ldap://x";'
 URL = "https://idp.example/token"
 
@@ -68,13 +69,15 @@ def test_a_sinks_group_is_the_one_that_its_consumers_join(
 
 
 @pytest.mark.parametrize("client", CLIENTS)
-def test_librdkafka_takes_whatever_java_would(client: Client) -> None:
+def test_librdkafka_takes_whatever_java_would(client: ClientKind) -> None:
     for row in TABLE:
         if not (row.librdkafka and row.of(client)):
             continue
         texts = ["1"]
         if isinstance(row.value, Number):
             texts = ["-1", "0", "1", "2147483647"]
+        elif isinstance(row.value, Servers):
+            texts = ["h:1", "PLAINTEXT://h:1,[::1]:2"]
         elif isinstance(row.value, Words | Classes):
             texts = list(row.value.legal)
         for text in texts:
@@ -88,6 +91,12 @@ def _silent() -> Any:
     logger.addHandler(logging.NullHandler())
     logger.propagate = False
     return logger
+
+
+def test_a_protocol_in_front_of_an_address_is_passed_over_as_in_java() -> None:
+    given = {"bootstrap.servers": "PLAINTEXT://a:1, http://[::1]:2,b_c.d:3"}
+    assert client_arguments(given)["bootstrap_servers"] == ["a:1", "[::1]:2", "b_c.d:3"]
+    assert librdkafka_settings(given, "producer")["bootstrap.servers"] == "a:1,[::1]:2,b_c.d:3"
 
 
 def test_values_that_read_otherwise_elsewhere() -> None:
@@ -249,3 +258,16 @@ def test_settings_that_go_to_another_process_make_tokens_there() -> None:
     assert token.count(".") == 2
     assert time.time() < ends <= time.time() + 3600
     assert restored(portable({"client.id": "x"}, java)) == {"client.id": "x"}
+
+
+@pytest.mark.parametrize(("status", "kind"), [(503, Unavailable), (401, Unauthenticated)])
+def test_a_client_is_not_made_without_a_token(status: int, kind: type[KeelmanError]) -> None:
+    with token_server() as server:
+        oauth.allow_urls(server.url)
+        server.status = status
+        java = sasl("OAUTHBEARER", f'{OAUTHBEARER} required clientId="me" clientSecret="secret";')
+        settings = client_settings(java | {oauth.URL_KEY: server.url}, "consumer")
+        assert server.asked == [], "not before a client is made"
+        with pytest.raises(kind, match=f"answered {status}"):
+            with_token(settings)
+    assert with_token({"client.id": "x"}) == {"client.id": "x"}

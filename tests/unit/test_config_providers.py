@@ -116,7 +116,7 @@ def test_providers_are_checked_at_the_start(tmp_path: Path) -> None:
     )
     with pytest.raises(ConfigValueError) as found:
         providers_of(unknown)
-    assert str(found.value) == text
+    assert str(found.value).startswith(text + ". Those there are: org.apache.kafka.common.config.provider.File")
     for paths, why in ((f"{tmp_path}/no", "does not exist"), ("etc", "is not absolute")):
         with pytest.raises(ConfigProviderError, match=why):
             providers_of({**properties(tmp_path), "config.providers.file.param.allowed.paths": paths})

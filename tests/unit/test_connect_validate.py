@@ -20,8 +20,8 @@ from keelman.connect.config.info import key_info
 from keelman.connect.errors import ConfigValueError
 from keelman.connectors import registry
 from keelman.model.errors import InvalidArgument, NotFound
+from keelman.worker.errors import RestError, invalid_config
 from keelman.worker.rest import plugins
-from keelman.worker.rest.errors import RestError, invalid_config
 from keelman.worker.tasks.third_party import problems_of
 
 RECORDED = Path(__file__).parents[1] / "recorded"

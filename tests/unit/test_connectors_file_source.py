@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from keelman.connect.errors import ConnectError, RetriableConnectError
-from keelman.connect.plugin import FileWatch
+from keelman.connect.watches import FileWatch
 from keelman.connectors import file_source
 from keelman.connectors.file_lines import split_lines
 from keelman.connectors.file_source import FileReader, FileStreamSource
@@ -251,6 +251,26 @@ def test_the_target_of_a_link_changes(follower: Follower, tmp_path: Path) -> Non
     follower.path.symlink_to(second)
     follower.restart()
     assert follower.all() == [b"one", b"two", b"three"]
+
+
+def test_a_task_rests_on_the_file_that_its_offset_speaks_of(tmp_path: Path) -> None:
+    path = tmp_path / "in"
+    path.write_bytes(b"one\ntwo\n")
+    config, known = {"file": f" {path} ", "topic": "t"}, dict[str, Any]()
+
+    def offset(partition: Mapping[str, Any]) -> dict[str, Any] | None:
+        return known or None if partition == {"filename": str(path)} else None
+
+    assert FileStreamSource.resting(config, offset) is None
+    reader = FileStreamSource.open_reader(config, offset)
+    batch = reader.read()
+    assert batch is not None
+    known.update(batch.offsets[0][1] or {})
+    assert FileStreamSource.resting(config, offset) == FileWatch(str(path), 8, path.stat().st_ino)
+    known["position"] = 4
+    assert FileStreamSource.resting(config, offset) is None, "somebody has set it since: its mark says nothing"
+    assert FileStreamSource.resting({"topic": "t"}, offset) is None
+    reader.close()
 
 
 @pytest.mark.parametrize("stopped", [False, True])

@@ -11,6 +11,8 @@ import pytest
 from keelman.kafka import oauth
 from keelman.kafka.oauth import URL_KEY, allow_urls, tokens
 from keelman.model.errors import InvalidArgument, Unauthenticated, Unavailable
+from keelman.runtime.tls import server_context
+from keelman.testing.certificates import PASSWORD, Authority
 from keelman.testing.token_server import TokenServer, token_server
 
 CLIENT = {"clientId": "me", "clientSecret": "se cret", "scope": "kafka", "extension_cluster": "lkc"}
@@ -43,29 +45,39 @@ def test_client_credentials_are_sent_as_java_sends_them(server: TokenServer) -> 
     assert server.asked[-1][0] == "Basic " + base64.b64encode(b"a%3Ab:se+cret").decode()
 
 
-def test_a_token_is_renewed_before_its_end_and_kept_while_none_comes(server: TokenServer) -> None:
-    made = tokens({URL_KEY: server.url, "sasl.login.refresh.window.factor": "0"}, CLIENT)
-    first, second = made.current(), made.current()
-    assert claims(first.text)["n"] < claims(second.text)["n"]
-    server.status = 500
-    assert made.current() is second, "still good"
-    server.status, server.life_seconds = 200, -1
-    made.current()
+def test_why_a_server_gives_none_is_told(server: TokenServer) -> None:
+    given = {URL_KEY: server.url}
     server.status = 401
     with pytest.raises(Unauthenticated, match=r"gives no token: it answered 401 invalid_client"):
-        made.current()
-
-
-def test_a_server_that_does_not_answer_is_asked_again_for_a_while(server: TokenServer) -> None:
+        tokens(given, CLIENT).current()
     server.status = 503
-    patience = {"sasl.login.retry.backoff.ms": "10", "sasl.login.retry.backoff.max.ms": "1000"}
     with pytest.raises(Unavailable, match="answered 503"):
-        tokens({URL_KEY: server.url, **patience}, CLIENT).current()
-    assert len(server.asked) > 1
-    server.asked.clear()
-    with pytest.raises(Unavailable):
-        tokens({URL_KEY: server.url, **patience}, CLIENT).current(patient=False)
-    assert len(server.asked) == 1
+        tokens(given, CLIENT).current()
+    with token_server() as gone:
+        allow_urls(gone.url)
+    with pytest.raises(Unavailable, match=rf"{gone.url} does not answer: .*Connection refused"):
+        tokens({URL_KEY: gone.url}, CLIENT).current()
+
+
+def test_a_server_is_trusted_by_options_of_the_login_module(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(oauth, "_allowed", set())
+    authority = Authority()
+    issued = authority.issue("tokens", "127.0.0.1")
+    context = server_context({"ssl.keystore.key": issued.key_pem, "ssl.keystore.certificate.chain": issued.chain_pem})
+    with token_server(context) as server:
+        allow_urls(server.url)
+        brokers_trust = {URL_KEY: server.url, "ssl.truststore.certificates": authority.pem}
+        with pytest.raises(
+            Unauthenticated,
+            match=rf"{server.url} gives no token: its certificate is not trusted: .*"
+            r"\(see ssl.truststore.location among the options of sasl.jaas.config\)",
+        ):
+            tokens(brokers_trust, CLIENT).current()
+        store = {
+            "ssl.truststore.location": str(authority.write_trust(tmp_path / "trust.p12")),
+            "ssl.truststore.password": PASSWORD,
+        }
+        assert tokens({URL_KEY: server.url}, CLIENT | store).current().principal == "alice"
 
 
 def test_only_urls_on_the_list_are_asked(server: TokenServer, tmp_path: Path) -> None:

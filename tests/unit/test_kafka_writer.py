@@ -1,9 +1,11 @@
-"""The leader's writer when a broker will not have it."""
+"""The leader's writer when a broker will not have it, and a client that is given up before a broker answers."""
 
 import asyncio
+import struct
 
 import pytest
 
+from keelman.kafka.clients import low_level_client
 from keelman.kafka.writer import FencingWriter, _ended
 from keelman.model.errors import Unavailable
 
@@ -40,3 +42,30 @@ async def test_a_step_that_the_library_cancels_is_one_that_was_not_done() -> Non
     given_up.cancel()
     await asyncio.wait([given_up])
     assert not await _ended(close())
+
+
+async def test_a_client_given_up_before_its_first_answer_leaves_no_connection() -> None:
+    asked, gone = asyncio.Event(), asyncio.Event()
+
+    async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """A broker that tells its versions (Metadata's alone: key 3, from 0 to 1) and answers nothing else."""
+        size, _, _, correlation = struct.unpack(">ihhi", await reader.readexactly(12))
+        await reader.readexactly(size - 8)
+        writer.write(struct.pack(">iihihhh", 16, correlation, 0, 1, 3, 0, 1))
+        await reader.readexactly(12)
+        asked.set()
+        await reader.read()
+        gone.set()
+        writer.close()
+
+    async def start(port: int) -> None:
+        async with low_level_client({"bootstrap.servers": f"127.0.0.1:{port}"}, client_id="c", timeout_ms=60_000):
+            raise AssertionError
+
+    async with await asyncio.start_server(silent, "127.0.0.1", 0) as server, asyncio.timeout(60):
+        starting = asyncio.ensure_future(start(server.sockets[0].getsockname()[1]))
+        await asked.wait()
+        starting.cancel()
+        await asyncio.wait([starting])
+        assert starting.cancelled()
+        await gone.wait()

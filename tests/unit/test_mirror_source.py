@@ -1,12 +1,14 @@
 """The mirror's tasks, client properties and offset syncs, without a broker."""
 
 import struct
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
 import pytest
 
 from keelman.connect.errors import ConfigValueError, ConnectError, RetriableConnectError
 from keelman.connect.records import TopicPartition
+from keelman.connect.watches import TopicWatch
 from keelman.connectors import mirror_source, mirror_split
 from keelman.connectors.mirror_config import (
     admin_settings,
@@ -58,6 +60,24 @@ def test_an_assigned_partition_is_read_from_its_last_dash() -> None:
 def test_an_offset_that_is_no_number_fails_the_task() -> None:
     with pytest.raises(ConnectError, match="no number"):
         MirrorSource.open_reader({**CONFIG, ASSIGNED: "t-0"}, lambda _partition: {"offset": "7"})
+
+
+def test_a_task_rests_behind_its_last_records_and_where_it_would_begin() -> None:
+    task, known = {**CONFIG, ASSIGNED: "t-0,t-1"}, {0: 6}
+
+    def offset(partition: Mapping[str, Any]) -> dict[str, Any] | None:
+        found = known.get(partition["partition"])
+        return None if found is None else {"offset": found}
+
+    watch = MirrorSource.resting(task, offset)
+    assert isinstance(watch, TopicWatch)
+    assert watch.positions == {TopicPartition("t", 0): 7, TopicPartition("t", 1): 0}
+    assert watch.properties == reader_properties(task)
+    assert MirrorSource.resting({**task, "source.consumer.auto.offset.reset": "latest"}, offset) is None
+    known[1] = 0
+    assert MirrorSource.resting({**task, "source.consumer.auto.offset.reset": "latest"}, offset) is not None
+    known.clear()
+    assert MirrorSource.resting(task, offset) is None, "it has never copied anything"
 
 
 def test_client_properties_come_from_the_cluster_then_the_kind_then_both() -> None:
@@ -117,6 +137,20 @@ def test_the_shortest_interval_that_is_on_refreshes() -> None:
     assert MirrorSource.refresh_seconds({**CONFIG, "refresh.topics.interval.seconds": "5"}) == 5
     off = {f"{kind}.enabled": "false" for kind in ("refresh.topics", "sync.topic.configs", "sync.topic.acls")}
     assert MirrorSource.refresh_seconds({**CONFIG, **off}) is None
+
+
+def test_without_a_refresh_of_topics_those_of_the_tasks_alone_are_tended(monkeypatch: pytest.MonkeyPatch) -> None:
+    tended: list[object] = []
+    monkeypatch.setattr(MirrorTopics, "tend", lambda self: tended.append(self.only))
+    tasks = [{**CONFIG, ASSIGNED: "t0-0,t1-1"}, {**CONFIG, ASSIGNED: "t0-1,us-west.t-0"}]
+    assert MirrorSource.tend_again(CONFIG, tasks) is False
+    assert tended == [], "it is asked as at first"
+    kept = {**CONFIG, "refresh.topics.enabled": "false"}
+    assert MirrorSource.tend_again(kept, tasks) is True
+    assert MirrorSource.tend_again(kept, []) is True
+    assert tended == [{"t0", "t1", "us-west.t"}, set()]
+    MirrorSource.tend(kept)
+    assert tended[2:] == [None], "as it begins it takes up all that there is"
 
 
 def test_old_names_of_keys_still_count() -> None:

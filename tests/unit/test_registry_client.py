@@ -20,7 +20,7 @@ from keelman.runtime.redaction import Redactor
 from keelman.runtime.tls import server_context
 from keelman.testing.certificates import PASSWORD, Authority, as_jks
 from keelman.testing.http_server import Request, http_server
-from keelman.worker.properties.validated_secrets import hidden_answer
+from keelman.worker.rest.validated_secrets import hidden_answer
 
 URL, TLS = "schema.registry.url", "schema.registry.ssl."
 ANSWER = b'{"schema": "\\"int\\""}'

@@ -196,8 +196,8 @@ async def test_health_is_not_serving_until_ready(tmp_path: Path) -> None:
     async with serve(Echo().service, socket=socket) as health:
         assert not await is_serving(address)
         await health.ready()
-        assert await is_serving(address)
-        assert await is_serving(address, service="test.Echo")
+        assert await is_serving(address, timeout_seconds=60)
+        assert await is_serving(address, timeout_seconds=60, service="test.Echo")
         await health.unready()
         assert not await is_serving(address)
     assert not socket.exists()

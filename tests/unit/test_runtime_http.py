@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import socket
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -33,10 +34,21 @@ async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Any]:
     async def count(request: Request) -> Response:
         return Response(str(len(await request.body())))
 
+    async def late(request: Request) -> Response:
+        for _ in range(100):
+            await asyncio.sleep(0)  # what else has come is seen
+        return await count(request)
+
     async def large(request: Request) -> Response:
         return Response(bytes(64 * 1024 * 1024))
 
-    routed = Starlette(routes=[Route("/", count, methods=["GET", "POST"]), Route("/large", large)])
+    routed = Starlette(
+        routes=[
+            Route("/", count, methods=["GET", "POST"]),
+            Route("/large", large),
+            Route("/late", late, methods=["GET", "POST"]),
+        ]
+    )
     app = BoundedBodies(routed, max_body_bytes=LIMIT, together_bytes=3 * LIMIT, body_seconds=1.0)
     async with serve_http(app, host="127.0.0.1", port=0, label="test", grace_seconds=0.1) as port:
         yield port, app
@@ -97,10 +109,38 @@ async def test_what_is_malformed_is_refused(server: Any, name: str, request_byte
     # A head that is far too large may be cut off while the client still sends it, and with it the answer.
     assert not said or int(said.split()[1]) in statuses
     assert said or len(request_bytes) > http_protocol.MAX_HEAD_BYTES
+    assert b"bytearray" not in said
     if said and int(said.split()[1]) not in (404, 405):
         assert b"application/json" in said
         assert b'"error_code":' + said.split()[1] in said
     assert await answered(port)
+
+
+@pytest.mark.parametrize("answers", [1, 2])
+async def test_empty_lines_before_a_request_are_passed_over(server: Any, answers: int) -> None:
+    """Some clients send one behind a body."""
+    port, _ = server
+    first = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc" if answers == 2 else b"\r\n\n"
+    said = await exchange(port, first + b"\r\n" * 5000 + POST + b"Content-Length: 2\r\n\r\nab")
+    assert said.count(b"HTTP/1.1 200 ") == answers
+    assert said.endswith(b"2")
+
+
+@pytest.mark.parametrize(
+    ("target", "status"),
+    [
+        ("http://X:1", 200),
+        ("HTTPS://x:1/?a=http://y", 200),
+        ("http://y/", 400),
+        ("http:///", 400),
+        ("http://x:1/b", 404),
+    ],
+)
+async def test_a_target_may_name_the_host(server: Any, target: str, status: int) -> None:
+    port, _ = server
+    said = await exchange(port, f"GET {target} HTTP/1.1\r\nHost: x:1\r\nConnection: close\r\n\r\n".encode())
+    assert int(said.split()[1]) == status, said
+    assert (b"names another host" in said) == (status == 400)
 
 
 async def test_a_refusal_tells_why(server: Any) -> None:
@@ -148,6 +188,35 @@ async def test_what_never_ends_is_ended(server: Any, begun: bytes, status: bytes
     assert await answered(port)
 
 
+@pytest.mark.parametrize(
+    ("request_bytes", "answers"),
+    [
+        (b"GET /late HTTP/1.1\r\nHost: x\r\n\r\n", 1),
+        (b"GET /late HTTP/1.1\r\nHost: x\r\n\r\n" * 3, 3),
+        (b"POST /late HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc", 1),
+        (b"POST /late HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\na", 0),
+        (b"GET /late HTTP/1.1\r\nHo", 0),
+    ],
+)
+async def test_who_has_said_all_is_answered(server: Any, request_bytes: bytes, answers: int) -> None:
+    """A client that closes its side behind its request still gets the answer, and then the end."""
+    port, _ = server
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(request_bytes)
+    writer.write_eof()
+    async with asyncio.timeout(60):
+        assert (await reader.read()).count(b"HTTP/1.1 200 ") == answers
+    writer.close()
+
+
+async def test_what_is_too_large_is_not_asked_for(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who asks before sending its body is refused at once."""
+    monkeypatch.setattr(http_bodies, "DRAIN_SECONDS", 600.0)
+    port, _ = server
+    said = await exchange(port, POST + b"Expect: 100-continue\r\nContent-Length: 5000000\r\n\r\n")
+    assert said.startswith(b"HTTP/1.1 413 "), said
+
+
 async def test_idle_connections_give_way(server: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that have waited longest first, long before their time is over."""
     monkeypatch.setattr(http_protocol, "HEAD_SECONDS", 600.0)
@@ -162,6 +231,20 @@ async def test_idle_connections_give_way(server: Any, monkeypatch: pytest.Monkey
     finally:
         for _, writer in opened:
             writer.close()
+
+
+async def test_all_that_are_too_many_give_way_though_they_come_at_once(
+    server: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http_protocol, "HEAD_SECONDS", 600.0)
+    port, _ = server
+    opened = [socket.create_connection(("127.0.0.1", port)) for _ in range(40)]  # the server sees none before the last
+    try:
+        assert await answered(port), "behind them"
+        await eventually(lambda: _connected(port) <= 16, seconds=60)
+    finally:
+        for one in opened:
+            one.close()
 
 
 async def test_large_bodies_are_bounded_together(server: Any) -> None:
@@ -187,12 +270,12 @@ async def test_who_does_not_read_is_left(server: Any) -> None:
     await writer.drain()
     transport = writer.transport
     transport.pause_reading()  # type: ignore[attr-defined]
-    await eventually(lambda: not _connected(port), seconds=60)
+    await eventually(lambda: _connected(port) == 0, seconds=60)
     writer.close()
     assert await answered(port)
 
 
-def _connected(port: int) -> bool:
-    """Whether the server still has a client."""
+def _connected(port: int) -> int:
+    """How many clients the server still has."""
     mine = psutil.Process().net_connections("tcp")
-    return any(c.laddr.port == port and c.status == "ESTABLISHED" for c in mine)
+    return sum(c.laddr.port == port and c.status == "ESTABLISHED" for c in mine)

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from keelman.model.errors import DeadlineExceeded, Unavailable
-from keelman.runtime.supervise import Siblings, deadline, first_of, guarded, supervise, wait_or_stop
+from keelman.runtime.supervise import deadline, first_of, guarded, supervise, wait_or_stop
 
 
 async def test_the_first_error_cancels_the_rest_and_keeps_its_cause() -> None:
@@ -43,52 +43,6 @@ async def test_supervise_ends_when_all_have_ended() -> None:
     await supervise(work, work)
     await supervise()
     assert done == [1, 1]
-
-
-async def test_siblings_end_with_their_block() -> None:
-    ended = asyncio.Event()
-
-    async def wait() -> None:
-        try:
-            await asyncio.Event().wait()
-        finally:
-            ended.set()
-
-    async with Siblings() as tasks:
-        task = tasks.start(wait(), name="waiter")
-        await asyncio.sleep(0)
-        assert task.get_name() == "waiter"
-    assert ended.is_set()
-
-
-async def test_a_sibling_that_fails_ends_the_block() -> None:
-    async def fail() -> None:
-        raise Unavailable("gone")
-
-    async def block() -> None:
-        async with Siblings() as tasks:
-            tasks.start(fail())
-            await asyncio.Event().wait()
-
-    with pytest.raises(Unavailable, match="gone"):
-        await block()
-
-
-async def test_the_blocks_own_error_wins_over_what_its_tasks_say_when_cancelled() -> None:
-    async def fail_when_cancelled() -> None:
-        try:
-            await asyncio.Event().wait()
-        finally:
-            raise ValueError("while cleaning up")
-
-    async def block() -> None:
-        async with Siblings() as tasks:
-            tasks.start(fail_when_cancelled())
-            await asyncio.sleep(0)
-            raise Unavailable("the reason")
-
-    with pytest.raises(Unavailable, match="the reason"):
-        await block()
 
 
 async def test_first_of_cancels_the_others_and_raises_the_winners_error() -> None:
@@ -133,31 +87,12 @@ async def cancelled_wait() -> None:
 
 
 async def test_a_cancellation_that_nobody_asked_for_is_an_error_and_does_not_spread() -> None:
-    async def block() -> None:
-        async with Siblings() as tasks:
-            tasks.start(cancelled_wait(), name="heartbeats")
-            await asyncio.Event().wait()
-
-    with pytest.raises(RuntimeError, match="heartbeats: something that was waited for was cancelled"):
-        await block()
     with pytest.raises(RuntimeError):
         await supervise(asyncio.Event().wait, cancelled_wait)  # type: ignore[arg-type]
     with pytest.raises(RuntimeError):
         await first_of(asyncio.Event().wait(), cancelled_wait())
     with pytest.raises(RuntimeError):
         await guarded(cancelled_wait())
-
-
-async def test_who_is_told_to_end_is_cancelled() -> None:
-    async def block() -> None:
-        async with Siblings() as tasks:
-            told = tasks.start(guarded(asyncio.Event().wait()))
-            await asyncio.sleep(0)
-            told.cancel()
-            await asyncio.wait([told])
-            assert told.cancelled()
-
-    await block()
 
 
 async def test_a_time_out_around_what_failed_is_a_time_out() -> None:
@@ -190,16 +125,12 @@ async def lingers(stop):
     await asyncio.Event().wait()
 
 async def fails(stop):
-    async with asyncio.TaskGroup() as group:
-        group.create_task(broken())
+    raise Unavailable("demo.port: 80 is taken")
 
 async def strays(stop):
     waited = asyncio.get_running_loop().create_future()
     waited.cancel()
     await waited
-
-async def broken():
-    raise Unavailable("demo.port: 80 is taken")
 
 configure("demo", json=True)
 sys.exit(run_process("keelman demo", globals()[sys.argv[1]], grace_seconds=float(sys.argv[2])))

@@ -13,8 +13,10 @@ from keelman.engine import subscription
 from keelman.engine.sink_batch import origin
 from keelman.engine.sink_consumer import sink_consumer_properties, watch_properties
 from keelman.engine.sink_kept_topic import decode, encode
+from keelman.engine.sink_place import outdated
 from keelman.engine.sink_positions import Positions
 from keelman.engine.sink_target import Target, target_name
+from keelman.kafka.client_properties import sink_member
 from keelman.testing.certificates import Authority
 
 WORKER = {
@@ -62,6 +64,20 @@ def test_positions_follow_the_last_message_of_each_partition_and_the_ends() -> N
     positions.forget()
     assert not positions
     assert positions.kept() == {}
+
+
+def test_a_place_is_outdated_with_something_unwanted_or_when_nobody_has_what_is_wanted() -> None:
+    a0, a1, b0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
+    assert not outdated({a0}, {a0, a1}, {a0, a1})
+    assert not outdated(set(), {a0}, {a0, b0})
+    assert outdated({a0}, {a0, a1}, {a0})
+    assert outdated({a0}, {b0}, {a0, b0})
+    assert not outdated({a0}, {b0}, None)
+
+
+def test_a_member_is_of_its_worker_cluster_and_a_standalone_workers_of_none() -> None:
+    assert sink_member({"group.id": "workers"}, "out", 3) == "workers-out-3"
+    assert sink_member({}, "out", 0) == "out-0"
 
 
 def test_the_group_waits_for_longer_than_a_writer_can_be_a_zombie() -> None:

@@ -84,6 +84,17 @@ async def test_states_are_kept_and_of_progress_the_newest() -> None:
     assert found == [("a", RUNNING, 999), ("b", RUNNING, 999), ("a", ENDED, 0)]
 
 
+async def test_one_goes_before_all_that_wait() -> None:
+    queue, urgent = UpdateQueue(), RunUpdate()
+    for uid in "ab":
+        queue.put(RunUpdate(run_uid=uid, state=RUNNING))
+    queue.put(urgent, first=True)
+    queue.put(urgent, first=True)
+    assert len(queue) == 3
+    assert await queue.get() is urgent
+    assert [update.run_uid for update in await drained(queue)] == ["a", "b"]
+
+
 async def test_a_put_from_another_thread_wakes_the_reader() -> None:
     queue = UpdateQueue()
     for number in range(50):

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from keelman.connect.errors import ConfigValueError
-from keelman.connect.plugin import TopicPlan
 from keelman.connect.topic_creation import TopicCreation
+from keelman.connect.topic_plan import TopicPlan
 
 RECORDED = json.loads((Path(__file__).parents[1] / "recorded" / "topic_creation.json").read_text())
 BROKERS_PARTITIONS = 4

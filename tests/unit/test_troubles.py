@@ -31,10 +31,20 @@ def test_what_has_failed_or_is_stalled_is_in_trouble() -> None:
     assert [(t.connector, t.task, t.state) for t in found.told] == [("a", 0, "STALLED"), ("b", -1, "FAILED")]
     assert found.told[1].reason.startswith("org.Error: xx")
     assert len(found.told[1].reason) == LONGEST
+    assert found.told[1].reason.endswith("x...")
     many = {Work(f"c{n:03}"): status("FAILED") for n in range(50)}
     bounded = troubles_of(many, many, "h:1")
     assert (len(bounded.told), bounded.connectors) == (MOST, 50)
     assert bounded.told[0].connector == "c000"
+
+
+def test_a_trouble_is_told_by_what_is_behind_a_head_that_names_no_record() -> None:
+    trace = (
+        "org.E: Tolerance exceeded in error handler\nCaused by: org.D: no JSON (topic t, partition 0, offset 7)\n\tat x"
+    )
+    work = Work("a", 0)
+    (told,) = troubles_of([work], {work: status("FAILED", trace)}, "h:1").told
+    assert told.reason == "org.D: no JSON (topic t, partition 0, offset 7)"
 
 
 def membership(seconds: int, *troubles: ConnectorTrouble, connectors: int | None = None) -> WorkerMembership:
@@ -53,6 +63,9 @@ def test_a_cluster_is_judged_by_all_of_its_workers() -> None:
     moved = ConnectorTrouble(connector="x", task=-1, state="FAILED", reason="now here", worker="h:2")
     judge(judged, [membership(5, moved), membership(1, failed)])
     assert [t.worker for t in judged.troubles] == ["h:2"]
+    other = ConnectorTrouble(connector="y", task=3, state="STALLED", worker="h:1")
+    judge(judged, [membership(1, stalled), membership(2, other)])
+    assert (judged.troubled_connectors, len(judged.troubles)) == (1, 2)
     judge(judged, [membership(1, *(ConnectorTrouble(connector=f"c{n}", task=-1) for n in range(20)), connectors=70)])
     assert judged.troubled_connectors == 70
     assert judged.verdict.startswith("70 connectors are in trouble: c0 ")

@@ -2,7 +2,7 @@
 
 from keelman.connect.config.info import ConfigError
 from keelman.runtime.redaction import REDACTOR
-from keelman.worker.properties.validated_secrets import _literals, hidden_answer
+from keelman.worker.rest.validated_secrets import _literals, hidden_answer
 
 SOURCE = {"connector.class": "FileStreamSource", "topic": "t", "file": "/in"}
 REFERENCES = {"keelman.secrets.policy": "references"}

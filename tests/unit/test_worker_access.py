@@ -15,11 +15,12 @@ import pytest
 from keelman.model.errors import InvalidArgument, Unavailable
 from keelman.runtime.ports import free_ports
 from keelman.testing.certificates import PASSWORD, Authority
+from keelman.worker.properties.basic_auth import FILE, read_basic_auth
+from keelman.worker.properties.listeners import client_tls, server_tls
 from keelman.worker.properties.typed import WorkerProperties, checked
 from keelman.worker.rest.application import RestApi
-from keelman.worker.rest.basic_auth import FILE, REFUSED, read_basic_auth
+from keelman.worker.rest.basic_auth import REFUSED
 from keelman.worker.rest.front import open_front, peer_tls
-from keelman.worker.rest.listeners import client_tls, server_tls
 
 RECORDED = Path(__file__).parent.parent / "recorded"
 sys.path.insert(0, str(RECORDED))

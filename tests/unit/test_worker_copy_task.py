@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any, cast
 
 import pytest
@@ -13,6 +14,7 @@ from keelman.api.copy.v1 import copy_run_pb2 as copy
 from keelman.api.copy.v1.run_order_pb2 import BulkPart, RunOrder, RunUpdate
 from keelman.api.copy.v1.ticket_pb2 import StartTicket
 from keelman.connect.config.providers import ConfigProviderError
+from keelman.connect.watches import FileWatch, Watch
 from keelman.kafka.layout import Work
 from keelman.model.errors import NotFound
 from keelman.runtime.supervise import Siblings
@@ -37,15 +39,19 @@ class World:
         self.problem: Exception | None = None
         self.refusal: Exception | None = None
         self.meters = Meters()
+        self.rests: Watch | None = None
+        self.left = 0
+        self.gone: list[str] = []
         duties = TaskDuties(
             ticket=self.ticket,
             confirm=self.confirm,
             tell=self.tell,
             fence=self.fence,
             fence_parts=self.fence_parts,
-            idle=lambda: None,
-            left=lambda: None,
-            ended=lambda uid: None,
+            idle=self.idle,
+            left=self.leave,
+            resting=lambda: self.rests,
+            ended=self.gone.append,
             failed=lambda update: self.meters.note(Work("c", 0), update),
         )
         self.turns = Turns(1)
@@ -66,6 +72,13 @@ class World:
 
     def task_runs(self, uid: str) -> None:
         asyncio.get_running_loop().call_soon(self.task.update, RunUpdate(run_uid=uid, state=RUNNING))
+
+    def idle(self) -> None:
+        if self.task.watch is not None and self.rests is not None:
+            self.task.park()
+
+    def leave(self) -> None:
+        self.left += 1
 
     def tell(self, state: str, trace: str | None, more: Mapping[str, object]) -> None:
         self.told.append((state, trace or ""))
@@ -90,16 +103,22 @@ class World:
         return self.told[-1][0]
 
 
+@asynccontextmanager
+async def at_work(world: World) -> AsyncIterator[World]:
+    """Its task runs for the block, and is cut then."""
+    async with Siblings() as siblings:
+        life = siblings.start(world.task.run())
+        yield world
+        world.task.end(cut=True)
+        world.obeys = True
+        await life
+
+
 @pytest.fixture
 async def world() -> AsyncIterator[World]:
-    async with Siblings() as siblings:
-        made = World()
-        life = siblings.start(made.task.run())
+    async with at_work(World()) as made:
         await eventually(lambda: made.state == "RUNNING")
         yield made
-        made.task.end(cut=True)
-        made.obeys = True
-        await life
 
 
 async def test_a_woken_task_without_a_copy_run_is_not_running(world: World) -> None:
@@ -124,6 +143,40 @@ async def test_a_woken_task_without_a_copy_run_is_not_running(world: World) -> N
     await eventually(lambda: world.state == "RUNNING")
 
 
+async def test_what_waited_and_copied_a_moment_says_nothing_when_it_ends() -> None:
+    world = World()
+    world.leased = False
+    async with Siblings() as siblings:
+        life = siblings.start(world.task.run())
+        await eventually(lambda: world.told)
+        world.task.judge(time.monotonic(), 60.0)
+        world.leased = True
+        await eventually(lambda: world.state == "RUNNING")
+        world.task.end()
+        await life
+    world.task.judge(time.monotonic() + WAIT_SECONDS, 60.0)
+    world.task.judge(time.monotonic() + 2 * WAIT_SECONDS, 60.0)
+    assert world.state == "RUNNING", "what is said after its end is said over another worker's status, or a deleted one"
+
+
+async def test_a_wait_is_counted_from_the_end_of_the_last_copy_run() -> None:
+    world = World()
+    world.leased = False
+    async with at_work(world):
+        await eventually(lambda: world.told)
+        now = time.monotonic()
+        world.task.judge(now, 60.0)
+        world.leased = True
+        await eventually(lambda: world.state == "RUNNING")
+        world.leased, starts = False, len(world.sent)
+        world.task.update(RunUpdate(run_uid=world.sent[0].run_uid, state=ENDED, reason="MOVED"))
+        await eventually(lambda: world.gone)
+        world.task.judge(now + WAIT_SECONDS, 60.0)
+        assert (world.state, len(world.sent)) == ("RUNNING", starts)
+        world.task.judge(now + 2 * WAIT_SECONDS, 60.0)
+        assert world.state == "RESTARTING"
+
+
 async def test_a_failure_before_the_first_copy_run_is_counted() -> None:
     async with Siblings() as siblings:
         world = World()
@@ -138,11 +191,10 @@ async def test_a_failure_before_the_first_copy_run_is_counted() -> None:
 
 
 async def test_a_task_that_never_had_a_copy_run_says_what_it_waits_for() -> None:
-    async with Siblings() as siblings:
-        world = World()
-        world.leased = False
-        assert world.turns.take("", "another", lambda: None)
-        life = siblings.start(world.task.run())
+    world = World()
+    world.leased = False
+    assert world.turns.take("", "another", lambda: None)
+    async with at_work(world):
         now = time.monotonic()
 
         def waited(seconds: float) -> tuple[str, str]:
@@ -161,8 +213,52 @@ async def test_a_task_that_never_had_a_copy_run_says_what_it_waits_for() -> None
         world.leased = True
         await eventually(lambda: world.state == "RUNNING")
         assert world.told[-1][1] == ""
-        world.task.end(cut=True)
+
+
+async def test_one_that_would_wait_behind_others_rests_on_its_watch_and_comes_first_once_there_is_more() -> None:
+    world = World()
+    world.rests = FileWatch("/the/file", 7, 1)
+    assert world.turns.take("", "another", lambda: None)
+    async with at_work(world):
+        await eventually(lambda: world.task.parked)
+        assert (world.state, world.asked, world.sent) == ("RUNNING", 0, []), "no ticket, no copy run"
+        called: list[int] = []
+        assert not world.turns.take("", "a third", lambda: called.append(len(world.sent)))
+        world.task.wake()
+        await eventually(lambda: world.left == 1)
+        world.turns.give("another")
+        await eventually(lambda: called)
+        assert called == [1], "its copy run had begun before"
+
+        world.task.restart()  # whoever asks for that is to see that it can
+        await eventually(lambda: world.sent[-1].HasField("drain"))
+        await asyncio.sleep(0)
+        assert not world.task.parked
+        world.turns.give("a third")
+        await eventually(lambda: sum(order.HasField("start") for order in world.sent) == 2)
+
+
+async def test_one_that_has_its_turn_does_not_rest() -> None:
+    world = World()
+    world.rests = FileWatch("/the/file", 7, 1)
+    async with at_work(world):
+        await eventually(lambda: world.sent)
+        assert not world.task.parked
+
+
+async def test_one_that_rests_is_paused_and_ended_like_any_other() -> None:
+    async with Siblings() as siblings:
+        world = World()
+        world.rests = FileWatch("/the/file", 7, 1)
+        assert world.turns.take("", "another", lambda: None)
+        life = siblings.start(world.task.run())
+        await eventually(lambda: world.task.parked)
+        world.task.pause()
+        await eventually(lambda: world.state == "PAUSED")
+        assert (world.task.parked, world.left) == (False, 1)
+        world.task.end()
         await life
+        assert world.sent == []
 
 
 async def test_no_ticket_is_made_for_a_task_that_waits_behind_others(world: World) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from keelman.api.copy.v1.worker_link_service_pb2 import Bounds
 from keelman.kafka.group import Described, Member
-from keelman.kafka.layout import PROTOCOL, PROTOCOL_TYPE, Assignment, Metadata, Work, encode_metadata
+from keelman.kafka.layout import CONNECTOR_TASK, PROTOCOL, PROTOCOL_TYPE, Assignment, Metadata, Work, encode_metadata
 from keelman.model.errors import Unavailable
 from keelman.runtime.supervise import Siblings
 from keelman.testing.eventually import eventually
@@ -20,8 +20,8 @@ from keelman.worker.group.membership import Membership, Place
 from keelman.worker.properties.typed import checked
 from keelman.worker.rest.operations import Operations
 from keelman.worker.standalone import GroupOfOne, StandaloneStore
-from keelman.worker.tables import config_state as records
-from keelman.worker.tables.config_state import STARTED, STOPPED
+from keelman.worker.tables import config_records as records
+from keelman.worker.tables.config_records import STARTED, STOPPED
 from keelman.worker.tasks.link import SparkLink
 from keelman.worker.tasks.owned_work import OwnedWork
 
@@ -123,6 +123,16 @@ async def test_an_overdue_connector_spins_no_herder(tmp_path: Path) -> None:
         assert inquiry.due_seconds() == 0.0
         assert world.herder._pause(leads=True) == SOON_SECONDS
         assert world.herder._pause(leads=False) == IDLE_SECONDS
+
+
+async def test_a_connector_that_is_made_again_has_a_status_again(tmp_path: Path) -> None:
+    async with at_work(tmp_path) as world:
+        statuses, connector = world.store.statuses.statuses, Work("c", CONNECTOR_TASK)
+        await eventually(lambda: connector in statuses)
+        await Operations(world.herder).delete("c")
+        await eventually(lambda: connector not in statuses)
+        await world.store.write_config([records.target_record("c", STARTED), records.connector_record("c", SOURCE)])
+        await eventually(lambda: connector in statuses, what="the status of the new one")
 
 
 class Dying(GroupOfOne):

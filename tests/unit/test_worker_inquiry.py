@@ -3,8 +3,8 @@
 import asyncio
 import math
 import threading
-from collections.abc import Mapping
-from typing import ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import ClassVar, cast
 
 import pytest
 
@@ -14,11 +14,12 @@ from keelman.connect.plugin import Connector, Direction
 from keelman.model.errors import InvalidArgument
 from keelman.runtime.supervise import Siblings
 from keelman.testing.eventually import eventually
-from keelman.worker.tasks import inquiry
+from keelman.worker.tasks import connector_class, inquiry
 from keelman.worker.tasks.effective_config import without_limits
-from keelman.worker.tasks.inquiry import Inquiry, due_at
+from keelman.worker.tasks.inquiry import Inquiry
 from keelman.worker.tasks.limits import limits_of
 from keelman.worker.tasks.restart_policy import RestartPolicy
+from keelman.worker.tasks.standing import due_at
 
 
 class Asked(Connector):
@@ -60,7 +61,7 @@ class Asked(Connector):
 
 
 async def test_connectors_are_asked_beside_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inquiry, "load_connector", lambda *_: Asked)
+    monkeypatch.setattr(connector_class, "load_connector", lambda *_: Asked)
     turns = asyncio.Event()
     asking = Inquiry(lambda _: turns.set(), answer_seconds=0.3)
 
@@ -99,7 +100,7 @@ async def test_connectors_are_asked_beside_each_other(monkeypatch: pytest.Monkey
 
 
 async def test_a_connector_is_asked_again_within_its_budget(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inquiry, "load_connector", lambda *_: Asked)
+    monkeypatch.setattr(connector_class, "load_connector", lambda *_: Asked)
     monkeypatch.setattr(Asked, "broken", "no such table")
     monkeypatch.setattr(Asked, "calls", [])
     asking = Inquiry(lambda _: None)
@@ -127,7 +128,7 @@ async def test_a_connector_is_asked_again_within_its_budget(monkeypatch: pytest.
 
 
 async def test_one_that_waits_for_values_is_not_due(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inquiry, "load_connector", lambda *_: Asked)
+    monkeypatch.setattr(connector_class, "load_connector", lambda *_: Asked)
     asking = Inquiry(lambda _: None)
     config = {"name": "mirror", "connector.class": "Asked"}
     async with Siblings() as siblings:
@@ -142,7 +143,7 @@ async def test_one_that_waits_for_values_is_not_due(monkeypatch: pytest.MonkeyPa
 
 
 async def test_those_that_are_due_are_found_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inquiry, "load_connector", lambda *_: Asked)
+    monkeypatch.setattr(connector_class, "load_connector", lambda *_: Asked)
     asking = Inquiry(lambda _: None)
     names = ("first", "second", "third")
     async with Siblings() as siblings:
@@ -163,6 +164,177 @@ async def test_those_that_are_due_are_found_in_their_order(monkeypatch: pytest.M
         await eventually(lambda: Asked.calls[-1] == "tasks second" and asking.due_seconds() == math.inf)
 
 
+class Mirrors(Asked):
+    """Connectors that are to be asked again each 50 ms and are known to be settled, but for `unsettled`."""
+
+    names = ("acme.MirrorsConnector", "Mirrors")
+    tended: ClassVar[list[str]] = []
+    looked: ClassVar[list[dict[str, list[dict[str, str]]]]] = []
+    unsettled: ClassVar[set[str]] = set()
+    how: ClassVar[Callable[[Sequence[bool]], Sequence[bool]]] = list
+
+    @classmethod
+    def refresh_seconds(cls, config: Mapping[str, str]) -> float | None:
+        return 0.05
+
+    @classmethod
+    def tend(cls, config: Mapping[str, str]) -> None:
+        cls.tended.append(config["name"])
+
+    @classmethod
+    def task_configs(cls, config: Mapping[str, str], max_tasks: int) -> list[dict[str, str]]:
+        return [{"of": config["name"]}]
+
+    @classmethod
+    def settled(cls, asked: Sequence[tuple[Mapping[str, str], Sequence[Mapping[str, str]]]]) -> Sequence[bool]:
+        cls.looked.append({config["name"]: list(tasks) for config, tasks in asked})
+        return cls.how([config["name"] not in cls.unsettled for config, _ in asked])
+
+
+def fresh_mirrors() -> type[Mirrors]:
+    """One's own: a look of a test that has ended may still be under way."""
+    return cast(type[Mirrors], type("Mirrors", (Mirrors,), {"tended": [], "looked": [], "unsettled": set()}))
+
+
+async def test_only_those_that_are_not_settled_are_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    mirrors = fresh_mirrors()
+    monkeypatch.setattr(connector_class, "load_connector", lambda *_: mirrors)
+    names = ("a", "b", "c")
+    new: list[str] = []
+    asking = Inquiry(new.extend, answer_seconds=0.3)
+
+    def turn() -> bool:
+        """The leader's: with those that are due."""
+        for name in asking.due():
+            asking.about(name, {"name": name, "connector.class": "Mirrors"})
+        return True
+
+    def looked(times: int) -> bool:
+        return turn() and len(mirrors.looked) >= times
+
+    async with Siblings() as siblings:
+        asking.begin(siblings)
+        for name in names:
+            asking.about(name, {"name": name, "connector.class": "Mirrors"})
+        await eventually(lambda: looked(3))
+        assert sorted(mirrors.tended) == sorted(new) == list(names), "asked once; settled ever since"
+        assert mirrors.looked[0] == {name: [{"task.class": "acme.MirrorsTask", "of": name}] for name in names}
+
+        mirrors.unsettled = {"b"}
+        await eventually(lambda: turn() and mirrors.tended[3:5] == ["b", "b"], what="one is asked, and no other")
+        mirrors.unsettled = set()
+        asking.again("c")
+        await eventually(lambda: turn() and "c" in mirrors.tended[3:], what="restarted: asked though it is settled")
+
+        def fails(_settled: Sequence[bool]) -> Sequence[bool]:
+            raise ZeroDivisionError
+
+        go = threading.Event()
+        for how in (fails, lambda found: found[1:], lambda found: [go.wait(30)] * len(found)):
+            before, mirrors.how = len(mirrors.tended), how  # type: ignore[assignment]
+            await eventually(lambda: turn() and {*names} <= {*mirrors.tended[before:]}, what="all are asked")  # noqa: B023
+        hung = len(mirrors.looked)
+        before = len(mirrors.tended)
+        await eventually(lambda: turn() and {*names} <= {*mirrors.tended[before:]}, what="and each time")
+        assert len(mirrors.looked) == hung, "one look hangs; no other is begun"
+        go.set()
+
+
+class Keeps(Asked):
+    """Is to be asked again each 50 ms, and keeps the tasks that it has."""
+
+    names = ("acme.KeepsConnector", "Keeps")
+    again: ClassVar[list[int]] = []
+
+    @classmethod
+    def refresh_seconds(cls, config: Mapping[str, str]) -> float | None:
+        return 0.05
+
+    @classmethod
+    def tend_again(cls, config: Mapping[str, str], tasks: Sequence[Mapping[str, str]]) -> bool:
+        cls.again.append(len(tasks))
+        cls.go.wait(60)
+        if cls.broken:
+            raise ConnectError(cls.broken)
+        return True
+
+    @classmethod
+    def task_configs(cls, config: Mapping[str, str], max_tasks: int) -> list[dict[str, str]]:
+        return [{} for _ in range(cls.topics)]
+
+
+async def test_one_that_keeps_its_tasks_plans_anew_when_it_begins_anew_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    fresh = {"again": [], "calls": [], "go": threading.Event(), "topics": 1}
+    keeps = cast(type[Keeps], type("Keeps", (Keeps,), fresh))
+    monkeypatch.setattr(connector_class, "load_connector", lambda *_: keeps)
+    policy = RestartPolicy(first_seconds=0.01)
+    asking, config = Inquiry(lambda _: None), {"name": "k", "connector.class": "Keeps", "tasks.max": "9"}
+
+    def tasks() -> int | None:
+        answer = asking.about("k", config, policy)
+        return None if answer is None or answer.tasks is None else len(answer.tasks)
+
+    def refreshed(times: int) -> Callable[[], bool]:
+        before = len(keeps.again)
+        return lambda: tasks() is not None and len(keeps.again) >= before + times
+
+    async with Siblings() as siblings:
+        asking.begin(siblings)
+        keeps.go.set()
+        await eventually(lambda: tasks() == 1)
+        keeps.topics = 2
+        await eventually(refreshed(3))
+        keeps.broken = "no broker"
+        await eventually(lambda: tasks() is None, what="a refresh fails")
+        keeps.broken = ""
+        await eventually(lambda: tasks() == 1, what="what it had before stands again")
+        await eventually(refreshed(3))
+        assert keeps.calls == ["tend k"], "as it began"
+
+        asking.again("k")
+        await eventually(lambda: tasks() == 2, what="restarted")
+        keeps.topics, config = 3, {**config, "more": "x"}
+        await eventually(lambda: tasks() == 3, what="reconfigured")
+        assert keeps.calls == ["tend k"] * 3
+
+        keeps.go.clear()
+        await eventually(refreshed(1), what="a refresh has begun")
+        keeps.topics = 4
+        asking.again("k")
+        keeps.go.set()
+        await eventually(lambda: tasks() == 4, what="restarted in the middle of it")
+        assert keeps.calls == ["tend k"] * 4
+
+
+async def test_those_due_during_a_look_share_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    mirrors = fresh_mirrors()
+    monkeypatch.setattr(connector_class, "load_connector", lambda *_: mirrors)
+    go = threading.Event()
+    mirrors.how = lambda found: found if go.wait(30) else []
+    asking = Inquiry(lambda _: None)
+
+    def ask(*names: str) -> None:
+        for name in names:
+            asking.about(name, {"name": name, "connector.class": "Mirrors"})
+
+    async with Siblings() as siblings:
+        asking.begin(siblings)
+        ask("a")
+        await eventually(lambda: asking.due() == ["a"])
+        ask("a")
+        await eventually(lambda: len(mirrors.looked) == 1)
+        for name in ("b", "c"):
+            ask(name)
+        await eventually(lambda: sorted(asking.due()) == ["b", "c"])
+        ask("b")
+        await asyncio.sleep(0)  # its turn comes, and waits
+        ask("c")
+        go.set()
+        await eventually(lambda: len(mirrors.looked) == 2)
+    assert [sorted(look) for look in mirrors.looked] == [["a"], ["b", "c"]]
+    assert sorted(mirrors.tended) == ["a", "b", "c"]
+
+
 def test_limits_are_shared_by_the_tasks() -> None:
     config = {"name": "x", "keelman.limit.records.per.second": "10"}
     assert without_limits(config) == {"name": "x"}
@@ -174,7 +346,7 @@ def test_limits_are_shared_by_the_tasks() -> None:
 
 
 async def test_a_class_that_hangs_keeps_no_other_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inquiry, "load_connector", lambda *_: Asked)
+    monkeypatch.setattr(connector_class, "load_connector", lambda *_: Asked)
     monkeypatch.setattr(inquiry, "AT_A_TIME", 1)
     monkeypatch.setattr(Asked, "go", threading.Event())
     asking = Inquiry(lambda _: None)

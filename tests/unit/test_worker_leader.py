@@ -17,7 +17,7 @@ from keelman.worker.group.leader import Leader
 from keelman.worker.group.placement import CONNECTOR_KEY
 from keelman.worker.properties.typed import checked
 from keelman.worker.standalone import StandaloneStore
-from keelman.worker.tables import config_state as records
+from keelman.worker.tables import config_records as records
 from keelman.worker.tables.status_state import FAILED, RUNNING, UNASSIGNED, Status
 
 PLAIN = {"bootstrap.servers": "h:1", "key.converter": "String", "value.converter": "String"}
@@ -184,3 +184,86 @@ async def test_one_whose_values_are_missing_is_not_overdue(tmp_path: Path) -> No
         store.told = 0
         await eventually(failed)
         assert leader.again_seconds() == math.inf
+
+
+async def until_it_has_its_task(store: Led, leader: Leader) -> None:
+    """The leader looks until the connector's task is in force, for whoever reads anew too."""
+
+    async def has_it() -> bool:
+        await leader.reconfigure()
+        return len(store.config.tasks.get("c", ())) == 1 and not store.config.lapsing
+
+    await eventually(has_it)
+
+
+def written(store: Led, monkeypatch: pytest.MonkeyPatch) -> list[Record]:
+    """What the leader writes from now on."""
+    found: list[Record] = []
+    write = store.write_config
+
+    async def noting(records_: Sequence[Record]) -> None:
+        found.extend(records_)
+        await write(records_)
+
+    monkeypatch.setattr(store, "write_config", noting)
+    return found
+
+
+async def test_tasks_are_put_into_force_behind_each_record_of_their_connector(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else who reads the topic once it is compacted knows nothing of them."""
+    async with leading(tmp_path) as (store, leader):
+        await until_it_has_its_task(store, leader)
+        tasks, same = store.config.tasks["c"], records.connector_record("c", store.config.connectors["c"])
+        await store.write_config([same])
+        assert store.config.lapsing == {"c"}
+        await until_it_has_its_task(store, leader)
+        assert store.config.tasks["c"] == tasks
+
+        await store.write_config([records.target_record("c", records.PAUSED)])
+        await store.write_config([records.connector_record("c", {**SOURCE, "file": "/elsewhere"})])
+        await leader.reconfigure()
+        assert not store.config.lapsing, "nobody asks it while it is paused: they are as they were"
+        assert store.config.tasks["c"] == tasks
+        more = written(store, monkeypatch)
+        for _ in range(3):
+            await leader.reconfigure()
+        assert more == []
+
+
+async def test_whoever_joins_is_told_of_tasks_that_nobody_says_how_to_change(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with leading(tmp_path) as (store, leader):
+        await until_it_has_its_task(store, leader)
+        tasks = store.config.tasks["c"]
+        await store.write_config([records.connector_record("c", {**SOURCE, "connector.class": "nobody.has.It"})])
+        more = written(store, monkeypatch)
+
+        async def refused() -> bool:
+            await leader.reconfigure()
+            return bool(leader.again_seconds()) and store.statuses.statuses[Work("c")].state == FAILED
+
+        store.tell(Work("c"), Status(RUNNING, "w:1", 1))
+        await eventually(refused)
+        await leader.share("w", {"w": Metadata(URL, 0)})
+        await leader.reconfigure()
+        assert more == [], "they go on as they are"
+        await leader.share("w", {"w": Metadata(URL, 0), "v": Metadata("http://v:1/", 0)})
+        await leader.reconfigure()
+        assert [key for key, _ in more] == [b"task-c-0", b"commit-c"]
+        assert store.config.tasks["c"] == tasks
+
+
+async def test_what_somebody_overwrites_is_put_back(tmp_path: Path) -> None:
+    async with leading(tmp_path) as (store, leader):
+        await until_it_has_its_task(store, leader)
+        before = dict(store.config.connectors["c"])
+        await store._plain.write(
+            store.properties.config_topic.name,
+            [(b"connector-c", b"nope"), (b"task-c-0", b"[]"), (b"connector-d", b"{}")],
+        )
+        assert store.config.spoilt == {"connector-c"}
+        await until_it_has_its_task(store, leader)
+        assert (store.config.connectors, store.config.spoilt) == ({"c": before}, set())

@@ -18,11 +18,11 @@ from keelman.engine.standing import method_in
 from keelman.kafka.layout import Work
 from keelman.model.errors import InvalidArgument
 from keelman.worker.properties.plugin_bounds import PluginBounds, plugin_bounds
-from keelman.worker.tables import config_state as records
+from keelman.worker.tables import config_records as records
 from keelman.worker.tables.config_state import ConfigState, InForce
 from keelman.worker.tables.status_state import Status, StatusState
+from keelman.worker.tasks.connector_class import tasks_of
 from keelman.worker.tasks.effective_config import changed_tasks, effective_config
-from keelman.worker.tasks.inquiry import tasks_of
 from keelman.worker.tasks.third_party import to_ask
 from keelman.worker.tasks.watermark import Watermark, stall_seconds
 
@@ -87,10 +87,12 @@ def test_a_task_is_stalled_when_there_is_something_to_copy() -> None:
     mark.note("run", CopyProgress(records=5, lag=9), 150.0)
     mark.note("part", CopyProgress(records=0, lag=-1), 150.0)
     assert mark.lag == 9
-    assert mark.stalled_seconds(169.0, 60.0) is None
-    assert mark.stalled_seconds(170.0, 60.0) == 60.0
-    mark.note("part", CopyProgress(records=1, lag=3), 171.0)
-    assert (mark.stalled_seconds(172.0, 60.0), mark.records, mark.lag) == (None, 6, 12)
+    assert mark.stalled_seconds(209.0, 60.0) is None, "before there was something it could not move"
+    assert mark.stalled_seconds(210.0, 60.0) == 60.0
+    mark.note("run", CopyProgress(records=5, lag=8), 211.0)
+    assert mark.stalled_seconds(211.0, 60.0) == 61.0, "less is left, and nothing was committed"
+    mark.note("part", CopyProgress(records=1, lag=3), 212.0)
+    assert (mark.stalled_seconds(213.0, 60.0), mark.records, mark.lag) == (None, 6, 11)
     mark.begun()
     assert mark.lag == 0, "what the former copy runs had left is not theirs"
 
@@ -114,6 +116,22 @@ def test_what_connect_has_no_words_for_has_a_field_of_its_own() -> None:
     assert (state.attempts(Work("x", 0)), state.attempts(Work("x", 1))) == (3, 0)
     state.apply("status-task-x-0", b'{"state":"RUNNING","worker_id":"h:1","generation":4,"keelman":7}')
     assert state.attempts(Work("x", 0)) == 0
+
+
+def test_only_a_task_that_was_well_is_settled() -> None:
+    state, work = StatusState(), Work("x", 0)
+    assert not state.settled(work), "it has never been on any worker"
+    for status, settled in (
+        (Status("RUNNING", "h:1", 4), True),
+        (Status("UNASSIGNED", "h:1", 4), True),
+        (Status("RUNNING", "h:1", 4, None, "1", {"restart": {"attempt": 3}}), False),
+        (Status("UNASSIGNED", "h:1", 4, None, "1", {"failed": True}), False),
+        (Status("UNASSIGNED", "h:1", 4, "waits for a copy run"), False),
+        (Status("FAILED", "h:1", 4, "trace"), False),
+        (Status("RESTARTING", "h:1", 4), False),
+    ):
+        state.apply("status-task-x-0", status.value())
+        assert state.settled(work) is settled, status
 
 
 def test_where_a_thread_stands() -> None:
@@ -145,6 +163,21 @@ def test_a_flood_is_slowed_down() -> None:
     assert time.monotonic() - begun > 1.0
     assert done.stdout == b""
     assert done.stderr.startswith(b"xxxx")
+
+
+def test_memory_is_bound_beside_what_a_process_has_set_aside() -> None:
+    code = (
+        "import mmap; from keelman.runtime.output_brake import bound_memory\n"
+        "reserved = mmap.mmap(-1, 1 << 30, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)\n"
+        "for _ in range(2): bound_memory(256 << 20)\n"
+        "kept = bytearray(128 << 20)\n"
+        "try:\n    more = bytearray(256 << 20)\n"
+        "except MemoryError:\n    bound_memory(256 << 20)\n    print('bound')\n"
+        "try:\n    more = bytearray(256 << 20)\n"
+        "except MemoryError:\n    print('still')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, timeout=60, text=True)
+    assert done.stdout == "bound\nstill\n"
 
 
 def test_bounds_of_third_party_code() -> None:

@@ -10,8 +10,8 @@ from test_worker_leader import SOURCE, leading
 from keelman.kafka.layout import Work
 from keelman.model.errors import Unavailable
 from keelman.testing.eventually import eventually
-from keelman.worker.tables import config_state as records
-from keelman.worker.tables.config_state import connector_of
+from keelman.worker.tables import config_records as records
+from keelman.worker.tables.config_records import connector_of
 from keelman.worker.tables.news import News
 from keelman.worker.tables.status_state import FAILED, Status, key_of
 from keelman.worker.tasks.inquiry import Answer
@@ -134,6 +134,22 @@ async def test_statuses_of_what_is_no_more_are_cleared_as_they_come(tmp_path: Pa
         await store.write_config(records.deletion_records("c", 1))
         leader.clear_statuses()
         await eventually(lambda: not store.statuses.statuses)
+
+
+async def test_who_was_lost_and_is_back_at_the_same_address_has_the_last_word(tmp_path: Path) -> None:
+    async with leading(tmp_path) as (store, leader):
+        work, before, now = Work("c"), Status("RUNNING", "x:1", 4), Status("RUNNING", "x:1", 6)
+        await store.write_config([records.connector_record("c", {**SOURCE, "name": "c"})])
+        store._statuses.append((key_of(work), before.value()))  # type: ignore[attr-defined]
+        await eventually(lambda: work in store.statuses.statuses)
+        leader._lost = {work: "http://x:1/"}
+        leader.clear_statuses()
+        told = store._pending[work]
+        assert told is not None
+        assert (told.state, told.worker_id == "x:1") == ("UNASSIGNED", False)
+        assert store.statuses.allows(work, told)
+        store.statuses.apply(key_of(work).decode(), now.value())
+        assert not store.statuses.allows(work, told), "it was written late"
 
 
 async def test_what_could_not_be_written_is_looked_at_again(tmp_path: Path) -> None:

@@ -20,14 +20,14 @@ from keelman.kafka.layout import Work
 from keelman.model.errors import FailedPrecondition
 from keelman.runtime.supervise import Siblings
 from keelman.testing.eventually import eventually
+from keelman.worker.errors import RestError
 from keelman.worker.offsets import sink_offsets
+from keelman.worker.offsets.entries import OffsetEntry
 from keelman.worker.offsets.offset_changes import OffsetChanges
 from keelman.worker.offsets.sink_offsets import SinkOffsets
 from keelman.worker.properties.typed import checked
-from keelman.worker.rest.bodies import OffsetEntry
-from keelman.worker.rest.errors import RestError
 from keelman.worker.standalone import StandaloneStore
-from keelman.worker.tables import config_state as records
+from keelman.worker.tables import config_records as records
 from keelman.worker.tasks.owned_work import OwnedWork
 
 STRINGS = "org.apache.kafka.connect.storage.StringConverter"
@@ -118,6 +118,25 @@ class Group:
         changes = self._world.changes
         entries = [OffsetEntry({"kafka_topic": "t", "kafka_partition": 0}, {"kafka_offset": 1})]
         await (changes.alter("c", entries) if self._change == "alter" else changes.reset("c"))
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [(1 << 63, "class java.math.BigInteger"), (-(10**20), "class java.math.BigInteger"), ([1], "ARRAY")],
+)
+async def test_offsets_that_connect_cannot_keep_are_refused_before_the_class_is_asked(
+    world: World, value: Any, kind: str
+) -> None:
+    """As Apache Kafka Connect 4.3 words it; a position of more than 64 bits had been kept as 1E20."""
+    await world.put({**SOURCE, "file": "/in"}, records.STOPPED)
+    for partition, offset in ((PARTITION, {"position": value}), ({"filename": value}, {"position": 1})):
+        field = "position" if partition is PARTITION else "filename"
+        with pytest.raises(RestError) as refused:
+            await world.changes.alter("c", [OffsetEntry(partition, offset)])
+        text = f"Offsets may only contain primitive types as values, but field {field} contains {kind}"
+        assert (refused.value.status, refused.value.message) == (500, text)
+    await world.changes.alter("c", [OffsetEntry(PARTITION, {"position": (1 << 63) - 1})])
+    assert world.position == (1 << 63) - 1
 
 
 @pytest.mark.parametrize("change", ["alter", "reset"])

@@ -4,9 +4,10 @@ import re
 from pathlib import Path
 
 import pytest
+import structlog
 
 from keelman.model.errors import InvalidArgument
-from keelman.worker.properties.known_properties import ignored, near, unknown
+from keelman.worker.properties.known_properties import ignored, near, tell, unknown
 from keelman.worker.properties.typed import checked, read_properties
 
 GOOD = {
@@ -75,6 +76,12 @@ def test_a_missing_key_is_named(key: str) -> None:
         ("listeners", "http://h:port", "http://host:port"),
         ("bootstrap.servers", "nohost", "host:port"),
         ("bootstrap.servers", "h:99999", "ports from 1 to 65535"),
+        ("bootstrap.servers", "a/b:1", "host:port"),
+        ("producer.bootstrap.servers", "h:0", "ports from 1 to 65535"),
+        ("rest.advertised.host.name", "http://h", "without http:// and without a port"),
+        ("rest.advertised.host.name", "h:8083", "without http:// and without a port"),
+        ("rest.advertised.host.name", "a host", "a host name or address alone"),
+        ("rest.advertised.port", "70000", "from 0 to 65535"),
         ("config.storage.topic", "a b", "a topic name"),
         ("offset.storage.topic", "..", "a topic name"),
         ("key.converter", "NoSuch", "for configuration key.converter: Class NoSuch could not be found"),
@@ -114,8 +121,32 @@ def test_a_file_is_read_as_java_reads_it(tmp_path: Path) -> None:
     assert found.group_id == "g"
 
 
+@pytest.mark.parametrize("mark", [b"\xef\xbb\xbf", b"\xef\xbb\xbf# a comment\r\n", b""])
+def test_a_byte_order_mark_is_no_part_of_the_first_key(tmp_path: Path, mark: bytes) -> None:
+    file = tmp_path / "worker.properties"
+    lines = [f"{key}={value}" for key, value in GOOD.items()]
+    file.write_bytes(mark + "\r\n".join([*lines, "client.id=caf\\u00e9 \t"]).encode())
+    assert read_properties(file, {}).raw == {**GOOD, "client.id": "caf\u00e9"}
+
+
+def test_what_is_no_file_of_properties_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "worker.properties"
+    file.write_text("group.id=g", encoding="utf-16")
+    with pytest.raises(InvalidArgument, match=r"worker\.properties: it is not a \.properties file: .* NUL bytes"):
+        read_properties(file, {})
+    file.write_text("plugin.path=C:\\users")
+    with pytest.raises(InvalidArgument, match=r"not a \.properties file: Invalid .*users"):
+        read_properties(file, {})
+
+
+@pytest.mark.parametrize(("host", "told"), [("::1", "[::1]:1"), ("[::1]", "[::1]:1"), ("a.b", "a.b:1")])
+def test_the_host_that_others_are_told(host: str, told: str) -> None:
+    found = checked({**GOOD, "rest.advertised.host.name": host, "rest.advertised.port": "1"})
+    assert found.listeners.url({}) == f"http://{told}/"
+
+
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgument, match=r"properties_file: .*none.properties' cannot be read: No such file"):
+    with pytest.raises(InvalidArgument, match=r"none.properties: it cannot be read: No such file"):
         read_properties(tmp_path / "none.properties", {})
 
 
@@ -161,8 +192,45 @@ def test_what_nothing_reads_is_told_and_what_is_ignored_has_a_reason() -> None:
         "metric.reporters": "",
     }
     given |= {"offset.storage.segment.bytes": "1", "consumer.max.poll.records": "5", "retries": "3", "ssl.own": "x"}
+    given |= {"connector.client.config.override.policy": "Allowlist"}
+    old = {"rest.port": "1", "rest.host.name": "h", "internal.key.converter.schemas.enable": "false"}
+    given |= {"connector.client.config.override.allowlist": "acks"}
     assert unknown(given) == ["group.di"]
     assert sorted(ignored(given, standalone=False)) == ["connect.protocol", "metric.reporters", "plugin.discovery"]
     assert list(ignored(GOOD, standalone=True)) == sorted(GOOD.keys() - PLAIN)
+    assert (unknown(old), list(ignored(old, standalone=False))) == ([], sorted(old))
+    assert ignored(old, standalone=True)["rest.port"] == "as in Connect since 3.0: set listeners"
     flush = {"offset.flush.interval.ms": "10000"}
     assert (list(ignored(flush, standalone=False)), ignored(flush, standalone=True)) == (list(flush), {})
+
+
+def test_providers_are_checked_although_nothing_refers_to_them() -> None:
+    given = {**GOOD, "config.providers": "k", "config.providers.k.class": "io.x.SecretProvider"}
+    with pytest.raises(
+        InvalidArgument, match=r"io\.x\.SecretProvider for configuration config\.providers\.k\.class: .*Env"
+    ):
+        checked(given)
+
+
+def test_references_without_a_value_are_told() -> None:
+    given = {**GOOD, "group.id": "${env:KEELMAN_TEST_NO_SUCH}", "client.id": "$a"}
+    with structlog.testing.capture_logs() as logged:
+        tell(checked(given).raw, standalone=False)
+    assert [(one["event"], one["keys"]) for one in logged] == [("worker_properties_unresolved", "group.id")]
+
+
+def test_token_endpoints_that_java_may_ask_are_ours_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    url, key = "https://idp.example/token", "org.apache.kafka.sasl.oauthbearer.allowed.urls"
+    oauth = {
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.jaas.config": "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required;",
+        "sasl.oauthbearer.token.endpoint.url": url,
+    }
+    with pytest.raises(InvalidArgument, match="The URL cannot be accessed"):
+        checked(GOOD | oauth)
+    monkeypatch.setenv("KAFKA_OPTS", f"-Dother=1 '-D{key}={url},https://b.example'")
+    found = checked(GOOD | oauth)
+    assert found.raw["keelman.oauthbearer.allowed.urls"] == f"{url},https://b.example"
+    with pytest.raises(InvalidArgument, match="The URL cannot be accessed"):
+        checked(GOOD | oauth | {"keelman.oauthbearer.allowed.urls": "https://b.example"})

@@ -12,8 +12,8 @@ import pytest
 from keelman.kafka.writer import MOST_BYTES, Record, check_sizes
 from keelman.model.errors import Conflict, DeadlineExceeded, Exhausted, KeelmanError, Unavailable
 from keelman.runtime.supervise import Siblings
+from keelman.worker.errors import RestError
 from keelman.worker.group.requests import MOST_TOGETHER, Change, Request, Requests, taken
-from keelman.worker.rest.errors import RestError
 from keelman.worker.tables.store import Store
 
 LATER = 60.0

@@ -1,10 +1,7 @@
-"""What REST is made of: bodies, paths, signatures, levels of logging, lists, shared reads."""
+"""What REST is made of: bodies, paths, levels of logging, lists, shared reads."""
 
 import asyncio
-import base64
 import contextlib
-import hashlib
-import hmac
 import json
 import time
 from types import SimpleNamespace
@@ -20,14 +17,15 @@ from keelman.model.errors import KeelmanError, Unavailable
 from keelman.runtime.coalesced import Coalesced
 from keelman.runtime.log_levels import LogLevels
 from keelman.testing.eventually import eventually
+from keelman.worker.errors import RestError
 from keelman.worker.offsets.sink_offsets import parsed_sink_offsets
-from keelman.worker.rest import bodies, loggers, signatures
+from keelman.worker.rest import bodies, loggers
 from keelman.worker.rest.context import flag_in
-from keelman.worker.rest.errors import RestError
 from keelman.worker.rest.paths import plain_path
 from keelman.worker.rest.reads import Reads
 from keelman.worker.rest.views import Views
-from keelman.worker.tables.config_state import ConfigState, commit_record, connector_record, task_records
+from keelman.worker.tables.config_records import commit_record, connector_record, task_records
+from keelman.worker.tables.config_state import ConfigState
 from keelman.worker.tables.status_state import Status, StatusState, key_of, topic_key, topic_value
 
 QUIET = settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
@@ -70,7 +68,8 @@ def test_values_become_their_text() -> None:
         ("/connectors/", "/connectors"),
         ("/connectors/a%2Fb/config", "/connectors/a%2Fb/config"),
         ("/connectors/a;b=c/status", "/connectors/a/status"),
-        ("/connectors/../health", "/health"),
+        ("/connectors/../health", "/connectors/../health"),
+        ("/connectors/./status", "/connectors/./status"),
         ("/", "/"),
     ],
 )
@@ -79,7 +78,22 @@ def test_paths(sent: str, meant: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "sent", ["/connectors/%", "/connectors/%zz", "/a%00", "/a%0Ab", "//a", "/a//b", "/%2E%2e/a", "/%ff"]
+    "sent",
+    [
+        "/connectors/%",
+        "/connectors/%zz",
+        "/a%00",
+        "/a%0Ab",
+        "//a",
+        "/a//b",
+        "/%2E%2e/a",
+        "/a/.%2e",
+        "/a/..;b/c",
+        "/a/.;",
+        "/%ff",
+        "connectors",
+        "http:/connectors",
+    ],
 )
 def test_paths_that_no_connector_has(sent: str) -> None:
     with pytest.raises(RestError) as refused:
@@ -95,24 +109,14 @@ def test_half_a_character_is_refused_by_its_name(body: bytes) -> None:
     assert bodies.parsed(rb'"\ud83d\ude00"') == "\U0001f600"
 
 
+def test_what_is_missing_is_named() -> None:
+    for value in (None, bodies.new_connector({"name": "x"}).config):
+        with pytest.raises(RestError, match=r"^The field 'config' is missing in the request: a JSON object is wanted$"):
+            bodies.wanted_map(value, "The field 'config'")
+
+
 def test_a_name_loses_what_java_calls_white_space() -> None:
     assert bodies.new_connector({"name": " \u00a0x\u2003\n"}).name == "\u00a0x\u2003"
-
-
-def test_signatures() -> None:
-    key = base64.b64encode(b"k" * 64).decode()
-    signatures.check(signatures.signed(key, b"[]"), b"[]", key)
-    headers = signatures.signed(key, b"[]")
-    for body, with_key, status in ((b"[1]", key, 403), (b"[]", "", 503)):
-        with pytest.raises(RestError) as refused:
-            signatures.check(headers, body, with_key)
-        assert refused.value.status == status
-    accepted = signatures.algorithms({"inter.worker.verification.algorithms": "HmacSHA256, HmacSHA512"})
-    longer = base64.b64encode(hmac.new(b"k" * 64, b"[]", hashlib.sha512).digest()).decode()
-    headers = {signatures.AUTHORIZATION: longer, signatures.ALGORITHM: "HmacSHA512"}
-    signatures.check(headers, b"[]", key, accepted)
-    with pytest.raises(RestError, match="does not support the 'HmacSHA512'"):
-        signatures.check(headers, b"[]", key)
 
 
 def test_levels_go_down_the_names_and_by_java_names() -> None:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
+import httpx
 import pytest
+from starlette.types import Receive, Scope, Send
 
+from keelman.runtime.http import serve_http
 from keelman.runtime.settings import load
 from keelman.runtime.supervise import Siblings
 from keelman.worker import service
+from keelman.worker.rest.answers import answered
 from keelman.worker.settings import Settings
 
 
@@ -42,3 +46,22 @@ async def test_who_waits_for_others_is_told_to_stop(
         async with asyncio.timeout(20):
             await running
     assert ends == (["left"] if works else ["cancelled"])
+
+
+async def test_what_takes_too_long_is_answered_as_by_connect() -> None:
+    begun = asyncio.Event()
+
+    async def hangs(scope: Scope, receive: Receive, send: Send) -> None:
+        begun.set()
+        await asyncio.Event().wait()
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await answered(hangs, scope, receive, send)
+
+    async with httpx.AsyncClient(trust_env=False, timeout=60) as client, Siblings() as siblings:
+        async with serve_http(app, host="127.0.0.1", port=0, label="test", grace_seconds=0.1) as port:
+            asked = siblings.start(client.get(f"http://127.0.0.1:{port}/"))
+            async with asyncio.timeout(60):
+                await begun.wait()
+        answer = await asked
+    assert (answer.status_code, answer.json()) == (500, {"error_code": 500, "message": "Worker is shutting down"})

@@ -17,7 +17,7 @@ from keelman.worker.properties.typed import WorkerProperties, checked
 from keelman.worker.rest import bodies
 from keelman.worker.spark_beside import SparkBeside
 from keelman.worker.standalone import StandaloneStore
-from keelman.worker.tables import config_state as records
+from keelman.worker.tables import config_records as records
 from keelman.worker.tables.status_state import RUNNING, Status
 
 PLAIN = {"bootstrap.servers": "h:1", "key.converter": "String", "value.converter": "String"}
@@ -146,6 +146,20 @@ async def test_one_file_of_offsets_is_one_workers(tmp_path: Path) -> None:
             pass
 
 
+async def test_only_regular_files_are_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    link, pipe, written = tmp_path / "link", tmp_path / "pipe", list[object]()
+    monkeypatch.setattr("keelman.worker.tables.offset_file.write_file", lambda *args, **_: written.append(args))
+    link.symlink_to(os.devnull)
+    async with opened(link) as store:
+        store.committed("c", {'{"filename":"/in"}': '{"position":1}'})
+    assert not written, "root could put a file in its place"
+    os.mkfifo(pipe)
+    with pytest.raises(InvalidArgument, match=f"'{pipe}' is not legal: a regular file, or /dev/null"):
+        async with opened(pipe):
+            pass
+    assert not written
+
+
 async def test_a_place_that_cannot_be_written_is_told_at_once() -> None:
     with pytest.raises(InvalidArgument, match=r"offset\.storage\.file\.filename.*a file that can be written"):
         store_of(Path("/proc/none/offsets"))
@@ -175,6 +189,17 @@ async def test_a_full_disk_costs_no_offset(tmp_path: Path, monkeypatch: pytest.M
 
 def _no_space(*_: object, **__: object) -> None:
     raise OSError(28, "No space left on device")
+
+
+@pytest.mark.parametrize(("log", "told"), [("/dev/full", "No space left on device"), ("/", "Is a directory")])
+async def test_a_log_that_cannot_be_written_is_told_before_spark_starts(tmp_path: Path, log: str, told: str) -> None:
+    folder = tmp_path / "worker"
+    folder.mkdir()
+    (folder / "spark.log").symlink_to(log)
+    beside = SparkBeside(folder, tmp_path / "s.sock")
+    with pytest.raises(InvalidArgument, match=rf"worker\.home: '{folder}' is not legal: a writable folder \({told}\)"):
+        async with beside.running(asyncio.Event()):
+            pass
 
 
 async def test_a_spark_service_that_cannot_run_ends_the_worker_and_says_why(

@@ -1,9 +1,14 @@
 """What the three topics say, record by record, and the exact bytes that we write."""
 
+import json
+
+from keelman.connect.offsets import CommittedOffsets
 from keelman.kafka.layout import Work
-from keelman.worker.tables import config_state as records
-from keelman.worker.tables.config_state import PAUSED, STARTED, STOPPED, ConfigState, RestartRequest
+from keelman.worker.tables import config_records as records
+from keelman.worker.tables.config_records import PAUSED, STARTED, STOPPED, RestartRequest
+from keelman.worker.tables.config_state import ConfigState
 from keelman.worker.tables.offset_state import OffsetState, parsed_rows
+from keelman.worker.tables.restored import restored
 from keelman.worker.tables.status_state import Status, StatusState, key_of, work_of
 
 
@@ -109,6 +114,71 @@ def test_what_is_unknown_or_broken_is_passed_over() -> None:
     assert state.offset == 29
 
 
+def test_why_a_record_is_passed_over_is_told() -> None:
+    state = applied(records.connector_record("x", {}))
+    for key, value, why in (
+        ("nobody-knows", b"{}", "no record of Kafka Connect's has such a key"),
+        ("", b"{}", "no record of Kafka Connect's has such a key"),
+        ("session-keys", b"{}", "no record of Kafka Connect's has such a key"),
+        ("connector-", b'{"properties":{}}', "its key names no connector"),
+        ("commit-", b'{"tasks":1}', "its key names no connector"),
+        ("target-state-", b'{"state":"STARTED"}', "its key names no connector"),
+        ("connector-x", b"nope", "its value is no JSON object"),
+        ("connector-x", b'{"properties":5}', 'its value has no object "properties"'),
+        ("task-x-0", b"{}", 'its value has no object "properties"'),
+        ("target-state-x", b'{"state":["STARTED"]}', 'its value has neither as "state.v2" nor as "state" one of'),
+        ("commit-x", b'{"tasks":true}', 'its value has as "tasks" no number below 100000'),
+        ("commit-x", b'{"tasks":-1}', 'its value has as "tasks" no number below 100000'),
+        ("commit-x", b'{"tasks":3}', "the topic has not the configurations of all 3 tasks: they are made anew"),
+        ("tasks-fencing-x", b'{"task-count":100000}', 'its value has as "task-count" no number below 100000'),
+        ("session-key", b'{"key":"!","creation-timestamp":1}', 'its value has no "key" in base64'),
+        ("session-key", b'{"key":"YQ=="}', 'its value has no "key" in base64'),
+        ("logger-cluster-", b'{"level":"INFO"}', "it has no logger"),
+    ):
+        found = state.apply(key, value, 100)
+        assert found.startswith(why), (key, value, found)
+    for key in ("task--0", "task-x", "task-x-01", "task-x-100000", "task-x-\u00b2"):
+        assert state.apply(key, b'{"properties":{}}', 100).startswith("its key names no task of a connector")
+    for key, value in (
+        ("session-key", b'{"key":"YQ==","creation-timestamp":1}'),
+        ("logger-cluster-x", b'{"level":"INFO"}'),
+        ("restart-connector-x", b"{}"),
+        ("commit-gone", b'{"tasks":1}'),
+    ):
+        assert state.apply(key, value, 100) == ""
+    assert state.session_key == "YQ=="
+    state.apply("session-key", None, 100)
+    assert (state.session_key, state.session_key_ms) == ("", 0), "the leader makes another"
+
+
+def test_tasks_that_a_compacted_topic_would_not_have() -> None:
+    tasks = [*records.task_records("x", [{}]), records.commit_record("x", 1)]
+    made = [records.connector_record("x", {"a": "b"}), *tasks]
+    assert applied(*made).lapsing == set()
+    assert applied(*made, records.connector_record("x", {"a": "b"})).lapsing == {"x"}, "even when it says the same"
+    assert applied(*made, (b"task-x-0", b"nope")).lapsing == {"x"}
+    assert applied(*made, (b"task-x-0", None)).lapsing == {"x"}
+    assert applied(*made, (b"commit-x", b"nope")).lapsing == {"x"}
+    assert applied(*made, records.connector_record("x", {}), *tasks).lapsing == set()
+    assert applied(*made, *records.deletion_records("x", 1)).lapsing == set()
+    assert applied(*made, records.commit_record("x", 0), records.connector_record("x", {})).lapsing == set()
+
+
+def test_what_was_overwritten_with_nonsense_is_put_back() -> None:
+    made = [
+        records.connector_record("x", {"a": "b"}),
+        records.target_record("x", STOPPED),
+        records.fencing_record("x", 2),
+        records.connector_record("y", {}),
+    ]
+    keys = (b"connector-x", b"target-state-x", b"tasks-fencing-x")
+    assert restored(applied(*made, *((key, b"nope") for key in keys))) == [made[0], made[1], made[2]]
+    assert restored(applied(*made, *((key, None) for key in keys))) == []
+    assert restored(applied(*made, (keys[0], b"nope"), made[0])) == []
+    assert restored(applied((b"connector-z", b"nope"), (b"target-state-z", b"nope"))) == [], "nobody knows what it was"
+    assert restored(applied(made[0], (b"tasks-fencing-x", b"nope"))) == []
+
+
 def test_what_deleted_connectors_left_is_found() -> None:
     """Connect's own deletion leaves task and commit records, which come back once a connector has the name again."""
     made = [*records.task_records("x", [{}, {}]), records.commit_record("x", 2)]
@@ -151,6 +221,52 @@ def test_statuses_written_before_versions_are_read() -> None:
     state.apply("status-task-x-1", b"broken")
     assert state.of("x") == (Status("PAUSED", "w:1", 1), [])
     assert state.without([], "x") == [Work("x")]
+
+
+def test_what_is_no_status_changes_none() -> None:
+    state = StatusState()
+    state.apply("status-task-x-0", Status("RUNNING", "w:1", 1).value())
+    good: dict[str, object] = {"state": "RUNNING", "worker_id": "w:1", "generation": 1}
+    for key in ("status-task-x-\u00b2", "status-task-x-" + "9" * 5000, "status-task-x", "status-connector-", "x", ""):
+        assert state.apply(key, json.dumps(good).encode()) == "no record of Kafka Connect's has such a key"
+    wrong: tuple[dict[str, object], ...] = (
+        {"state": "DANCING"},
+        {"worker_id": 7},
+        {"generation": "1"},
+        {"trace": {}},
+        {"version": 1},
+    )
+    for value in (b"nope", b"[]", b"{}", b'{"generation":1e400}', *(json.dumps(good | one).encode() for one in wrong)):
+        assert state.apply("status-task-x-0", value).startswith("its value is no status")
+    for key, value in (
+        ("status-topic-t", b"{}"),
+        ("status-topic-:connector-x", b"{}"),
+        ("status-topic-t:connector-x", b"5"),
+    ):
+        assert state.apply(key, value) == "it does not say of a topic which connector uses it"
+    assert state.of("x") == (None, [(0, Status("RUNNING", "w:1", 1))])
+    assert state.topics == {}
+
+
+def test_what_is_no_offset_is_none() -> None:
+    state = OffsetState()
+    for key in (b'["x",5]', b'["x",null]', b'["x","a"]', b'["x"]', b"\xff", b"[" * 5000):
+        assert state.apply(key, b"{}").startswith("its key is not [connector, {source partition}]")
+    for number, value in enumerate((b"5", b"nope", b"", b"null", b"[1]")):
+        assert state.apply(b'["x",{"n":%d}]' % number, value).startswith("its value is no JSON object")
+    assert parsed_rows(state.of("x")) == []
+    assert len(state.of("x")) == 5, "a reset deletes them too"
+
+
+def test_of_one_partition_under_two_keys_the_newest_counts() -> None:
+    state = OffsetState()
+    for key, value in (
+        (b'["x",{"a":1}]', b'{"n":1}'),
+        (b'["x", {"a": 1}]', b'{"n":2}'),
+        (b'["x",{"a":1}]', b'{"n":3}'),
+    ):
+        assert state.apply(key, value) == ""
+    assert CommittedOffsets("x", state.of("x")).offset({"a": 1}) == {"n": 3}
 
 
 def test_offsets_keep_their_raw_bytes() -> None:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from keelman.connectors.file_source import FileStreamSource
-from keelman.worker.tasks.inquiry import tasks_of
+from keelman.worker.tasks.connector_class import tasks_of
 from keelman.worker.tasks.task_count import TooManyTasksError, check_count
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import cast
 
-from keelman.connect.plugin import TopicWatch
 from keelman.connect.records import TopicPartition
-from keelman.kafka.ends import EndOffsets, Ends
+from keelman.connect.watches import TopicWatch
+from keelman.kafka.end_watch import Ends, EndWatch
 from keelman.worker.parked.topic_watches import WatchedTopics, _Cluster
 
 
@@ -16,7 +16,7 @@ class Cluster:
     def __init__(self) -> None:
         self.refreshed, self.counts, self.looks = 0.0, {"a": 1, "b": 1}, 0
         self.woken: list[str] = []
-        self.watched = _Cluster({}, "client", 0.25)
+        self.watched = _Cluster({}, "client")
 
     def partitions_of(self, topic: str) -> int:
         self.looks += 1
@@ -30,7 +30,7 @@ class Cluster:
         """Who is woken by an answer with these ends."""
         self.woken = []
         answer = Ends({(topic, 0): offset for topic, offset in offsets.items()})
-        self.watched._judge(answer, cast("EndOffsets", self))
+        self.watched._judge(answer, cast("EndWatch", self))
         return sorted(self.woken)
 
 

@@ -50,3 +50,14 @@ def test_one_of_another_kind_by_now_waits_there_alone() -> None:
     turns.give("b")
     assert turns.has("c")
     assert called == ["c", "c again"]
+
+
+def test_one_that_is_ahead_comes_before_those_that_waited_longer() -> None:
+    turns, called = Turns(1), list[str]()
+    for name, ahead in (("a", False), ("b", False), ("c", True), ("d", True), ("b", True)):
+        turns.take("", name, lambda name=name: called.append(name), ahead=ahead)  # type: ignore[misc]
+    for name in "acd":
+        turns.give(name)
+    assert called == ["c", "d", "b"]
+    turns.give("b")
+    assert turns.take("", "e", lambda: None), "nobody waits any more"

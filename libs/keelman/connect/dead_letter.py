@@ -11,10 +11,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from keelman.connect.offsets import in_json
-from keelman.connect.records import Headers, Offset, Partition
+from keelman.connect.records import Headers, Offset, Partition, SourceBatch
 
 _CONNECT, _OURS = "__connect.errors.", "keelman.errors."
 
@@ -42,6 +42,20 @@ _PLACES = {name: place for place, name in enumerate(CONNECTS + OURS)}
 Format = Literal["bytes", "json", "text"]
 """What a key or value of a dead letter is: the bytes that it was; JsonConverter's schema and payload, for what a source
 had not made bytes yet, nulls with a schema among it; Java's text of it, where even that cannot be made."""
+
+
+class LetterOutlet(Protocol):
+    """A producer as far as dead letters need one; used by its run's thread alone."""
+
+    @property
+    def request_bytes(self) -> int:
+        """What a single record may take at most, before compression."""
+
+    def partitions(self, topic: str) -> int:
+        """How many partitions a topic has; 0 when it is not there."""
+
+    def send(self, batch: SourceBatch, values: list[bytes | None], keys: list[bytes | None] | None) -> int:
+        """Takes a batch; the bytes of its values and keys."""
 
 
 @dataclass(frozen=True, slots=True)

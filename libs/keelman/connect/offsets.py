@@ -34,7 +34,7 @@ def parse_key(raw: bytes) -> tuple[str, dict[str, Any]] | None:
     """Connector and partition of a key; None when it is not one (Connect skips such records)."""
     try:
         parsed = json.loads(raw)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     match parsed:
         case [str(connector), dict(partition)]:
@@ -48,7 +48,7 @@ def parse_value(raw: bytes | None) -> dict[str, Any] | None:
         return None
     try:
         parsed = json.loads(raw)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return parsed if isinstance(parsed, dict) else None
 

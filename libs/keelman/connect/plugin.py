@@ -9,15 +9,23 @@ from __future__ import annotations
 import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import ClassVar, Literal, TypeAlias, cast
 
 from keelman.connect.config.definition import ConfigDef
 from keelman.connect.data_set import DataSet, DataSink
+from keelman.connect.dead_letter import LetterOutlet
 from keelman.connect.errors import ConfigValueError, ConnectError
 from keelman.connect.offsets import AlteredOffsets
 from keelman.connect.records import Offset, Partition, SinkBatch, SourceBatch, TopicPartition
+from keelman.connect.topic_plan import TopicPlan
+from keelman.connect.watches import Watch
+
+Configured: TypeAlias = tuple[Mapping[str, str], Sequence[Mapping[str, str]]]
+"""A connector's configuration and those of its tasks."""
+
+LEAST_REFRESH_SECONDS = 1.0
 
 
 class Direction(Enum):
@@ -25,40 +33,6 @@ class Direction(Enum):
 
     SOURCE = "source"
     SINK = "sink"
-
-
-@dataclass(frozen=True, slots=True)
-class FileWatch:
-    """Waits until a file has another size than `size` bytes, also less, or another `inode`; both are 0 while there is
-    none."""
-
-    path: str
-    size: int
-    inode: int
-
-
-@dataclass(frozen=True, slots=True)
-class TopicWatch:
-    """Waits until a partition ends beyond its position, the next offset to read.
-
-    `properties` are those of the cluster's clients, named as in Java.
-    """
-
-    properties: Mapping[str, str]
-    positions: Mapping[TopicPartition, int]
-
-
-Watch: TypeAlias = FileWatch | TopicWatch
-"""What a task with nothing to copy waits for; its worker looks at it in place of a slot."""
-
-
-@dataclass(frozen=True, slots=True)
-class TopicPlan:
-    """How a missing topic is to be made where the reader knows: -1 means as the brokers do."""
-
-    partitions: int = -1
-    replication_factor: int = -1
-    config: Mapping[str, str] = field(default_factory=dict)
 
 
 class Reader(ABC):
@@ -164,6 +138,8 @@ class Writer(ABC):
     longer than that before it gives them to another task. 0 for a writer that shuts its predecessor out at once."""
     hides_until_commit: bool = False
     """True when nobody sees what is written before `commit`, so that the engine commits when it has read all."""
+    letter_outlet: LetterOutlet | None = None
+    """What its dead letters go through, to be committed with its offsets; None for a producer of their own."""
 
     def kept(self) -> Mapping[TopicPartition, KeptOffset]:
         """The offsets kept with the data; only for writers that keep offsets. Called at each assignment."""
@@ -229,13 +205,31 @@ class Connector(ABC):
 
     @classmethod
     def refresh_seconds(cls, config: Mapping[str, str]) -> float | None:
-        """How often `tend` and `task_configs` are asked anew, None for only when the configuration changes."""
+        """How often it is asked anew, by `tend_again`; None for only when the configuration changes. Where that is done
+        in a process of its own, it is `LEAST_REFRESH_SECONDS` or more."""
         return None
 
     @classmethod  # noqa: B027  most have nothing to tend
     def tend(cls, config: Mapping[str, str]) -> None:
         """Does what is the whole connector's and no task's, e.g. brings the settings of topics in line. The group's
         leader calls it in a thread, before `task_configs`. May block for seconds. Raises ConnectError."""
+
+    @classmethod
+    def tend_again(cls, config: Mapping[str, str], tasks: Sequence[Mapping[str, str]]) -> bool:
+        """When it is time again (`refresh_seconds`): True when it has tended all that is to be and the connector keeps
+        these tasks, which it has; False, as by default, for `tend` and `task_configs` to be called. Like `tend`.
+
+        Not called for a new configuration, after a user's restart, or where the group has another leader."""
+        return False
+
+    @classmethod
+    def settled(cls, asked: Sequence[Configured]) -> Sequence[bool]:
+        """Which of these connectors, if they were asked now, would tend nothing and want the tasks that they have.
+
+        Called in a thread with those for which it is time again (`refresh_seconds`), many at once; only those that are
+        not settled are asked. May block for seconds, and raise: then all are asked.
+        """
+        return [False] * len(asked)
 
     @classmethod
     def alter_offsets(cls, config: Mapping[str, str], offsets: AlteredOffsets) -> bool:
@@ -245,6 +239,11 @@ class Connector(ABC):
         A sink is given `{"kafka_topic", "kafka_partition"}` and `{"kafka_offset"}`. Raises ConnectError to refuse them.
         """
         return False
+
+    @classmethod
+    def resting(cls, config: Mapping[str, str], offset: Callable[[Partition], Offset | None]) -> Watch | None:
+        """What a task waits for that has copied all up to these offsets; None where only a reader can tell."""
+        return None
 
     @classmethod
     def open_reader(cls, config: Mapping[str, str], offset: Callable[[Partition], Offset | None]) -> Reader:

@@ -155,6 +155,11 @@ class Policy:
             window_ms=found[BUDGET_WINDOW.name],
         )
 
+    @property
+    def keeps_dead_letters(self) -> bool:
+        """Whether what is passed over goes into a topic."""
+        return self.tolerant and bool(self.dead_letters)
+
     def pause_ms(self, attempt: int, elapsed_ms: float) -> float | None:
         """How long to wait after a failed attempt, counted from 1, before the next; None for no other."""
         pause = min(FIRST_DELAY_MS << min(attempt - 1, 32), max(self.delay_ms, 0))

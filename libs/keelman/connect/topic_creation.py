@@ -13,7 +13,7 @@ from typing import Any
 from keelman.connect.config.definition import REQUIRED, ConfigDef, ConfigKey, Type, parse_type
 from keelman.connect.config.rules import refuse
 from keelman.connect.java.regex import JavaPattern, PatternError
-from keelman.connect.plugin import TopicPlan
+from keelman.connect.topic_plan import TopicPlan
 from keelman.model.keys import under
 
 PREFIX = "topic.creation."

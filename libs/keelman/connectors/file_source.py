@@ -12,12 +12,13 @@ from keelman.connect.config.definition import REQUIRED, ConfigDef, ConfigKey, Im
 from keelman.connect.errors import ConnectError, RetriableConnectError
 from keelman.connect.java.text import valid_utf8
 from keelman.connect.offsets import AlteredOffsets
-from keelman.connect.plugin import Connector, Direction, FileWatch, Reader, Watch
+from keelman.connect.plugin import Connector, Direction, Reader
 from keelman.connect.records import Column, Offset, Partition, SourceBatch
 from keelman.connect.schema import STRING
+from keelman.connect.watches import FileWatch, Watch
 from keelman.connectors.file_lines import LineEnds, first_lines, line_end, split_lines
 from keelman.connectors.file_positions import check_positions
-from keelman.connectors.followed_file import FollowedFile, checked_position, open_regular, resume
+from keelman.connectors.followed_file import FollowedFile, checked_position, open_regular, parse_mark, resume
 from keelman.runtime.logging import get_logger
 
 BLOCK_BYTES = 1 << 18  # lines of four times as much no longer fit the processor's cache, which costs an eighth more
@@ -72,6 +73,14 @@ class FileStreamSource(Connector):
     def alter_offsets(cls, config: Mapping[str, str], offsets: AlteredOffsets) -> bool:
         """Positions of files by name, also of files that it read with an earlier configuration."""
         return check_positions(config, offsets)
+
+    @classmethod
+    def resting(cls, config: Mapping[str, str], offset: Callable[[Partition], Offset | None]) -> Watch | None:
+        """The file, when its offset says which it was; what it is by now the reader finds out once it has changed."""
+        path = config.get("file", "").strip()
+        found = offset({"filename": path})
+        mark = parse_mark(found, checked_position(found))
+        return FileWatch(path, mark.position, mark.inode) if path and mark is not None else None
 
     @classmethod
     def open_reader(cls, config: Mapping[str, str], offset: Callable[[Partition], Offset | None]) -> Reader:

@@ -98,8 +98,8 @@ class KafkaWriter(Writer):
         self.keeps_offsets = self.hides_until_commit = exactly_once
         self._outlet = self._open(target, config, task, exactly_once=exactly_once)
         near = merged(task.worker, config, "producer").get(SERVERS) == target.producer.get(SERVERS)
-        self.letter_outlet = self._outlet if exactly_once and near else None
-        """Whose transactions the connector's dead letters can join, which are for the worker's own cluster."""
+        if exactly_once and near:  # dead letters are for the worker's own cluster
+            self.letter_outlet = self._outlet
         try:
             self._outlet.fence()
             if exactly_once:

@@ -10,23 +10,65 @@ import os
 import threading
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from concurrent.futures import Future, wait
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import (
     AclBinding,
     AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
     AdminClient,
     ConfigEntry,
     ConfigResource,
+    ResourcePatternType,
     ResourceType,
 )
 
 T = TypeVar("T")
+TopicConfig = Mapping[str, ConfigEntry]
+Acls = Mapping[str, AbstractSet[AclBinding]]  # by the topic that they name, those of no pattern
 UNUSED_SECONDS = 120.0
 MOST_GATHERED = 100  # topics of one who asks for their configurations: larger answers are not kept for others
 MOST_KEPT = 16  # mirrors of as many clusters as there are mirrors must not keep a client each
+
+_OF_TOPICS = AclBindingFilter(
+    ResourceType.TOPIC, None, ResourcePatternType.ANY, None, None, AclOperation.ANY, AclPermissionType.ANY
+)
+
+
+def answered(topics: Sequence[str], answers: Mapping[str, Future[TopicConfig]]) -> Mapping[str, TopicConfig]:
+    """What was answered for these topics, those that are gone left out. Raises KafkaException."""
+    found = {}
+    for topic in topics:
+        try:
+            found[topic] = answers[topic].result()
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise
+    return found
+
+
+class View(Protocol):
+    """A cluster as a mirror looks at it; all but `client` block. Errors are KafkaException."""
+
+    @property
+    def client(self) -> AdminClient:
+        """For what is to be changed."""
+
+    def partition_counts(self, seconds: float) -> Mapping[str, int]:
+        """How many partitions each topic has; the same object while that is the same."""
+
+    def chosen(self, counts: Mapping[str, int], choice: Hashable, choose: Callable[[], Sequence[str]]) -> Sequence[str]:
+        """What `choose` says of these topics: asked once for each choice while there are no other ones."""
+
+    def configs(self, topics: Sequence[str], seconds: float) -> Mapping[str, TopicConfig]:
+        """How these topics are configured, those that are gone left out."""
+
+    def acls(self, seconds: float) -> Acls:
+        """The topics' ACLs."""
 
 
 class SharedQuestion(Generic[T]):
@@ -94,8 +136,8 @@ class Cluster:
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self.client = AdminClient(dict(settings))
         self._partitions = SharedQuestion(self._ask_partitions)
-        self._configs = GatheredQuestion(self._ask_configs)
-        self._acls: dict[AclBindingFilter, SharedQuestion[list[AclBinding]]] = {}
+        self._configs = GatheredQuestion(self.described)
+        self._acls = SharedQuestion(self._ask_acls)
         self._counts: Mapping[str, int] = {}
         self._chosen: tuple[Mapping[str, int], dict[Hashable, Sequence[str]]] = {}, {}
 
@@ -113,15 +155,14 @@ class Cluster:
             found = known[1][choice] = choose()
         return found
 
-    def configs(self, topics: Sequence[str], seconds: float) -> Mapping[str, Mapping[str, ConfigEntry]]:
-        """How these topics are configured now. Raises KafkaException."""
-        asked = self._configs.answer if len(topics) <= MOST_GATHERED else self._ask_configs
-        return {topic: answer.result() for topic, answer in asked(topics, seconds).items()}
+    def configs(self, topics: Sequence[str], seconds: float) -> Mapping[str, TopicConfig]:
+        """How these topics are configured now, those that are gone left out. Raises KafkaException."""
+        asked = self._configs.answer if len(topics) <= MOST_GATHERED else self.described
+        return answered(topics, asked(topics, seconds))
 
-    def acls(self, which: AclBindingFilter, seconds: float) -> list[AclBinding]:
-        """The ACLs there are now. Raises KafkaException."""
-        ask = SharedQuestion(lambda left: self.client.describe_acls(which, request_timeout=left).result())
-        return self._acls.setdefault(which, ask).answer(seconds)
+    def acls(self, seconds: float) -> Acls:
+        """The topics' ACLs as they are now. Raises KafkaException."""
+        return self._acls.answer(seconds)
 
     def _ask_partitions(self, seconds: float) -> Mapping[str, int]:
         found = self.client.list_topics(timeout=seconds).topics
@@ -130,7 +171,15 @@ class Cluster:
             self._counts = counts
         return self._counts
 
-    def _ask_configs(self, topics: Sequence[str], seconds: float) -> Mapping[str, Future[Mapping[str, ConfigEntry]]]:
+    def _ask_acls(self, seconds: float) -> Acls:
+        found: dict[str, set[AclBinding]] = {}
+        for acl in self.client.describe_acls(_OF_TOPICS, request_timeout=seconds).result():
+            if acl.resource_pattern_type is ResourcePatternType.LITERAL:
+                found.setdefault(acl.name, set()).add(acl)
+        return found
+
+    def described(self, topics: Sequence[str], seconds: float) -> Mapping[str, Future[TopicConfig]]:
+        """The broker's answer for each of the topics, in a question of its own."""
         asked = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
         answers = self.client.describe_configs(asked, request_timeout=seconds)
         wait(answers.values())

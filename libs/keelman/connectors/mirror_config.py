@@ -141,7 +141,7 @@ def client_properties(config: Mapping[str, str], side: Side, kind: str) -> dict[
 def reader_properties(config: Mapping[str, str]) -> dict[str, str]:
     """Java's properties for reading from the source cluster: committed records only, unless told otherwise.
 
-    Raises ConfigValueError, as the next three do, for a cluster without brokers.
+    Raises ConfigValueError, as the next four do, for a cluster without brokers.
     """
     return {"isolation.level": "read_committed", **_reachable(config, "source", "consumer")}
 
@@ -151,9 +151,14 @@ def consumer_settings(config: Mapping[str, str]) -> dict[str, Any]:
     return client_settings(reader_properties(config), "consumer")
 
 
+def admin_properties(config: Mapping[str, str], side: Side) -> dict[str, str]:
+    """Java's properties for an admin client of either cluster."""
+    return _reachable(config, side, "admin")
+
+
 def admin_settings(config: Mapping[str, str], side: Side) -> dict[str, Any]:
-    """librdkafka's settings for an admin client of either cluster."""
-    return client_settings(_reachable(config, side, "admin"), "admin")
+    """librdkafka's settings for the same."""
+    return client_settings(admin_properties(config, side), "admin")
 
 
 def producer_settings(config: Mapping[str, str], side: Side) -> dict[str, Any]:

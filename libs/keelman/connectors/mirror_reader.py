@@ -11,13 +11,16 @@ from functools import partial
 from confluent_kafka import KafkaError, KafkaException
 
 from keelman.connect.errors import ConfigValueError
-from keelman.connect.plugin import Reader, TopicPlan, TopicWatch
+from keelman.connect.plugin import Reader
 from keelman.connect.records import Column, Offset, Partition, SourceBatch, TopicPartition
+from keelman.connect.topic_plan import TopicPlan
+from keelman.connect.watches import TopicWatch
 from keelman.connectors.mirror_backlog import Backlog, Portion
 from keelman.connectors.mirror_syncs import OffsetSyncs
 from keelman.kafka.batch_fetcher import EARLIEST, LATEST, BatchFetcher, FetchFailure, Reset
-from keelman.kafka.ends import Part
 from keelman.kafka.fetch_client import FetchClient, FetchSettings
+from keelman.kafka.fetched import Part
+from keelman.kafka.isolation import reads_committed
 from keelman.kafka.record_batch import BatchHeader, CorruptBatch, passable
 from keelman.runtime.logging import get_logger
 from keelman.runtime.side_loop import KAFKA_LOOP
@@ -82,7 +85,7 @@ class MirrorReader(Reader):
         self._wait = IDLE_SECONDS
         self._news = threading.Event()
         self._trouble_logged_at = time.monotonic() - TROUBLE_LOG_SECONDS + PASSING_SECONDS
-        reset = _reset(properties)
+        reset = starts_at(properties)
         # Checksums are looked at where batches are taken apart; what is passed on whole keeps its own, and the brokers
         # that it is passed on to refuse a wrong one.
         self._settings = FetchSettings.of({"check.crcs": "false", **properties})
@@ -92,11 +95,10 @@ class MirrorReader(Reader):
 
     async def _open(self, client_id: str, positions: Mapping[Part, int], reset: Reset) -> BatchFetcher:
         client = FetchClient(self._properties, client_id=self._properties.get("client.id", client_id))
-        committed = self._properties.get("isolation.level", "").strip() == "read_committed"
         return BatchFetcher(
             client,
             positions,
-            read_committed=committed,
+            read_committed=reads_committed(self._properties),
             reset=reset,
             settings=self._settings,
             arrived=self._news.set,
@@ -220,7 +222,8 @@ class MirrorReader(Reader):
             _log.warning("mirror_source_trouble", error=trouble)
 
 
-def _reset(properties: Mapping[str, str]) -> Reset:
+def starts_at(properties: Mapping[str, str]) -> Reset:
+    """Where a partition without an offset is read from. Raises ConfigValueError."""
     text = properties.get("auto.offset.reset", "earliest").strip().lower()
     if text not in _RESETS:
         raise ConfigValueError("auto.offset.reset", text, "String must be one of: earliest, latest, none")

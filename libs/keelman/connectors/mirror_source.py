@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
+import contextlib
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cache, lru_cache, partial
 from typing import Any
 
 from keelman.connect.config.connector_keys import common_keys
 from keelman.connect.config.definition import ConfigDef
 from keelman.connect.errors import ConfigValueError, ConnectError
 from keelman.connect.offsets import AlteredOffsets, in_json
-from keelman.connect.plugin import Connector, Direction, Reader
+from keelman.connect.plugin import Configured, Connector, Direction, Reader
 from keelman.connect.records import Offset, Partition, TopicPartition
+from keelman.connect.watches import TopicWatch, Watch
+from keelman.connectors.mirror_clusters import CLUSTERS
 from keelman.connectors.mirror_config import (
     MIRROR,
     admin_settings,
@@ -21,12 +24,14 @@ from keelman.connectors.mirror_config import (
     reader_properties,
     source_keys,
 )
+from keelman.connectors.mirror_glance import Glances
 from keelman.connectors.mirror_offsets import check_mirrored
 from keelman.connectors.mirror_policy import IDENTITY_POLICY, policy_for
-from keelman.connectors.mirror_reader import MirrorReader
+from keelman.connectors.mirror_reader import MirrorReader, starts_at
 from keelman.connectors.mirror_split import backlogs, dealt
 from keelman.connectors.mirror_syncs import OffsetSyncs
 from keelman.connectors.mirror_topics import MirrorTopics
+from keelman.kafka.isolation import reads_committed
 
 ASSIGNED = "task.assigned.partitions"
 SOURCE_SERVERS = "source.cluster.bootstrap.servers"
@@ -72,7 +77,7 @@ class MirrorSource(Connector):
         parsed = _parsed(config)
         if not parsed["enabled"]:
             return []
-        found = _topics(parsed, config).partitions()
+        found = _topics(config).partitions()
         count = min(max_tasks, len(found))
         return [
             {**config, ASSIGNED: ",".join(map(str, found[task::count])), "task.index": str(task)}
@@ -87,8 +92,7 @@ class MirrorSource(Connector):
     @classmethod
     def supports_exactly_once(cls, config: Mapping[str, str]) -> bool:
         """When only committed records are read."""
-        asked = client_properties(config, "source", "consumer").get("isolation.level", "read_committed")
-        return asked.strip() == "read_committed"
+        return reads_committed(client_properties(config, "source", "consumer"), default="read_committed")
 
     @classmethod
     def refresh_seconds(cls, config: Mapping[str, str]) -> float | None:
@@ -102,7 +106,35 @@ class MirrorSource(Connector):
         """Brings the copies' topics in line with the source's. Raises RetriableConnectError."""
         parsed = _parsed(config)
         if parsed["enabled"]:
-            _topics(parsed, config).tend()
+            _topics(config).tend()
+
+    @classmethod
+    def tend_again(cls, config: Mapping[str, str], tasks: Sequence[Mapping[str, str]]) -> bool:
+        """Where topics are not to be refreshed: what is mirrored already, and no more. Raises RetriableConnectError."""
+        mirrored = _mirrored(config, tasks)
+        if mirrored is None:
+            return False
+        _topics(config, mirrored).tend()
+        return True
+
+    @classmethod
+    def settled(cls, asked: Sequence[Configured]) -> list[bool]:
+        """By one look at the clusters for all: there is nothing to tend, and the tasks have what there is to mirror, or
+        keep what they have."""
+        glances, looks = Glances(), {}
+        for number, (config, tasks) in enumerate(asked):
+            with contextlib.suppress(ConnectError):
+                at = cache(partial(glances.at, config))
+                look = MirrorTopics(_parsed(config), at, _mirrored(config, tasks))
+                for side, topics in look.compared().items():
+                    at(side).want(topics)
+                looks[number] = look
+        found = [False] * len(asked)
+        for number, look in looks.items():
+            with contextlib.suppress(ConnectError):
+                keeps = look.only is not None or sorted(_assigned(asked[number][1])) == look.partitions()
+                found[number] = keeps and not look.changes()
+        return found
 
     @classmethod
     def open_reader(cls, config: Mapping[str, str], offset: Callable[[Partition], Offset | None]) -> Reader:
@@ -121,8 +153,19 @@ class MirrorSource(Connector):
             lambda topic: policy.remote_topic(alias, topic),
             _starts(config, alias, offset),
             syncs=syncs,
-            plan=lambda topic: _topics(parsed, config).plan(topic),
+            plan=lambda topic: _topics(config).plan(topic),
         )
+
+    @classmethod
+    def resting(cls, config: Mapping[str, str], offset: Callable[[Partition], Offset | None]) -> Watch | None:
+        """The ends of its partitions: behind the offset of the last record, or at the very first one where nothing was
+        copied yet and a reader would begin there."""
+        starts = _starts(config, config.get("source.cluster.alias", "").strip(), offset)
+        properties = reader_properties(config)
+        new = [one for one, at in starts.items() if at is None]
+        if len(new) == len(starts) or (new and starts_at(properties) != "earliest"):
+            return None
+        return TopicWatch(properties, {one: 0 if at is None else int(at["offset"]) + 1 for one, at in starts.items()})
 
     @classmethod
     def split(
@@ -136,8 +179,7 @@ class MirrorSource(Connector):
         if str(settings.get("auto.offset.reset", "earliest")) != "earliest":
             starts = {one: at for one, at in starts.items() if at is not None}
         behind = backlogs(settings, admin_settings(config, "source"), starts)
-        everything = [decoded(text) for text in config.get(ASSIGNED, "").split(",") if text]
-        parts = dealt({one: behind.get(one, 0) for one in everything}, slots=slots, least=least)
+        parts = dealt({one: behind.get(one, 0) for one in _assigned([config])}, slots=slots, least=least)
         return [{ASSIGNED: ",".join(map(str, part))} for part in parts]
 
 
@@ -145,10 +187,19 @@ def _starts(
     config: Mapping[str, str], alias: str, offset: Callable[[Partition], Offset | None]
 ) -> dict[TopicPartition, Offset | None]:
     """The task's partitions with their committed offsets, those of the last records copied."""
-    partitions = [decoded(text) for text in config.get(ASSIGNED, "").split(",") if text]
     return {
-        one: _checked(offset({"cluster": alias, "partition": one.partition, "topic": one.topic})) for one in partitions
+        one: _checked(offset({"cluster": alias, "partition": one.partition, "topic": one.topic}))
+        for one in _assigned([config])
     }
+
+
+def _assigned(tasks: Sequence[Mapping[str, str]]) -> list[TopicPartition]:
+    return [decoded(text) for task in tasks for text in task.get(ASSIGNED, "").split(",") if text]
+
+
+def _mirrored(config: Mapping[str, str], tasks: Sequence[Mapping[str, str]]) -> frozenset[str] | None:
+    """The topics that these tasks mirror, where no others are to be taken up (`refresh.topics.enabled=false`)."""
+    return None if _parsed(config)["refresh.topics.enabled"] else frozenset(one.topic for one in _assigned(tasks))
 
 
 def _servers(text: str | None) -> set[str]:
@@ -185,5 +236,5 @@ def _parsed_once(config: frozenset[tuple[str, str]]) -> Mapping[str, Any]:
     return source_keys().parse(known)
 
 
-def _topics(parsed: Mapping[str, Any], config: Mapping[str, str]) -> MirrorTopics:
-    return MirrorTopics(parsed, admin_settings(config, "source"), admin_settings(config, "target"))
+def _topics(config: Mapping[str, str], only: Collection[str] | None = None) -> MirrorTopics:
+    return MirrorTopics(_parsed(config), cache(lambda side: CLUSTERS.at(admin_settings(config, side))), only)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from confluent_kafka import IsolationLevel, KafkaException
-from confluent_kafka import TopicPartition as Position
+from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from keelman.connect.errors import RetriableConnectError
 from keelman.connect.records import Offset, TopicPartition
+from keelman.engine.partition_offsets import offsets_at
+from keelman.kafka.isolation import reads_committed
 
 ASK_SECONDS = 3.0
 
@@ -22,12 +23,12 @@ def backlogs(
 
     `consumer` and `admin` are librdkafka's settings. Raises RetriableConnectError when the source cluster is silent.
     """
-    committed = consumer.get("isolation.level") == "read_committed"
-    level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
-    client = AdminClient(dict(admin))
+    client, committed = AdminClient(dict(admin)), reads_committed(consumer)
     try:
-        ends = _asked(client, {one: OffsetSpec.latest() for one in starts}, level)
-        begins = _asked(client, {one: OffsetSpec.earliest() for one in starts}, level)
+        ends, begins = (
+            offsets_at(spec, starts, client, read_committed=committed, seconds=ASK_SECONDS)
+            for spec in (OffsetSpec.latest(), OffsetSpec.earliest())
+        )
     except (KafkaException, TimeoutError) as error:
         why = str(error) or f"no answer within {ASK_SECONDS:g} s"
         raise RetriableConnectError(f"the source cluster did not tell how far its partitions reach: {why}") from error
@@ -36,16 +37,6 @@ def backlogs(
         begin = begins[one] if start is None else max(begins[one], int(start["offset"]) + 1)
         found[one] = max(0, ends[one] - begin)
     return found
-
-
-def _asked(
-    client: AdminClient, specs: Mapping[TopicPartition, OffsetSpec], level: IsolationLevel
-) -> dict[TopicPartition, int]:
-    asked = {Position(one.topic, one.partition): spec for one, spec in specs.items()}
-    answers = client.list_offsets(asked, isolation_level=level, request_timeout=ASK_SECONDS)
-    return {
-        TopicPartition(p.topic, p.partition): answer.result(ASK_SECONDS + 1).offset for p, answer in answers.items()
-    }
 
 
 def dealt(behind: Mapping[TopicPartition, int], *, slots: int, least: int) -> list[list[TopicPartition]]:

@@ -19,8 +19,9 @@ from typing import Any, NamedTuple
 
 from keelman.connect.config.definition import ConfigDef, ConfigKey, Importance, Type, at_least, one_of
 from keelman.connect.errors import ConnectError, RetriableConnectError
-from keelman.connect.plugin import Connector, Direction, KeptOffset, Reader, Watch, Writer
+from keelman.connect.plugin import LEAST_REFRESH_SECONDS, Connector, Direction, KeptOffset, Reader, Writer
 from keelman.connect.records import Offset, Partition, SinkBatch, SourceBatch, TopicPartition
+from keelman.connect.watches import Watch
 from keelman.connectors.verifiable import VerifiableSource
 
 MODES = ("connector-failure", "task-failure", "fail", "fail-retriable", "hang", "die", "none")
@@ -117,7 +118,11 @@ class _Mock(Connector):
     def refresh_seconds(cls, config: Mapping[str, str]) -> float | None:
         """The delay of a connector-failure, so that the connector is asked when it is to fail."""
         parsed = mock_config_def().parse(config)
-        return max(0.1, parsed["delay_ms"] / 1000) if parsed["mock_mode"] == "connector-failure" else None
+        return (
+            max(LEAST_REFRESH_SECONDS, parsed["delay_ms"] / 1000)
+            if parsed["mock_mode"] == "connector-failure"
+            else None
+        )
 
     @classmethod
     def tend(cls, config: Mapping[str, str]) -> None:

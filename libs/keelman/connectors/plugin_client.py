@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -12,10 +13,11 @@ from keelman.connect.config.info import keys_from_json
 from keelman.connect.offsets import AlteredOffsets
 from keelman.connect.plugin import Direction
 from keelman.connectors.plugin_host import error_from_json
-from keelman.connectors.plugin_process import PluginProcess
+from keelman.connectors.plugin_process import PluginProcess, Unheard
 from keelman.connectors.plugins import Plugin
 from keelman.model.errors import DeadlineExceeded, KeelmanError, Unavailable
 from keelman.runtime.logging import get_logger
+from keelman.runtime.supervise import deadline
 
 ANSWER_SECONDS = 30.0
 START_SECONDS = 60.0
@@ -56,6 +58,7 @@ class PluginHost:
         self._idle: list[PluginProcess] = []
         self._busy: set[PluginProcess] = set()
         self._asked = 0
+        self._closed = False
 
     @property
     def pid(self) -> int | None:
@@ -95,6 +98,10 @@ class PluginHost:
         """Has the class do what is the whole connector's."""
         await self._ask("tend", class_name, config=dict(config))
 
+    async def tend_again(self, class_name: str, config: Mapping[str, str], tasks: Sequence[Mapping[str, str]]) -> bool:
+        """What the class says when it is time again, as `Connector.tend_again`."""
+        return bool(await self._ask("tend_again", class_name, config=dict(config), tasks=[dict(one) for one in tasks]))
+
     async def refresh_seconds(self, class_name: str, config: Mapping[str, str]) -> float | None:
         """How often to tend and to ask for tasks anew."""
         found: float | None = await self._ask("refresh_seconds", class_name, config=dict(config))
@@ -105,7 +112,8 @@ class PluginHost:
         return bool(await self._ask("alter_offsets", class_name, config=dict(config), offsets=list(offsets)))
 
     async def close(self) -> None:
-        """Ends all processes."""
+        """Ends all processes; nothing is asked after that."""
+        self._closed = True
         processes, self._idle = [*self._idle, *self._busy], []
         for process in processes:
             await process.close()
@@ -127,10 +135,7 @@ class PluginHost:
         request = {"id": self._asked, "method": method, "class": class_name, **arguments}
         async with self._places:
             try:
-                try:
-                    answer = await self._put(request)
-                except ConnectionError:
-                    answer = await self._put(request)  # that one had died since its last answer and never heard it
+                answer = await self._put(request, where)
             except BaseException as error:
                 _log.warning("plugin_host_killed", plugin=str(self.plugin), asked=f"{class_name} {method}")
                 lost = self._lost(where, error)
@@ -142,32 +147,48 @@ class PluginHost:
             raise error_from_json(answer["error"], where)
         return answer["result"]
 
-    async def _put(self, request: dict[str, Any]) -> dict[str, Any]:
-        process = await self._next()
+    async def _put(self, request: dict[str, Any], where: str) -> dict[str, Any]:
+        """Asks an idle process, and a new one where there is none or that one was gone and never heard it."""
+        left = self._answer_seconds
+        if self._idle:
+            begun = time.monotonic()
+            try:
+                return await self._put_to(self._idle.pop(), request, where, left)
+            except Unheard:
+                _log.warning("plugin_host_died_idle", plugin=str(self.plugin))
+                left -= time.monotonic() - begun
+        folder = self.plugin.folder if self.plugin.classes else None
+        return await self._put_to(PluginProcess(folder, memory_bytes=self._memory_bytes), request, where, left)
+
+    async def _put_to(
+        self, process: PluginProcess, request: dict[str, Any], where: str, seconds: float
+    ) -> dict[str, Any]:
         self._busy.add(process)
         try:
-            async with asyncio.timeout(START_SECONDS):
-                await process.start()
-            async with asyncio.timeout(self._answer_seconds):
+            await self._start(process, where)
+            async with asyncio.timeout(seconds):
                 answer = await process.ask(request)
+            if self._closed:
+                await process.close()
+            else:
+                self._idle.append(process)
+        except EOFError as error:
+            await process.close()
+            raise error if isinstance(error, Unheard) else EOFError(process.death) from None
         except BaseException:
             # Also when the caller gave up: the answer that is still to come must not be the next question's.
             await process.close()
             raise
-        else:
-            self._idle.append(process)
         finally:
             self._busy.discard(process)
         return answer
 
-    async def _next(self) -> PluginProcess:
-        while self._idle:
-            process = self._idle.pop()
-            if process.usable:
-                return process
-            await process.close()
-        folder = self.plugin.folder if self.plugin.classes else None
-        return PluginProcess(folder, memory_bytes=self._memory_bytes)
+    async def _start(self, process: PluginProcess, where: str) -> None:
+        if self._closed:
+            raise Unavailable(f"{where}: this worker asks no more")
+        slow = Unavailable(f"{where}: its process did not start in {START_SECONDS:g} s and was killed")
+        async with deadline(START_SECONDS, slow):  # none of the plugin's code has run yet
+            await process.start()
 
     async def _keep_one(self) -> None:
         while len(self._idle) > 1:
@@ -180,5 +201,6 @@ class PluginHost:
         if isinstance(error, ValueError):
             return Unavailable(f"{where}: its answer cannot be read: {error}", reason="PLUGIN_DIED")
         if isinstance(error, EOFError | OSError):
-            return Unavailable(f"{where}: its process died", reason="PLUGIN_DIED")
+            how = str(error) if isinstance(error, EOFError) else ""
+            return Unavailable(f"{where}: its process died{how}", reason="PLUGIN_DIED")
         return None

@@ -1,38 +1,46 @@
 """A process that asks one plugin's classes what a worker wants to know, so that no worker imports third-party code.
 
 `python -m keelman.connectors.plugin_host <folder> <bytes of memory>` reads one request a line from standard input and
-answers each with a line on standard output, after an empty one when it is ready, until its input ends. Requests:
-{"id", "method", "class", ...arguments}; answers: {"id", "result"} or {"id", "error": {"type", "name", "message"}}, with
-key and value of a ConfigValueError.
+answers each on standard output, after an empty line when it is ready, until its input ends. Requests: {"id", "method",
+"class", ...arguments}. Each gets two lines: {"id"} when it is heard, before any of the plugin's code runs for it, so
+that whoever finds the process dead knows whether it died of the request; then {"id", "result"} or {"id", "error":
+{"type", "name", "message"}}, with key and value of a ConfigValueError.
 What the plugin prints goes to standard error. The worker's side is `plugin_client.PluginHost`.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, BinaryIO
 
 from keelman.connect.config.info import keys_to_json
 from keelman.connect.errors import ConfigValueError, ConnectError, RetriableConnectError
-from keelman.connect.plugin import Connector, Direction
+from keelman.connect.plugin import LEAST_REFRESH_SECONDS, Connector, Direction
 from keelman.connectors import plugins, registry, validation
 from keelman.model.errors import InvalidArgument
+from keelman.runtime.error_text import error_text, plain
 from keelman.runtime.output_brake import bound_memory, brake_output
 
+LONGEST_VERSION = 100
 Request = Mapping[str, Any]
 
 
 def describe(kind: type[Connector], _request: Request) -> dict[str, Any]:
-    """What the class is, whatever its configuration."""
-    return {
-        "names": list(kind.names),
-        "version": str(kind.version),
-        "direction": Direction(kind.direction).value,
-        "runs_on": kind.runs_on,
-    }
+    """What the class is, whatever its configuration. Raises ConnectError for attributes that mean nothing."""
+    names, version, direction, runs_on = kind.names, kind.version, kind.direction, kind.runs_on
+    _expect(
+        "names", names, "a tuple of texts", isinstance(names, tuple | list) and all(isinstance(n, str) for n in names)
+    )
+    short = isinstance(version, str) and 0 < len(version) <= LONGEST_VERSION
+    _expect("version", version, f"a text of at most {LONGEST_VERSION} characters", short)
+    _expect("direction", direction, "Direction.SOURCE or Direction.SINK", isinstance(direction, Direction))
+    _expect("runs_on", runs_on, '"node" or "anywhere"', runs_on in ("node", "anywhere"))
+    return {"names": list(names), "version": version, "direction": direction.value, "runs_on": runs_on}
 
 
 def supports_exactly_once(kind: type[Connector], request: Request) -> bool:
@@ -52,12 +60,14 @@ def validate(_kind: type[Connector], request: Request) -> dict[str, Any]:
 
 def task_configs(kind: type[Connector], request: Request) -> list[dict[str, str]]:
     """The tasks' configurations. Raises ConnectError unless they are texts by texts."""
-    found = kind.task_configs(request["config"], request["max_tasks"])
+    found: Any = kind.task_configs(request["config"], request["max_tasks"])
+    fits = isinstance(found, list | tuple) and all(isinstance(task, dict) for task in found)
+    _expect("task_configs", found, "a list with a dict for each task", fits)
     for task in found:
         for key, value in task.items():
             if not (isinstance(key, str) and isinstance(value, str)):
                 raise ConnectError(f"a task's configuration is of texts only, not {key!r}: {value!r}")
-    return found
+    return list(found)
 
 
 def tend(kind: type[Connector], request: Request) -> None:
@@ -65,9 +75,18 @@ def tend(kind: type[Connector], request: Request) -> None:
     kind.tend(request["config"])
 
 
+def tend_again(kind: type[Connector], request: Request) -> bool:
+    """As `tend` when it is time again; whether these tasks stay."""
+    return bool(kind.tend_again(request["config"], request["tasks"]))
+
+
 def refresh_seconds(kind: type[Connector], request: Request) -> float | None:
-    """How often to ask anew."""
-    return kind.refresh_seconds(request["config"])
+    """How often to ask anew. Raises ConnectError for what would have it asked without a pause."""
+    found: Any = kind.refresh_seconds(request["config"])
+    number = isinstance(found, int | float) and not isinstance(found, bool)
+    fits = found is None or (number and LEAST_REFRESH_SECONDS <= found < math.inf)
+    _expect("refresh_seconds", found, f"None, or seconds, {LEAST_REFRESH_SECONDS:g} or more", fits)
+    return None if found is None else float(found)
 
 
 def alter_offsets(kind: type[Connector], request: Request) -> bool:
@@ -106,6 +125,7 @@ METHODS: dict[str, Callable[[type[Connector], Request], Any]] = {
         validate,
         task_configs,
         tend,
+        tend_again,
         refresh_seconds,
         alter_offsets,
         preview,
@@ -115,23 +135,23 @@ METHODS: dict[str, Callable[[type[Connector], Request], Any]] = {
 }
 
 
-def answered(line: bytes) -> bytes:
-    """The answer to a request, whatever the plugin does short of ending the process."""
-    request = json.loads(line)
+def answered(request: Request) -> str:
+    """The answer to a request as JSON, whatever the plugin does short of ending the process."""
     try:
         result = METHODS[request["method"]](registry.find_connector(request["class"]), request)
-        answer = json.dumps({"id": request["id"], "result": result})
-    except Exception as error:
-        answer = json.dumps({"id": request["id"], "error": error_to_json(error)})
-    return answer.encode() + b"\n"
+        text = json.dumps({"id": request["id"], "result": result}, ensure_ascii=False)
+        text.encode()  # half a surrogate pair is no text that can be stored
+        return text
+    except BaseException as error:  # sys.exit too says what went wrong
+        return json.dumps({"id": request["id"], "error": error_to_json(error)})
 
 
 def error_to_json(error: BaseException) -> dict[str, Any]:
     """An error as JSON."""
-    found: dict[str, Any] = {"message": str(error), "name": type(error).__name__}
+    found: dict[str, Any] = {"message": error_text(error), "name": type(error).__name__}
     if isinstance(error, ConfigValueError):
-        value = None if error.value is None else str(error.value)
-        return {**found, "type": "value", "key": error.key, "value": value}
+        value = None if error.value is None else plain(str(error.value))
+        return {**found, "type": "value", "key": plain(str(error.key)), "value": value}
     if isinstance(error, InvalidArgument):
         return {**found, "type": "argument"}
     if isinstance(error, ConnectError):
@@ -145,20 +165,42 @@ def error_from_json(error: Mapping[str, Any], where: str) -> ConnectError | Inva
         return InvalidArgument(error["message"])
     if error["type"] == "value":
         return ConfigValueError(error["key"], error["value"], whole=error["message"])
-    message = error["message"] if error["type"] != "other" else f"{error['name']}: {error['message']}"
+    message = (
+        error["message"] if error["type"] != "other" else f"{error['name']}: {error['message']}".removesuffix(": ")
+    )
     kind = RetriableConnectError if error["type"] == "retriable" else ConnectError
     return kind(f"{where}: {message}")
 
 
+def _expect(name: str, found: object, legal: str, fits: bool) -> None:
+    """Raises ConnectError unless what the class said fits. What it said may be of any length, and raise when shown."""
+    if not fits:
+        kind = type(found).__name__
+        shown = f": {found!r:.100}" if isinstance(found, str | int | float | list | tuple | dict) else ""
+        raise ConnectError(f"{name} is {'None' if found is None else f'of type {kind}{shown}'}; expected {legal}")
+
+
 def own_channels() -> tuple[BinaryIO, BinaryIO]:
-    """Standard input and output for this program alone; the plugin's are nothing and standard error."""
-    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb", buffering=0)
+    """Standard input and output for this program alone; the plugin's are nothing and standard error.
+
+    Not for processes that the plugin forks, either: one that came back here would answer too, and one that stays would
+    keep the worker from seeing this process's end.
+    """
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    for number in (requests.fileno(), answers.fileno()):
+        os.register_at_fork(after_in_child=partial(os.close, number))
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
     os.dup2(2, 1)
     sys.stdout = sys.stderr
     return requests, answers
+
+
+def say(answers: BinaryIO, text: str) -> None:
+    """Writes a line whole: a signal may end a single write early."""
+    answers.write(text.encode() + b"\n")
+    answers.flush()
 
 
 def main(folder: str, memory_bytes: int) -> None:
@@ -168,9 +210,11 @@ def main(folder: str, memory_bytes: int) -> None:
     bound_memory(memory_bytes)
     if folder:
         plugins.use(folder)
-    answers.write(b"\n")  # what comes now is the plugin's time
+    say(answers, "")  # what comes now is the plugin's time
     for line in requests:
-        answers.write(answered(line))
+        request = json.loads(line)
+        say(answers, json.dumps({"id": request["id"]}))
+        say(answers, answered(request))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""One plugin host process, as its worker has it: a question in, an answer out."""
+"""One plugin host process, as its worker has it: a question in, the word that it was heard, and an answer out."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import json
 import os
 import signal
 import sys
+from asyncio.subprocess import PIPE, Process, SubprocessStreamProtocol
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from keelman.runtime.children import own_environment
 from keelman.runtime.tether import tethered
@@ -18,69 +19,130 @@ LONGEST_ANSWER_BYTES = 64 << 20
 SERVICES = ("worker", "agent", "state", "gateway", "spark", "broker")
 
 
+class Unheard(EOFError):
+    """The process ended before it heard the question: none of its code has run for that."""
+
+
 class PluginProcess:
     """What its start or a question raises leaves it unusable: it is to be closed."""
 
     def __init__(self, folder: Path | None, *, memory_bytes: int) -> None:
         """Without a folder it answers for connectors that we ship. `memory_bytes` is what it may have; 0: no bound."""
         self._words = [str(folder or ""), str(memory_bytes)]
-        self._process: asyncio.subprocess.Process | None = None
+        self._pipes: _Pipes | None = None
+        self._code: int | None = None
+
+    @property
+    def death(self) -> str:
+        """How it ended, to follow `its process died`, once it is closed; empty where it was killed, by us perhaps."""
+        if self._code is None or self._code == -signal.SIGKILL:
+            return ""
+        return f" with exit code {self._code}" if self._code >= 0 else f" of {signal.Signals(-self._code).name}"
 
     @property
     def pid(self) -> int | None:
         """The process, None before its start."""
-        return None if self._process is None else self._process.pid
-
-    @property
-    def usable(self) -> bool:
-        """Whether it can be asked."""
-        process = self._process
-        if process is None or process.stdout is None:
-            return True
-        return process.returncode is None and not process.stdout.at_eof()
+        return None if self._pipes is None else self._pipes.process.pid
 
     async def start(self) -> None:
-        """Returns when it can be asked. Raises as `ask`."""
-        if self._process is None:
-            self._process = await self._started()
-            await self._line()
+        """Returns when it can be asked. Raises EOFError, OSError."""
+        if self._pipes is None:
+            self._pipes = await _started(self._words)
+            await self._pipes.line()
 
     async def ask(self, request: dict[str, Any]) -> dict[str, Any]:
-        """The answer. Raises EOFError, OSError, ValueError when there is none; waits for ever when it hangs.
+        """The answer. Raises Unheard, EOFError, OSError, ValueError when there is none; waits for ever when it hangs.
 
-        A ConnectionError says that the process was gone before it heard the question.
+        The process says when it has heard a question, as nobody else can know: the pipe takes one, too, whose reader
+        will be killed before it reads on.
         """
-        process = self._process
-        if process is None or process.stdin is None:
+        pipes = self._pipes
+        if pipes is None:
             raise RuntimeError("a plugin host is asked after its start")
-        process.stdin.write(json.dumps(request).encode() + b"\n")
-        await process.stdin.drain()
-        answer: dict[str, Any] = json.loads(await self._line())
-        return answer
+        with contextlib.suppress(ConnectionError):
+            await pipes.write(json.dumps(request).encode() + b"\n")
+        try:
+            _about(request, await pipes.line())
+        except EOFError:
+            raise Unheard from None
+        return _about(request, await pipes.line())
 
-    async def _line(self) -> bytes:
-        if self._process is None or self._process.stdout is None:
-            raise RuntimeError("a plugin host is always started with pipes")
-        line = await self._process.stdout.readline()
+    async def close(self) -> None:
+        """Ends it, if there is one, with all that it has started."""
+        pipes, self._pipes = self._pipes, None
+        if pipes is not None:
+            await pipes.end()
+            self._code = pipes.process.returncode
+
+
+class _Pipes(SubprocessStreamProtocol):
+    """Both ways to a process, which leads a group of its own."""
+
+    process: Process
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._both = cast(asyncio.SubprocessTransport, transport)
+        self.process = Process(self._both, self, asyncio.get_running_loop())
+
+    def process_exited(self) -> None:
+        # Now and not when it is closed: once none of them is left, its number may become a stranger's.
+        self._kill()
+        super().process_exited()
+
+    async def write(self, data: bytes) -> None:
+        """Raises ConnectionError where it is known that nobody can read it; that it does not says nothing."""
+        assert self.stdin is not None
+        self.stdin.write(data)
+        await self.stdin.drain()
+
+    async def line(self) -> bytes:
+        """Raises EOFError, OSError; ValueError for one that is too long."""
+        assert self.stdout is not None
+        try:
+            line = await self.stdout.readline()
+        except ValueError:
+            raise ValueError(f"it is longer than {LONGEST_ANSWER_BYTES >> 20} MiB") from None
         if not line.endswith(b"\n"):
             raise EOFError
         return line
 
-    async def close(self) -> None:
-        """Ends it, if there is one, with all that it has started."""
-        process, self._process = self._process, None
-        if process is not None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            await process.wait()
+    async def end(self) -> None:
+        """Kills the group and returns when the process is gone, whoever else has its pipes."""
+        if self.process.returncode is None:
+            self._kill()
+        questions, answers = self._both.get_pipe_transport(0), self._both.get_pipe_transport(1)
+        if questions is not None and not questions.is_closing():
+            cast(asyncio.WriteTransport, questions).abort()
+        if answers is not None:
+            answers.close()
+        await self.process.wait()
+        self._both.close()
 
-    async def _started(self) -> asyncio.subprocess.Process:
-        command = [sys.executable, "-P", "-m", "keelman.connectors.plugin_host", *self._words]
-        return await asyncio.create_subprocess_exec(
-            *tethered(command),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            env=own_environment(SERVICES),
-            limit=LONGEST_ANSWER_BYTES,
-            process_group=0,
-        )
+    def _kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+
+
+async def _started(words: list[str]) -> _Pipes:
+    loop = asyncio.get_running_loop()
+    _, pipes = await loop.subprocess_exec(
+        lambda: _Pipes(LONGEST_ANSWER_BYTES, loop),
+        *tethered([sys.executable, "-P", "-m", "keelman.connectors.plugin_host", *words]),
+        stdin=PIPE,
+        stdout=PIPE,
+        stderr=None,
+        env=own_environment(SERVICES),
+        process_group=0,
+    )
+    return pipes
+
+
+def _about(request: dict[str, Any], line: bytes) -> dict[str, Any]:
+    """Raises ValueError unless it is about this question and of whole characters, as whoever stores it expects."""
+    said = json.loads(line.decode())
+    if b"\\u" in line:  # what such an escape stands for may be half of a surrogate pair
+        json.dumps(said, ensure_ascii=False).encode()
+    if not isinstance(said, dict) or said.get("id") != request["id"]:
+        raise ValueError(f"it is not about the question: {line[:80]!r}")
+    return said

@@ -22,6 +22,7 @@ from keelman.connect.plugin import Connector
 from keelman.connectors import registry
 from keelman.connectors.wheels import entry_points_text, unpacked
 from keelman.model.errors import InvalidArgument
+from keelman.runtime.error_text import error_text
 from keelman.runtime.logging import get_logger
 
 GROUP = "keelman.connectors"
@@ -118,8 +119,8 @@ def load(plugin: Plugin, name: str) -> type[Connector]:
     where = f"plugin {plugin}: {name} ({plugin.classes[name]})"
     try:
         found = EntryPoint(name, plugin.classes[name], GROUP).load()
-    except Exception as error:
-        raise ConnectError(f"{where} cannot be imported: {type(error).__name__}: {error}") from error
+    except BaseException as error:  # also sys.exit: it ends the import and not the process
+        raise ConnectError(f"{where} cannot be imported: {type(error).__name__}: {error_text(error)}") from error
     if not (isinstance(found, type) and issubclass(found, Connector)):
         raise ConnectError(f"{where} is no keelman.connect.plugin.Connector")
     missing = [a for a in ("names", "version", "direction", "runs_on") if not hasattr(found, a)]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from keelman.connect.errors import ConfigValueError
-from keelman.kafka.client_keys import Client
+from keelman.kafka.client_keys import ClientKind
 from keelman.kafka.client_properties import merged
 from keelman.kafka.client_settings import librdkafka_settings
 from keelman.kafka.oauth import ALLOWED_KEY, allow_urls
@@ -31,13 +31,21 @@ def admin_properties(worker: Mapping[str, str], connector: Mapping[str, str]) ->
     return client_settings(merged(worker, connector, "admin"), "admin")
 
 
-def client_settings(given: Mapping[str, str], client: Client) -> dict[str, Any]:
+def client_settings(given: Mapping[str, str], client: ClientKind) -> dict[str, Any]:
     """librdkafka's settings for Java's properties. Raises ConfigValueError."""
     try:
         return librdkafka_settings(given, client)
     except InvalidArgument as error:
         key = error.metadata.get("field", "")
         raise ConfigValueError(key, given.get(key), whole=error.message) from None
+
+
+def with_token(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a client that is made now, once there is a token for it where it needs one: the client would wait
+    ten seconds for it, and would not tell why none comes. Raises Unauthenticated, Unavailable."""
+    if "oauth_cb" in settings:
+        settings["oauth_cb"]("")
+    return settings
 
 
 def portable(settings: Mapping[str, Any], java: Mapping[str, str]) -> dict[str, str]:

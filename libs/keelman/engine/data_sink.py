@@ -6,7 +6,7 @@ import time
 from contextlib import ExitStack
 from typing import Any
 
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, IsolationLevel, KafkaException
+from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, KafkaException
 from confluent_kafka import TopicPartition as ClientPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
@@ -24,11 +24,13 @@ from keelman.connect.records import TopicPartition
 from keelman.engine.clients import admin_properties, portable
 from keelman.engine.control import Control
 from keelman.engine.failure import RunFailure
+from keelman.engine.partition_offsets import offsets_at
 from keelman.engine.progress import Progress
 from keelman.engine.sink_consumer import sink_consumer_properties
 from keelman.engine.subscription import Subscription
 from keelman.engine.teller import Teller
 from keelman.kafka.client_properties import merged
+from keelman.kafka.isolation import reads_committed
 from keelman.kafka.oauth import ALLOWED_KEY
 
 EVERY_KEY, MOST_KEY = "spark.write.every.ms", "spark.write.max.records"
@@ -89,18 +91,19 @@ class DataSinkCopy:
         """What is behind the group's offsets now, at most so many records."""
         known = self._consumer.list_topics(timeout=ANSWER_SECONDS).topics
         names = self._subscription.names(known)
-        partitions = [ClientPartition(n, p) for n in names if n in known for p in known[n].partitions]
+        partitions = [TopicPartition(n, p) for n in names if n in known for p in known[n].partitions]
         if not partitions:
             return []
         self._teller.topics = sorted({one.topic for one in partitions})
         self._control.beat()
-        ends = self._asked(partitions, OffsetSpec.latest())
+        ends = self._offsets(partitions, OffsetSpec.latest())
         self._control.beat()
-        begins = self._asked(partitions, OffsetSpec.earliest())
+        begins = self._offsets(partitions, OffsetSpec.earliest())
         self._control.beat()
         latest = str(self._properties.get("auto.offset.reset")) == "latest"
         found, lag, left = [], 0, self._most
-        for one in self._consumer.committed(partitions, timeout=ANSWER_SECONDS):
+        committed = self._consumer.committed([ClientPartition(*one) for one in partitions], timeout=ANSWER_SECONDS)
+        for one in committed:
             if one.error is not None:
                 raise KafkaException(one.error)
             where = TopicPartition(one.topic, one.partition)
@@ -115,15 +118,9 @@ class DataSinkCopy:
         self._lag = lag
         return found
 
-    def _asked(self, partitions: list[ClientPartition], spec: OffsetSpec) -> dict[TopicPartition, int]:
-        committed = self._properties.get("isolation.level") == "read_committed"
-        level = IsolationLevel.READ_COMMITTED if committed else IsolationLevel.READ_UNCOMMITTED
-        asked = dict.fromkeys(partitions, spec)
-        answers = self._admin.list_offsets(asked, isolation_level=level, request_timeout=ANSWER_SECONDS)
-        return {
-            TopicPartition(p.topic, p.partition): answer.result(ANSWER_SECONDS + 1).offset
-            for p, answer in answers.items()
-        }
+    def _offsets(self, partitions: list[TopicPartition], spec: OffsetSpec) -> dict[TopicPartition, int]:
+        committed = reads_committed(self._properties)
+        return offsets_at(spec, partitions, self._admin, read_committed=committed, seconds=ANSWER_SECONDS)
 
     def _write(self, ranges: list[WriteRange]) -> None:
         self._number += 1

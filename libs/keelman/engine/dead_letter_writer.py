@@ -6,13 +6,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from keelman.connect.dead_letter import RECORD_BYTES
+from keelman.connect.dead_letter import RECORD_BYTES, LetterOutlet
 from keelman.connect.records import Column, Headers, SourceBatch
 from keelman.connect.tolerance import shortened
 from keelman.engine.bad_records import BadRecords, Letter
 from keelman.engine.clients import admin_properties
 from keelman.engine.control import Control
-from keelman.engine.outlet import Outlet
 from keelman.engine.producer_options import REQUEST_BYTES, producer_options
 from keelman.engine.record_size import Sizes, record_bytes
 from keelman.engine.topics import ensure_dead_letter_topic, record_sizes
@@ -34,12 +33,12 @@ class DeadLetterWriter:
         self.sizes = Sizes(REQUEST_BYTES)
         """What a dead letter may take; `ensure` finds it out."""
 
-    def ensure(self, outlet: Outlet) -> None:
+    def ensure(self, outlet: LetterOutlet) -> None:
         """Makes the topic where it is missing. Raises KafkaException, RunFailure or ConnectError."""
         ensure_dead_letter_topic(self._topic, outlet.partitions, self._admin, self._config)
         self.sizes = record_sizes(self._topic, self._admin, outlet.request_bytes)
 
-    def send(self, outlet: Outlet) -> int:
+    def send(self, outlet: LetterOutlet) -> int:
         """Queues what has come together; how many they are."""
         letters = self._bad.take_letters()
         if letters:
@@ -84,7 +83,9 @@ class DeadLetterWriter:
 class JoinedDeadLetterWriter(DeadLetterWriter):
     """In the transactions of a sink's writer, which has the outlet: with the offsets of what they came from."""
 
-    def __init__(self, bad: BadRecords, worker: Mapping[str, str], config: Mapping[str, str], outlet: Outlet) -> None:
+    def __init__(
+        self, bad: BadRecords, worker: Mapping[str, str], config: Mapping[str, str], outlet: LetterOutlet
+    ) -> None:
         super().__init__(bad, worker, config)
         self._outlet = outlet
 

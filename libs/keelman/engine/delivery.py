@@ -11,7 +11,6 @@ from keelman.connect.tolerance import Policy, RecordFailure, Stage
 from keelman.engine.bad_records import BadRecords, Counts
 from keelman.engine.control import Control, GaveUp
 from keelman.engine.dead_letter_writer import JoinedDeadLetterWriter, SinkDeadLetterWriter
-from keelman.engine.outlet import Outlet
 from keelman.engine.sink_batch import Columns, origin
 from keelman.engine.sink_conversion import original, whence_of
 
@@ -32,9 +31,6 @@ class Delivery:
         self._messages: list[Message] = []
         self._dead: SinkDeadLetterWriter | JoinedDeadLetterWriter | None = None
         self._config = config
-        if policy.tolerant and policy.dead_letters:
-            client_id = f"connector-dlq-producer-{connector}-{task}"
-            self._dead = SinkDeadLetterWriter(self._bad, worker, config, control, client_id=client_id)
 
     @property
     def counts(self) -> Counts:
@@ -46,13 +42,14 @@ class Delivery:
         return SinkTask(self._connector, self._task, self._worker, self._control.beat, self._report)
 
     def open(self, writer: Writer) -> None:
-        """Makes ready for dead letters. They go where a writer says that they are committed with its offsets:
-        `letter_outlet`. Raises KafkaException, RunFailure, ConnectError or ProduceFailure."""
-        if self._dead is None:
+        """Makes ready for dead letters. Raises KafkaException, RunFailure, ConnectError or ProduceFailure."""
+        if not self._bad.policy.keeps_dead_letters:
             return
-        outlet: Outlet | None = getattr(writer, "letter_outlet", None)
-        if outlet is not None:
-            self._dead = JoinedDeadLetterWriter(self._bad, self._worker, self._config, outlet)
+        if writer.letter_outlet is not None:
+            self._dead = JoinedDeadLetterWriter(self._bad, self._worker, self._config, writer.letter_outlet)
+        else:
+            client_id = f"connector-dlq-producer-{self._connector}-{self._task}"
+            self._dead = SinkDeadLetterWriter(self._bad, self._worker, self._config, self._control, client_id=client_id)
         self._dead.open()
 
     def put(self, messages: list[Message], writer: Writer) -> tuple[int, int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import traceback
 from dataclasses import dataclass
@@ -13,8 +14,10 @@ from keelman.connect.errors import ConfigValueError, ConnectError, RetriableConn
 from keelman.connect.tolerance import RecordRefused
 from keelman.kafka.batch_producer import ProduceFailure
 from keelman.model.errors import InvalidArgument, KeelmanError, NotFound, Unauthenticated, Unavailable
+from keelman.runtime.error_text import error_text
 
 CONFIG_INVALID, BROKER_REFUSED, NOT_ALLOWED = "CONFIG_INVALID", "BROKER_REFUSED", "NOT_ALLOWED"
+MOST_FRAMES = 100
 
 
 class RunFailure(Exception):
@@ -68,6 +71,11 @@ _REFUSALS = frozenset({KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError.UNSUPPO
 # connection that broke in the middle of a login and for a server of tokens that is away.
 _REFUSED = ("SASL authentication error: ", "Unsupported SASL mechanism", "certificate verify failed")
 _TORN = ("SaslAuthenticateRequest failed: ",)
+# A broker's word that it does not take our certificate; with TLS 1.3 it comes when the connection is already made, and
+# the client library has the code of lost connections for it.
+_NOT_TAKEN = re.compile(r"SSL alert number (4[2-68]|116)\b")
+
+_OF_TLS = frozenset({KafkaError._SSL, KafkaError._TRANSPORT})
 
 # A broker knows us and does not let us: until somebody gives the permission.
 _FORBIDDEN = frozenset(
@@ -105,6 +113,8 @@ def judge_kafka(error: KafkaError) -> tuple[str, bool]:
     text = error.str() if error.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL) else ""
     if any(said in text for said in _REFUSED) and not any(said in text for said in _TORN):
         return BROKER_REFUSED, False
+    if error.code() in _OF_TLS and _NOT_TAKEN.search(error.str()):
+        return BROKER_REFUSED, False
     return judge_code(error.code())
 
 
@@ -128,7 +138,7 @@ def judge(error: BaseException) -> Verdict:
     if isinstance(error, SystemError) and error.__cause__ is not None:
         # The client raises a fatal error by itself, then calls back with it still set; Python wraps it for that.
         error = error.__cause__.with_traceback(error.__traceback__)
-    message = " ".join(str(error).split()) or type(error).__name__
+    message = " ".join(error_text(error).split()) or type(error).__name__
     if isinstance(error, RunFailure):
         reason, retriable = error.reason, error.retriable
     elif isinstance(error, KafkaException) and isinstance(error.args[0], KafkaError):
@@ -174,7 +184,7 @@ def trace(error: BaseException, message: str) -> str:
     lines = [f"{java_name(error)}: {message}"]
     lines += _frames(error)
     if error.__cause__ is not None:
-        cause = " ".join(str(error.__cause__).split())
+        cause = " ".join(error_text(error.__cause__).split())
         lines.append(f"Caused by: {java_name(error.__cause__)}: {cause}")
     return "\n".join(lines)
 
@@ -187,8 +197,10 @@ def _of_record(error: RecordRefused) -> str:
 
 
 def _frames(error: BaseException) -> list[str]:
-    """Where the error was, the innermost first. Sources are not read for it: there may be many."""
+    """Where the error was, the innermost first, of endless recursion the last calls. Sources are not read for it: there
+    may be many errors."""
     codes = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    codes = codes[-MOST_FRAMES:]
     return [f"\tat {code.co_name}({code.co_filename.rpartition('/')[2]}:{line})" for code, line in reversed(codes)]
 
 

@@ -18,7 +18,8 @@ from keelman.engine.packing import SEND_BYTES, Packed, Packing, Told
 from keelman.engine.producer_options import ProducerOptions
 from keelman.engine.progress import payload_bytes
 from keelman.kafka.batch_producer import BatchProducer
-from keelman.kafka.clients import Client, client_arguments, open_client
+from keelman.kafka.clients import client_arguments
+from keelman.kafka.fetch_client import FetchClient, opened
 from keelman.kafka.partitioner import partition_for
 from keelman.model.errors import Unavailable
 from keelman.runtime.backoff import Backoff
@@ -136,13 +137,13 @@ class Outlet(ABC):
         self._producer = BatchProducer(await self._connected(), self._options.settings)
         await self._producer.fence()
 
-    async def _connected(self) -> Client:
+    async def _connected(self) -> FetchClient:
         options, backoff = self._options, Backoff(first=0.05, most=1.0)
         deadline = time.monotonic() + CONNECT_SECONDS
         while True:
             try:
                 timeout = options.settings.request_timeout_ms
-                return await open_client(options.client, client_id=options.client_id, timeout_ms=timeout)
+                return await opened(options.client, client_id=options.client_id, timeout_ms=timeout)
             except Unavailable:
                 if time.monotonic() > deadline:
                     raise
@@ -194,17 +195,15 @@ class Outlet(ABC):
         batch = SourceBatch(topic, Column(values), Column(keys), partitions=partitions, raw=True)
         return [*self._packing.add(batch, values, list(keys), self._note), *self._packing.flush()]
 
-    async def _deliver(self, batches: list[Packed]) -> None:
-        producer = self._made
-        for one in batches:
-            self._sent_bytes += len(one.data)
-            self._send(producer, one)
-        await producer.flush()
-
     def _post_together(self, batches: list[Packed]) -> None:
         """So that they go out while whoever waits for them still prepares to."""
         self._sent_bytes += sum(len(one.data) for one in batches)
         KAFKA_LOOP.post(self._send_together, self._made, batches)
+
+    def _deliver(self, batches: list[Packed]) -> None:
+        """Returns once they are in their logs."""
+        self._post_together(batches)
+        self._wait(self._made.flush())
 
     def _send_together(self, producer: BatchProducer, batches: list[Packed]) -> None:
         for one in batches:

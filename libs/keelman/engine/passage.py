@@ -15,36 +15,36 @@ class Passage:
     _reader: Reader
 
     def __init__(self) -> None:
-        self._read = self._sent = 0
+        self._unsent: int | None = 0
+        self._sent = 0
 
     def open(self, reader: Reader) -> None:
         """Whose it is."""
         self._reader = reader
 
     def read(self, batch: SourceBatch) -> None:
-        """A batch was read, be it sent or given up."""
-        self._read += self._taken(batch, 0)
+        """A batch was read: it is sent next, or given up, and then it is the last one."""
+        self._unsent = self._taken(batch)
 
-    def sent(self, batch: SourceBatch, written: int) -> None:
+    def sent(self, written: int) -> None:
         """It has gone to the producer, as so many bytes of keys and values."""
-        taken = self._taken(batch, written)
-        self._sent += taken
-        self._read += taken - self._taken(batch, 0)
+        self._sent += written if self._unsent is None else self._unsent
+        self._unsent = 0
 
     def committed(self) -> int:
         """What was sent is committed: how much it took of what the reader had left."""
         sent, self._sent = self._sent, 0
-        self._read -= sent
         return sent
 
     def lag(self) -> int | None:
         """What is left behind the committed positions; None when the reader does not know what it has left."""
         left = self._reader.left()
-        return None if left is None else left + self._read
+        return None if left is None else left + self._sent + (self._unsent or 0)
 
-    def _taken(self, batch: SourceBatch, written: int) -> int:
+    def _taken(self, batch: SourceBatch) -> int | None:
+        """What it has taken of the lag; None for as many bytes as will be written."""
         if batch.passed is not None:
             return batch.passed
         if self._reader.lag_unit == "bytes":
-            return written
+            return None
         return sum(one.records for one in batch.packed) or len(batch.values.values)

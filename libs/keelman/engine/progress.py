@@ -28,6 +28,11 @@ class Progress:
         self.changed = True
         self._told: tuple[float, int | None] = (0.0, None)
 
+    @property
+    def left(self) -> bool:
+        """Whether it was told last that something is left to copy."""
+        return bool(self._told[1])
+
     def news(self, lag: int | None) -> bool:
         """Whether there is something to tell: a change, a rate that has not fallen to 0 yet, or another lag."""
         return self.changed or self._told[0] > 0 or self._told[1] != lag

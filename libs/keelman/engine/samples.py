@@ -14,6 +14,7 @@ from confluent_kafka import TopicPartition as ClientPartition
 
 from keelman.connect.plugin import Connector
 from keelman.connect.records import Offset, Partition, SourceBatch
+from keelman.engine.clients import with_token
 from keelman.engine.reading import Place, read_to, time_ms
 from keelman.engine.sink_consumer import sink_consumer_properties
 from keelman.engine.subscription import Subscription
@@ -71,7 +72,7 @@ def sink_records(
     subscription = Subscription(config)
     properties = sink_consumer_properties(worker, config, name, 0, read_committed=True, zombie_seconds=0)
     del properties["group.instance.id"]
-    consumer = Consumer({**properties, "client.id": f"connector-preview-{name}"})
+    consumer = Consumer({**with_token(properties), "client.id": f"connector-preview-{name}"})
     try:
         known = consumer.list_topics(timeout=ASK_SECONDS).topics
         wanted = [one for one in subscription.names(known) if one in known]

@@ -39,7 +39,7 @@ class Shipment:
         self._topics: set[str] = set()
         self._sizes: dict[str, Sizes] = {}
         self._dead: DeadLetterWriter | None = None
-        if self._policy.tolerant and self._policy.dead_letters:
+        if self._policy.keeps_dead_letters:
             self._dead = DeadLetterWriter(self._bad, worker, config)
 
     @property

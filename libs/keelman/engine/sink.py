@@ -21,16 +21,19 @@ from keelman.api.copy.v1.copy_run_pb2 import (
     LAG_UNIT_RECORDS,
 )
 from keelman.api.copy.v1.ticket_pb2 import DELIVERY_GUARANTEE_EXACTLY_ONCE, StartTicket
-from keelman.connect.plugin import Connector, TopicWatch, Watch, Writer
+from keelman.connect.plugin import Connector, Writer
 from keelman.connect.records import TopicPartition
+from keelman.connect.watches import TopicWatch, Watch
 from keelman.engine.boundary import commit_interval_seconds
+from keelman.engine.clients import with_token
 from keelman.engine.control import Control, GaveUp
 from keelman.engine.delivery import Delivery
-from keelman.engine.failure import RunFailure, judge_kafka
+from keelman.engine.failure import BROKER_REFUSED, RunFailure, judge_kafka
 from keelman.engine.idle import Idle, park_after_seconds
 from keelman.engine.progress import Progress
 from keelman.engine.sink_batch import sorted_out
 from keelman.engine.sink_consumer import close_soon, most_records, sink_consumer_properties, watch_properties
+from keelman.engine.sink_place import Place
 from keelman.engine.sink_positions import Positions, find_start
 from keelman.engine.subscription import Subscription
 from keelman.engine.teller import Teller
@@ -63,6 +66,7 @@ class SinkCopy:
         self._most = most_records(self._worker, self._config)
         self._delivery = Delivery(ticket.connector, ticket.task, self._worker, self._config, control)
         self._subscription = Subscription(self._config)
+        self._place = Place(self._worker, self._config, ticket.connector, ticket.task)
         self._idle = Idle(park_after_seconds(self._worker, self._config))
         self._progress = Progress(bad=self._delivery.counts)
         self._positions = Positions()
@@ -83,7 +87,7 @@ class SinkCopy:
             self._writer = self._connector.open_task_writer(self._config, task, exactly_once=self._exactly_once)
             stack.callback(self._writer.close)
             self._delivery.open(self._writer)
-            self._consumer = Consumer(self._properties())
+            self._consumer = Consumer(with_token(self._properties()))
             stack.callback(close_soon, self._consumer)
             self._subscription.begin(self._consumer, self._assigned, self._revoked, self._lost)
             self._teller.tell(COPY_RUN_STATE_RUNNING, progress=self._message())
@@ -150,9 +154,7 @@ class SinkCopy:
         if first is None:
             return True
         assignments = self._positions.assignments
-        messages = [first]
-        if most > 1:
-            messages += self._consumer.consume(most - 1, 0)
+        messages = [first, *(self._consumer.consume(most - 1, 0) if most > 1 else ())]
         if assignments == self._positions.assignments:
             self._take(messages)
         else:
@@ -169,6 +171,8 @@ class SinkCopy:
             self._take_error(message, error)
 
     def _write(self, messages: list[Message]) -> None:
+        if not self._progress.left:  # to write may take for ever
+            self._tell()
         records, size = self._delivery.put(messages, self._writer)
         self._positions.advance(messages)
         self._passed += len(messages)
@@ -226,6 +230,8 @@ class SinkCopy:
             self._consumer.poll(0.05)
 
     def _assigned(self, consumer: Consumer, partitions: list[ClientPartition]) -> None:
+        if self._place.given_up(consumer, self._subscription, partitions):
+            return
         kept = self._writer.kept() if self._writer.keeps_offsets else {}
         group = consumer.committed(partitions, timeout=ANSWER_SECONDS) if partitions else []
         for one in group:
@@ -269,8 +275,9 @@ class SinkCopy:
 
     def _client_error(self, error: KafkaError) -> None:
         """Brokers that will not have us, or that we do not trust, will not when asked again; nor did they ever."""
-        refused = error.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL) and not self._positions.assigned
-        if error.fatal() or refused:
+        refused = error.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL)
+        refused |= judge_kafka(error)[0] == BROKER_REFUSED
+        if error.fatal() or (refused and not self._positions.assigned):
             raise KafkaException(error)
         self._log.info("consumer_notice", error=error.str())
 

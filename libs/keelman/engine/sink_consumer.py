@@ -10,7 +10,7 @@ from confluent_kafka import Consumer
 
 from keelman.connect.errors import ConfigValueError
 from keelman.engine.clients import consumer_properties
-from keelman.kafka.client_properties import merged, sink_group
+from keelman.kafka.client_properties import merged, sink_group, sink_member
 
 CLOSE_SECONDS = 2.0
 SESSION_SECONDS = 10.0
@@ -54,7 +54,7 @@ def sink_consumer_properties(
     session = max(SESSION_SECONDS, zombie_seconds * ZOMBIE_FACTOR)
     chosen = {
         "group.id": sink_group(worker, config, connector),
-        "group.instance.id": f"{connector}-{task}",
+        "group.instance.id": sink_member(worker, connector, task),
         "client.id": f"connector-consumer-{connector}-{task}",
         "isolation.level": "read_committed" if read_committed else "read_uncommitted",
         "session.timeout.ms": round(session * 1000),

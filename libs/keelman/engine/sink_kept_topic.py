@@ -14,15 +14,17 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from confluent_kafka import Consumer, IsolationLevel, KafkaError, KafkaException
+from confluent_kafka import Consumer, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as ClientPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from keelman.connect.errors import ConnectError
-from keelman.connect.plugin import KeptOffset, TopicPlan
+from keelman.connect.plugin import KeptOffset
 from keelman.connect.records import TopicPartition
+from keelman.connect.topic_plan import TopicPlan
 from keelman.engine.failure import RunFailure
 from keelman.engine.outlet import OffsetRecord, Outlet
+from keelman.engine.partition_offsets import offsets_at
 from keelman.engine.topics import ensure_topic
 
 # Small segments: what is compacted away need not be read, and only closed segments are compacted.
@@ -69,14 +71,9 @@ class KeptTopic:
             consumer.close()
 
     def _end(self) -> int:
-        client = AdminClient(self._admin)
-        asked = client.list_offsets(
-            {ClientPartition(self.name, 0): OffsetSpec.latest()},
-            isolation_level=IsolationLevel.READ_UNCOMMITTED,
-            request_timeout=ASK_SECONDS,
-        )
+        only, admin = TopicPartition(self.name, 0), AdminClient(self._admin)
         try:
-            return int(next(iter(asked.values())).result(ASK_SECONDS + 1).offset)
+            return offsets_at(OffsetSpec.latest(), [only], admin, read_committed=False, seconds=ASK_SECONDS)[only]
         except TimeoutError:
             raise RunFailure("BROKER_LOST", f"{self.name}: no answer within {ASK_SECONDS:.0f} s") from None
 

@@ -10,7 +10,7 @@ from confluent_kafka import Consumer
 from keelman.connect.errors import ConnectError
 from keelman.connect.java.regex import JavaPattern
 from keelman.connect.plugin import SinkTask
-from keelman.engine.clients import admin_properties, consumer_properties
+from keelman.engine.clients import admin_properties, consumer_properties, with_token
 from keelman.engine.failure import RunFailure
 from keelman.engine.outlet import Outlet
 from keelman.engine.topics import ensure_topic
@@ -77,7 +77,7 @@ class TargetTopics:
 
     def _source(self, topic: str) -> tuple[str, int]:
         """Id of the cluster that is read, and how many partitions the topic has there."""
-        properties = consumer_properties(self._task.worker, self._config)
+        properties = with_token(consumer_properties(self._task.worker, self._config))
         client = Consumer({**properties, "group.id": sink_group(self._task.worker, self._config, self._task.connector)})
         try:
             metadata = client.list_topics(topic, ASK_SECONDS)

@@ -16,8 +16,9 @@ from keelman.api.copy.v1.copy_run_pb2 import (
 )
 from keelman.api.copy.v1.ticket_pb2 import DELIVERY_GUARANTEE_EXACTLY_ONCE, StartTicket
 from keelman.connect.offsets import CommittedOffsets, identity
-from keelman.connect.plugin import Connector, Reader, Watch
+from keelman.connect.plugin import Connector, Reader
 from keelman.connect.records import Offset, Partition, SourceBatch
+from keelman.connect.watches import Watch
 from keelman.engine.boundary import Act, boundary_for
 from keelman.engine.clients import admin_properties, producer_properties
 from keelman.engine.control import Control, GaveUp
@@ -163,8 +164,8 @@ class SourceCopy:
             if batch is None:
                 self._nap(time.monotonic() - started)
             self._tell_when_due()
-        self._teller.tell(COPY_RUN_STATE_DRAINING)
         if self._pending:
+            self._teller.tell(COPY_RUN_STATE_DRAINING)
             self._end(self._boundary.at_end if self._open else "commit", last=True)
         if self._plan is not None and self._control.whole:
             self._plan.take_back()
@@ -206,7 +207,7 @@ class SourceCopy:
         self._teller.topics = self._shipment.topics
         self._records += records
         self._bytes += size
-        self._passage.sent(batch, size)
+        self._passage.sent(size)
         self._control.pace.spend(records, size)
         for partition, offset in batch.offsets:
             self._pending[identity(partition)] = (partition, offset)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from keelman.api.copy.v1.copy_run_pb2 import CopyProgress, CopyRunState
 from keelman.api.copy.v1.run_order_pb2 import BulkPart, RunUpdate
 from keelman.api.copy.v1.write_job_pb2 import WriteJob
-from keelman.connect.plugin import Watch
+from keelman.connect.watches import Watch
 from keelman.engine.watches import to_wire
 
 EVERY_SECONDS = 1.0

@@ -11,8 +11,8 @@ from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
 from keelman.connect.errors import ConnectError
-from keelman.connect.plugin import TopicPlan
 from keelman.connect.topic_creation import TopicCreation, creates_topics
+from keelman.connect.topic_plan import TopicPlan
 from keelman.engine.failure import NOT_ALLOWED, RunFailure
 from keelman.engine.record_size import NO_LIMIT, Sizes
 from keelman.model.keys import under

@@ -86,10 +86,10 @@ class PlainOutlet(Outlet):
     def commit(self, offset_topic: str, offsets: Sequence[OffsetRecord]) -> None:
         """Waits for the records, then for the offsets."""
         self.committed = False
-        self._wait(self._deliver(self._held()))
+        self._deliver(self._held())
         batches = self._offsets(offset_topic, offsets)
         if batches:
-            self._wait(self._deliver(batches))
+            self._deliver(batches)
         self.committed = True
         self._tell()
 

@@ -20,16 +20,19 @@ class UpdateQueue:
         self._filled = asyncio.Event()
         self._lock = threading.Lock()
         self._pending: dict[str, deque[RunUpdate]] = {}
+        self._urgent: RunUpdate | None = None
         self._woken = False
 
-    def put(self, update: RunUpdate) -> None:
-        """Adds an update; it replaces the last one of its copy run that is still here and has the same state."""
+    def put(self, update: RunUpdate, *, first: bool = False) -> None:
+        """Adds an update; it replaces the last one of its copy run that is still here and has the same state.
+
+        One that is to be `first` goes before all others, and there is one of that kind at a time.
+        """
         with self._lock:
-            waiting = self._pending.setdefault(update.run_uid, deque())
-            if waiting and waiting[-1].state == update.state:
-                waiting[-1] = update
+            if first:
+                self._urgent = update
             else:
-                waiting.append(update)
+                self._add(update)
             if self._woken:
                 return
             self._woken = True
@@ -37,6 +40,13 @@ class UpdateQueue:
             self._loop.call_soon_threadsafe(self._filled.set)
         except RuntimeError:  # the loop is closed: nobody reads any more
             return
+
+    def _add(self, update: RunUpdate) -> None:
+        waiting = self._pending.setdefault(update.run_uid, deque())
+        if waiting and waiting[-1].state == update.state:
+            waiting[-1] = update
+        else:
+            waiting.append(update)
 
     async def get(self) -> RunUpdate:
         """Takes the next update, copy runs in turn, each one's in order."""
@@ -48,6 +58,9 @@ class UpdateQueue:
 
     def _take(self) -> RunUpdate | None:
         with self._lock:
+            if self._urgent is not None:
+                urgent, self._urgent = self._urgent, None
+                return urgent
             uid = next(iter(self._pending), None)
             if uid is None:
                 self._woken = False
@@ -61,4 +74,4 @@ class UpdateQueue:
 
     def __len__(self) -> int:
         with self._lock:
-            return sum(map(len, self._pending.values()))
+            return sum(map(len, self._pending.values())) + (self._urgent is not None)

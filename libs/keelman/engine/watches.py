@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from keelman.api.copy.v1 import watch_pb2 as wire
-from keelman.connect.plugin import FileWatch, TopicWatch, Watch
 from keelman.connect.records import TopicPartition
+from keelman.connect.watches import FileWatch, TopicWatch, Watch
 
 
 def to_wire(watch: Watch | None) -> wire.Watch | None:

@@ -1,1 +1,1 @@
-"""The only user of aiokafka: clients, consume loops, group membership, envelopes, compacted-topic tables."""
+"""The only user of aiokafka: clients, topics, tables, group membership, feeds, record batches fetched and produced."""

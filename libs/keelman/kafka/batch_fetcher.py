@@ -14,11 +14,10 @@ from aiokafka.structs import TopicPartition
 from keelman.kafka.arrivals import Arrivals
 from keelman.kafka.clients import Client
 from keelman.kafka.connections import answer_of
-from keelman.kafka.ends import Part
-from keelman.kafka.error_codes import NAMES
+from keelman.kafka.error_codes import CODES, name_of
 from keelman.kafka.fetch_client import FetchSettings
 from keelman.kafka.fetch_session import FetchSession
-from keelman.kafka.fetched import Fetched, whole_batches
+from keelman.kafka.fetched import Fetched, Part, whole_batches
 from keelman.runtime.background import Background
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logging import get_logger
@@ -39,10 +38,10 @@ _log = get_logger()
 class FetchFailure(Exception):
     """Fetching cannot go on: `code` is Kafka's error code, `name` its name."""
 
-    def __init__(self, code: int, name: str, message: str) -> None:
+    def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
         self.code = code
-        self.name = name
+        self.name = name_of(code)
 
 
 class BatchFetcher:
@@ -156,7 +155,7 @@ class BatchFetcher:
         """Gives a partition to its leader; why that failed, or empty."""
         cluster = self._client.cluster
         if one[0] in cluster.unauthorized_topics:
-            raise FetchFailure(29, NAMES[29], f"topic {one[0]} may not be read")
+            raise FetchFailure(CODES["TOPIC_AUTHORIZATION_FAILED"], f"topic {one[0]} may not be read")
         leader = cluster.leader_for_partition(TopicPartition(*one))
         if leader is None:
             return f"there is no partition {one[1]} of topic {one[0]}"
@@ -266,7 +265,7 @@ class BatchFetcher:
         at, self._told_end[one] = self._positions[one], -1
         if self._reset == "none":
             text = f"offset {at} of partition {one[1]} of topic {one[0]} is not there"
-            raise FetchFailure(1, NAMES[1], text)
+            raise FetchFailure(CODES["OFFSET_OUT_OF_RANGE"], text)
         _log.warning("offset_not_there", topic=one[0], partition=one[1], offset=at, goes_on=self._reset)
         self._positions[one] = EARLIEST if self._reset == "earliest" else LATEST
 
@@ -275,17 +274,19 @@ class BatchFetcher:
         problem: type[BrokerResponseError] = for_code(code)
         if problem is NoError:
             return True
-        name = NAMES.get(code, problem.__name__)
-        text = f"partition {one[1]} of topic {one[0]}: {name}"
+        text = f"partition {one[1]} of topic {one[0]}: {name_of(code)}"
         if not (problem.retriable or problem.invalid_metadata or problem is UnknownError or code in _PASSING):
-            raise FetchFailure(code, name, text)
+            raise FetchFailure(code, text)
         self._troubles[None] = text
         self._unhome(node, [one])
         return False
 
 
-# REPLICA_NOT_AVAILABLE, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH, OFFSET_NOT_AVAILABLE: a new leader says otherwise.
-_PASSING = frozenset({9, 74, 75, 78})
+# A new leader says otherwise.
+_PASSING = frozenset(
+    CODES[name]
+    for name in ("REPLICA_NOT_AVAILABLE", "FENCED_LEADER_EPOCH", "UNKNOWN_LEADER_EPOCH", "OFFSET_NOT_AVAILABLE")
+)
 
 
 def _text(error: BaseException) -> str:

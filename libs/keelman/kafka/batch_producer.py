@@ -15,10 +15,11 @@ from aiokafka.errors import KafkaError
 from aiokafka.protocol.metadata import MetadataRequest
 
 from keelman.kafka.batch_sender import BatchSender
-from keelman.kafka.clients import Client
 from keelman.kafka.connections import asked_about
 from keelman.kafka.coordinator import Coordinator
 from keelman.kafka.features import AskFeatures, FeaturesAnswer
+from keelman.kafka.fetch_client import FetchClient
+from keelman.kafka.known_brokers import BROKERS
 from keelman.kafka.partition_queue import Identity, PartitionQueue
 from keelman.kafka.produce_failure import NETWORK, SHUT_OUT, TOPIC_DENIED, ProduceFailure
 from keelman.kafka.producer_settings import ProducerSettings
@@ -49,7 +50,7 @@ MARKING_SECONDS = 0.02
 class BatchProducer:
     """Used in the loop it was made in. What it raises as ProduceFailure is final."""
 
-    def __init__(self, client: Client, settings: ProducerSettings) -> None:
+    def __init__(self, client: FetchClient, settings: ProducerSettings) -> None:
         """`client` is bootstrapped, serves this producer alone, and is closed with it."""
         self.transaction_version = 0
         """As it was when `fence` asked; 2: an epoch for each transaction."""
@@ -84,8 +85,13 @@ class BatchProducer:
         try:
             answer = await self._coordinator.ask(request, ProducerId, seconds=FENCE_SECONDS)
             if settings.transactional_id is not None:
-                told = await self._coordinator.ask(AskFeatures(), FeaturesAnswer, seconds=FENCE_SECONDS)
-                self.transaction_version = told.features.get(FEATURE, 0)
+                features = BROKERS.features(self._client.properties)
+                if features is None:
+                    features = (
+                        await self._coordinator.ask(AskFeatures(), FeaturesAnswer, seconds=FENCE_SECONDS)
+                    ).features
+                    BROKERS.note_features(self._client.properties, features)
+                self.transaction_version = features.get(FEATURE, 0)
         except ProduceFailure as error:
             raise self._fail(error) from None
         self._sender.identity = Identity(answer.producer_id, answer.epoch)

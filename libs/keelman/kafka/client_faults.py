@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import get_args
 
 from keelman.kafka import jaas, oauth
-from keelman.kafka.client_keys import Client
+from keelman.kafka.client_keys import ClientKind
 from keelman.kafka.client_properties import merged
 from keelman.kafka.client_settings import problems
 from keelman.model.errors import InvalidArgument
@@ -23,7 +23,7 @@ def client_faults(config: Mapping[str, str | None], worker: Mapping[str, str]) -
     """
     given = {k: v for k, v in config.items() if v is not None and not v.startswith("${")}
     found: dict[str, str] = {}
-    for client in get_args(Client):
+    for client in get_args(ClientKind):
         prefix = f"{client}.override."
         own = [key for key in given if key.startswith(prefix)]
         if own:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from keelman.model.errors import InvalidArgument
 
-Client = Literal["producer", "consumer", "admin"]
+ClientKind = Literal["producer", "consumer", "admin"]
 Use = Literal["used", "ignored", "refused"]
+HOST_AND_PORT = "host:port, comma-separated, ports from 1 to 65535"
+# Java passes over a protocol in front, `PLAINTEXT://host:9092`, and so do we: the other libraries do not.
+_SERVER = re.compile(r"(?:[0-9a-zA-Z\-%._]*://)?(\[?[0-9a-zA-Z\-%._:]+\]?):([0-9]{1,5})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,23 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
+class Servers:
+    """Addresses of brokers."""
+
+    def of(self, key: str, text: str) -> str:
+        """host:port, comma-separated. Raises InvalidArgument for the first that is none."""
+        given = [one for one in map(str.strip, text.split(",")) if one] or [text]
+        return ",".join(self.address(key, one) for one in given)
+
+    def address(self, key: str, text: str) -> str:
+        """One of them. Raises InvalidArgument."""
+        found = _SERVER.fullmatch(text)
+        if found is None or not 0 < int(found[2]) < 65536:
+            raise InvalidArgument.of(key, text, HOST_AND_PORT)
+        return f"{found[1]}:{found[2]}"
+
+
+@dataclass(frozen=True, slots=True)
 class Classes:
     """A list of Java classes, by their simple names."""
 
@@ -66,6 +87,9 @@ class Classes:
             if name not in self.legal:
                 raise InvalidArgument.of(key, text, "one or more of " + ", ".join(self.legal))
         return ",".join(dict.fromkeys(self.legal[name] for name in names))
+
+
+Value: TypeAlias = Number | Words | Text | Servers | Classes
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +106,11 @@ class ClientKey:
     use: Use
     says: str = ""
     librdkafka: str = ""
-    value: Number | Words | Text | Classes = field(default_factory=Text)
+    value: Value = field(default_factory=Text)
     aiokafka: str = ""
     accepted: tuple[str, ...] = ()
 
-    def of(self, client: Client) -> bool:
+    def of(self, client: ClientKind) -> bool:
         """Whether such a client has it."""
         return client[0] in self.clients
 

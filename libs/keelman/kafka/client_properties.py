@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from keelman.kafka.client_keys import Client
+from keelman.kafka.client_keys import ClientKind
 from keelman.model.keys import under
 
 _SERVERS = "bootstrap.servers"
@@ -13,7 +13,7 @@ _TRUST = ("ssl.",)
 _IDENTITY = ("security.", "sasl.")
 
 
-def merged(worker: Mapping[str, str], connector: Mapping[str, str], client: Client) -> dict[str, str]:
+def merged(worker: Mapping[str, str], connector: Mapping[str, str], client: ClientKind) -> dict[str, str]:
     """How the worker reaches its brokers, its `<client>.` keys, then the connector's `<client>.override.` keys.
 
     Connect has the worker's own security keys repeated under each client's prefix; here they hold for all clients of
@@ -29,3 +29,9 @@ def merged(worker: Mapping[str, str], connector: Mapping[str, str], client: Clie
 def sink_group(worker: Mapping[str, str], connector: Mapping[str, str], name: str) -> str:
     """The consumer group of a sink's tasks: what the connector, else the worker gives its consumers, else Connect's."""
     return merged(worker, connector, "consumer").get("group.id", "").strip() or f"connect-{name}"
+
+
+def sink_member(worker: Mapping[str, str], name: str, task: int) -> str:
+    """The static member that a sink's task is in its group. The worker cluster's `group.id` is part of it, as of
+    transactional ids: sinks of one name in two worker clusters share a group, and must not shut each other out."""
+    return "-".join(filter(None, (worker.get("group.id", "").strip(), name, str(task))))

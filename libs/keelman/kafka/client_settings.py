@@ -6,20 +6,20 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from keelman.kafka import jaas, oauth, security
-from keelman.kafka.client_keys import Client, ClientKey
+from keelman.kafka.client_keys import ClientKey, ClientKind
 from keelman.kafka.client_table import TABLE
 from keelman.model.errors import InvalidArgument
 
 _SASL = ("sasl.mechanism", "sasl.jaas.config")
 _SESSION_MS, _POLL_MS = 45_000, 300_000  # of both libraries
-_ROWS: dict[Client, dict[str, ClientKey]] = {
+_ROWS: dict[ClientKind, dict[str, ClientKey]] = {
     client: {row.name: row for row in TABLE if row.of(client)} for client in ("producer", "consumer", "admin")
 }
 CONNECTION = frozenset(row.name for row in TABLE if row.clients == "pca")
 """What all clients share: how to reach the brokers and who one is to them."""
 
 
-def librdkafka_settings(given: Mapping[str, str], client: Client) -> dict[str, Any]:
+def librdkafka_settings(given: Mapping[str, str], client: ClientKind) -> dict[str, Any]:
     """The settings of such a client, without its defaults. Raises InvalidArgument that names the key at fault."""
     check(given, client)
     made: dict[str, Any] = {}
@@ -42,13 +42,13 @@ def aiokafka_settings(given: Mapping[str, str]) -> dict[str, Any]:
     return made
 
 
-def check(given: Mapping[str, str], client: Client) -> None:
+def check(given: Mapping[str, str], client: ClientKind) -> None:
     """Raises InvalidArgument for the first key that is refused."""
     for key, why in refusals(given, client):
         raise InvalidArgument(f"{key}: {given[key]!r} is refused: {why}", metadata={"field": key})
 
 
-def refusals(given: Mapping[str, str], client: Client) -> Iterable[tuple[str, str]]:
+def refusals(given: Mapping[str, str], client: ClientKind) -> Iterable[tuple[str, str]]:
     """The keys whose values cannot be used by such a client, and why."""
     for key, value in given.items():
         row = _ROWS[client].get(key)
@@ -56,7 +56,7 @@ def refusals(given: Mapping[str, str], client: Client) -> Iterable[tuple[str, st
             yield key, row.says
 
 
-def problems(given: Mapping[str, str], client: Client, allowed_urls: str = "") -> list[tuple[str, str]]:
+def problems(given: Mapping[str, str], client: ClientKind, allowed_urls: str = "") -> list[tuple[str, str]]:
     """Keys that are at fault, and why: what is refused, numbers that are none, login modules and URLs that are not
     allowed. Opens no file and no connection. `allowed_urls` is the worker's list."""
     found = [(key, f"{key}: {given[key]!r} is refused: {why}") for key, why in refusals(given, client)]

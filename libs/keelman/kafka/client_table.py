@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from keelman.kafka.client_keys import Classes, ClientKey, Number, Text, Words
+from keelman.kafka.client_keys import Classes, ClientKey, Number, Servers, Text, Value, Words
 from keelman.kafka.security_table import SECURITY
 
 ALL = "pca"
@@ -36,7 +36,7 @@ def _used(
     name: str,
     clients: str,
     librdkafka: str = "",
-    value: Number | Words | Text | Classes = _ANY,
+    value: Value = _ANY,
     *,
     says: str = "",
     aiokafka: str = "",
@@ -53,7 +53,7 @@ def _refused(name: str, clients: str, why: str, *accepted: str) -> ClientKey:
 
 
 _COMMON = (
-    _used("bootstrap.servers", ALL, "bootstrap.servers", aiokafka="bootstrap_servers"),
+    _used("bootstrap.servers", ALL, "bootstrap.servers", Servers(), aiokafka="bootstrap_servers"),
     _refused("bootstrap.controllers", "a", "clients talk to brokers here: set bootstrap.servers"),
     _used("client.id", ALL, "client.id", says="name of the client at the brokers; own clients of a worker keep theirs"),
     _used(
@@ -206,7 +206,7 @@ _CONSUMER = (
     _used("fetch.max.wait.ms", "c", "fetch.wait.max.ms", Number(0, 300_000)),
     _used("fetch.min.bytes", "c", "fetch.min.bytes", Number(1, 100_000_000)),
     _used("group.id", "c", "group.id", says="of a sink's consumers; connect-<name> when unset"),
-    _ignored("group.instance.id", "c", "each sink task has its own, <name>-<task>"),
+    _ignored("group.instance.id", "c", "each sink task has its own, <group.id>-<name>-<task>"),
     _ignored("group.protocol", "c", "sinks are in classic groups"),
     _ignored("group.remote.assignor", "c", "sinks are in classic groups"),
     _used("heartbeat.interval.ms", "c", "heartbeat.interval.ms", Number(1, 3_600_000)),

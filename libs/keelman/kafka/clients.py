@@ -5,21 +5,23 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Mapping
 from functools import partial
 from typing import Any, TypeAlias
 
 import aiokafka.admin.client
 import aiokafka.client
-from aiokafka import AIOKafkaClient, AIOKafkaConsumer, AIOKafkaProducer
+from aiokafka import AIOKafkaClient, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.errors import KafkaError
+from aiokafka.errors import KafkaError, TransactionalIdAuthorizationFailed
 from aiokafka.protocol.metadata import MetadataRequest
 
 from keelman.kafka import security
+from keelman.kafka.client_keys import Servers
 from keelman.kafka.client_settings import aiokafka_settings
-from keelman.kafka.contact import TokenProvider, contact, text_of
-from keelman.model.errors import InvalidArgument, Unavailable
+from keelman.kafka.contact import NoToken, TokenProvider, contact, text_of
+from keelman.kafka.lost_connection import send
+from keelman.model.errors import Unavailable
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logging import get_logger
 
@@ -35,8 +37,9 @@ aiokafka.client.MetadataRequest = aiokafka.admin.client.MetadataRequest = partia
     MetadataRequest, allow_auto_topic_creation=False
 )
 
+AIOKafkaClient.send = send
+
 Client: TypeAlias = AIOKafkaClient
-Consumer: TypeAlias = AIOKafkaConsumer
 Producer: TypeAlias = AIOKafkaProducer
 Admin: TypeAlias = AIOKafkaAdminClient
 ClientError: TypeAlias = KafkaError
@@ -44,13 +47,7 @@ ClientError: TypeAlias = KafkaError
 
 def client_arguments(properties: Mapping[str, str]) -> dict[str, Any]:
     """aiokafka's connection arguments. Raises InvalidArgument naming the property at fault."""
-    servers = [s.strip() for s in properties.get("bootstrap.servers", "").split(",") if s.strip()]
-    if not servers:
-        raise InvalidArgument.of("bootstrap.servers", "", "host:port, comma-separated")
-    for server in servers:
-        host, _, port = server.rpartition(":")
-        if not host or not port.isdigit():
-            raise InvalidArgument.of("bootstrap.servers", server, "host:port, comma-separated")
+    servers = Servers().of("bootstrap.servers", properties.get("bootstrap.servers", "")).split(",")
     arguments = {"bootstrap_servers": servers, **aiokafka_settings(properties), **security.for_aiokafka(properties)}
     if arguments.get("sasl_mechanism") == "OAUTHBEARER":
         arguments["sasl_oauth_token_provider"] = TokenProvider(security.tokens(properties))
@@ -71,22 +68,12 @@ async def admin_client(properties: Mapping[str, str], *, client_id: str) -> Asyn
 @contextlib.asynccontextmanager
 async def low_level_client(properties: Mapping[str, str], *, client_id: str, timeout_ms: int) -> AsyncIterator[Client]:
     """A bootstrapped client that sends single requests. Raises Unavailable and Unauthenticated."""
-    made = await open_client(properties, client_id=client_id, timeout_ms=timeout_ms)
-    try:
-        yield made
-    finally:
-        await made.close()
-
-
-async def open_client(properties: Mapping[str, str], *, client_id: str, timeout_ms: int) -> Client:
-    """The same for one who closes it himself."""
     made = AIOKafkaClient(**client_arguments(properties), client_id=client_id, request_timeout_ms=timeout_ms)
     try:
         await _started(made.bootstrap(), properties)
-    except BaseException:
+        yield made
+    finally:
         await made.close()
-        raise
-    return made
 
 
 @contextlib.asynccontextmanager
@@ -104,24 +91,19 @@ async def producer(
         linger_ms=0,
     )
     try:
-        await _started(made.start(), properties)
+        await _started(_allowed(made.start(), transactional_id), properties)
         yield made
     finally:
         await made.stop()
 
 
-def consumer(properties: Mapping[str, str], *, client_id: str, read_committed: bool) -> Consumer:
-    """A consumer without a group, not started."""
-    return AIOKafkaConsumer(
-        **client_arguments(properties),
-        client_id=client_id,
-        isolation_level="read_committed" if read_committed else "read_uncommitted",
-        enable_auto_commit=False,
-        auto_offset_reset="earliest",
-        # A broker answers as soon as there is anything. Quiet topics cost less the longer it may wait; but a question
-        # about a lost leader, on the same connection, waits behind that.
-        fetch_max_wait_ms=2000,
-    )
+async def _allowed(starting: Awaitable[None], transactional_id: str | None) -> None:
+    """A broker that answers and says no is not one that does not answer."""
+    try:
+        await starting
+    except TransactionalIdAuthorizationFailed:
+        why = f"the brokers' access rules keep this worker out of transactional id {transactional_id!r} (WRITE)"
+        raise Unavailable(why, reason="KEPT_OUT") from None
 
 
 async def wait_for_brokers(properties: Mapping[str, str], *, client_id: str) -> str:
@@ -142,10 +124,18 @@ async def wait_for_brokers(properties: Mapping[str, str], *, client_id: str) -> 
             await asyncio.sleep(backoff.next())
 
 
+def no_broker(properties: Mapping[str, str], error: BaseException) -> Unavailable:
+    """What is raised where none of the brokers answers, for this reason."""
+    if isinstance(error, NoToken):
+        return Unavailable(text_of(error), reason="NO_TOKEN")
+    servers = properties.get("bootstrap.servers")
+    text = text_of(error).removeprefix(f"{servers}: ")
+    return Unavailable(f"no broker answers at {servers}: {text}", reason="NO_BROKER")
+
+
 async def _started(starting: Any, properties: Mapping[str, str]) -> None:
     try:
         async with contact(properties):
             await starting
     except (KafkaError, OSError) as error:
-        servers = properties.get("bootstrap.servers")
-        raise Unavailable(f"no broker answers at {servers}: {text_of(error)}", reason="NO_BROKER") from None
+        raise no_broker(properties, error) from None

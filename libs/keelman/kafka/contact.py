@@ -1,7 +1,8 @@
 """The first contact with brokers: why it failed, told by the one thing that knows, the connection.
 
 The client library tries one broker after the other, logs what each said and raises that none answered. Here what they
-said is kept, and what a new try would meet again becomes an error of its own.
+said is kept, and what a new try would meet again becomes an error of its own. Its connections are kept, too: one that
+waits for its first answer is known to nobody else, and would stay open when its client is given up.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ import contextlib
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextvars import ContextVar
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 import aiokafka.client
@@ -25,11 +28,35 @@ from aiokafka.errors import (
     UnsupportedSaslMechanismError,
 )
 
-from keelman.kafka.oauth import Tokens
+from keelman.kafka import security
+from keelman.kafka.reauthentication import RenewedConnection
+from keelman.kafka.tokens import Tokens
 from keelman.model.errors import Unauthenticated, Unavailable
+from keelman.runtime.own_thread import in_thread
+from keelman.runtime.tls_failures import not_trusted, tls_error, words
 
-_NAME_CODES = (62, 64)  # OpenSSL's X509_V_ERR_HOSTNAME_MISMATCH and _IP_ADDRESS_MISMATCH
-_said: ContextVar[dict[str, BaseException] | None] = ContextVar("said", default=None)
+_LOOK_SECONDS = 0.1
+_UNHEARD = "a connection was made, and the first question was not answered"
+
+
+@dataclass(slots=True)
+class _Contact:
+    """Of one client, until it is made; tasks that the library starts meanwhile keep it for ever."""
+
+    said: dict[str, BaseException] = field(default_factory=dict)
+    made: list[Any] = field(default_factory=list)
+    over: bool = False
+
+
+_contact: ContextVar[_Contact | None] = ContextVar("contact", default=None)
+
+
+class NoToken(KafkaConnectionError):  # type: ignore[misc]
+    """Who gives tokens does not answer."""
+
+
+class TokenRefused(SaslAuthenticationFailed):  # type: ignore[misc]
+    """Who gives tokens gives us none."""
 
 
 class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
@@ -40,13 +67,19 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
         self._extensions: dict[str, str] = {}
 
     async def token(self) -> str:
-        """One that is good now. Raises SaslAuthenticationFailed, KafkaConnectionError."""
-        try:
-            found = await asyncio.to_thread(self._tokens.current)
-        except Unauthenticated as error:
-            raise SaslAuthenticationFailed(error.message) from None
-        except Unavailable as error:
-            raise KafkaConnectionError(error.message) from None
+        """One that is good now; the first one is waited for a while. Raises TokenRefused, NoToken."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + (0 if self._tokens.any else self._tokens.patience)
+        while True:
+            try:
+                found = await in_thread(self._tokens.current)[1]
+                break
+            except Unauthenticated as error:
+                raise TokenRefused(error.message) from None
+            except Unavailable as error:
+                if loop.time() >= end:
+                    raise NoToken(error.message) from None
+            await asyncio.sleep(_LOOK_SECONDS)
         self._extensions = dict(found.extensions)
         return found.text
 
@@ -65,40 +98,51 @@ class _Heard(OAuthAuthenticator):  # type: ignore[misc]
 
 
 async def _connected(host: str, port: int, **arguments: Any) -> Any:
-    said = _said.get()
+    first = _contact.get()
+    if first is None or first.over:
+        return await create_conn(host, port, **arguments)
     try:
         made = await create_conn(host, port, **arguments)
     except (KafkaError, OSError, TimeoutError) as error:
-        if said is not None:
-            said[f"{host}:{port}"] = error
+        first.said[f"{host}:{port}"] = error
         raise
-    if said is not None:
-        said.pop(f"{host}:{port}", None)
+    first.said.pop(f"{host}:{port}", None)
+    first.made.append(made)
     return made
 
 
 aiokafka.client.create_conn = _connected
 aiokafka.conn.OAuthAuthenticator = _Heard
+aiokafka.conn.AIOKafkaConnection = RenewedConnection
 
 
 @contextlib.asynccontextmanager
 async def contact(properties: Mapping[str, str]) -> AsyncIterator[None]:
     """Around the start of one client. Its failure becomes Unauthenticated when a broker refused us or was not trusted,
-    and KafkaConnectionError with what the first one said otherwise."""
-    said: dict[str, BaseException] = {}
-    token = _said.set(said)
+    and KafkaConnectionError with what the first one said otherwise. What ends the block ends its connections."""
+    first = _Contact()
+    said, token = first.said, _contact.set(first)
     try:
         yield
+        first.made.clear()
     except (KafkaError, OSError) as error:
         for address, one in said.items():
-            lasting = _lasting(one)
+            if isinstance(one, TokenRefused):  # no broker has been asked yet
+                raise Unauthenticated(text_of(one), reason="BROKER_REFUSED") from None
+            lasting = _lasting(one, properties)
             if lasting:
                 raise Unauthenticated(f"{address}: {lasting}", reason="BROKER_REFUSED") from None
         for address, one in said.items():
+            if isinstance(one, NoToken):
+                raise NoToken(text_of(one)) from None
             raise KafkaConnectionError(f"{address}: {_passing(one, properties)}") from None
-        raise KafkaConnectionError(_passing(error, properties)) from None
+        text = _passing(error, properties) if not _unheard(error) else _hinted(_UNHEARD, properties)
+        raise KafkaConnectionError(text) from None
     finally:
-        _said.reset(token)
+        _contact.reset(token)
+        first.over = True
+        for connection in first.made:
+            connection.close()
 
 
 def text_of(error: BaseException) -> str:
@@ -107,45 +151,43 @@ def text_of(error: BaseException) -> str:
     return " ".join(text.split()) or type(error).__name__
 
 
-def _lasting(error: BaseException) -> str:
+def _lasting(error: BaseException, properties: Mapping[str, str]) -> str:
     """What is wrong, when the same properties will meet it again; else empty."""
     if isinstance(error, UnsupportedSaslMechanismError):
         return "authentication failed: the broker does not know this sasl.mechanism on this listener"
     if isinstance(error, IllegalSaslStateError):
         return "authentication failed: this listener does not speak SASL (see security.protocol)"
     if isinstance(error, SaslAuthenticationFailed):
-        return f"authentication failed: {text_of(error)}"
-    found = _tls_error(error)
-    return "" if found is None else _tls_trouble(found)
+        return f"authentication failed: {text_of(error)} (see sasl.jaas.config)"
+    found = tls_error(error)
+    return "" if found is None else _tls_trouble(found, properties)
 
 
-def _tls_trouble(error: ssl.SSLError) -> str:
-    if isinstance(error, ssl.SSLCertVerificationError):
-        if error.verify_code in _NAME_CODES:
-            why = f"the broker's certificate is for another host: {error.verify_message}"
-            return f"{why} (an empty ssl.endpoint.identification.algorithm accepts it)"
-        return f"the broker's certificate is not trusted: {error.verify_message} (see ssl.truststore.location)"
+def _tls_trouble(error: ssl.SSLError, properties: Mapping[str, str]) -> str:
+    why = not_trusted(error, "the broker's")
     reason = error.reason or ""
-    if "CERTIFICATE" in reason:
-        return f"the broker does not take our certificate: {_words(reason)} (see ssl.keystore.location)"
-    if reason and "EOF" not in reason:
-        return f"TLS failed: {_words(reason)} (see security.protocol)"
-    return ""
+    if why or not reason or "EOF" in reason:
+        return why
+    if "CERTIFICATE" not in reason:
+        return f"TLS failed: {words(reason)} (see security.protocol)"
+    ends = security.own_certificate_ends(properties)
+    if ends is None:
+        return "the broker wants a certificate of ours, and ssl.keystore.location is not set"
+    over = f", it ended on {ends:%Y-%m-%d at %H:%M} UTC" if ends < datetime.now(UTC) else ""
+    return f"the broker does not take our certificate: {words(reason)}{over} (see ssl.keystore.location)"
 
 
-def _tls_error(error: BaseException | None) -> ssl.SSLError | None:
-    """The TLS library's own error behind a connection that was closed."""
-    while error is not None and not isinstance(error, ssl.SSLError):
-        error = error.__cause__ or error.__context__
-    return error
-
-
-def _words(reason: str) -> str:
-    return reason.replace("_", " ").lower()
+def _unheard(error: BaseException) -> bool:
+    """Whether it is the library's way to say that all connections that it could make were useless."""
+    return text_of(error).startswith("Unable to bootstrap")
 
 
 def _passing(error: BaseException, properties: Mapping[str, str]) -> str:
     if not isinstance(error, KafkaConnectionError | ConnectionResetError | ssl.SSLError):
         return text_of(error)
+    return _hinted(text_of(error), properties)
+
+
+def _hinted(text: str, properties: Mapping[str, str]) -> str:
     spoken = properties.get("security.protocol") or "PLAINTEXT"
-    return f"{text_of(error)} (perhaps the listener does not speak {spoken}, see security.protocol)"
+    return f"{text} (perhaps the listener does not speak {spoken}, see security.protocol)"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from aiokafka.admin import NewTopic
-from aiokafka.errors import KafkaError, NoError, TopicAlreadyExistsError, UnknownTopicOrPartitionError, for_code
+from aiokafka.errors import KafkaError, NoError, UnknownTopicOrPartitionError, for_code
 
 from keelman.kafka.clients import admin_client
+from keelman.kafka.topics import made
 from keelman.model.errors import FailedPrecondition, Unavailable
 
 CLIENT = "keelman-topics"
@@ -30,14 +31,11 @@ async def create_topic(
                 replication_factor=min(3, max(1, brokers)),
                 topic_configs=dict(settings or {}),
             )
-            answer = await admin.create_topics([topic])
-            code, *message = answer.topic_errors[0][1:]
-            problem = for_code(code)
-            if problem is NoError:
+            new, refused = await made(admin, [topic])
+            if new:
                 return True
-            if problem is not TopicAlreadyExistsError:
-                text = message[0] if message and message[0] else problem.__name__
-                raise FailedPrecondition(f"topic {name} cannot be created: {text}", reason="WRONG_TOPIC")
+            if refused:
+                raise FailedPrecondition(f"topic {name} cannot be created: {refused[name]}", reason="WRONG_TOPIC")
             described = (await admin.describe_topics([name]))[0]
         except KafkaError as error:
             raise Unavailable(f"topic {name} cannot be created: {error}") from None

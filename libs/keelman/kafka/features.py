@@ -9,9 +9,6 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import ClassVar, NamedTuple
 
-from aiokafka.errors import NodeNotReadyError, for_code
-
-from keelman.kafka.clients import Client
 from keelman.kafka.wire import Header, Request
 from keelman.kafka.wire_fields import NO_TAGS, Fields, compact
 
@@ -60,14 +57,3 @@ class AskFeatures(Request):
     def parse_response_header(self, data: BytesIO) -> Header:
         """Header version 0, alone of all flexible answers: a client reads it before it knows any versions."""
         return Header(int.from_bytes(data.read(4), "big", signed=True))
-
-
-async def finalized_features(client: Client) -> dict[str, int]:
-    """The level of each feature by its name, as one broker knows it. `client` is bootstrapped. Raises ClientError."""
-    node = client.get_random_node()
-    if node is None:
-        raise NodeNotReadyError("no broker is known")
-    answer: FeaturesAnswer = await client.send(node, AskFeatures())
-    if answer.error_code:
-        raise for_code(answer.error_code)()
-    return answer.features

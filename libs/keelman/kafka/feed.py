@@ -18,6 +18,7 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from aiokafka.errors import KafkaError
 
 from keelman.kafka.probe import broker_answers
+from keelman.kafka.topics import made
 from keelman.model.errors import Unavailable
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logging import get_logger
@@ -39,7 +40,6 @@ TOPIC_PROPERTIES = {
     "segment.bytes": "67108864",
 }
 KEYS_KEPT = 10_000
-TOPIC_EXISTS = 36
 REQUEST_MS = 10_000
 LAST_SECONDS = 2.0
 ASK_SECONDS = 1.0
@@ -74,11 +74,10 @@ async def ensure_topics(bootstrap_servers: str, topics: Iterable[str]) -> None:
             if not missing:
                 return
             brokers = len((await admin.describe_cluster())["brokers"])
-            made = [NewTopic(t, 1, min(3, max(1, brokers)), topic_configs=TOPIC_PROPERTIES) for t in missing]
-            reply = await admin.create_topics(made)
-            for topic, code, *rest in reply.topic_errors:
-                if code not in (0, TOPIC_EXISTS):
-                    raise Unavailable(f"topic {topic} could not be created on {bootstrap_servers}: {rest or code}")
+            asked = [NewTopic(t, 1, min(3, max(1, brokers)), topic_configs=TOPIC_PROPERTIES) for t in missing]
+            _, refused = await made(admin, asked)
+            for topic, why in refused.items():
+                raise Unavailable(f"topic {topic} could not be created on {bootstrap_servers}: {why}")
         finally:
             await admin.close()
 

@@ -10,9 +10,14 @@ from typing import Any
 from aiokafka.errors import KafkaError
 from aiokafka.protocol.metadata import MetadataRequest
 
-from keelman.kafka.clients import Client, client_arguments
+from keelman.kafka.clients import Client, client_arguments, no_broker
 from keelman.kafka.contact import contact
+from keelman.kafka.known_brokers import BROKERS
 from keelman.model.errors import InvalidArgument
+from keelman.runtime.background import Background
+from keelman.runtime.logging import get_logger
+
+_log = get_logger()
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,18 +61,44 @@ class FetchSettings:
 
 
 class FetchClient(Client):  # type: ignore[misc]
-    """Never makes a topic by asking for one. Used in the loop that it was made in."""
+    """A copy run's client: it begins with what this process knows of the cluster, asks about the topics that are in use
+    and no others, and never makes one by asking. Used in the loop that it was made in."""
 
     def __init__(self, properties: Mapping[str, str], *, client_id: str, request_timeout_ms: int = 30_000) -> None:
         """`properties` are Java's. Raises InvalidArgument."""
         super().__init__(**client_arguments(properties), client_id=client_id, request_timeout_ms=request_timeout_ms)
-        self._properties = properties
+        self.properties = properties
+        self._background = Background(self._unsynced)
 
     async def bootstrap(self) -> None:
-        """Learns the brokers from the first that answers. Raises KafkaConnectionError that says what one said, and
-        Unauthenticated when one would not have us."""
-        async with contact(self._properties):
+        """Connects to a broker, to learn of the others where they are not known. Raises KafkaConnectionError that says
+        what one said, and Unauthenticated when one would not have us."""
+        async with contact(self.properties):
+            if not self.cluster.brokers() and await self._resumed():
+                return
+            await self._background.close()
             await super().bootstrap()
+            BROKERS.met(self.properties, self.cluster._brokers)
+
+    async def close(self) -> None:
+        """Ends at once."""
+        await self._background.close()
+        await super().close()
+
+    async def _resumed(self) -> bool:
+        """Whether one of the brokers that were known lately has taken us."""
+        known = BROKERS.of(self.properties)
+        self.cluster._brokers = known
+        for node in random.sample(sorted(known), len(known)):
+            if await self._get_conn(node) is not None:
+                self._background.start(self._md_synchronizer())
+                return True
+        BROKERS.forget(self.properties)
+        self.cluster._brokers = {}
+        return False
+
+    def _unsynced(self, error: BaseException) -> None:
+        _log.warning("metadata_not_followed", error=repr(error))
 
     async def _metadata_update(self, cluster_metadata: Any, topics: Iterable[str]) -> bool:
         """The library's own asks the brokers to make the topics that are not there, where they may; and for all topics
@@ -84,3 +115,16 @@ class FetchClient(Client):  # type: ignore[misc]
                 cluster_metadata.update_metadata(answer)
                 return True
         return False
+
+
+async def opened(properties: Mapping[str, str], *, client_id: str, timeout_ms: int) -> FetchClient:
+    """One that has met its cluster, for who closes it. Raises Unavailable, Unauthenticated and InvalidArgument."""
+    made = FetchClient(properties, client_id=client_id, request_timeout_ms=timeout_ms)
+    try:
+        await made.bootstrap()
+    except BaseException as error:
+        await made.close()
+        if not isinstance(error, KafkaError | OSError):
+            raise
+        raise no_broker(properties, error) from None
+    return made

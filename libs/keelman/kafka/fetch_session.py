@@ -14,13 +14,13 @@ from aiokafka.errors import for_code
 from aiokafka.protocol.api import Request
 from aiokafka.protocol.fetch import FetchRequest_v4, FetchRequest_v5, FetchRequest_v7, FetchRequest_v11
 
-from keelman.kafka.ends import Part
+from keelman.kafka.error_codes import CODES
 from keelman.kafka.fetch_client import FetchSettings
+from keelman.kafka.fetched import Part
 
 _Struct: TypeAlias = FetchRequest_v4 | FetchRequest_v5 | FetchRequest_v7 | FetchRequest_v11
 _CONSUMER, _UNKNOWN = -1, -1
-# FETCH_SESSION_ID_NOT_FOUND, INVALID_FETCH_SESSION_EPOCH
-_FORGOTTEN = frozenset({70, 71})
+_FORGOTTEN = frozenset(CODES[name] for name in ("FETCH_SESSION_ID_NOT_FOUND", "INVALID_FETCH_SESSION_EPOCH"))
 MOST_EPOCH = (1 << 31) - 1
 
 

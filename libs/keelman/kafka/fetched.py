@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from aiokafka.record.util import calc_crc32c
 
 from keelman.kafka.record_batch import BatchHeader, CorruptBatch, decode, record_batches
 
+Part: TypeAlias = tuple[str, int]
+"""A topic's name and the number of a partition."""
 COVERED_FROM = 21
 """A batch's checksum covers it from its attributes on. https://kafka.apache.org/documentation/#recordbatch"""
 _ABORT = b"\x00\x00"

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from aiokafka.errors import KafkaError, NoError, for_code
@@ -12,20 +11,19 @@ from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.commit import OffsetCommitRequest
 from aiokafka.protocol.types import Array, Int16, Int32, Schema, String
 
-from keelman.kafka.clients import admin_client, low_level_client
-from keelman.kafka.group import COORDINATOR_LOADING, LOST_COORDINATOR, GroupClient
-from keelman.kafka.group_offsets import NOBODY
+from keelman.kafka.clients import admin_client
+from keelman.kafka.error_codes import CODES
+from keelman.kafka.group_requests import ask_group
 from keelman.model.errors import FailedPrecondition, Unavailable
-from keelman.runtime.backoff import Backoff
 
 ANSWER_MS = 10_000
 SECONDS = 30.0
 HAS_MEMBERS = "GROUP_HAS_MEMBERS"
 TopicPart = tuple[str, int]
-# Error codes of the protocol: who asks is no member of a group that has some; it reads the topic; it is not empty.
-_MEMBERS = (25, 68, 86)
-_NO_GROUP = 69
-_PASSING = (*LOST_COORDINATOR, COORDINATOR_LOADING)
+# Who asks is no member of a group that has some; it is not empty; it reads the topic.
+_MEMBERS = tuple(CODES[name] for name in ("UNKNOWN_MEMBER_ID", "NON_EMPTY_GROUP", "GROUP_SUBSCRIBED_TO_TOPIC"))
+_NO_GROUP = CODES["GROUP_ID_NOT_FOUND"]
+_NOBODY = (OffsetCommitRequest.DEFAULT_GENERATION_ID, "")
 
 _TEXT = String("utf-8")
 
@@ -74,20 +72,18 @@ class GroupChanges:
 
     async def offsets(self) -> dict[TopicPart, int]:
         """The committed offsets; none for a group that is not there."""
-        try:
-            async with admin_client(self._properties, client_id=self._client_id) as admin:
-                committed = await admin.list_consumer_group_offsets(self._group)
-        except (KafkaError, OSError) as error:
-            raise Unavailable(f"group {self._group}: its offsets are not told: {error!r}") from None
-        return {(tp.topic, tp.partition): meta.offset for tp, meta in committed.items() if meta.offset >= 0}
+        return {where: offset for where, (offset, _) in (await self._committed()).items()}
 
     async def commit(self, offsets: Mapping[TopicPart, int]) -> None:
         """Commits these offsets, whatever they were; makes the group when there is none."""
-        topics: dict[str, list[tuple[int, int, str]]] = {}
-        for (topic, partition), offset in offsets.items():
-            topics.setdefault(topic, []).append((partition, offset, ""))
-        answer = await self._ask(lambda: OffsetCommitRequest(self._group, *NOBODY, -1, list(topics.items())))
-        self._check(code for _, parts in answer.topics for _, code in parts)
+        await self._commit({where: (offset, "") for where, offset in offsets.items()})
+
+    async def write_again(self) -> int:
+        """Commits what is committed, for brokers forget what is old; how many partitions that were."""
+        committed = await self._committed()
+        if committed:
+            await self._commit(committed)
+        return len(committed)
 
     async def forget(self, partitions: Sequence[TopicPart]) -> None:
         """Deletes the offsets of these partitions; those that have none count as deleted."""
@@ -103,19 +99,26 @@ class GroupChanges:
         answer = await self._ask(lambda: DeleteGroupsRequest([self._group]))
         self._check(code for _, code in answer.results if code != _NO_GROUP)
 
-    async def _ask(self, request: Any) -> Any:
-        """Asks the coordinator, again while it moves; `request` makes one."""
-        backoff = Backoff(first=0.05, most=1.0)
-        loop = asyncio.get_running_loop()
-        until = loop.time() + SECONDS
-        async with low_level_client(self._properties, client_id=self._client_id, timeout_ms=ANSWER_MS) as client:
-            asking = GroupClient(client, self._group, session_ms=0, rebalance_ms=0)
-            while True:
-                answer = await asking.ask(request())
-                if loop.time() > until or not any(code in _PASSING for code in _codes(answer)):
-                    return answer
-                asking = GroupClient(client, self._group, session_ms=0, rebalance_ms=0)
-                await asyncio.sleep(backoff.next())
+    async def _committed(self) -> dict[TopicPart, tuple[int, str]]:
+        """Offsets, and what was noted with them."""
+        try:
+            async with admin_client(self._properties, client_id=self._client_id) as admin:
+                told = await admin.list_consumer_group_offsets(self._group)
+        except (KafkaError, OSError) as error:
+            raise Unavailable(f"group {self._group}: its offsets are not told: {error!r}") from None
+        return {(tp.topic, tp.partition): (m.offset, m.metadata or "") for tp, m in told.items() if m.offset >= 0}
+
+    async def _commit(self, offsets: Mapping[TopicPart, tuple[int, str]]) -> None:
+        topics: dict[str, list[tuple[int, int, str]]] = {}
+        for (topic, partition), (offset, note) in offsets.items():
+            topics.setdefault(topic, []).append((partition, offset, note))
+        answer = await self._ask(lambda: OffsetCommitRequest(self._group, *_NOBODY, -1, list(topics.items())))
+        self._check(code for _, parts in answer.topics for _, code in parts)
+
+    async def _ask(self, request: Callable[[], Any]) -> Any:
+        return await ask_group(
+            self._properties, self._group, request, client_id=self._client_id, answer_ms=ANSWER_MS, seconds=SECONDS
+        )
 
     def _check(self, codes: Any) -> None:
         for code in codes:
@@ -123,10 +126,3 @@ class GroupChanges:
                 raise FailedPrecondition(f"group {self._group} has members", reason=HAS_MEMBERS)
             if for_code(code) is not NoError:
                 raise Unavailable(f"group {self._group}: its offsets cannot be changed: {for_code(code).__name__}")
-
-
-def _codes(answer: Any) -> list[int]:
-    found = [getattr(answer, "error_code", 0)]
-    for one in getattr(answer, "topics", ()) or ():
-        found += [code for _, code in one[1]]
-    return found + [code for _, code in getattr(answer, "results", ()) or ()]

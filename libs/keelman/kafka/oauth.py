@@ -10,79 +10,28 @@ from __future__ import annotations
 
 import base64
 import json
-import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote_plus, urlsplit
 
+from keelman.kafka.tokens import Token, Tokens
 from keelman.model.errors import InvalidArgument, Unauthenticated, Unavailable
 from keelman.model.keys import under
+from keelman.runtime.tls_failures import not_trusted, tls_error
 
 if TYPE_CHECKING:
     import httpx
 
 URL_KEY = "sasl.oauthbearer.token.endpoint.url"
 ALLOWED_KEY = "keelman.oauthbearer.allowed.urls"
+JAVA_ALLOWED_KEY = "org.apache.kafka.sasl.oauthbearer.allowed.urls"
+"""The system property of Java's clients."""
 _CREDENTIALS = "sasl.oauthbearer.client.credentials."
 _UNSECURED = "unsecuredLogin"
 _MOST_BYTES = 1 << 20
 _allowed: set[str] = set()
-
-
-@dataclass(frozen=True, slots=True)
-class Token:
-    """A token as it is sent, whom it is for, and its life in seconds since 1970."""
-
-    text: str = field(repr=False)
-    principal: str
-    begins: float
-    ends: float
-    extensions: Mapping[str, str] = field(default_factory=dict)
-
-
-class Tokens:
-    """Gives a token that is good now; for any thread."""
-
-    def __init__(self, get: Callable[[], Token], factor: float, retry_seconds: tuple[float, float]) -> None:
-        """`factor` is the part of its life after which a token is renewed."""
-        self._get = get
-        self._factor = factor
-        self._retry = retry_seconds
-        self._lock = threading.Lock()
-        self._token: Token | None = None
-
-    def current(self, *, patient: bool = True) -> Token:
-        """Blocks while a new one is got; `patient`: a server that does not answer is asked again for a while.
-
-        Raises Unauthenticated when none is given, Unavailable when the server does not answer. While the old token
-        lives on, neither.
-        """
-        with self._lock:
-            now, old = time.time(), self._token
-            if old is not None and now < old.begins + (old.ends - old.begins) * self._factor:
-                return old
-            try:
-                self._token = self._renewed(patient and old is None)
-            except (Unauthenticated, Unavailable):
-                if old is None or now >= old.ends:
-                    raise
-            assert self._token is not None
-            return self._token
-
-    def _renewed(self, patient: bool) -> Token:
-        wait, most = self._retry
-        end = time.monotonic() + most
-        while True:
-            try:
-                return self._get()
-            except Unavailable:
-                if not patient or time.monotonic() + wait > end:
-                    raise
-            time.sleep(wait)
-            wait *= 2
 
 
 def allow_urls(text: str) -> None:
@@ -190,22 +139,33 @@ def _asking(url: str, given: Mapping[str, str], options: Mapping[str, str]) -> C
             with httpx.Client(verify=context, timeout=seconds, trust_env=False) as client:
                 answer = client.post(url, data=form, headers=headers)
         except httpx.HTTPError as error:
-            raise Unavailable(f"{URL_KEY}: {url} does not answer: {error}", reason="NO_TOKEN") from None
+            raise _unanswered(url, error) from None
         if answer.status_code >= 500:
             raise Unavailable(f"{URL_KEY}: {url} answered {answer.status_code}", reason="NO_TOKEN")
         if answer.status_code != 200:
             raise Unauthenticated(
                 f"{URL_KEY}: {url} gives no token: it answered {answer.status_code} {_reason(answer)}".rstrip(),
-                reason="NO_TOKEN",
+                reason="BROKER_REFUSED",
             )
         try:
             told = json.loads(answer.content[:_MOST_BYTES])
             text, life = str(told["access_token"]), told.get("expires_in")
         except (ValueError, KeyError, TypeError, AttributeError):
-            raise Unauthenticated(f"{URL_KEY}: {url} answered without an access_token", reason="NO_TOKEN") from None
+            raise Unauthenticated(
+                f"{URL_KEY}: {url} answered without an access_token", reason="BROKER_REFUSED"
+            ) from None
         return _from_jwt(text, claim, extensions, life)
 
     return ask
+
+
+def _unanswered(url: str, error: Exception) -> Unauthenticated | Unavailable:
+    found = tls_error(error)
+    why = "" if found is None else not_trusted(found, "its", " among the options of sasl.jaas.config")
+    if why:
+        return Unauthenticated(f"{URL_KEY}: {url} gives no token: {why}", reason="BROKER_REFUSED")
+    text = str(error) or type(error).__name__
+    return Unavailable(f"{URL_KEY}: {url} does not answer: {text}", reason="NO_TOKEN")
 
 
 def _reason(answer: httpx.Response) -> str:
@@ -221,7 +181,7 @@ def _file(url: str) -> str:
     try:
         return path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
-        raise Unauthenticated(f"{URL_KEY}: {str(path)!r} cannot be read: {error}", reason="NO_TOKEN") from None
+        raise Unauthenticated(f"{URL_KEY}: {str(path)!r} cannot be read: {error}", reason="BROKER_REFUSED") from None
 
 
 def _from_jwt(text: str, claim: str, extensions: Mapping[str, str], life: Any) -> Token:
@@ -234,7 +194,7 @@ def _from_jwt(text: str, claim: str, extensions: Mapping[str, str], life: Any) -
         return Token(text, str(claims[claim]), min(float(claims.get("iat", now)), now), ends, extensions)
     except (ValueError, KeyError, TypeError, IndexError, AttributeError):
         message = f"{URL_KEY}: what came is no JWT with the claims exp and {claim}"
-        raise Unauthenticated(message, reason="NO_TOKEN") from None
+        raise Unauthenticated(message, reason="BROKER_REFUSED") from None
 
 
 def _encoded(claims: Mapping[str, Any]) -> str:

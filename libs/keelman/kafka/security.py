@@ -5,11 +5,13 @@ from __future__ import annotations
 import ssl
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from keelman.kafka import jaas, oauth
+from keelman.kafka.tokens import Tokens
 from keelman.model.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -91,7 +93,15 @@ def for_librdkafka(given: Mapping[str, str]) -> dict[str, Any]:
     return made
 
 
-def tokens(given: Mapping[str, str]) -> oauth.Tokens:
+def own_certificate_ends(given: Mapping[str, str]) -> datetime | None:
+    """When the certificate ends that the client shows; None when it has none. Raises InvalidArgument."""
+    from cryptography import x509  # noqa: PLC0415  (the same)
+
+    identity = _stores(*_ssl(given))[1]
+    return None if identity is None else x509.load_pem_x509_certificate(identity.certificates).not_valid_after_utc
+
+
+def tokens(given: Mapping[str, str]) -> Tokens:
     """The tokens of an OAUTHBEARER client: the same for all clients of a process with the same properties."""
     options = login(given)[1].options
     if given.get(oauth.URL_KEY, "").strip():
@@ -101,13 +111,13 @@ def tokens(given: Mapping[str, str]) -> oauth.Tokens:
 
 
 @lru_cache(maxsize=64)
-def _tokens(given: tuple[tuple[str, str], ...], options: tuple[tuple[str, str], ...]) -> oauth.Tokens:
+def _tokens(given: tuple[tuple[str, str], ...], options: tuple[tuple[str, str], ...]) -> Tokens:
     return oauth.tokens(dict(given), dict(options))
 
 
-def _callback(source: oauth.Tokens) -> Callable[[str], tuple[str, float, str, dict[str, str]]]:
+def _callback(source: Tokens) -> Callable[[str], tuple[str, float, str, dict[str, str]]]:
     def token(_config: str) -> tuple[str, float, str, dict[str, str]]:
-        found = source.current(patient=False)
+        found = source.current()
         return found.text, found.ends, found.principal, dict(found.extensions)
 
     return token

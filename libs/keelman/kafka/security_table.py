@@ -72,8 +72,13 @@ SECURITY: tuple[ClientKey, ...] = (
     _ignored("sasl.login.refresh.min.period.seconds", "sasl.login.refresh.window.factor says when"),
     _used("sasl.login.refresh.window.factor", "a token is renewed after this part of its life; 0.8 when unset"),
     _ignored("sasl.login.refresh.window.jitter", "sasl.login.refresh.window.factor says when"),
-    _used("sasl.login.retry.backoff.ms", "first wait before the token endpoint is asked again"),
-    _used("sasl.login.retry.backoff.max.ms", "for how long it is asked again"),
+    _used(
+        "sasl.login.retry.backoff.ms", "the first time until the token endpoint is asked again; it doubles each time"
+    ),
+    _used(
+        "sasl.login.retry.backoff.max.ms",
+        "the longest time until the token endpoint is asked again, and to wait for a first token",
+    ),
     _used(
         "sasl.oauthbearer.token.endpoint.url", "http(s), or a file with a token; see keelman.oauthbearer.allowed.urls"
     ),

@@ -6,20 +6,17 @@ nobody else's, before its session time-out is over. Only a LeaveGroup that names
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 
 from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.types import Array, Int16, Int32, Schema, String
 
-from keelman.kafka.clients import low_level_client
-from keelman.kafka.group import COORDINATOR_LOADING, LOST_COORDINATOR, NONE, UNKNOWN_MEMBER, GroupClient
+from keelman.kafka.group import NONE, UNKNOWN_MEMBER
+from keelman.kafka.group_requests import ask_group
 from keelman.model.errors import Unavailable
-from keelman.runtime.backoff import Backoff
 
 ANSWER_MS = 5_000
 SECONDS = 15.0
-_PASSING = (*LOST_COORDINATOR, COORDINATOR_LOADING)
 _GONE = (NONE, UNKNOWN_MEMBER)
 
 # LeaveGroup version 3 (KIP-345), the first that names instances and the last that is not a flexible one.
@@ -64,17 +61,15 @@ async def remove_static_members(properties: Mapping[str, str], group: str, insta
     """
     if not instance_ids:
         return
-    backoff = Backoff(first=0.05, most=1.0)
-    async with low_level_client(properties, client_id=f"{group}-leaving", timeout_ms=ANSWER_MS) as client:
-        asking = GroupClient(client, group, session_ms=0, rebalance_ms=0)
-        deadline = asyncio.get_running_loop().time() + SECONDS
-        while True:
-            answer = await asking.ask(_LeaveGroup(group, instance_ids))
-            errors = [answer.error_code, *(code for _, _, code in answer.members or ())]
-            wrong = next((code for code in errors if code not in _GONE), NONE)
-            if wrong == NONE:
-                return
-            if wrong not in _PASSING or asyncio.get_running_loop().time() > deadline:
-                named = ", ".join(instance_ids)
-                raise Unavailable(f"group {group}: static members {named} cannot be removed: error {wrong}")
-            await asyncio.sleep(backoff.next())
+    answer = await ask_group(
+        properties,
+        group,
+        lambda: _LeaveGroup(group, instance_ids),
+        client_id=f"{group}-leaving",
+        answer_ms=ANSWER_MS,
+        seconds=SECONDS,
+    )
+    for error in (answer.error_code, *(code for _, _, code in answer.members or ())):
+        if error not in _GONE:
+            named = ", ".join(instance_ids)
+            raise Unavailable(f"group {group}: static members {named} cannot be removed: error {error}")

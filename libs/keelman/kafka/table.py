@@ -12,16 +12,18 @@ from aiokafka.errors import KafkaError, NoError, for_code
 from aiokafka.protocol.offset import OffsetRequest
 from aiokafka.structs import TopicPartition
 
-from keelman.kafka.clients import Client, Consumer, consumer, low_level_client
-from keelman.model.errors import DeadlineExceeded, Unavailable
+from keelman.kafka.batch_fetcher import EARLIEST, LATEST, BatchFetcher, FetchFailure
+from keelman.kafka.clients import Client, low_level_client
+from keelman.kafka.fetch_client import FetchClient, FetchSettings
+from keelman.kafka.fetched import Fetched
+from keelman.kafka.record_batch import decode
+from keelman.model.errors import DeadlineExceeded, KeelmanError, PermissionDenied, Unavailable
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logging import get_logger
-from keelman.runtime.supervise import deadline
 
 log = get_logger()
-LATEST = -1
-POLL_SECONDS = 0.003
-QUIET_MS = 10_000  # so long it waits for records before it asks itself again; they are there as soon as they come
+REQUEST_MS = 10_000
+QUIET_SECONDS = 10.0  # so often it looks, while nothing comes, for what keeps it from reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,51 +49,86 @@ class TopicTable:
         self.topic = topic
         self._partitions = [TopicPartition(topic, n) for n in range(partitions)]
         self._apply = apply
-        self._consumer: Consumer | None = None
         self._client: Client | None = None
+        self._fetcher: Callable[[], BatchFetcher] | None = None
+        self._positions = dict.fromkeys(range(partitions), EARLIEST)
         self._moved = asyncio.Event()
+        self._seen = asyncio.Event()
+        self._trouble = ""
 
     @contextlib.asynccontextmanager
     async def opened(
         self, properties: Mapping[str, str], *, client_id: str, read_committed: bool
     ) -> AsyncIterator[TopicTable]:
-        """Opens the clients; `follow()` must run inside the block."""
-        async with low_level_client(properties, client_id=client_id, timeout_ms=10_000) as client:
-            made = consumer(properties, client_id=client_id, read_committed=read_committed)
+        """Opens the client that asks for ends; `follow()` must run inside the block.
+
+        Raises Unavailable, Unauthenticated, InvalidArgument.
+        """
+        settings = FetchSettings(check_crcs=False)  # taking batches apart looks at them
+
+        def fetcher() -> BatchFetcher:
+            positions = {(self.topic, number): at for number, at in self._positions.items()}
+            client = FetchClient(properties, client_id=client_id, request_timeout_ms=REQUEST_MS)
+            return BatchFetcher(client, positions, read_committed=read_committed, reset="earliest", settings=settings)
+
+        async with low_level_client(properties, client_id=client_id, timeout_ms=REQUEST_MS) as client:
+            self._client, self._fetcher = client, fetcher
             try:
-                try:
-                    await made.start()
-                except (KafkaError, OSError) as error:
-                    raise Unavailable(f"topic {self.topic} cannot be read: {error}") from None
-                made.assign(self._partitions)
-                await made.seek_to_beginning(*self._partitions)
-                self._client, self._consumer = client, made
                 yield self
             finally:
-                await made.stop()
-                self._client = self._consumer = None
+                self._client = self._fetcher = None
 
     async def follow(self) -> None:
-        """Reads for ever; a broker that is away is waited for. Runs as a task of its own, until cancelled."""
-        assert self._consumer is not None
+        """Reads for ever; a broker that is away, or refuses, is waited for. A task of its own, until cancelled."""
+        assert self._fetcher is not None
         backoff = Backoff(first=0.1, most=2.0)
         while True:
+            fetcher = self._fetcher()
             try:
-                batches = await self._consumer.getmany(timeout_ms=QUIET_MS)
-            except KafkaError as error:
-                log.warning("topic_read_failed", topic=self.topic, error=repr(error))
-                await asyncio.sleep(backoff.next())
-                continue
-            backoff.reset()
-            # No await between the fetch and the applying: a position that others see is an applied one.
-            for batch in batches.values():
-                for record in batch:
-                    if record.key is not None:
-                        self._apply(
-                            Row(record.partition, record.offset, record.key, record.value, int(record.timestamp))
-                        )
-            self._moved.set()
-            self._moved = asyncio.Event()
+                async for fetched in self._arriving(fetcher):
+                    self._take_in(fetched)
+                    backoff.reset()
+            except (FetchFailure, KeelmanError) as error:
+                self._see(str(error))
+            finally:
+                await fetcher.close()
+            await asyncio.sleep(backoff.next())
+
+    async def _arriving(self, fetcher: BatchFetcher) -> AsyncIterator[Fetched]:
+        while True:
+            for fetched in await fetcher.next(QUIET_SECONDS):
+                yield fetched
+                await asyncio.sleep(0)  # megabytes hold up nobody
+            self._see(fetcher.trouble)
+
+    def _take_in(self, fetched: Fetched) -> None:
+        """Without an await: a position that others see is an applied one."""
+        at, number = fetched.position, fetched.partition
+        for header, batch in fetched.batches:
+            columns = decode(header, batch)
+            for offset, key, value, time_ms in zip(
+                columns.offsets, columns.keys, columns.values, columns.timestamps_ms, strict=True
+            ):
+                if key is not None and offset >= at:
+                    self._apply(Row(number, offset, key, value, time_ms))
+        self._positions[number] = fetched.next
+        self._moved.set()
+        self._moved = asyncio.Event()
+
+    def _see(self, trouble: str) -> None:
+        if trouble and trouble != self._trouble:
+            log.warning("topic_read_failed", topic=self.topic, error=trouble)
+        self._trouble = trouble
+        self._seen.set()
+        self._seen = asyncio.Event()
+
+    async def kept_out(self) -> None:
+        """Raises PermissionDenied once the brokers' access rules keep this reader out, which `follow` waits out."""
+        while "AUTHORIZATION_FAILED" not in self._trouble:
+            await self._seen.wait()
+        raise PermissionDenied(
+            f"the brokers' access rules keep this worker out of topic {self.topic} (READ)", reason="KEPT_OUT"
+        )
 
     async def read_to_end(self, *, seconds: float = 30.0) -> None:
         """Returns when everything written before the call is applied. Raises DeadlineExceeded, Unavailable."""
@@ -104,29 +141,17 @@ class TopicTable:
         await self.read_to(ends, seconds=max(0.1, seconds - (time.monotonic() - begun)))
 
     async def read_to(self, ends: Mapping[int, int], *, seconds: float = 30.0) -> None:
-        """Returns when the applied position of each of these partitions has reached its end.
-
-        Raises DeadlineExceeded, and Unavailable where a broker tells no position.
+        """Returns when the applied position of each of these partitions has reached its end. Raises DeadlineExceeded.
 
         For the end that a write came to: it and all that was written before it is applied then.
         """
-        assert self._consumer is not None
-        late = DeadlineExceeded(f"topic {self.topic} was not read to its end in time: {dict(ends)}")
-        # Over the question for a position too: without a leader it waits until there is one.
-        async with deadline(seconds, late):
-            for partition, end in ends.items():
-                while await self._position(partition) < end:
-                    # A marker at the end of a transaction moves the position, and no record tells of it.
-                    with contextlib.suppress(TimeoutError):
-                        async with asyncio.timeout(POLL_SECONDS):
-                            await self._moved.wait()
-
-    async def _position(self, partition: int) -> int:
-        assert self._consumer is not None
         try:
-            return int(await self._consumer.position(self._partitions[partition]))
-        except KafkaError as error:  # after a request's time without one
-            raise Unavailable(f"topic {self.topic}-{partition}: no position to read from: {error!r}") from None
+            async with asyncio.timeout(seconds):
+                while any(self._positions[partition] < end for partition, end in ends.items()):
+                    await self._moved.wait()
+        except TimeoutError:
+            why = f": {self._trouble}" if self._trouble else ""
+            raise DeadlineExceeded(f"topic {self.topic} was not read to its end {dict(ends)} in time{why}") from None
 
     async def end_offsets(self) -> dict[int, int]:
         """End offset of each partition, read_uncommitted."""

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from aiokafka.admin import NewTopic
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
-from aiokafka.errors import KafkaError, NoError, TopicAlreadyExistsError, for_code
+from aiokafka.errors import (
+    ClusterAuthorizationFailedError,
+    KafkaError,
+    NoError,
+    TopicAlreadyExistsError,
+    TopicAuthorizationFailedError,
+    for_code,
+)
 
-from keelman.kafka.clients import Admin
-from keelman.model.errors import FailedPrecondition, Unavailable
+from keelman.kafka.clients import Admin, ClientError
+from keelman.model.errors import FailedPrecondition, PermissionDenied, Unavailable
+from keelman.runtime.backoff import Backoff
+from keelman.runtime.logging import get_logger
+
+log = get_logger()
+TRIES = 60
+KEPT_OUT = (TopicAuthorizationFailedError, ClusterAuthorizationFailedError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,20 +43,38 @@ class CompactedTopic:
     setting_key: str = ""
 
 
+async def topics_there(admin: Admin, wanted: Sequence[CompactedTopic]) -> list[int]:
+    """`ensure_topics`, again and again for two minutes while the brokers cannot tell: they may be starting.
+
+    Raises what `ensure_topics` does.
+    """
+    backoff, problem = Backoff(first=0.1, most=2.0), ""
+    for _ in range(TRIES):
+        try:
+            return await ensure_topics(admin, wanted)
+        except (Unavailable, ClientError) as error:
+            if problem != str(error):
+                log.info("topics_not_ready", error=str(error))
+            problem = str(error)
+            await asyncio.sleep(backoff.next())
+    raise Unavailable(f"the brokers do not tell about the worker's topics: {problem}")
+
+
 async def ensure_topics(admin: Admin, wanted: Sequence[CompactedTopic]) -> list[int]:
     """Makes the topics that are missing; returns the number of partitions of each.
 
     Raises FailedPrecondition for a topic that has the wrong partitions or is not compacted, or that cannot be made so;
-    Unavailable while the brokers cannot tell.
+    PermissionDenied where access rules are in the way; Unavailable while the brokers cannot tell. Who may not see the
+    settings of a topic is trusted with it, as by Connect.
     """
-    missing = [topic for topic in wanted if await _partitions(admin, topic.name) is None]
+    missing = [topic for topic in wanted if await _partitions(admin, topic) is None]
     if missing:
         await _create(admin, missing)
     return [await _checked(admin, topic) for topic in wanted]
 
 
 async def _checked(admin: Admin, wanted: CompactedTopic) -> int:
-    found = await _partitions(admin, wanted.name)
+    found = await _partitions(admin, wanted)
     if found is None:
         raise Unavailable(f"topic {wanted.name} was created and is not known to the brokers yet")
     if wanted.exact and found != wanted.partitions:
@@ -51,7 +83,9 @@ async def _checked(admin: Admin, wanted: CompactedTopic) -> int:
             reason="WRONG_TOPIC",
         )
     policy = await _cleanup_policy(admin, wanted.name)
-    if policy != "compact":
+    if policy is None:
+        log.warning("cleanup_policy_unseen", topic=wanted.name, note="this worker may not DESCRIBE_CONFIGS of it")
+    elif policy != "compact":
         raise FailedPrecondition(
             f"{wanted.setting_key}: topic {wanted.name} has cleanup.policy={policy}, wanted cleanup.policy=compact",
             reason="WRONG_TOPIC",
@@ -77,38 +111,55 @@ async def _create(admin: Admin, missing: Sequence[CompactedTopic]) -> None:
         for topic in missing
     ]
     try:
-        answer = await admin.create_topics(asked)
+        _, refused = await made(admin, asked)
     except KafkaError as error:
         raise Unavailable(f"topics {', '.join(by_name)} cannot be created: {error!r}") from None
-    for name, code, *message in answer.topic_errors:
+    for name, why in refused.items():
+        raise FailedPrecondition(
+            f"{by_name[name].setting_key}: topic {name} cannot be created with {by_name[name].partitions} "
+            f"partitions and replication factor {factors[name]} on {brokers} broker(s): {why}",
+            reason="WRONG_TOPIC",
+        )
+
+
+async def made(admin: Admin, topics: Sequence[NewTopic]) -> tuple[set[str], dict[str, str]]:
+    """Has the brokers make topics: those that they made, and why they refused others. The rest were there already.
+
+    Raises KafkaError.
+    """
+    new, refused = set(), {}
+    for name, code, *message in (await admin.create_topics(list(topics))).topic_errors:
         problem = for_code(code)
-        if problem not in (NoError, TopicAlreadyExistsError):
-            text = message[0] if message and message[0] else problem.__name__
-            raise FailedPrecondition(
-                f"{by_name[name].setting_key}: topic {name} cannot be created with {by_name[name].partitions} "
-                f"partitions and replication factor {factors[name]} on {brokers} broker(s): {text}",
-                reason="WRONG_TOPIC",
-            )
+        if problem is NoError:
+            new.add(name)
+        elif problem is not TopicAlreadyExistsError:
+            refused[name] = message[0] if message and message[0] else problem.__name__
+    return new, refused
 
 
-async def _partitions(admin: Admin, topic: str) -> int | None:
+async def _partitions(admin: Admin, wanted: CompactedTopic) -> int | None:
     try:
-        described = (await admin.describe_topics([topic]))[0]
+        described = (await admin.describe_topics([wanted.name]))[0]
     except KafkaError as error:
-        raise Unavailable(f"topic {topic} cannot be described: {error}") from None
+        raise Unavailable(f"topic {wanted.name} cannot be described: {error}") from None
+    if for_code(described["error_code"]) in KEPT_OUT:
+        raise PermissionDenied(
+            f"{wanted.setting_key}: the brokers' access rules keep this worker out of topic {wanted.name} (DESCRIBE)",
+            reason="KEPT_OUT",
+        )
     return None if described["error_code"] else len(described["partitions"])
 
 
-async def _cleanup_policy(admin: Admin, topic: str) -> str:
+async def _cleanup_policy(admin: Admin, topic: str) -> str | None:
     try:
         answers = await admin.describe_configs(
             [ConfigResource(ConfigResourceType.TOPIC, topic, {"cleanup.policy": None})]
         )
     except KafkaError as error:
         raise Unavailable(f"topic {topic} cannot be described: {error}") from None
-    for answer in answers:
-        for resource in answer.resources:
-            for entry in resource[4]:
-                if entry[0] == "cleanup.policy":
-                    return str(entry[1])
-    return "unknown"
+    code, message, _, _, entries = answers[0].resources[0][:5]
+    if for_code(code) in KEPT_OUT:
+        return None
+    if for_code(code) is not NoError:
+        raise Unavailable(f"topic {topic} cannot be described: {message or for_code(code).__name__}")
+    return next((str(entry[1]) for entry in entries if entry[0] == "cleanup.policy"), "unknown")

@@ -35,7 +35,7 @@ class Record:
 
     `pid` is 0 from just before the start until it stands. `start` tells one process from a later one of the same pid;
     `start_time` is for people (Unix seconds); `log_offset` is the size of the log file at the start; `ended` means that
-    its end was taken note of.
+    its end was taken note of. `ready` means that it has answered its health check: who adopts it need not ask first.
     """
 
     name: str
@@ -48,6 +48,7 @@ class Record:
     start_time: float = 0.0
     log_offset: int = 0
     ended: bool = False
+    ready: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,13 @@ import math
 import socket
 import ssl
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
 import uvicorn
 
 from keelman.runtime.http_bodies import unambiguous
+from keelman.runtime.http_door import Door
 from keelman.runtime.http_protocol import MAX_HEAD_BYTES, PatientProtocol
 from keelman.runtime.ports import check_port
 
@@ -47,23 +49,24 @@ async def serve_http(
         server_header=False,
         date_header=False,
         proxy_headers=False,
-        backlog=BACKLOG,
         timeout_keep_alive=keep_alive_seconds,
         timeout_graceful_shutdown=math.ceil(grace_seconds),
     )
     config.load()
-    config.ssl = tls
     server = uvicorn.Server(config)
     server.lifespan = config.lifespan_class(config)
+    server.servers = []  # the door is ours
     listener = socket.create_server(
         (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=BACKLOG
     )
     # Else the second packet of an answer waits up to 40 ms for the receipt of the first. asyncio sets this only on
     # sockets that say they are TCP's; connections have it from their listener.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    # Its own run loop would take over the signals and wake ten times a second; start and stop are all we need of it.
-    await server.startup(sockets=[listener])
+    port = int(listener.getsockname()[1])
+    # The server's own run loop would take over the signals and wake ten times a second; its end is all we need of it.
+    door = Door(listener, partial(PatientProtocol, config, server.server_state, {}), tls)
     try:
-        yield int(listener.getsockname()[1])
+        yield port
     finally:
-        await server.shutdown(sockets=[listener])
+        await door.close()
+        await server.shutdown()

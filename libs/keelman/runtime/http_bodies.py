@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import time
 from typing import Any
+from urllib.parse import unquote
 
 from keelman.runtime.http_errors import error_body
 
@@ -20,6 +22,7 @@ TEXTS = {
     413: "HTTP 413 Request Entity Too Large",
     429: "HTTP 429 Too Many Requests",
 }
+_ABSOLUTE = re.compile(rb"https?://([^/]*)(/.*)?", re.IGNORECASE)
 
 
 class Refused(Exception):
@@ -31,14 +34,22 @@ class Refused(Exception):
 
 
 def unambiguous(app: Any) -> Any:
-    """The application around which a request whose body is announced in two ways is refused: others, a proxy say, may
-    take its end for somewhere else (RFC 9112, 6.1)."""
+    """The application around which a request is refused that others, a proxy say, may read in another way: with a body
+    that is announced twice (RFC 9112, 6.1), or with a target that names another host than its header does. A target
+    that names the same one (3.2.2) is shortened to its path."""
 
     async def checked(scope: Any, receive: Any, send: Any) -> None:
-        if len({k for k, _ in scope["headers"] if k in ANNOUNCING}) > 1:
+        headers = scope["headers"]
+        if len({k for k, _ in headers if k in ANNOUNCING}) > 1:
             await _refuse(send, Refused(400, "both Content-Length and Transfer-Encoding are given"))
-        else:
-            await app(scope, receive, send)
+            return
+        if whole := _ABSOLUTE.fullmatch(scope["raw_path"]):
+            if whole[1].lower() not in [v.lower() for k, v in headers if k == b"host"]:
+                await _refuse(send, Refused(400, "the request's target names another host than the header Host"))
+                return
+            path = whole[2] or b"/"
+            scope = {**scope, "raw_path": path, "path": unquote(path.decode("ascii"))}
+        await app(scope, receive, send)
 
     return checked
 
@@ -71,7 +82,8 @@ class BoundedBodies:
                 if not await self._read(scope["headers"], receive, body):
                     return  # the client has gone
             except Refused as refused:
-                await _drain(receive)
+                if body or (b"expect", b"100-continue") not in scope["headers"]:  # else the client waits to be asked
+                    await _drain(receive)
                 await _refuse(send, refused)
                 return
             given = [{"type": "http.request", "body": bytes(body), "more_body": False}]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import functools
 import os
 import resource
 import threading
@@ -30,12 +31,25 @@ def brake_output(bytes_per_second: int = BYTES_PER_SECOND) -> None:
 
 
 def bound_memory(size: int) -> None:
-    """No more memory than this for data in this process: MemoryError beyond it. 0 and less change nothing."""
+    """No more memory than this for data in this process beside what it has set aside when this is first called:
+    MemoryError beyond it. 0 and less change nothing."""
     if size <= 0:
         return
+    size += _set_aside_bytes()
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
     most = size if hard == resource.RLIM_INFINITY else min(size, hard)
     resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
+
+
+@functools.cache
+def _set_aside_bytes() -> int:
+    """What counts as data in this process: above all the room that allocators have reserved and not used, and threads'
+    stacks. 0 where that is not told."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[5]) * resource.getpagesize()
+    except OSError:
+        return 0
 
 
 def _pump(source: int, real: int, rate: int) -> None:

@@ -1,11 +1,23 @@
-"""Ports: whether one is free, and some that are."""
+"""Ports: whether one is free, and some that are and stay so until they are used.
+
+A port that was merely free a moment ago may be taken by the time a process listens on it: by a process that was given
+the same one, or by an outgoing connection, which gets its port from the system's own range and keeps it for a minute
+after its end. So the ports given here are below that range, and a process that gives some holds the block that they are
+of against every other that gives ports in this way: it binds the UDP port of the block's first number, which the system
+lets go of when the process ends, however that happens.
+"""
 
 from __future__ import annotations
 
 import errno
+import random
 import socket
+from collections import deque
 
 from keelman.model.errors import InvalidArgument, Unavailable
+
+LOWEST_PORT, BLOCK, BLOCKS = 20_000, 40, 300  # to 31 999: Linux gives connections those from 32 768 on
+MOST_GIVEN = 50  # blocks to give single ports of; then those given first are given again, if they are free by then
 
 
 def port_is_free(host: str, port: int) -> bool:
@@ -49,20 +61,87 @@ def variable(setting: str) -> str:
 
 
 def free_ports(count: int, host: str = "127.0.0.1") -> list[int]:
-    """Some ports that are free now, all different; for tests and for `--port 0`."""
-    probes = [socket.socket(_family(host)) for _ in range(count)]
-    try:
-        for probe in probes:
-            probe.bind((host, 0))
-        return [int(probe.getsockname()[1]) for probe in probes]
-    finally:
-        for probe in probes:
-            probe.close()
+    """Some ports that are free now, all different, and given to nobody else while this process lives.
+
+    For tests and for a process's own children. Raises Unavailable (NO_FREE_PORTS).
+    """
+    return _reserve.ports(count, host)
+
+
+def free_row(count: int, host: str = "127.0.0.1") -> range:
+    """So many ports in a row, as `free_ports` gives them. Raises Unavailable (NO_FREE_PORTS)."""
+    return _reserve.row(count, host)
+
+
+def hold_row(row: range) -> bool:
+    """Holds the ports of an earlier process's row again; False when another process holds some. They may be in use."""
+    return _reserve.hold(row)
+
+
+class Reserve:
+    """The blocks that this process holds. Used from one thread at a time."""
+
+    def __init__(self) -> None:
+        self._held: set[int] = set()
+        self._fresh: deque[int] = deque()
+        self._given: deque[int] = deque()
+        self._blocks = 0
+
+    def ports(self, count: int, host: str) -> list[int]:
+        """See `free_ports`."""
+        found: list[int] = []
+        for _ in range(count + 2 * BLOCK * MOST_GIVEN):
+            if len(found) == count:
+                return found
+            if not self._fresh and self._blocks < MOST_GIVEN:
+                self._fresh.extend(self.row(BLOCK, host, whole=False))
+                self._blocks += 1
+            port = (self._fresh or self._given).popleft()
+            self._given.append(port)
+            if port not in found and port_is_free(host, port):
+                found.append(port)
+        raise _no_ports(count)
+
+    def row(self, count: int, host: str, *, whole: bool = True) -> range:
+        """See `free_row`; not `whole`: some of the row may be taken."""
+        wanted = -(-count // BLOCK)
+        begin = random.randrange(BLOCKS)
+        for first in (*range(begin, BLOCKS), *range(begin)):
+            ports = range(LOWEST_PORT + BLOCK * first, LOWEST_PORT + BLOCK * first + count)
+            blocks = range(first, first + wanted)
+            if blocks[-1] >= BLOCKS or self._held.intersection(blocks) or not self.hold(ports):
+                continue
+            if not whole or all(port_is_free(host, port) for port in ports):
+                return ports
+        raise _no_ports(count)
+
+    def hold(self, ports: range) -> bool:
+        """See `hold_row`. Blocks that were got before one that was not are kept: there are many."""
+        blocks = range((ports[0] - LOWEST_PORT) // BLOCK, (ports[-1] - LOWEST_PORT) // BLOCK + 1)
+        return all(0 <= block < BLOCKS and (block in self._held or self._hold(block)) for block in blocks)
+
+    def _hold(self, block: int) -> bool:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as lock:
+            try:
+                lock.bind(("127.0.0.1", LOWEST_PORT + BLOCK * block))
+            except OSError:
+                return False
+            lock.detach()  # for as long as the process lives
+        self._held.add(block)
+        return True
+
+
+_reserve = Reserve()
 
 
 def joined(host: str, port: int) -> str:
     """host:port, with brackets around an IPv6 address."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _no_ports(count: int) -> Unavailable:
+    last = LOWEST_PORT + BLOCK * BLOCKS - 1
+    return Unavailable(f"no {count} free ports between {LOWEST_PORT} and {last}", reason="NO_FREE_PORTS")
 
 
 def _setting(label: str, key: str) -> str:

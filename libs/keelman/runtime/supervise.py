@@ -67,65 +67,77 @@ async def _end(tasks: Sequence[asyncio.Future[Any]]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def first_error(errors: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The first leaf of an exception group."""
-    inner: BaseException = errors
-    while isinstance(inner, BaseExceptionGroup):
-        inner = inner.exceptions[0]
-    return inner
-
-
 class Siblings:
     """An open group of tasks that end with their block: for tasks that come and go while a service runs.
 
-    A task's error ends the whole block (as in asyncio.TaskGroup), and so does a cancellation that nobody asked for. On
-    leaving the block, tasks still running are cancelled and awaited.
+    A task's error ends the whole block, and so does a cancellation that nobody asked for. On leaving the block, tasks
+    still running are cancelled and awaited. An error of the block's own goes on, whatever the tasks said when they were
+    cancelled for it; else the first error of a task is raised, also in place of a cancellation from outside. No
+    TaskGroup, for the same reason as in `supervise`.
     """
 
+    _owner: asyncio.Task[Any]
+
     def __init__(self) -> None:
-        self._group = asyncio.TaskGroup()
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._open = self._interrupted = False
+        self._error: BaseException | None = None
 
     def start(self, work: Coroutine[Any, Any, T], *, name: str | None = None) -> asyncio.Task[T]:
         """Starts one task in the group. Raises RuntimeError when the group is ending."""
-        try:
-            task = self._group.create_task(work, name=name)
-        except RuntimeError:
+        if not self._open:
             work.close()
-            raise
+            raise RuntimeError("the group of tasks is ending")
+        task = asyncio.get_running_loop().create_task(work, name=name)
         self._tasks.add(task)
         task.add_done_callback(self._done)
         return task
 
     def _done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.discard(task)
-        if task.cancelled() and not task.cancelling():  # the group would go on without it, and without a word
-            stray = _stray(task.get_name())
-            try:
-                self._group.create_task(stray)
-            except RuntimeError:  # it is ending
-                stray.close()
+        error = _error_of(task)
+        if error is None or self._error is not None:
+            return
+        self._error = error
+        if self._open:
+            self._close()
+            self._interrupted = self._owner.cancel()
+
+    def _close(self) -> None:
+        self._open = False
+        for task in self._tasks:
+            task.cancel()
 
     async def __aenter__(self) -> Siblings:
-        await self._group.__aenter__()
+        owner = asyncio.current_task()
+        assert owner is not None
+        self._owner, self._open = owner, True
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: Any) -> None:
-        for task in self._tasks:
-            task.cancel()
-        problem: BaseException | None = None
-        try:
-            await self._group.__aexit__(kind, error, trace)
-        except BaseExceptionGroup as errors:
-            problem = first_error(errors)
+        if self._open:  # else they clean up already, and another cancellation would break into that
+            self._close()
+        if self._interrupted:
+            self._owner.uncancel()
+        cancelled: asyncio.CancelledError | None = None
+        while self._tasks:
+            try:
+                await asyncio.wait(self._tasks)
+            except asyncio.CancelledError as again:  # who has no patience with the block has none with its tasks
+                cancelled = again
+                self._close()
         if error is not None and not isinstance(error, asyncio.CancelledError):
-            return  # the block's own error goes on, whatever the tasks said when they were cancelled for it
-        if problem is not None:
-            raise problem
+            return
+        if self._error is not None:
+            raise self._error
+        if cancelled is not None:
+            raise cancelled
 
 
-async def _stray(name: str) -> None:
-    raise RuntimeError(f"{name}: {STRAY}")
+def _error_of(task: asyncio.Task[Any]) -> BaseException | None:
+    if not task.cancelled():
+        return task.exception()
+    return None if task.cancelling() else RuntimeError(f"{task.get_name()}: {STRAY}")
 
 
 async def first_of(*waits: Awaitable[Any]) -> None:
@@ -217,6 +229,4 @@ async def _life(body: Callable[[asyncio.Event], Coroutine[Any, Any, None]], grac
             raise RuntimeError(STRAY) from error
         log.warning("cut", grace_seconds=grace_seconds)
         return 3
-    except BaseExceptionGroup as errors:
-        raise first_error(errors) from errors
     return 0

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from keelman.model.errors import InvalidArgument
+from keelman.runtime.http_handshake import OutspokenContext
 from keelman.runtime.stores import Identity, read_identity, read_trusted
 
 CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
@@ -23,7 +24,7 @@ def server_context(properties: Mapping[str, str], prefix: str = "ssl.") -> ssl.S
     identity = read_identity(properties, prefix)
     if identity is None:
         raise InvalidArgument(f"{prefix}keystore.location is missing: an https listener needs a key and a certificate")
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context = OutspokenContext(ssl.PROTOCOL_TLS_SERVER)
     _limit(context, properties, prefix)
     _own(context, identity, f"{prefix}keystore.location")
     asked = properties.get(f"{prefix}client.auth", "") or "none"

@@ -64,10 +64,10 @@ class Authority:
         """Its own certificate."""
         return self.certificate.public_bytes(Encoding.PEM).decode()
 
-    def issue(self, name: str, *hosts: str) -> Issued:
-        """A certificate for these names and addresses, none for a client's."""
+    def issue(self, name: str, *hosts: str, ended: bool = False) -> Issued:
+        """A certificate for these names and addresses, none for a client's; good for 30 days, or over for an hour."""
         key = ec.generate_private_key(ec.SECP256R1())
-        return Issued(self._signed(name, key, hosts=hosts), key, self.certificate)
+        return Issued(self._signed(name, key, hosts=hosts, ended=ended), key, self.certificate)
 
     def write_trust(self, file: Path) -> Path:
         """A PKCS12 trust store under PASSWORD, with Java's mark on what is trusted."""
@@ -77,7 +77,13 @@ class Authority:
         return file
 
     def _signed(
-        self, name: str, key: ec.EllipticCurvePrivateKey, *, hosts: tuple[str, ...] = (), authority: bool = False
+        self,
+        name: str,
+        key: ec.EllipticCurvePrivateKey,
+        *,
+        hosts: tuple[str, ...] = (),
+        authority: bool = False,
+        ended: bool = False,
     ) -> x509.Certificate:
         subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         now = datetime.datetime.now(datetime.UTC)
@@ -88,7 +94,7 @@ class Authority:
             .public_key(key.public_key())
             .serial_number(x509.random_serial_number())
             .not_valid_before(now - _DAY)
-            .not_valid_after(now + 30 * _DAY)
+            .not_valid_after(now - _DAY / 24 if ended else now + 30 * _DAY)
             .add_extension(x509.BasicConstraints(ca=authority, path_length=None), critical=True)
         )
         if hosts:

@@ -37,6 +37,7 @@ class WeatherSource(Connector):
     def task_configs(cls, config, max_tasks):
         os.write(1, b"noise\\\\n")
         kind = config.get("do", "")
+        exec(config.get("run", ""), {"config": config})
         if kind == "hang":
             time.sleep(600)
         if kind == "die":
@@ -63,6 +64,10 @@ class WeatherSource(Connector):
     def tend(cls, config):
         with open(config["tended"], "a") as file:
             file.write("tended\\\\n")
+
+    @classmethod
+    def tend_again(cls, config, tasks):
+        return config.get("keeps") == str(len(tasks))
 
     @classmethod
     def alter_offsets(cls, config, offsets):

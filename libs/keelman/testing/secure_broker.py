@@ -1,4 +1,4 @@
-"""A real broker with a listener of every kind: TLS with and without client certificates, each SASL mechanism."""
+"""A real broker with a listener of every kind, TLS with and without client certificates, each SASL mechanism; ACLs."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from keelman.testing.certificates import PASSWORD, Authority
 
 USER, SECRET = "alice", "it's; a secret"
 START_SECONDS = 180.0
+SESSION_SECONDS = 4.0
 _PLAIN = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _SCRAM = "org.apache.kafka.common.security.scram.ScramLoginModule"
 _OAUTH = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
@@ -28,25 +29,32 @@ _LISTENERS = {
     "MUTUAL": "SSL",
     "SASL": "SASL_PLAINTEXT",
     "SASLTLS": "SASL_SSL",
+    "SHORT": "SASL_PLAINTEXT",
     "OAUTH": "SASL_PLAINTEXT",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class SecureBroker:
-    """Where its listeners are; its certificate is for 127.0.0.1, that of MUTUAL for another host, from `authority`."""
+    """Where its listeners are; its certificate is for 127.0.0.1, that of MUTUAL for another host, from `authority`.
+
+    On SHORT who has logged in is to do so again every SESSION_SECONDS.
+    """
 
     ports: dict[str, int]
     authority: Authority
 
     def at(self, listener: str) -> str:
-        """Bootstrap servers: PLAINTEXT, TLS, MUTUAL, SASL (PLAIN, SCRAM), SASLTLS (the same), OAUTH."""
+        """Bootstrap servers: PLAINTEXT, TLS, MUTUAL, SASL (PLAIN, SCRAM), SASLTLS and SHORT (the same), OAUTH."""
         return f"127.0.0.1:{self.ports[listener]}"
 
 
 @contextlib.asynccontextmanager
 async def secure_broker(home: Path) -> AsyncIterator[SecureBroker]:
-    """Runs one in `home`. USER with SECRET may log in with PLAIN and SCRAM; OAUTHBEARER takes unsecured tokens."""
+    """Runs one in `home`. USER with SECRET may log in with PLAIN and SCRAM; OAUTHBEARER takes unsecured tokens.
+
+    Who does not log in may do everything, as may all others with what no ACL is about.
+    """
     made = await prepare()
     home.mkdir(parents=True, exist_ok=True)
     *ports, controller = free_ports(len(_LISTENERS) + 1)
@@ -107,6 +115,9 @@ def _properties(broker: SecureBroker, home: Path, controller: int) -> dict[str, 
         "transaction.state.log.min.isr": "1",
         "transaction.state.log.num.partitions": "1",
         "group.initial.rebalance.delay.ms": "0",
+        "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "allow.everyone.if.no.acl.found": "true",
+        "super.users": "User:ANONYMOUS",
         "log.cleaner.dedupe.buffer.size": "16777216",
         "ssl.keystore.type": "PKCS12",
         "ssl.keystore.location": str(key),
@@ -122,10 +133,11 @@ def _properties(broker: SecureBroker, home: Path, controller: int) -> dict[str, 
         "listener.name.oauth.sasl.enabled.mechanisms": "OAUTHBEARER",
         "listener.name.oauth.oauthbearer.sasl.jaas.config": f'{_OAUTH} required unsecuredLoginStringClaim_sub="b";',
     }
-    for name in ("sasl", "sasltls"):
+    for name in ("sasl", "sasltls", "short"):
         prefix = f"listener.name.{name}"
         made[f"{prefix}.sasl.enabled.mechanisms"] = "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512"
         made[f"{prefix}.plain.sasl.jaas.config"] = f"{_PLAIN} required {user};"
         for mechanism in ("scram-sha-256", "scram-sha-512"):
             made[f"{prefix}.{mechanism}.sasl.jaas.config"] = f"{_SCRAM} required;"
+            made[f"listener.name.short.{mechanism}.connections.max.reauth.ms"] = str(int(SESSION_SECONDS * 1000))
     return made

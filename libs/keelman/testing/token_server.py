@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import json
+import ssl
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -24,8 +25,8 @@ class TokenServer:
 
 
 @contextlib.contextmanager
-def token_server() -> Iterator[TokenServer]:
-    """Runs one on a free port of loopback."""
+def token_server(context: ssl.SSLContext | None = None) -> Iterator[TokenServer]:
+    """Runs one on a free port of loopback; over TLS with a context."""
 
     def serve(request: Request) -> None:
         told.asked.append((request.headers["Authorization"], request.body().decode()))
@@ -35,8 +36,8 @@ def token_server() -> Iterator[TokenServer]:
         body = {"access_token": token} if told.status == 200 else {"error": "invalid_client"}
         request.answer(told.status, json.dumps(body).encode())
 
-    with http_server(serve) as port:
-        told = TokenServer(f"http://127.0.0.1:{port}/token")
+    with http_server(serve, context) as port:
+        told = TokenServer(f"http{'s' if context else ''}://127.0.0.1:{port}/token")
         yield told
 
 

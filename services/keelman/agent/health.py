@@ -15,7 +15,6 @@ RUNNING_SECONDS = 2.0
 MISSES = 3
 ANSWER_SECONDS = 2.0
 UNWELL_ANSWER_SECONDS = 5.0
-FIRST_SECONDS = 0.5
 
 
 class HealthWatch:
@@ -25,11 +24,6 @@ class HealthWatch:
         self._local = local
         self._socket = home.socket(local.name)
         self._changed = changed
-
-    async def first(self) -> None:
-        """Asks an adopted process once, so that the first report does not call starting what has run for days."""
-        if self._local.child is not None and await self._answers(FIRST_SECONDS):
-            self._local.healthy(True, time.monotonic())
 
     async def _answers(self, seconds: float) -> bool:
         return self._socket.exists() and await is_serving(f"unix:{self._socket}", timeout_seconds=seconds)

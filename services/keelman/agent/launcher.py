@@ -40,6 +40,8 @@ class Launcher:
             return
         local.record, local.child = found
         if local.child is not None:
+            if local.record.ready:  # as for its own, three checks must fail before it is called unwell
+                local.healthy(True, time.monotonic())
             log.info("adopted", workload=local.name, pid=local.child.pid, generation=local.record.generation)
         elif local.record.ended:
             local.swept = False
@@ -68,6 +70,11 @@ class Launcher:
             case Action.NOTHING | Action.WAIT:
                 pass
 
+    def note_ready(self, local: Local) -> None:
+        """Keeps that a workload's process has answered its health check, for the agent that may adopt it."""
+        if local.healthy_since is not None and local.record is not None and not local.record.ready:
+            self._keep(local, replace(local.record, ready=True))
+
     def note_end(self, local: Local) -> None:
         """Takes up the end of a workload's process, which was just noticed."""
         child = local.child
@@ -95,11 +102,13 @@ class Launcher:
         log.info("farewell_said", workload=local.name, exit_code=code)
 
     def _keep_end(self, local: Local) -> None:
-        if local.record is None:
-            return
-        local.record = replace(local.record, ended=True)
+        if local.record is not None:
+            self._keep(local, replace(local.record, ended=True))
+
+    def _keep(self, local: Local, record: children.Record) -> None:
+        local.record = record
         with contextlib.suppress(OSError):  # kept or not, this agent knows
-            children.write_record(local.folder, local.record)
+            children.write_record(local.folder, record)
 
     async def _guarded(self, step: Callable[[Local], Awaitable[None]], local: Local) -> None:
         try:

@@ -57,7 +57,7 @@ async def run(settings: Settings, stop: asyncio.Event, *, commands: Mapping[str,
                 label="agent",
             )
         )
-        await supervisor.adopt()
+        supervisor.adopt()
         await health.ready()
         log.info(
             "ready", node=node, address=settings.address, home=str(home.root), workloads=len(supervisor.workloads())

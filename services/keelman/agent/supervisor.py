@@ -38,7 +38,7 @@ class Keeper:
         self.local = local
         self._supervisor = supervisor
         self._wake = asyncio.Event()
-        self.health = HealthWatch(local, supervisor.home, self._changed)
+        self._health = HealthWatch(local, supervisor.home, self._health_changed)
         self._task: asyncio.Task[None] | None = None
 
     def wake(self) -> None:
@@ -57,7 +57,7 @@ class Keeper:
     async def run(self) -> None:
         """Ends when the workload is forgotten or the agent leaves."""
         try:
-            await supervise(self._steps, self.health.run)
+            await supervise(self._steps, self._health.run)
         finally:
             if self.local.child is not None:
                 self.local.child.release()
@@ -65,6 +65,10 @@ class Keeper:
     def _changed(self) -> None:
         self._supervisor.tell(self.local)
         self.wake()
+
+    def _health_changed(self) -> None:
+        self._supervisor.launcher.note_ready(self.local)
+        self._changed()
 
     def _process_ended(self) -> None:
         self._supervisor.launcher.note_end(self.local)
@@ -127,7 +131,7 @@ class Supervisor:
         self._draining = False
         self._change = asyncio.Event()
 
-    async def adopt(self) -> None:
+    def adopt(self) -> None:
         """Finds the processes of an earlier agent. Called once, before `run`, so that the first report is the truth."""
         names = set(self._assignments.workloads)
         for file in sorted(self.home.workloads.glob("*/record.json")):
@@ -136,10 +140,9 @@ class Supervisor:
                 names.add(record.name)
         for name in sorted(names):
             local = self._local(name)
-            keeper = self._keepers[name] = Keeper(self, local)
+            self._keepers[name] = Keeper(self, local)
             self._aim(local)
             self.launcher.adopt(local)
-            await keeper.health.first()
             self.tell(local)
 
     async def run(self) -> None:

@@ -15,9 +15,7 @@ from keelman.api.copy.v1.copy_run_pb2 import CopyRunState, LagUnit
 from keelman.api.node.v1.node_pb2 import NodeState
 from keelman.api.node.v1.workload_pb2 import WorkloadState
 from keelman.cli.kinds import CONNECTORS, COPY_RUNS, Kind
-
-_BARE = "Tolerance exceeded in error handler"
-_BEHIND = "Caused by: "
+from keelman.model.traces import why_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,14 +113,6 @@ def _first_line(text: str) -> str:
 def _why(connector: Any) -> str:
     traces = (connector.trace, *(t.trace for t in connector.tasks))
     return next((why_line(t) for t in traces if t), "")
-
-
-def why_line(trace: str) -> str:
-    """The line of a trace that says most: its head, or what is behind it where that head names no record."""
-    lines = trace.strip().split("\n")
-    if len(lines) > 1 and lines[1].startswith(_BEHIND) and lines[0].endswith(_BARE):
-        return lines[1].removeprefix(_BEHIND)
-    return lines[0]
 
 
 COLUMNS: dict[str, tuple[Column, ...]] = {

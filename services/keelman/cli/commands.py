@@ -42,7 +42,7 @@ class Target:
 
     @contextlib.asynccontextmanager
     async def open(self) -> AsyncIterator[Gateway]:
-        """A client of it. Raises Unavailable at once when it does not answer."""
+        """A client of it. Raises Unavailable as `open_gateway`."""
         address, source = gateway_address(self.gateway, home_of(self.home))
         async with open_gateway(address, source) as client:
             yield client

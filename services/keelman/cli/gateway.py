@@ -181,7 +181,10 @@ async def _pages(call: Any, request: Any) -> Sequence[Resource]:
 
 @contextlib.asynccontextmanager
 async def gateway(address: str, source: str = "") -> AsyncIterator[Gateway]:
-    """A client of the gateway at host:port. Raises Unavailable at once when nothing answers there."""
+    """A client of the gateway at host:port. Raises Unavailable when nothing answers there for REACH_SECONDS.
+
+    Also where the connection is refused: one that is just being started, or started anew, refuses too.
+    """
     async with channel(address) as link:
         try:
             await wait_ready(link, REACH_SECONDS)

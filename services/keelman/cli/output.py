@@ -40,7 +40,7 @@ def print_list(kind: Kind, resources: Sequence[Any], form: str) -> None:
             print_document({"items": [plain(r) for r in resources]}, form)
         case "name":
             for resource in resources:
-                print(f"{kind.singular}/{key_of(kind, resource)}")
+                print(_on_one_line(f"{kind.singular}/{key_of(kind, resource)}"))
         case _:
             if resources:
                 _print_table(kind, resources, wide=form == "wide")
@@ -88,8 +88,13 @@ def table(kind: Kind, resources: Sequence[Any], *, wide: bool) -> Any:
     for column in columns:
         made.add_column(column.title, justify="right" if column.number else "left", no_wrap=True)
     for resource in resources:
-        made.add_row(*(Text(c.cell(resource) or "-") for c in columns))
+        made.add_row(*(Text(_on_one_line(c.cell(resource)) or "-") for c in columns))
     return made
+
+
+def _on_one_line(text: str) -> str:
+    """With what would move the cursor written out, as \\n: others name connectors and word their errors."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
 def _print_table(kind: Kind, resources: Sequence[Any], *, wide: bool) -> None:
@@ -98,6 +103,10 @@ def _print_table(kind: Kind, resources: Sequence[Any], *, wide: bool) -> None:
     made = table(kind, resources, wide=wide)
     # A pipe has no width, and a wide table is asked for whole: both get lines as long as they need to be.
     if wide or not sys.stdout.isatty():
-        Console(width=WIDEST, highlight=False).print(made, crop=False, overflow="ignore", soft_wrap=True)
+        whole = Console(width=WIDEST, highlight=False)
+        with whole.capture() as printed:
+            whole.print(made, crop=False, overflow="ignore", soft_wrap=True)
+        # Each line without the blanks that make the last column as wide as its longest cell.
+        print("\n".join(map(str.rstrip, printed.get().rstrip("\n").split("\n"))))
     else:
         Console(highlight=False).print(made)

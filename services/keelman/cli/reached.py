@@ -14,6 +14,7 @@ from keelman.cli.gateway import Gateway
 from keelman.cli.kinds import Kind
 from keelman.cli.waiting import progress_line, until
 from keelman.model.errors import DeadlineExceeded, FailedPrecondition, NotFound
+from keelman.model.traces import why_line
 from keelman.runtime.supervise import deadline
 
 SETTLE_SECONDS = 10.0
@@ -154,4 +155,4 @@ def _traces(connector: Any) -> list[str]:
 
 def _raise_failure(name: str, traces: Sequence[str]) -> None:
     if traces:
-        raise FailedPrecondition(f"connector {name} failed: {columns.why_line(traces[0])}")
+        raise FailedPrecondition(f"connector {name} failed: {why_line(traces[0])}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ class ConnectorRest:
             answer = await self._http.request(method, self._url + path, json=body)
         except httpx.TimeoutException:
             raise DeadlineExceeded(f"no answer from {self._url} in {CALL_SECONDS:g} s") from None
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
+        except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError) as error:
             raise Unavailable(f"cannot reach {self._url}: {error or type(error).__name__}") from None
         cls = class_of_http_status(answer.status_code)
         try:

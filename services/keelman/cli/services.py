@@ -6,7 +6,6 @@ import asyncio
 import dataclasses
 import json
 import os
-import random
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +18,7 @@ from keelman.model.errors import InvalidArgument, Unavailable
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.home import Home, write_file
 from keelman.runtime.main import Program
-from keelman.runtime.ports import port_is_free, variable
+from keelman.runtime.ports import free_row, hold_row, port_is_free, variable
 from keelman.runtime.settings import load
 from keelman.runtime.supervise import wait_or_stop
 from keelman.runtime.tether import tethered
@@ -28,7 +27,6 @@ NAMES = ("state", "gateway", "agent")
 STOP_SECONDS = 12.0
 READY_SECONDS = 60.0
 WORKER_PORTS, BROKER_PORTS, SPARK_PORTS, SERVICE_PORTS = 16, 16, 4, 4
-LOWEST_PORT, HIGHEST_PORT = 20_000, 32_000  # below the ports that the kernel gives to clients
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +96,10 @@ def check_ports(plans: Mapping[str, Plan]) -> None:
 
 
 def free_settings(home: Home) -> dict[str, dict[str, str]]:
-    """Settings with ports that are free now: those that this home was given before, while they are free."""
+    """Settings with ports that are free now: those that this home was given before, while they are free.
+
+    This process holds them as long as it lives. Raises Unavailable (NO_FREE_PORTS).
+    """
     file = home.root / "ports.json"
     try:
         first = int(json.loads(file.read_text(encoding="utf-8"))["first"])
@@ -107,8 +108,9 @@ def free_settings(home: Home) -> dict[str, dict[str, str]]:
         first, kept = 0, False
     count = SERVICE_PORTS + WORKER_PORTS + BROKER_PORTS + SPARK_PORTS
     # A broker or worker that lives on from before holds its port rightly: only the services' own must be free.
-    if not kept or not all(port_is_free("127.0.0.1", p) for p in range(first, first + SERVICE_PORTS)):
-        first = _free_block(count)
+    own = range(first, first + SERVICE_PORTS)
+    if not kept or not all(port_is_free("127.0.0.1", p) for p in own) or not hold_row(range(first, first + count)):
+        first = free_row(count)[0]
         home.root.mkdir(parents=True, exist_ok=True)
         write_file(file, json.dumps({"first": first, "count": count}).encode())
     state, gateway, http, agent = range(first, first + SERVICE_PORTS)
@@ -124,17 +126,6 @@ def free_settings(home: Home) -> dict[str, dict[str, str]]:
         "gateway": {"port": str(gateway), "http_port": str(http)},
         "agent": {"port": str(agent)},
     }
-
-
-def _free_block(count: int) -> int:
-    source = random.Random()
-    for _ in range(200):
-        first = source.randrange(LOWEST_PORT, HIGHEST_PORT - count)
-        if all(port_is_free("127.0.0.1", p) for p in range(first, first + count)):
-            return first
-    raise Unavailable(
-        f"no {count} free ports in a row between {LOWEST_PORT} and {HIGHEST_PORT}", reason="NO_FREE_PORTS"
-    )
 
 
 class Running:

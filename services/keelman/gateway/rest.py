@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -62,7 +63,7 @@ class Rest:
         for url in await self._state.rest_urls(cluster):
             try:
                 response = await self._try(url, request)
-            except (httpx.ConnectError, httpx.ConnectTimeout) as error:
+            except (httpx.ConnectError, httpx.ConnectTimeout, ssl.SSLError) as error:  # the last comes through httpx
                 problems.append(f"{url}: {_said(error)}")
             except (httpx.TimeoutException, TimeoutError):
                 raise DeadlineExceeded(f"worker {url} did not answer within {self._seconds:g} s") from None

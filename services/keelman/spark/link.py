@@ -22,7 +22,8 @@ from keelman.spark.runs import Owner
 from keelman.spark.waits import settled
 
 GONE_SECONDS = 5.0
-# Stands for the answer to a renewal among the updates: so the link has one writer and one bounded queue.
+# Stands for the answer to a renewal among the updates: so the link has one writer and one bounded queue. It goes first:
+# behind the updates of hundreds of copy runs that begin together it came so late that the worker gave the link up.
 RENEWED = RunUpdate()
 
 
@@ -63,7 +64,7 @@ class LinkApi(WorkerLinkServiceServicer):
                 case "renewal":
                     self._dispatcher.leases.renew(owner)
                     self._dispatcher.log_levels(owner, dict(message.renewal.log_levels))
-                    updates.put(RENEWED)
+                    updates.put(RENEWED, first=True)
                 case "order":
                     self._dispatcher.order(owner, message.order)
                 case _:

@@ -123,11 +123,12 @@ class RunBook:
 
     def __init__(self) -> None:
         self._runs: dict[str, Run] = {}
+        self._live: dict[str, Run] = {}  # of thousands that are kept few have not ended, and those are looked at often
         self._ended: dict[tuple[str, str, int], deque[str]] = {}
 
     def add(self, run: Run) -> None:
         """Adds a new copy run; its uid must not be there."""
-        self._runs[run.uid] = run
+        self._runs[run.uid] = self._live[run.uid] = run
 
     def get(self, uid: str) -> Run | None:
         """The copy run of this uid."""
@@ -137,6 +138,7 @@ class RunBook:
         """Files a copy run that has ended; forgets the oldest beyond ten of its task, and tasks of long ago."""
         run.waiting.clear()
         run.last.ClearField("watch")
+        self._live.pop(run.uid, None)
         kept = self._ended.pop(run.task, deque())
         self._ended[run.task] = kept
         kept.append(run.uid)
@@ -148,15 +150,15 @@ class RunBook:
 
     def live(self, owner: Owner | None = None) -> list[Run]:
         """Copy runs that have not ended, of one owner or of all."""
-        return [r for r in self._runs.values() if r.live and (owner is None or r.owner == owner)]
+        return [r for r in self._live.values() if r.live and (owner is None or r.owner == owner)]
 
     def pending(self) -> list[Run]:
         """Copy runs without a slot, in the order of their tickets."""
-        return [r for r in self._runs.values() if r.live and not r.copy_run.slot and not r.held]
+        return [r for r in self._live.values() if r.live and not r.copy_run.slot and not r.held]
 
     def matching(self, worker_cluster: str, connector: str, *, include_ended: bool) -> Iterator[CopyRun]:
         """Copy runs of a worker cluster and a connector; empty names mean all."""
-        for run in self._runs.values():
+        for run in (self._runs if include_ended else self._live).values():
             if (include_ended or run.live) and matches(run.copy_run, worker_cluster, connector):
                 yield run.copy_run
 

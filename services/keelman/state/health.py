@@ -19,7 +19,7 @@ def judge(status: WorkerClusterStatus, memberships: Sequence[WorkerMembership]) 
     del status.troubles[:]
     status.troubles.extend(newest[key] for key in sorted(newest))
     named = {connector for connector, _ in newest}
-    status.troubled_connectors = max(len(named), sum(m.troubled_connectors for m in memberships))
+    status.troubled_connectors = len(named) + sum(_unnamed(membership) for membership in memberships)
     status.verdict = verdict(status.troubles, status.troubled_connectors)
 
 
@@ -30,6 +30,11 @@ def verdict(troubles: Sequence[ConnectorTrouble], count: int) -> str:
     told = "; ".join(_said(one) for one in troubles[:NAMED])
     more = f"; and {len(troubles) - NAMED} more" if len(troubles) > NAMED else ""
     return f"{count} connector{'s are' if count > 1 else ' is'} in trouble: {told}{more}"
+
+
+def _unnamed(membership: WorkerMembership) -> int:
+    """Connectors in trouble of which it tells no trouble: it names 20 at most. Those may be another's too."""
+    return max(0, membership.troubled_connectors - len({one.connector for one in membership.troubles}))
 
 
 def _said(one: ConnectorTrouble) -> str:

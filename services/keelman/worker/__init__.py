@@ -1,4 +1,5 @@
 """A worker: the connectors and tasks that its group gave it, and Connect's REST API.
 
-Without a file: keelman worker -brokers HOST:PORT,... -group GROUP -offsets TOPIC -configs TOPIC [-port PORT].
+Without a file: keelman worker -brokers HOST:PORT,... -group GROUP -offsets TOPIC -configs TOPIC [-cluster NAME]
+[-registry URL] [-port PORT].
 """

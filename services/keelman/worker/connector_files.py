@@ -8,10 +8,10 @@ from pathlib import Path
 
 from keelman.model.errors import InvalidArgument, KeelmanError
 from keelman.runtime.logging import get_logger
+from keelman.worker.errors import RestError
 from keelman.worker.group.herder import Herder
 from keelman.worker.properties.file import file_properties
 from keelman.worker.rest.bodies import new_connector, parsed, text_map
-from keelman.worker.rest.errors import RestError
 from keelman.worker.rest.operations import Operations
 
 log = get_logger()

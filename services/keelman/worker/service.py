@@ -53,11 +53,12 @@ async def _work(settings: Settings, stop: asyncio.Event, begun: asyncio.Event) -
         ready = await stack.enter_async_context(open_health(settings.health_socket))
         api = RestApi(peer_tls(properties), standalone=properties.standalone, post_config=settings.post_config)
         stack.push_async_callback(api.close)
-        front = await stack.enter_async_context(open_front(api.app, properties))
+        entrance = await stack.enter_async_context(AsyncExitStack())
+        front = await entrance.enter_async_context(open_front(api.app, properties))
         worker, url = front.worker, front.url
         spark = await stack.enter_async_context(open_spark(settings, properties, front, stop))
         log.info("worker_properties", properties=shown(properties.raw))
-        wake = asyncio.Event()
+        wake, leave = asyncio.Event(), asyncio.Event()
         await stack.enter_async_context(
             ThirdParty.opened(properties.plugin_path, wake.set, plugin_bounds(properties.raw))
         )
@@ -67,7 +68,7 @@ async def _work(settings: Settings, stop: asyncio.Event, begun: asyncio.Event) -
         membership = Membership(
             group,
             group_id=properties.group_id,
-            session_ms=properties.session_ms,
+            session_ms=min(properties.session_ms, properties.rebalance_ms),  # so soon its work may be another's
             heartbeat_ms=properties.heartbeat_ms,
             wake=wake.set,
         )
@@ -85,7 +86,7 @@ async def _work(settings: Settings, stop: asyncio.Event, begun: asyncio.Event) -
             worker_cluster=cluster,
             worker=worker,
             bounds=Bounds(cpus=properties.cpus, memory_bytes=properties.memory_bytes),
-            right=lambda: membership.healthy,
+            right=lambda: membership.lasting,
         )
         leader = Leader(store, url=url, delay_ms=properties.rebalance_delay_ms, wake=wake.set)
         owned = OwnedWork(store, membership, link, worker_cluster=cluster, worker=worker)
@@ -96,7 +97,7 @@ async def _work(settings: Settings, stop: asyncio.Event, begun: asyncio.Event) -
             siblings.start(store.run(), name="topics")
             siblings.start(membership.heartbeats(), name="heartbeats")
             siblings.start(run_link(link, spark), name="spark link")
-            siblings.start(_wake_on(stop, wake), name="stop")
+            siblings.start(_close_on(stop, entrance, leave, wake), name="stop")
             tracking = TopicTracking(store)
             owned.topics_used(tracking.used)
             siblings.start(tracking.run(), name="topics in use")
@@ -107,12 +108,15 @@ async def _work(settings: Settings, stop: asyncio.Event, begun: asyncio.Event) -
             if connectors:
                 siblings.start(begin_connectors(connectors, herder, api.operations), name="connectors of files")
             begun.set()
-            await herder.run(stop)
+            await herder.run(leave)
         log.info("worker_ended", worker=worker)
 
 
-async def _wake_on(stop: asyncio.Event, wake: asyncio.Event) -> None:
+async def _close_on(stop: asyncio.Event, entrance: AsyncExitStack, leave: asyncio.Event, wake: asyncio.Event) -> None:
+    """As a worker of Connect's: takes no more requests, answers those that it has, and only then leaves the group."""
     await stop.wait()
+    await entrance.aclose()
+    leave.set()
     wake.set()
 
 

@@ -10,8 +10,9 @@ import argparse
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
+from keelman.kafka.client_keys import HOST_AND_PORT
 from keelman.runtime.main import Program, add_flags, run_service
-from keelman.worker.properties.typed import HOST_AND_PORT, TOPIC_NAME, is_port, is_topic, not_servers
+from keelman.worker.properties.typed import TOPIC_NAME, is_port, is_topic, not_servers
 
 FLAGS = (
     ("brokers", "HOST:PORT,...", "list of Kafka brokers, comma-separated (required)"),

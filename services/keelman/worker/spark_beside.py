@@ -69,6 +69,8 @@ class SparkBeside:
             self.folder.mkdir(parents=True, exist_ok=True)
             if self.log_file.exists() and self.log_file.stat().st_size > MOST_LOG_BYTES:
                 self.log_file.replace(self.log_file.with_suffix(".log.1"))
+            with self.log_file.open("ab") as output:
+                output.write(b"\n")  # on a full disk Spark could not even say why it does not start
         except OSError as error:
             raise InvalidArgument.of("worker.home", str(self.folder), f"a writable folder ({error.strerror})") from None
         async with Siblings() as siblings:

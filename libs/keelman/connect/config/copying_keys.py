@@ -53,6 +53,8 @@ PARK_AFTER = _key(
 )
 """The worker's properties of these two names hold for connectors that do not set them."""
 LABELS = _key("keelman.placement.labels", Type.STRING, None, "Labels of the workers that may have it.", _labels)
+WORKER_LABELS = "keelman.labels"
+"""A property of the worker: the labels that it has."""
 BULK_SLOTS = _key("keelman.bulk.slots", Type.INT, 1, "Most slots that a task's backlog is split over; 1: none.", _slots)
 BULK_LEAST = _key("keelman.bulk.min.records", Type.LONG, 1_000_000, "Least records worth splitting.", at_least(1))
 

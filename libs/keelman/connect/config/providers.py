@@ -174,7 +174,8 @@ def providers_of(properties: Mapping[str, str]) -> dict[str, ConfigProvider]:
             continue
         kind = _KINDS.get(properties[class_key].strip())
         if kind is None:
-            why = "Could not load config provider class or one of its dependencies"
+            why = "Could not load config provider class or one of its dependencies. Those there are: "
+            why += ", ".join(_KINDS)
             raise ConfigValueError(class_key, properties[class_key], why)
         found[name] = kind(under(prefix, properties))
     return found

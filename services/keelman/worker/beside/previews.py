@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from keelman.connect.plugin import Connector, Direction, load_connector
@@ -11,26 +11,26 @@ from keelman.connect.preview import BEGINNING, COMMITTED, END
 from keelman.kafka.layout import Work
 from keelman.runtime.own_thread import in_thread
 from keelman.worker.beside.side_process import SideProcess, asking
+from keelman.worker.deadlines import remaining
+from keelman.worker.errors import Elsewhere, RestError, not_found
 from keelman.worker.group.herder import Herder
 from keelman.worker.offsets.source_offsets import merged_offsets, own_offsets
-from keelman.worker.rest.deadlines import remaining
-from keelman.worker.rest.errors import Elsewhere, RestError, not_found
-from keelman.worker.rest.operations import Operations
-from keelman.worker.tasks.inquiry import tasks_of
+from keelman.worker.tasks.connector_class import tasks_of
 from keelman.worker.tasks.third_party import to_ask
 
 USUAL_RECORDS, MOST_RECORDS = 5, 100
 READ_SECONDS = 20.0
 Config = Mapping[str, str]
+Check = Callable[[Mapping[str, str | None]], Awaitable[dict[str, str]]]
 
 
 class Previews:
-    """One a worker."""
+    """One a worker. `check` gives a configuration back when it is legal, and raises RestError when it is not."""
 
-    def __init__(self, herder: Herder, do: Operations, side_process: SideProcess) -> None:
+    def __init__(self, herder: Herder, check: Check, side_process: SideProcess) -> None:
         self._herder = herder
         self._store = herder.store
-        self._do = do
+        self._check = check
         self._side_process = side_process
 
     async def preview(
@@ -40,7 +40,7 @@ class Previews:
         connector's if one is given, which is checked first. Raises RestError, Elsewhere, KeelmanError."""
         stored = self._store.config.connectors.get(name)
         if config is not None:
-            given: Config = await self._do.check(config)
+            given: Config = await self._check(config)
         elif stored is not None:
             given = stored
         else:

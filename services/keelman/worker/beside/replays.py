@@ -8,7 +8,7 @@ from typing import Any
 from keelman.connect.config.connector_keys import DEAD_LETTERS
 from keelman.connect.plugin import Direction, load_connector
 from keelman.worker.beside.side_process import SideProcess, asking
-from keelman.worker.rest.errors import RestError, not_found
+from keelman.worker.errors import RestError, not_found
 from keelman.worker.tables.store import Store
 
 LOOK_SECONDS = 20.0

@@ -15,9 +15,9 @@ from keelman.connectors.plugin_process import PluginProcess
 from keelman.model.errors import DeadlineExceeded, Unavailable
 from keelman.runtime.redaction import REDACTOR
 from keelman.runtime.supervise import deadline
+from keelman.worker import deadlines
+from keelman.worker.errors import RestError
 from keelman.worker.properties.plugin_bounds import plugin_bounds
-from keelman.worker.rest import deadlines
-from keelman.worker.rest.errors import RestError
 from keelman.worker.tasks.third_party import plugin_of
 from keelman.worker.tasks.tickets import told_of_worker
 
@@ -59,18 +59,17 @@ class SideProcess:
         """
         what, seconds = f"{WORDS[method]} of {name}", min(seconds, deadlines.remaining())
         late = DeadlineExceeded(f"{what}: no answer in {seconds + SPARE_SECONDS:g} s; its process was ended")
+        slow = Unavailable(f"{what}: its process did not start in {START_SECONDS:g} s and was ended")
         request = {"id": 0, "method": method, "class": kind.names[0], "seconds": seconds, "name": name}
         request |= {"config": dict(config), "worker_config": self._told, **more}
         plugin = plugin_of(kind)
         process = PluginProcess(None if plugin is None else Path(plugin.folder), memory_bytes=self._memory_bytes)
         async with self._place(what):
             try:
-                async with asyncio.timeout(START_SECONDS):
+                async with deadline(START_SECONDS, slow):
                     await process.start()
-                async with asyncio.timeout(seconds + SPARE_SECONDS):
+                async with deadline(seconds + SPARE_SECONDS, late):
                     answer = await process.ask(request)
-            except TimeoutError:
-                raise late from None
             except (EOFError, OSError, ValueError):
                 raise Unavailable(f"{what}: its process died, perhaps for want of memory") from None
             finally:
@@ -81,24 +80,16 @@ class SideProcess:
         found: dict[str, Any] = answer["result"]
         return found
 
-    def _place(self, what: str) -> _Place:
-        return _Place(self._places, what)
-
-
-class _Place:
-    """One of the places; waited for as long as the request has time."""
-
-    def __init__(self, places: asyncio.Semaphore, what: str) -> None:
-        self._places = places
-        self._what = what
-
-    async def __aenter__(self) -> None:
+    @asynccontextmanager
+    async def _place(self, what: str) -> AsyncIterator[None]:
+        """One of the places; waited for as long as the request has time."""
         try:
             async with asyncio.timeout(max(0.0, deadlines.remaining() - START_SECONDS)):
                 await self._places.acquire()
         except TimeoutError:
-            text = f"{self._what}: {AT_A_TIME} such questions are being answered already"
+            text = f"{what}: {AT_A_TIME} such questions are being answered already"
             raise DeadlineExceeded(text) from None
-
-    async def __aexit__(self, *_: object) -> None:
-        self._places.release()
+        try:
+            yield
+        finally:
+            self._places.release()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from keelman.kafka.layout import Work
+from keelman.kafka.layout import Metadata, Work
 from keelman.worker.group.balance import Scales, even_out
 from keelman.worker.group.placement import Labels
 
@@ -53,6 +53,20 @@ class Round:
     delay_ms: int
     memory: Memory
     unplaced: frozenset[Work] = frozenset()
+
+
+def views_of(members: Mapping[str, Metadata]) -> dict[str, MemberView]:
+    """What members say of themselves."""
+    return {
+        name: MemberView(
+            m.url,
+            frozenset(m.allocation.assigned) if m.allocation else frozenset(),
+            m.own is not None and m.own.leaving,
+            m.own.labels if m.own else {},
+            m.own.weights if m.own else {},
+        )
+        for name, m in members.items()
+    }
 
 
 def assign(

@@ -21,10 +21,12 @@ from keelman.kafka import group as codes
 from keelman.kafka.clients import low_level_client
 from keelman.kafka.group import GroupClient
 from keelman.kafka.layout import PROTOCOL, PROTOCOL_TYPE, Metadata, OwnFields, encode_metadata
+from keelman.kafka.oauth import ALLOWED_KEY, allow_urls
 from keelman.model.errors import KeelmanError
 from keelman.runtime.home import write_file
 from keelman.runtime.logging import configure, get_logger
 from keelman.worker.properties.file import file_properties
+from keelman.worker.properties.java_options import with_allowed_urls
 from keelman.worker.properties.own_references import with_values
 
 log = get_logger()
@@ -110,7 +112,8 @@ async def _run(properties_file: Path, file: Path) -> None:
     note = Note.read(file)
     if note is None:
         return
-    properties = with_values(file_properties(properties_file))
+    properties = with_allowed_urls(with_values(file_properties(properties_file)))
+    allow_urls(properties.get(ALLOWED_KEY, ""))
     wait = note.rebalance_ms + JOIN_MARGIN_MS
     async with low_level_client(properties, client_id=f"farewell-{note.url}", timeout_ms=wait) as client:
         group = GroupClient(client, note.group, session_ms=note.session_ms, rebalance_ms=note.rebalance_ms)

@@ -1,4 +1,4 @@
-"""Fences the producers of connectors' former tasks, beside all else that the leader does."""
+"""New tasks of connectors, and the fencing of their former ones' producers beside all else that the leader does."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from keelman.connect.errors import ConnectError
 from keelman.engine.bulk import part_ids, plans
 from keelman.kafka.fencing import fence_all
 from keelman.kafka.layout import Work
+from keelman.kafka.writer import Record
 from keelman.model.errors import KeelmanError
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logging import get_logger
 from keelman.runtime.supervise import Siblings
 from keelman.worker.offsets.source_offsets import merged_offsets, own_offsets
 from keelman.worker.properties.client_properties import fencing_client
-from keelman.worker.tables import config_state as records
+from keelman.worker.tables import config_records as records
+from keelman.worker.tables.config_state import ConfigState
 from keelman.worker.tables.store import Store
 from keelman.worker.tasks import tickets
 from keelman.worker.tasks.effective_config import changed_tasks
@@ -29,6 +31,26 @@ def fences(store: Store, name: str) -> bool:
     """Whether the connector is a source whose tasks write in transactions."""
     config = store.config.connectors.get(name)
     return config is not None and tickets.is_exactly_once_source(store.properties, config)
+
+
+def new_tasks(store: Store, name: str, wanted: Sequence[Mapping[str, str]]) -> list[Record]:
+    """What stores task configurations and puts them into force, once all of it is in the topic. The leader's."""
+    config = store.config
+    written = [*records.task_records(name, wanted), records.commit_record(name, len(wanted))]
+    before = config.fencing.get(name, 0)
+    alone = before == len(wanted) == 1  # which fences its predecessor by itself
+    nobody = before == 0 or (name not in config.unfenced and (alone or _copy_on(config, name, wanted)))
+    if nobody and fences(store, name):
+        written.append(records.fencing_record(name, len(wanted)))
+    return written
+
+
+def _copy_on(config: ConfigState, name: str, wanted: Sequence[Mapping[str, str]]) -> bool:
+    """Whether the tasks in force all go on as they are: there may be more of them now, but no other ones."""
+    before, now, tasks = config.applied.get(name), config.connectors.get(name), config.tasks.get(name)
+    if before is None or now is None or tasks is None:
+        return False
+    return not changed_tasks([(before, tasks)], (now, tuple(wanted)), len(tasks))
 
 
 class Fencing:

@@ -13,10 +13,11 @@ from keelman.model.errors import Conflict, DeadlineExceeded, Exhausted, KeelmanE
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logging import get_logger
 from keelman.runtime.supervise import Siblings, first_of
+from keelman.worker.errors import Elsewhere
 from keelman.worker.group.leader import Leader
 from keelman.worker.group.membership import Membership, Place, allocation
 from keelman.worker.group.requests import Change, Request, Requests
-from keelman.worker.rest.errors import Elsewhere
+from keelman.worker.group.session_key import keep_session_key
 from keelman.worker.tables.store import Store
 from keelman.worker.tasks.owned_work import OwnedWork
 
@@ -53,11 +54,17 @@ class Herder:
         """The present place in the group, None before the first and after a loss."""
         return self.membership.place
 
+    @property
+    def leader_url(self) -> str:
+        """Where the group's leader answers, as far as this worker knows; empty while it has no place."""
+        place = self.membership.place
+        return place.assignment.leader_url if place else ""
+
     def require_leader(self) -> None:
         """Raises Elsewhere unless this worker leads."""
         place = self.membership.place
         if place is None or not place.leader:
-            raise Elsewhere(place.assignment.leader_url if place else "")
+            raise Elsewhere(self.leader_url)
 
     def leads(self) -> bool:
         """Whether this worker leads for certain: it has its place, and the group says so."""
@@ -198,6 +205,7 @@ class Herder:
         if leads_anew:
             try:
                 await self.store.claim()
+                await keep_session_key(self.store)  # as Connect, before anything that is asked of it
             except Unavailable as error:  # the first write claims, or raises
                 log.warning("not_claimed", error=error.message)
 

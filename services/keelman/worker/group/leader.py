@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from urllib.parse import urlsplit
 
@@ -16,21 +16,23 @@ from keelman.model.errors import Exhausted, KeelmanError
 from keelman.runtime.logging import get_logger
 from keelman.runtime.redaction import REDACTOR
 from keelman.runtime.supervise import Siblings
-from keelman.worker.group.assignor import MemberView, Memory, assign
-from keelman.worker.group.fencing import Fencing, fences
+from keelman.worker.group.assignor import Memory, assign, views_of
+from keelman.worker.group.fencing import Fencing, new_tasks
 from keelman.worker.group.placement import wants_of, why_unplaced
 from keelman.worker.group.session_key import keep_session_key
-from keelman.worker.tables import config_state as records
-from keelman.worker.tables.config_state import STARTED, RestartRequest
+from keelman.worker.tables import config_records as records
+from keelman.worker.tables.config_records import STARTED, RestartRequest
 from keelman.worker.tables.news import News
+from keelman.worker.tables.restored import restored
 from keelman.worker.tables.status_state import FAILED, PAUSED, RESTARTING, RUNNING, UNASSIGNED, Status
 from keelman.worker.tables.store import Store
-from keelman.worker.tasks.effective_config import changed_tasks, without_limits
+from keelman.worker.tasks.effective_config import without_limits
 from keelman.worker.tasks.inquiry import Answer, Inquiry, trace_of
 from keelman.worker.tasks.restart_policy import RestartPolicy, policy_of
 
 log = get_logger()
 WRITTEN_AT_ONCE = 1000  # records
+MOST_TOLD = 20
 
 
 class Leader:
@@ -44,7 +46,7 @@ class Leader:
         self._memory = Memory()
         self._wake = wake
         self._inquiry = Inquiry(self._answered, creates_topics=creates_topics(store.properties.raw))
-        self._fencing = Fencing(store, self._answered)
+        self._fencing = Fencing(store, lambda name: self._answered((name,)))
         self._used: dict[str, Answer] = {}
         self._news = News(lambda: {*store.config.connectors, *self._inquiry.names})
         self._old = News(lambda: store.statuses.by_connector)  # whose statuses may be of what is no more
@@ -52,6 +54,8 @@ class Leader:
         store.status_news.append(self._old)
         self._unplaced: dict[Work, str] = {}
         self._lost: dict[Work, str] = {}
+        self._unknown: set[str] = set()  # connectors whose tasks in force a member may know nothing of
+        self._members: frozenset[str] = frozenset()
         self.member_urls: tuple[str, ...] = ()
 
     def begin(self, siblings: Siblings) -> None:
@@ -86,18 +90,8 @@ class Leader:
             except KeelmanError as error:
                 log.warning("leader_behind", error=error.message)
         if config.offset < newest:
-            answer = Assignment(leader, self._url, newest, error=CONFIG_MISMATCH)
-            return dict.fromkeys(members, answer)
-        views = {
-            name: MemberView(
-                m.url,
-                frozenset(m.allocation.assigned) if m.allocation else frozenset(),
-                m.own is not None and m.own.leaving,
-                m.own.labels if m.own else {},
-                m.own.weights if m.own else {},
-            )
-            for name, m in members.items()
-        }
+            return dict.fromkeys(members, Assignment(leader, self._url, newest, error=CONFIG_MISMATCH))
+        views = views_of(members)
         now, wants = int(time.monotonic() * 1000), wants_of(config.placements)
         outcome = assign(views, config.work(), self._memory, now_ms=now, max_delay_ms=self._delay_ms, wants=wants)
         moved = outcome.memory.owners.items() ^ self._memory.owners.items()
@@ -109,6 +103,10 @@ class Leader:
             for work in outcome.unplaced
             if work.connector in wants
         }
+        if not members.keys() <= self._members:
+            self._unknown |= config.lapsing
+            self._news.tell(config.lapsing)
+        self._members = frozenset(members)
         self.member_urls = tuple(sorted(m.url for m in members.values()))
         owners = outcome.memory.owners
         self._lost = {work: url for work, url in owners.items() if url not in self.member_urls}
@@ -133,8 +131,7 @@ class Leader:
         they are.
         """
         await keep_session_key(self._store)
-        if leftovers := self._store.config.leftovers():
-            await self._store.write_config(leftovers)
+        await self._tidy()
         self._news.tell(self._inquiry.due())
         names = self._news.take()
         try:
@@ -143,44 +140,63 @@ class Leader:
             self._news.tell(names)
             raise
 
+    async def _tidy(self) -> None:
+        """Takes out of the topic what deleted connectors have left, and puts back what somebody has overwritten."""
+        config = self._store.config
+        for word, written in (("leftovers_deleted", config.leftovers()), ("records_restored", restored(config))):
+            if written:
+                log.info(word, keys=[key.decode() for key, _ in written[:MOST_TOLD]], records=len(written))
+                await self._store.write_config(written)
+
     async def _look_at(self, names: set[str]) -> None:
         """Has the tasks of these connectors as they should be."""
         config = self._store.config
-        for gone in names - config.connectors.keys():
-            self.forget(gone)
+        for name in names:  # a difference of sets would look at all connectors
+            if name not in config.connectors:
+                self.forget(name)
+        self._unknown &= config.lapsing
         used: dict[str, Answer] = {}
         written: dict[str, list[Record]] = {}
         wanted = names & config.connectors.keys()
         for name in wanted:
-            if name not in config.connectors or config.target(name) != STARTED:  # as Connect, asks those that run
-                self.forget(name)
-                continue
-            properties = config.connectors[name]
-            answer = self._answer(name, without_limits(properties))
-            if answer is None:
-                continue
-            fresh = self._used.get(name) is not answer
-            if answer.tasks is not None:
-                # Compared with the limits: once the topic is compacted, a connector's record behind its commit record
-                # would have the next reader see no tasks.
-                applied = config.applied.get(name) == properties
-                now = list(config.tasks.get(name, ()))
-                changed = answer.tasks != now and (fresh or not now)  # none: it was stopped, or was about to be
-                if not applied or changed or name in config.inconsistent:
-                    written[name] = self.new_tasks(name, answer.tasks)
-            if fresh:
-                used[name] = answer
-            if name not in written:  # else once that is written
-                self._tell_problem(name, answer)
             if sum(map(len, written.values())) >= WRITTEN_AT_ONCE:
                 await self._write(written)
                 self._used |= used
                 written, used = {}, {}
+            answer = self._asked(name)
+            if (tasks := self._tasks_to_write(name, answer)) is not None:
+                written[name] = new_tasks(self._store, name, tasks)
+            if answer is None:
+                continue
+            if self._used.get(name) is not answer:
+                used[name] = answer
+            if name not in written:  # else once that is written
+                self._tell_problem(name, answer)
         await self._write(written)
         self._used |= used
         for name in wanted & config.unfenced.keys():  # those of sinks, and without exactly-once, stay there
             if (since := config.unfenced.get(name)) is not None:
                 await self._fencing.shut_out_former_tasks(name, since)
+
+    def _asked(self, name: str) -> Answer | None:
+        """What the connector says; as Connect, asks those that run."""
+        config = self._store.config
+        if name not in config.connectors or config.target(name) != STARTED:
+            self.forget(name)
+            return None
+        return self._answer(name, without_limits(config.connectors[name]))
+
+    def _tasks_to_write(self, name: str, answer: Answer | None) -> list[dict[str, str]] | None:
+        """Task configurations that are to be written now; None when those in force stay."""
+        config = self._store.config
+        now, lapsing = list(config.tasks.get(name, ())), name in config.lapsing
+        if answer is not None and answer.tasks is not None:
+            fresh = self._used.get(name) is not answer
+            changed = answer.tasks != now and (fresh or not now)  # none: it was stopped, or was about to be
+            wanted = name not in config.applied or lapsing or changed or name in config.inconsistent
+            return answer.tasks if wanted else None
+        # Nobody says which they shall be. Who has just joined may know nothing of them.
+        return now if lapsing and (config.target(name) != STARTED or name in self._unknown) else None
 
     async def _write(self, tasks: Mapping[str, Sequence[Record]]) -> None:
         """Those of many connectors at once: thousands of writes in turn would hold up all else for minutes.
@@ -235,33 +251,14 @@ class Leader:
         for request in requests:
             self._inquiry.again(request.connector)
 
-    def _answered(self, name: str) -> None:
-        self._news.tell((name,))
+    def _answered(self, names: Collection[str]) -> None:
+        self._news.tell(names)
         self._wake()
 
     def forget(self, name: str) -> None:
         """This connector is gone, or is to be asked anew once it runs again."""
         self._inquiry.forget(name)
         self._used.pop(name, None)
-
-    def new_tasks(self, name: str, wanted: list[dict[str, str]]) -> list[Record]:
-        """What stores task configurations and puts them into force, once all of it is in the topic."""
-        config = self._store.config
-        written = [*records.task_records(name, wanted), records.commit_record(name, len(wanted))]
-        before = config.fencing.get(name, 0)
-        alone = before == len(wanted) == 1  # which fences its predecessor by itself
-        nobody = before == 0 or (name not in config.unfenced and (alone or self._copy_on(name, wanted)))
-        if nobody and fences(self._store, name):
-            written.append(records.fencing_record(name, len(wanted)))
-        return written
-
-    def _copy_on(self, name: str, wanted: list[dict[str, str]]) -> bool:
-        """Whether the tasks in force all go on as they are: there may be more of them now, but no other ones."""
-        config = self._store.config
-        before, now, tasks = config.applied.get(name), config.connectors.get(name), config.tasks.get(name)
-        if before is None or now is None or tasks is None:
-            return False
-        return not changed_tasks([(before, tasks)], (now, tuple(wanted)), len(tasks))
 
     def _tell_problem(self, name: str, answer: Answer) -> None:
         """Brings the connector's status in line with what it said, whoever has it. Its tasks go on as they are."""
@@ -293,8 +290,9 @@ class Leader:
         for name in self._old.take():
             for work in self._store.statuses.without(configured, name):
                 self._store.tell(work, None)
+        mine = urlsplit(self._url).netloc  # who was lost may be back, at the same address: its own word is the later
         for work, url in self._lost.items():
             now = self._store.statuses.statuses.get(work)
             if now is not None and now.state in (RUNNING, RESTARTING) and now.worker_id == urlsplit(url).netloc:
                 why = f"{ConnectError.java_name}: its worker is gone; another is given it soon\n"
-                self._store.tell(work, replace(now, state=UNASSIGNED, trace=why))
+                self._store.tell(work, replace(now, state=UNASSIGNED, worker_id=mine, trace=why))

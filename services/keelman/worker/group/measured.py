@@ -108,16 +108,18 @@ class Measured:
             weight = task.weight if task is not None and known else 0
             if work.is_task and weight != 1:
                 told[work] = weight
-        self._told, self._told_at = told, now
+        self._told, self._told_at = {work: weight for work, weight in told.items() if weight > 1}, now
         return told
 
     def has_news(self, now: float) -> bool:
         """Whether the tasks weigh so much more or less than was told that a round of the group may pay."""
         if now - self._told_at < TELL_SECONDS:
             return False
-        weighed = {work: task.weight for work, task in self._tasks.items()}
-        apart = sum(abs(weight - max(1, self._told.get(work, 1))) for work, weight in weighed.items())
-        return apart >= max(TELL_WEIGHT, sum(weighed.values()) // 4)
+        weighed = {work: self._tasks[work].weight for work in self._moving}  # whatever does not move weighs 1
+        either = weighed.keys() | (self._told.keys() & self._tasks.keys())
+        apart = sum(abs(weighed.get(work, 1) - self._told.get(work, 1)) for work in either)
+        whole = len(self._tasks) + sum(weighed.values()) - len(weighed)
+        return apart >= max(TELL_WEIGHT, whole // 4)
 
 
 def weight_of(use: float, before: int = 1) -> int:

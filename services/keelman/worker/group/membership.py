@@ -23,6 +23,7 @@ from keelman.kafka.layout import (
 from keelman.model.errors import FailedPrecondition, InvalidArgument, KeelmanError, PermissionDenied, Unavailable
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logging import get_logger
+from keelman.worker.group.pulse import Pulse
 
 log = get_logger()
 
@@ -55,8 +56,7 @@ class Membership:
         self._group = group
         self._group_id = group_id
         self._session = session_ms / 1000
-        self._interval = heartbeat_ms / 1000
-        self._answer_seconds = max(self._interval, session_ms / 3000)
+        self._pulse = Pulse(session=session_ms / 1000, interval=heartbeat_ms / 1000)
         self._wake = wake
         self.member = ""
         self.generation = -1
@@ -70,14 +70,16 @@ class Membership:
         self.refused: Callable[[str], None] = lambda problem: None  # told of each problem, again with each try
         self.note: Callable[[str, bool], None] = lambda member, leader: None  # member id, "" for none; whether it leads
         self._joining = False
-        self._last_ok = 0.0
-        self._failing_since: float | None = None
 
     @property
     def healthy(self) -> bool:
         """True while the last heartbeat succeeded and this worker has its place."""
-        fresh = time.monotonic() - self._last_ok < self._interval + self._answer_seconds
-        return self.place is not None and not self.lost and self._failing_since is None and fresh
+        return self.place is not None and not self.lost and self._pulse.fresh
+
+    @property
+    def lasting(self) -> bool:
+        """True while nobody can have been given its work before a lease lapses that is renewed now: see `Pulse`."""
+        return self.place is not None and not self.lost and self._pulse.lasts
 
     async def proven(self) -> bool:
         """Whether the group's coordinator says now that this worker has the place that it was given last."""
@@ -85,7 +87,7 @@ class Membership:
         if place is None or not self.healthy:
             return False
         try:
-            code = await self._group.heartbeat(place.generation, place.member, seconds=self._answer_seconds)
+            code = await self._group.heartbeat(place.generation, place.member, seconds=self._pulse.patience_seconds)
         except KeelmanError:
             return False
         return code in (codes.NONE, codes.REBALANCE_IN_PROGRESS) and self.place is place
@@ -149,7 +151,7 @@ class Membership:
                     self.place, self.generation = place, place.generation
                     self.lost, self.problem = False, ""
                     self.rebalances, self.rebalanced_at = self.rebalances + 1, time.monotonic()
-                    self._last_ok, self._failing_since = time.monotonic(), None
+                    self._pulse.placed()
                     return place
                 await asyncio.sleep(backoff.next())
         finally:
@@ -167,8 +169,10 @@ class Membership:
         leads = joined.leader == joined.member
         self.note(self.member, leads)
         answers = await self._shared(joined, share) if leads else []
+        sent = time.monotonic()
         error, raw = await self._group.sync(joined.generation, joined.member, answers)
         if error == codes.NONE:
+            self._pulse.answered(sent)
             return Place(joined.member, joined.generation, leads, decode_assignment(raw))
         if error == codes.UNKNOWN_MEMBER:
             self._forget()
@@ -234,24 +238,26 @@ class Membership:
         self._wake()
 
     async def heartbeats(self) -> None:
-        """Runs for ever: one heartbeat an interval; quicker while none is answered."""
+        """Runs for ever: one heartbeat an interval; quicker while none is answered, and after a round."""
         while True:
-            await asyncio.sleep(self._interval if self._failing_since is None else min(0.2, self._interval))
+            await asyncio.sleep(self._pulse.pause_seconds)
             if self.place is None or not self.member:
                 continue
-            place = self.place
+            place, sent, seconds = self.place, time.monotonic(), self._pulse.patience_seconds
             try:
-                code = await self._group.heartbeat(self.generation, place.member, seconds=self._answer_seconds)
+                code = await self._group.heartbeat(self.generation, place.member, seconds=seconds)
             except KeelmanError:
                 code = codes.COORDINATOR_NOT_AVAILABLE
             if self.place is place:
-                self._answered(code)
+                self._answered(code, sent)
 
-    def _answered(self, code: int) -> None:
-        now = time.monotonic()
+    def _answered(self, code: int, sent: float) -> None:
+        pulse = self._pulse
         known = code in (codes.NONE, codes.REBALANCE_IN_PROGRESS)
         if known or (code == codes.ILLEGAL_GENERATION and self._joining):
-            self._last_ok, self._failing_since = now, None
+            if pulse.failing:
+                log.info("group_answers", group=self._group_id)
+            pulse.answered(sent)
             if code == codes.REBALANCE_IN_PROGRESS and not self._joining:
                 self.request_rejoin()
         elif code == codes.UNKNOWN_MEMBER:
@@ -259,8 +265,10 @@ class Membership:
         elif code == codes.ILLEGAL_GENERATION:
             self._lose()
         else:
-            self._failing_since = self._failing_since or now
-            if now - self._failing_since >= self._interval:
+            if not pulse.failing:
+                log.info("group_unanswered", group=self._group_id, code=code)
+            pulse.unanswered()
+            if pulse.over:
                 self._lose()
 
     async def leave(self) -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TypeAlias
 
-from keelman.connect.config.copying_keys import LABELS
+from keelman.connect.config.copying_keys import LABELS, WORKER_LABELS
 from keelman.model.errors import InvalidArgument
 from keelman.model.labels import labels_of
 
 Labels: TypeAlias = Mapping[str, str]
-WORKER_KEY = "keelman.labels"
 CONNECTOR_KEY = LABELS.name
 # What nobody has: the name is none that can be written.
 NOBODY: Labels = {"": ""}
@@ -38,5 +37,5 @@ def why_unplaced(text: str, members: Iterable[Labels]) -> str:
     has = sorted({",".join(f"{k}={v}" for k, v in sorted(labels.items())) or "none" for labels in members})
     return (
         f"No worker of the group may have it: {CONNECTOR_KEY} is {text}, the workers' labels are "
-        f"{'; '.join(has) or 'unknown'}: set {WORKER_KEY} in a worker's properties, or change {CONNECTOR_KEY}"
+        f"{'; '.join(has) or 'unknown'}: set {WORKER_LABELS} in a worker's properties, or change {CONNECTOR_KEY}"
     )

@@ -14,8 +14,8 @@ from typing import Any, Generic, TypeVar
 from keelman.kafka.writer import Record
 from keelman.model.errors import DeadlineExceeded, Exhausted, KeelmanError
 from keelman.runtime.logging import get_logger
-from keelman.worker.rest.deadlines import TIMED_OUT
-from keelman.worker.rest.errors import Elsewhere, RestError
+from keelman.worker.deadlines import TIMED_OUT
+from keelman.worker.errors import Elsewhere, RestError
 from keelman.worker.tables.store import Store
 
 T = TypeVar("T")

@@ -6,15 +6,15 @@ import base64
 import secrets
 import time
 
-from keelman.worker.tables import config_state as records
+from keelman.worker.properties.signature_algorithms import key_of
+from keelman.worker.tables import config_records as records
 from keelman.worker.tables.store import Store
-
-SESSION_KEY_BYTES = 64
 
 
 async def keep_session_key(store: Store) -> None:
     """A new key, when there is none or it has been in use for long. The leader's; raises what writing raises."""
     now_ms = int(time.time() * 1000)
     if now_ms - store.config.session_key_ms > store.properties.key_ttl_ms:
-        key = base64.b64encode(secrets.token_bytes(SESSION_KEY_BYTES)).decode()
-        await store.write_config([records.session_key_record(key, now_ms)])
+        algorithm, size = key_of(store.properties.raw)
+        key = base64.b64encode(secrets.token_bytes(size)).decode()
+        await store.write_config([records.session_key_record(key, algorithm, now_ms)])

@@ -16,9 +16,9 @@ from keelman.runtime.version import version
 from keelman.worker.group.herder import Herder
 from keelman.worker.observed import metric_names as names
 from keelman.worker.observed.meters import Meter
-from keelman.worker.rest.views import connector_type
 from keelman.worker.tables import status_state as states
 from keelman.worker.tables.status_state import Status
+from keelman.worker.tasks.connector_type import connector_type
 from keelman.worker.tasks.link import SparkLink
 
 SLICE = 200

@@ -17,7 +17,7 @@ from keelman.worker.group.herder import Herder
 from keelman.worker.observed.troubles import Troubles, troubles_of
 from keelman.worker.tasks.link import SparkLink
 
-LOOK_SECONDS = 0.25
+LOOK_SECONDS = 1.0
 TELL_SECONDS = 5.0
 TROUBLES_SECONDS = 2.0
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from keelman.api.connect.v1.connector_trouble_pb2 import ConnectorTrouble
 from keelman.kafka.layout import Work
+from keelman.model.traces import why_line
 from keelman.worker.tables import status_state as states
 from keelman.worker.tables.status_state import Status
 
@@ -37,13 +38,11 @@ def troubles_of(works: Iterable[Work], statuses: Mapping[Work, Status], worker: 
 
 def _trouble(work: Work, status: Status, worker: str) -> ConnectorTrouble:
     failed = status.state == states.FAILED
-    reason = (
-        (status.trace or "").strip().partition("\n")[0] if failed else "it has something to copy and copies nothing"
-    )
+    reason = why_line(status.trace or "") if failed else "it has something to copy and copies nothing"
     return ConnectorTrouble(
         connector=work.connector,
         task=work.task if work.is_task else -1,
         state=states.FAILED if failed else STALLED,
-        reason=reason[:LONGEST],
+        reason=reason if len(reason) <= LONGEST else f"{reason[: LONGEST - 3]}...",
         worker=worker,
     )

@@ -12,14 +12,14 @@ from keelman.kafka.client_properties import sink_group
 from keelman.model.errors import DeadlineExceeded, KeelmanError
 from keelman.runtime.own_thread import in_thread
 from keelman.runtime.supervise import deadline
+from keelman.worker.deadlines import TIMED_OUT, remaining
+from keelman.worker.errors import RestError, not_found
 from keelman.worker.group.herder import Herder
+from keelman.worker.offsets.entries import OffsetEntry
 from keelman.worker.offsets.sink_offsets import SinkOffsets, parsed_sink_offsets
-from keelman.worker.offsets.source_changes import SourceOffsets
+from keelman.worker.offsets.source_changes import SourceOffsets, check_primitive
 from keelman.worker.properties.client_properties import sink_group_client
-from keelman.worker.rest.bodies import OffsetEntry
-from keelman.worker.rest.deadlines import TIMED_OUT, remaining
-from keelman.worker.rest.errors import RestError, not_found
-from keelman.worker.tables.config_state import STOPPED
+from keelman.worker.tables.config_records import STOPPED
 from keelman.worker.tasks.tickets import is_source
 
 ALTERED, RESET = "altered", "reset"
@@ -56,6 +56,9 @@ class OffsetChanges:
             looked = await self._looked_at(config, [(one.partition, one.offset) for one in entries])
             await self._sink(name, config).alter(wanted, lambda: self._still(name, stored))
             return _message(ALTERED, looked)
+        for entry in entries:
+            check_primitive(entry.partition or {})
+            check_primitive(entry.offset or {})
         await self._fenced(name)
         looked = await self._looked_at(config, [(one.partition, one.offset) for one in entries])
         source = SourceOffsets(self._store, name, config)

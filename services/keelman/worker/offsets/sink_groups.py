@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Mapping, Sequence
 
 from keelman.connect.errors import ConnectError
-from keelman.kafka.client_properties import sink_group
-from keelman.kafka.group_offsets import write_again
+from keelman.kafka.client_properties import sink_group, sink_member
+from keelman.kafka.group_changes import GroupChanges
 from keelman.kafka.static_members import remove_static_members
 from keelman.model.errors import DeadlineExceeded, KeelmanError
 from keelman.runtime.logging import get_logger
@@ -46,7 +46,7 @@ class SinkGroups:
             config = await self._store.secrets.resolve(config)
             properties, group = sink_group_client(worker, config), sink_group(worker, config, name)
             async with deadline(GIVE_UP_SECONDS, DeadlineExceeded("no answer in time")):
-                await remove_static_members(properties, group, [f"{name}-{task}" for task in tasks])
+                await remove_static_members(properties, group, [sink_member(worker, name, task) for task in tasks])
         except (KeelmanError, ConnectError) as error:  # their sessions lapse in time
             log.info("sink_members_stay", connector=name, group=group, error=str(error))
 
@@ -56,7 +56,7 @@ class SinkGroups:
         try:
             config = await self._store.secrets.resolve(config)
             properties, group = sink_group_client(worker, config), sink_group(worker, config, name)
-            kept = await write_again(properties, group, client_id=f"keep-{group}")
+            kept = await GroupChanges(properties, group, client_id=f"keep-{group}").write_again()
             log.info("sink_offsets_kept", connector=name, group=group, partitions=kept)
         except (KeelmanError, ConnectError) as error:  # tomorrow again: brokers keep offsets for a week
             log.warning("sink_offsets_not_kept", connector=name, group=group, error=str(error))

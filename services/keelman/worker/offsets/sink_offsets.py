@@ -13,8 +13,8 @@ from keelman.kafka.group_changes import HAS_MEMBERS, GroupChanges, TopicPart
 from keelman.model.errors import KeelmanError
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logging import get_logger
-from keelman.worker.rest.bodies import OffsetEntry
-from keelman.worker.rest.errors import RestError
+from keelman.worker.errors import RestError
+from keelman.worker.offsets.entries import OffsetEntry
 
 log = get_logger()
 Step = Callable[[], Awaitable[None]]

@@ -11,14 +11,15 @@ from keelman.engine.bulk import PLAN
 from keelman.kafka.client_properties import merged
 from keelman.kafka.layout import Work
 from keelman.kafka.writer import FencingWriter, Record, TopicWriter
+from keelman.worker.errors import RestError
 from keelman.worker.offsets.source_offsets import OffsetRow, merged_offsets, offset_topics, own_offsets
-from keelman.worker.rest.errors import RestError
 from keelman.worker.tables.offset_state import parsed_rows
 from keelman.worker.tables.store import Store
 from keelman.worker.tasks.tickets import transactional_id
 
 Confirm = Callable[[], Awaitable[None]]
 _KINDS: tuple[tuple[type, str], ...] = ((dict, "MAP"), (list, "ARRAY"))
+_LONG = 63
 
 
 class SourceOffsets:
@@ -40,9 +41,6 @@ class SourceOffsets:
 
         `still` is awaited last thing before it counts and raises when it must not. Raises 500, KeelmanError, Conflict.
         """
-        for partition, offset in wanted:
-            _check_primitive(partition)
-            _check_primitive(offset or {})
         workers, own = await self._rows()
         keys_of_own = own if self._workers_topic else workers
         # What a split task had planned counts no more: nobody is at it.
@@ -114,9 +112,13 @@ def _is_plan(key: bytes) -> bool:
     return f'"{PLAN}"'.encode() in key
 
 
-def _check_primitive(mapping: Mapping[str, Any]) -> None:
+def check_primitive(mapping: Mapping[str, Any]) -> None:
+    """Raises 500 for a partition or an offset that cannot be kept, as Connect does before its connector is asked."""
     for field, value in mapping.items():
-        for kind, name in _KINDS:
-            if isinstance(value, kind):
-                message = f"Offsets may only contain primitive types as values, but field {field} contains {name}"
-                raise RestError(500, message)
+        if isinstance(value, int) and not -(1 << _LONG) <= value < 1 << _LONG:
+            name = "class java.math.BigInteger"
+        else:
+            name = next((name for kind, name in _KINDS if isinstance(value, kind)), "")
+        if name:
+            message = f"Offsets may only contain primitive types as values, but field {field} contains {name}"
+            raise RestError(500, message)

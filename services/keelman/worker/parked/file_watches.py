@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from keelman.connect.plugin import FileWatch
+from keelman.connect.watches import FileWatch
 
 LOOK_SECONDS = 0.15
 SHARE = 0.005

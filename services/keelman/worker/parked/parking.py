@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
-from keelman.connect.plugin import TopicWatch, Watch
+from keelman.connect.watches import TopicWatch, Watch
 from keelman.kafka.layout import Work
 from keelman.runtime.logging import get_logger
 from keelman.worker.parked.watcher import Watched, Watcher

@@ -1,23 +1,22 @@
-"""Asks brokers where partitions end that parked tasks wait for: one question a cluster, several times a second."""
+"""Has brokers tell when partitions that parked tasks wait for have more: one question a broker, for all of them."""
 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from keelman.connect.plugin import TopicWatch
 from keelman.connect.records import TopicPartition
-from keelman.kafka.ends import EndOffsets, Ends, Part
+from keelman.connect.watches import TopicWatch
+from keelman.kafka.end_watch import Ends, EndWatch
+from keelman.kafka.fetched import Part
+from keelman.kafka.isolation import reads_committed
 from keelman.model.errors import KeelmanError, Unavailable
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logging import get_logger
 from keelman.runtime.supervise import Siblings
 
 log = get_logger()
-ASK_SECONDS = 0.25
-SHARE = 0.005
 CONNECTION = ("bootstrap.servers", "isolation.level", "security.", "sasl.", "ssl.")
 
 
@@ -33,9 +32,8 @@ class WatchedTopics:
 class TopicWatches:
     """Has a loop for each cluster, while anything of it is watched."""
 
-    def __init__(self, *, client_id: str, ask_seconds: float = ASK_SECONDS) -> None:
+    def __init__(self, *, client_id: str) -> None:
         self._client_id = client_id
-        self._ask_seconds = ask_seconds
         self._clusters: dict[tuple[tuple[str, str], ...], _Cluster] = {}
         self._siblings: Siblings | None = None
 
@@ -52,7 +50,7 @@ class TopicWatches:
         key = _connection(topics.watch.properties)
         cluster = self._clusters.get(key)
         if cluster is None:
-            cluster = self._clusters[key] = _Cluster(dict(key), self._client_id, self._ask_seconds)
+            cluster = self._clusters[key] = _Cluster(dict(key), self._client_id)
             self._siblings.start(self._life(key, cluster), name="topic watches")
         cluster.add(topics)
 
@@ -72,16 +70,18 @@ class TopicWatches:
 class _Cluster:
     """What is watched in one cluster."""
 
-    def __init__(self, properties: Mapping[str, str], client_id: str, ask_seconds: float) -> None:
+    def __init__(self, properties: Mapping[str, str], client_id: str) -> None:
         self._properties = properties
         self._client_id = client_id
-        self._ask_seconds = ask_seconds
-        self._committed = properties.get("isolation.level", "").lower() == "read_committed"
+        self._committed = reads_committed(properties)
         self._by_part: dict[Part, list[WatchedTopics]] = {}
         self._least: dict[Part, int] = {}
         self._refreshed = 0.0
         self._counts: dict[str, int] = {}  # partitions of each topic, by the metadata of then
         self._new: list[WatchedTopics] = []
+        self._ends: EndWatch | None = None
+        self._silent = False
+        self._backoff = Backoff(first=0.1, most=2.0)
         self.watched: dict[WatchedTopics, None] = {}
 
     def add(self, topics: WatchedTopics) -> None:
@@ -90,6 +90,7 @@ class _Cluster:
         for part, position in topics.watch.positions.items():
             self._by_part.setdefault(part, []).append(topics)
             self._least[part] = min(position, self._least.get(part, position))
+        self._look()
 
     def remove(self, topics: WatchedTopics) -> None:
         if self.watched.pop(topics, topics) is not None:
@@ -101,36 +102,43 @@ class _Cluster:
                 self._least[part] = min(o.watch.positions[part] for o in others)
             else:
                 del self._by_part[part], self._least[part]
+        self._look()
+
+    def _look(self) -> None:
+        if self._ends is not None:
+            self._ends.look()
 
     async def run(self) -> None:
         """Until nothing is watched any more. A cluster that does not answer is asked again and again."""
-        backoff, told = Backoff(first=0.1, most=2.0), False
         while self.watched:
             try:
-                async with EndOffsets.opened(self._properties, client_id=self._client_id) as ends:
-                    while self.watched:
-                        begun = time.thread_time()
-                        answer = await ends.ask(list(self._by_part))
-                        if told:
-                            log.info("watched_cluster_answers_again", servers=self._servers)
-                        told = False
-                        backoff.reset()
-                        self._judge(answer, ends)
-                        await asyncio.sleep(max(self._ask_seconds, (time.thread_time() - begun) / SHARE))
+                opened = EndWatch.opened(self._properties, self._least, self._told, client_id=self._client_id)
+                async with opened as self._ends:
+                    await self._ends.run()
             except Unavailable as error:
-                if not told:
+                if not self._silent:
                     log.warning("watched_cluster_silent", servers=self._servers, error=error.message)
-                told = True
-                await asyncio.sleep(backoff.next())
+                self._silent = True
+                await asyncio.sleep(self._backoff.next())
             except KeelmanError as error:  # not to be watched at all: the tasks' own clients say why
                 log.warning("watch_failed", servers=self._servers, error=error.message)
                 self._wake(list(self.watched))
+            finally:
+                self._ends = None
+
+    def _told(self, answer: Ends) -> None:
+        if self._silent:
+            log.info("watched_cluster_answers_again", servers=self._servers)
+        self._silent = False
+        self._backoff.reset()
+        if self._ends is not None:
+            self._judge(answer, self._ends)
 
     @property
     def _servers(self) -> str:
         return self._properties.get("bootstrap.servers", "")
 
-    def _judge(self, answer: Ends, ends: EndOffsets) -> None:
+    def _judge(self, answer: Ends, ends: EndWatch) -> None:
         least = self._least
         moved = [part for part, end in answer.offsets.items() if end != least.get(part, end)]
         woken: dict[WatchedTopics, None] = {}
@@ -158,7 +166,7 @@ class _Cluster:
                 self._new.append(topics)
         self._wake(list(woken))
 
-    def _grown(self, ends: EndOffsets) -> Iterable[WatchedTopics]:
+    def _grown(self, ends: EndWatch) -> Iterable[WatchedTopics]:
         """Those that watch a topic which has more partitions than it had."""
         counts = {topic: ends.partitions_of(topic) for topic in dict.fromkeys(topic for topic, _ in self._by_part)}
         if counts == self._counts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from keelman.connect.plugin import FileWatch, Watch
+from keelman.connect.watches import FileWatch, Watch
 from keelman.runtime.supervise import Siblings
 from keelman.worker.parked.file_watches import FileWatches, WatchedFile
 from keelman.worker.parked.topic_watches import TopicWatches, WatchedTopics

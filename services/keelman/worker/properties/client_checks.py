@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import get_args
 
 from keelman.connect.config.override_policies import POLICIES, POLICY_KEY, policy
-from keelman.kafka.client_keys import Client
+from keelman.kafka.client_keys import ClientKind
 from keelman.kafka.client_properties import merged
 from keelman.kafka.client_settings import problems
 from keelman.kafka.oauth import ALLOWED_KEY, allow_urls
@@ -24,7 +24,10 @@ def check_clients(reader: PropertyReader) -> None:
         reader.refuse(POLICY_KEY, raw[POLICY_KEY], "one of " + ", ".join(POLICIES))
     for key, message in problems(raw, "admin", allowed):
         reader.note(key, message)
-    for client in get_args(Client):
+    for client in get_args(ClientKind):
         for key, message in problems(merged(raw, {}, client), client, allowed):
             own = f"{client}.{key}"
-            reader.note(own if own in raw else key, message)
+            if own in raw:
+                reader.note(own, f"{client}.{message}" if message.startswith(f"{key}:") else message)
+            else:
+                reader.note(key, message)

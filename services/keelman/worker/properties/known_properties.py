@@ -9,8 +9,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping
 
-from keelman.connect.config.copying_keys import COMMIT_INTERVAL, PARK_AFTER
+from keelman.connect.config.copying_keys import COMMIT_INTERVAL, PARK_AFTER, WORKER_LABELS
 from keelman.connect.config.life_keys import life_keys
+from keelman.connect.config.override_policies import ALLOWED_KEY
+from keelman.connect.config.references import references
 from keelman.kafka.client_table import TABLE
 from keelman.runtime.logging import get_logger
 
@@ -22,6 +24,7 @@ USED = frozenset(
         "bootstrap.servers",
         "config.providers",
         "connector.client.config.override.policy",
+        ALLOWED_KEY,
         "exactly.once.source.support",
         "group.id",
         "header.converter",
@@ -56,9 +59,9 @@ OWN = frozenset(
         *life_keys().keys,
         COMMIT_INTERVAL.name,
         PARK_AFTER.name,
+        WORKER_LABELS,
         "keelman.cpus",
         "keelman.jaas.file",
-        "keelman.labels",
         "keelman.memory.bytes",
         "keelman.oauthbearer.allowed.urls",
         "keelman.plugin.answer.timeout.ms",
@@ -69,6 +72,7 @@ OWN = frozenset(
 )
 IGNORED = {
     "connect.protocol": "all workers of a group speak keelman's own protocol",
+    "inter.worker.signature.algorithm": "a worker asks nothing of others that would have to be signed",
     "metadata.recovery.strategy": "clients look for their brokers anew by themselves",
     "offset.flush.timeout.ms": "offsets are committed together with their records, so no flush can be late",
     "plugin.discovery": "plugins are found by their packages, without a scan",
@@ -76,6 +80,11 @@ IGNORED = {
     "worker.unsync.backoff.ms": "a worker that cannot catch up tries on, and has no work meanwhile",
 }
 IGNORED_PREFIXES = {
+    # Connect's of before 3.0, which still stand in files that images and playbooks write.
+    "internal.key.converter": "as in Connect since 3.0: its topics are JSON without schemas",
+    "internal.value.converter": "as in Connect since 3.0: its topics are JSON without schemas",
+    "rest.host.name": "as in Connect since 3.0: set listeners",
+    "rest.port": "as in Connect since 3.0: set listeners",
     "metric.": "metrics are served on /metrics",
     "metrics.": "metrics are served on /metrics",
 }
@@ -97,7 +106,7 @@ def near(key: str) -> str:
 
 
 def ignored(properties: Mapping[str, str], *, standalone: bool) -> dict[str, str]:
-    """Keys that Connect's workers read and ours do not, each with the reason."""
+    """Keys that Connect's workers read, or once read, and ours do not, each with the reason."""
     found = {}
     for key in sorted(properties):
         why = IGNORED.get(key) or next((w for p, w in IGNORED_PREFIXES.items() if key.startswith(p)), "")
@@ -111,7 +120,7 @@ def ignored(properties: Mapping[str, str], *, standalone: bool) -> dict[str, str
 
 
 def tell(properties: Mapping[str, str], *, standalone: bool) -> None:
-    """One line for the ignored ones, and one for those that nobody knows."""
+    """One line for the ignored ones, one for those that nobody knows, and one for references without a value."""
     if reasons := ignored(properties, standalone=standalone):
         log.info("worker_properties_ignored", **reasons)
     if keys := unknown(properties):
@@ -119,4 +128,10 @@ def tell(properties: Mapping[str, str], *, standalone: bool) -> None:
             "worker_properties_unknown",
             keys=", ".join(map(near, keys)),
             note="they are accepted, and nothing reads them",
+        )
+    if keys := sorted(key for key, text in properties.items() if references(text)):
+        log.warning(
+            "worker_properties_unresolved",
+            keys=", ".join(keys),
+            note="config.providers have no value for what is referred to: it is taken as it stands, as in Connect",
         )

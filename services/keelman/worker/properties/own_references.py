@@ -17,14 +17,18 @@ SECRETS_POLICY, ALLOW, REFERENCES = "keelman.secrets.policy", "allow", "referenc
 def with_values(properties: Mapping[str, str]) -> dict[str, str]:
     """The properties with values in place of references, and what is secret of them never shown by this process.
 
-    Raises InvalidArgument naming the keys whose values cannot be read.
+    Raises InvalidArgument naming the keys whose values cannot be read, or the key of a provider that cannot be.
     """
+    try:
+        providers = providers_of(properties)
+    except ConnectError as error:
+        raise InvalidArgument(str(error)) from None
     wanted = references_of(properties)
     if not wanted:
         REDACTOR.add(literal_secrets(properties))
         return dict(properties)
     try:
-        values = read(providers_of(properties), wanted)
+        values = read(providers, wanted)
     except ConnectError as error:
         keys = ", ".join(sorted(key for key, text in properties.items() if references(text)))
         raise InvalidArgument(f"{error} (there are references in {keys})") from None

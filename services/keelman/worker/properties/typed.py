@@ -9,22 +9,25 @@ from functools import partial
 from pathlib import Path
 
 from keelman.connect.config.connector_keys import WORKER_SUPPORT
-from keelman.connect.config.copying_keys import COMMIT_INTERVAL, PARK_AFTER
+from keelman.connect.config.copying_keys import COMMIT_INTERVAL, PARK_AFTER, WORKER_LABELS
+from keelman.connect.config.life_keys import life_keys
 from keelman.connect.converters.configured import converter_for
 from keelman.connect.converters.converter import Role
+from keelman.engine.plugin_memory import SLOT_MEMORY
+from keelman.kafka.client_keys import HOST_AND_PORT, Servers
 from keelman.kafka.topics import CompactedTopic
 from keelman.model.errors import InvalidArgument
 from keelman.model.labels import labels_of
-from keelman.worker.group.placement import WORKER_KEY
+from keelman.worker.properties.access import Access, read_access
+from keelman.worker.properties.basic_auth import BasicAuth, read_basic_auth
 from keelman.worker.properties.client_checks import check_clients
 from keelman.worker.properties.file import file_properties
-from keelman.worker.properties.life_properties import check_life
+from keelman.worker.properties.java_options import with_allowed_urls
+from keelman.worker.properties.listeners import Listeners, read_listeners
 from keelman.worker.properties.own_references import ALLOW, REFERENCES, SECRETS_POLICY, with_values
+from keelman.worker.properties.plugin_bounds import read_bounds
 from keelman.worker.properties.reader import PropertyReader
-from keelman.worker.rest.access import Access, read_access
-from keelman.worker.rest.basic_auth import BasicAuth, read_basic_auth
-from keelman.worker.rest.listeners import Listeners, read_listeners
-from keelman.worker.rest.signatures import check_algorithms
+from keelman.worker.properties.signature_algorithms import check_algorithms
 
 REQUIRED = {
     "bootstrap.servers": "host:port of brokers, comma-separated",
@@ -42,7 +45,6 @@ REQUIRED_ALONE = {OFFSET_FILE: "the file that keeps the offsets of sources"}
 STANDALONE = "standalone"
 SUPPORT = ("disabled", "preparing", "enabled")
 TOPIC_CREATION = "topic.creation.enable"
-HOST_AND_PORT = "host:port, comma-separated, ports from 1 to 65535"
 TOPIC_NAME = "a topic name (letters, digits, '.', '_', '-')"
 TOPIC_PARTITIONS = {"config": 1, "offset": 25, "status": 5}
 LEAST_MEMORY_BYTES = 64 << 20  # below that no slot could live
@@ -109,7 +111,7 @@ def read_properties(file: Path | None, given: Mapping[str, str], *, standalone: 
 
 def checked(raw: Mapping[str, str], *, standalone: bool = False) -> WorkerProperties:
     """The typed properties, with values in place of references. Raises InvalidArgument."""
-    raw = with_values(raw)
+    raw = with_allowed_urls(with_values(raw))
     if standalone:
         raw = {**raw, WORKER_SUPPORT: "disabled"}  # so that whoever reads it says no to a connector that requires it
     reader = PropertyReader(raw)
@@ -128,9 +130,10 @@ def checked(raw: Mapping[str, str], *, standalone: bool = False) -> WorkerProper
     if heartbeat >= session:
         reader.refuse("heartbeat.interval.ms", heartbeat, f"less than session.timeout.ms ({session})")
     support = reader.choice(WORKER_SUPPORT, "enabled", SUPPORT)
-    for rule in (PARK_AFTER, COMMIT_INTERVAL):  # read in slots
+    # Whoever needs one of these reads it where it is needed, the connector's before this one.
+    for rule in (PARK_AFTER, COMMIT_INTERVAL, SLOT_MEMORY, *life_keys().keys.values()):
         reader.take(partial(rule.among, raw), None)
-    check_life(reader)
+    read_bounds(reader)
     check_clients(reader)
     topics = [raw[key] for kind in TOPIC_PARTITIONS if raw.get(key := f"{kind}.storage.topic")]
     if len(set(topics)) != len(topics) and not standalone:
@@ -160,7 +163,7 @@ def checked(raw: Mapping[str, str], *, standalone: bool = False) -> WorkerProper
         plugin_path=raw.get("plugin.path", ""),
         topic_tracking=reader.flag("topic.tracking.enable", default=True),
         topic_reset=reader.flag("topic.tracking.allow.reset", default=True),
-        labels=reader.take(lambda: labels_of(raw.get(WORKER_KEY, ""), key=WORKER_KEY), {}),
+        labels=reader.take(lambda: labels_of(raw.get(WORKER_LABELS, ""), key=WORKER_LABELS), {}),
     )
     reader.end()
     return properties
@@ -205,8 +208,10 @@ def not_servers(text: str) -> list[str]:
 
 
 def _is_server(text: str) -> bool:
-    host, _, port = text.rpartition(":")
-    return bool(host) and is_port(port)
+    try:
+        return bool(Servers().address("", text))
+    except InvalidArgument:
+        return False
 
 
 def is_port(text: str) -> bool:

@@ -1,152 +1,68 @@
-"""Cross-origin requests and response headers as Connect configures them: layers around a worker's REST application.
+"""Cross-origin requests and configured response headers: a layer around a worker's REST application.
 
 The answers are those of Connect 4.3's Jetty 12 (its CrossOriginHandler and HeaderFilter): tests/recorded/access.json.
 """
 
 from __future__ import annotations
 
-import csv
 import email.utils
-import re
 import time
-from collections.abc import Sequence
-from dataclasses import dataclass
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from keelman.model.errors import InvalidArgument
-from keelman.worker.properties.reader import PropertyReader
+from keelman.worker.properties.access import Access, HeaderRule
 
-ORIGIN, METHODS = "access.control.allow.origin", "access.control.allow.methods"
-HEADERS = "response.http.headers.config"
-USUAL_METHODS = ("GET", "POST", "HEAD")
 PREFLIGHT_SECONDS = 60
 ALLOWED_HEADERS = "Content-Type"
-ACTIONS = ("set", "add", "setDate", "addDate")
 
 
-@dataclass(frozen=True, slots=True)
-class HeaderRule:
-    """One of `response.http.headers.config`: a header set, or added, on every answer."""
+def with_access(access: Access, app: ASGIApp) -> ASGIApp:
+    """The application with what is configured on its answers."""
+    if access.origins is None and not access.headers:
+        return app
 
-    add: bool
-    date: bool
-    name: str
-    value: str
+    async def layered(scope: Scope, receive: Receive, send: Send) -> None:
+        asked = Headers(scope=scope)
 
-    def apply(self, headers: MutableHeaders) -> None:
-        """Puts it on an answer; a date's value is milliseconds from now on."""
-        value = email.utils.formatdate(time.time() + int(self.value) / 1000, usegmt=True) if self.date else self.value
-        if self.add:
-            headers.append(self.name, value)
-        else:
-            headers[self.name] = value
+        async def answered(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                _mark(access, scope["method"], asked, MutableHeaders(scope=message))
+            await send(message)
 
+        await app(scope, receive, answered)
 
-@dataclass(frozen=True, slots=True)
-class Access:
-    """What the worker's properties say about browsers and proxies in front of it."""
-
-    origins: tuple[re.Pattern[str], ...] | None
-    """Patterns that an origin must match wholly; None without CORS, empty for any origin."""
-    methods: tuple[str, ...]
-    headers: tuple[HeaderRule, ...]
-
-    def around(self, app: ASGIApp) -> ASGIApp:
-        """The application with what is configured on its answers."""
-        if self.origins is None and not self.headers:
-            return app
-        access = self
-
-        async def layered(scope: Scope, receive: Receive, send: Send) -> None:
-            asked = Headers(scope=scope)
-
-            async def answered(message: Message) -> None:
-                if message["type"] == "http.response.start":
-                    access.mark(scope["method"], asked, MutableHeaders(scope=message))
-                await send(message)
-
-            await app(scope, receive, answered)
-
-        return layered
-
-    def mark(self, method: str, asked: Headers, answer: MutableHeaders) -> None:
-        """Puts the headers on one answer."""
-        configured = MutableHeaders()
-        for rule in self.headers:
-            rule.apply(configured)
-        for name, value in [(n, v) for n, v in configured.items() if n not in answer]:  # what is answered wins
-            answer.append(name, value)
-        if self.origins is None:
-            return
-        answer.append("Vary", "Origin")
-        origin = asked.get("origin")
-        if origin is None or not self._matches(origin):
-            return
-        answer["Access-Control-Allow-Origin"] = origin
-        if method == "OPTIONS" and "access-control-request-method" in asked:
-            answer["Access-Control-Allow-Methods"] = ",".join(self.methods)
-            answer["Access-Control-Allow-Headers"] = ALLOWED_HEADERS
-            answer["Access-Control-Max-Age"] = str(PREFLIGHT_SECONDS)
-
-    def _matches(self, origins: str) -> bool:
-        given = [one.strip() for one in origins.split(" ") if one.strip()]
-        return not self.origins or any(p.fullmatch(one) for one in given for p in self.origins)
+    return layered
 
 
-def read_access(reader: PropertyReader) -> Access:
-    """Reads it from the worker's properties; what is wrong is noted by the reader."""
-    raw = reader.raw
-    methods = tuple(m for m in raw.get(METHODS, "").split(",") if m.strip())
-    return Access(
-        origins=reader.take(lambda: _origins(raw.get(ORIGIN, "")), None),
-        methods=methods or USUAL_METHODS,
-        headers=reader.take(lambda: _rules(raw.get(HEADERS, "")), ()),
-    )
+def _mark(access: Access, method: str, asked: Headers, answer: MutableHeaders) -> None:
+    """Puts the headers on one answer."""
+    configured = MutableHeaders()
+    for rule in access.headers:
+        _apply(rule, configured)
+    for name, value in [(n, v) for n, v in configured.items() if n not in answer]:  # what is answered wins
+        answer.append(name, value)
+    if access.origins is None:
+        return
+    answer.append("Vary", "Origin")
+    origin = asked.get("origin")
+    if origin is None or not _allows(access, origin):
+        return
+    answer["Access-Control-Allow-Origin"] = origin
+    if method == "OPTIONS" and "access-control-request-method" in asked:
+        answer["Access-Control-Allow-Methods"] = ",".join(access.methods)
+        answer["Access-Control-Allow-Headers"] = ALLOWED_HEADERS
+        answer["Access-Control-Max-Age"] = str(PREFLIGHT_SECONDS)
 
 
-def _origins(text: str) -> tuple[re.Pattern[str], ...] | None:
-    if not text.strip():
-        return None
-    given = [one.strip() for one in text.split(",") if one.strip()]
-    if "*" in given:
-        return ()
-    try:
-        return tuple(re.compile(one, re.IGNORECASE) for one in given)
-    except re.error as error:
-        raise InvalidArgument.of(
-            ORIGIN, text, f"* or origins, comma-separated, as regular expressions ({error})"
-        ) from None
+def _apply(rule: HeaderRule, headers: MutableHeaders) -> None:
+    value = email.utils.formatdate(time.time() + int(rule.value) / 1000, usegmt=True) if rule.date else rule.value
+    if rule.add:
+        headers.append(rule.name, value)
+    else:
+        headers[rule.name] = value
 
 
-def _rules(text: str) -> tuple[HeaderRule, ...]:
-    rows = list(csv.reader([text], skipinitialspace=True, escapechar="\\")) if text.strip() else []
-    return tuple(_rule(one.strip()) for row in rows for one in row if one.strip())
-
-
-def _rule(text: str) -> HeaderRule:
-    """One `action name:value`. The messages are Connect's, behind the name of the property."""
-    words = text.split(maxsplit=1)
-    if len(words) != 2:
-        raise _illegal(f"Invalid format of header config '{text}'. Expected: '[action] [header name]:[header value]'")
-    action, header = words
-    if action.lower() not in [a.lower() for a in ACTIONS]:
-        legal = ", ".join(ACTIONS)
-        raise _illegal(f"Invalid header config action: '{action}'. Expected one of [{legal}]")
-    parts: Sequence[str] = header.strip().split(":")
-    if len(parts) != 2 or not parts[1]:
-        raise _illegal(
-            f"Invalid format of header name and header value pair '{header}'. Expected: '[header name]:[header value]'"
-        )
-    name, value = parts[0].strip(), parts[1].strip()
-    if not name or re.search(r"\s", name):
-        raise _illegal(f"Invalid header name '{name}'. The '[header name]' cannot contain whitespace")
-    date = action.lower().endswith("date")
-    if date and not re.fullmatch(r"-?[0-9]{1,18}", value):
-        raise _illegal(f"'{value}' of {name} is no number of milliseconds")
-    return HeaderRule(action.lower().startswith("add"), date, name, value)
-
-
-def _illegal(why: str) -> InvalidArgument:
-    return InvalidArgument(f"{HEADERS}: {why}", metadata={"field": HEADERS})
+def _allows(access: Access, origins: str) -> bool:
+    given = [one.strip() for one in origins.split(" ") if one.strip()]
+    return not access.origins or any(p.fullmatch(one) for one in given for p in access.origins)

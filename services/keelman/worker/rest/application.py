@@ -14,18 +14,19 @@ from keelman.model.errors import KeelmanError
 from keelman.worker.beside.previews import Previews
 from keelman.worker.beside.replays import Replays
 from keelman.worker.beside.side_process import SideProcess
+from keelman.worker.errors import RestError
 from keelman.worker.group.herder import Herder
 from keelman.worker.offsets.offset_changes import OffsetChanges
 from keelman.worker.rest import loggers
-from keelman.worker.rest.context import Handler, RestContext
-from keelman.worker.rest.errors import (
-    RestError,
+from keelman.worker.rest.answers import (
+    STARTING,
     error_response,
     on_exception,
     on_keelman_error,
     on_rest_error,
     on_status,
 )
+from keelman.worker.rest.context import Handler, RestContext
 from keelman.worker.rest.forwarding import Forwarder
 from keelman.worker.rest.kinds import NO_FENCE, NO_TASKS, as_put, refusing
 from keelman.worker.rest.observability import Observability
@@ -58,13 +59,12 @@ class RestApi:
         """Gives it what it answers from; from now on this worker obeys orders about logging."""
         store = herder.store
         views = Views(store)
-        do = Operations(herder, views, tracking)
-        offsets = OffsetChanges(herder, do.fence)
-        forwarder = Forwarder(self._tls, views.fresh)
-        self.operations = do
+        self.operations = operations = Operations(herder, views, tracking)
+        offsets = OffsetChanges(herder, operations.fence)
+        forwarder = Forwarder(self._tls, herder, views.fresh)
         side_process = SideProcess(store.properties.raw)
-        beside = Previews(herder, do, side_process), Replays(store, side_process)
-        self._context = RestContext(herder, store, views, do, offsets, tracking, forwarder, *beside, cluster_id)
+        beside = Previews(herder, operations.check, side_process), Replays(store, side_process)
+        self._context = RestContext(herder, store, views, operations, offsets, tracking, forwarder, *beside, cluster_id)
         store.level_told = loggers.obey
 
     async def close(self) -> None:
@@ -74,7 +74,7 @@ class RestApi:
 
     def _ready(self) -> RestContext:
         if self._context is None:
-            raise RestError(503, "Worker is starting: its brokers have not answered yet")
+            raise RestError(503, STARTING)
         return self._context
 
     def app(self, guard: Callable[[Starlette], ASGIApp]) -> ASGIApp:

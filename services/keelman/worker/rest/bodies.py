@@ -10,7 +10,8 @@ from typing import Any, NoReturn
 from starlette.requests import Request
 
 from keelman.connect.config.types import trim
-from keelman.worker.rest.errors import RestError
+from keelman.worker.errors import RestError
+from keelman.worker.offsets.entries import OffsetEntry
 
 JSON_TYPE = "application/json"
 ENTITIES = "org.apache.kafka.connect.runtime.rest.entities"
@@ -34,14 +35,6 @@ class NewConnector:
     name: str
     config: dict[str, str | None] | None
     initial_state: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class OffsetEntry:
-    """One entry of PATCH /connectors/x/offsets; None for what is null or missing."""
-
-    partition: dict[str, Any] | None
-    offset: dict[str, Any] | None
 
 
 async def json_body(request: Request) -> Any:
@@ -125,9 +118,9 @@ def text_maps(raw: bytes) -> list[dict[str, str]]:
 
 
 def wanted_map(value: Any, what: str) -> dict[str, str | None]:
-    """The same where there must be one. Raises 500 for null and for an empty body."""
+    """The same where there must be one. Raises 500 naming `what` for null and for an empty body."""
     if value is None:
-        raise RestError(500, f"The request has no body: {what} is missing")
+        raise RestError(500, f"{what} is missing in the request: a JSON object is wanted")
     return text_map(value)
 
 

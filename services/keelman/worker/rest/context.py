@@ -12,9 +12,10 @@ from starlette.responses import Response
 
 from keelman.worker.beside.previews import Previews
 from keelman.worker.beside.replays import Replays
+from keelman.worker.errors import not_found
 from keelman.worker.group.herder import Herder
 from keelman.worker.offsets.offset_changes import OffsetChanges
-from keelman.worker.rest.errors import STATUS_TEXTS, not_found
+from keelman.worker.rest.answers import STATUS_TEXTS
 from keelman.worker.rest.forwarding import Forwarder
 from keelman.worker.rest.operations import Operations
 from keelman.worker.rest.views import Views
@@ -33,7 +34,7 @@ class RestContext:
     herder: Herder
     store: Store
     views: Views
-    do: Operations
+    operations: Operations
     offsets: OffsetChanges
     tracking: TopicTracking
     forwarder: Forwarder

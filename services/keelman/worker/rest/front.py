@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import ssl
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
+from functools import partial
 
 from starlette.applications import Starlette
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -14,12 +16,16 @@ from keelman.model.errors import KeelmanError, Unavailable
 from keelman.runtime.http import serve_http
 from keelman.runtime.http_bodies import BoundedBodies
 from keelman.runtime.logging import get_logger
+from keelman.worker.properties.listeners import Listener, client_tls, server_tls
 from keelman.worker.properties.typed import WorkerProperties
-from keelman.worker.rest.errors import STATUS_TEXTS, error_response
-from keelman.worker.rest.listeners import Listener, client_tls, server_tls
+from keelman.worker.rest.access import with_access
+from keelman.worker.rest.answers import STATUS_TEXTS, answered, error_response
+from keelman.worker.rest.basic_auth import guarded
 
 log = get_logger()
 EVERYWHERE = "0.0.0.0"
+WILDCARDS = (EVERYWHERE, "::")
+LAST_SECONDS = 10.0  # for what has begun when the worker is told to stop
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,27 +50,39 @@ def peer_tls(properties: WorkerProperties) -> ssl.SSLContext:
 async def open_front(
     make: Callable[[Callable[[Starlette], ASGIApp]], ASGIApp], properties: WorkerProperties
 ) -> AsyncIterator[Front]:
-    """Opens every listener. `make` gives the REST application, with a guard around its routes.
+    """Opens every listener, and closes them all at once. `make` gives the REST application, with a guard around its
+    routes.
 
     Raises Unavailable naming the listener whose port is taken, InvalidArgument naming the property at fault.
     """
-    guard, listeners = properties.basic_auth, properties.listeners
-    whole = BoundedBodies(make(guard.around if guard else lambda routed: routed))
+    users, listeners = properties.basic_auth, properties.listeners
+    whole = _whole(make(partial(guarded, users) if users else lambda routed: routed))
     app: ASGIApp = whole
-    async with contextlib.AsyncExitStack() as stack:
+    opened: list[contextlib.AsyncExitStack] = []
+    try:
         if listeners.admin is not None:
             app = _only(whole, admin=False)
             # As in Connect neither passwords nor origins nor headers are configured for these.
-            apart = _only(BoundedBodies(make(lambda routed: routed)), admin=True)
-            await _open(stack, apart, listeners.admin, properties, admin=True)
-        ports = await _open(stack, properties.access.around(app), listeners.main, properties, admin=False)
+            apart = _only(_whole(make(lambda routed: routed)), admin=True)
+            await _open(opened, apart, listeners.admin, properties, admin=True)
+        ports = await _open(opened, with_access(properties.access, app), listeners.main, properties, admin=False)
         front = Front(listeners.url(ports), listeners.worker_id(ports))
         log.info("worker_listens", url=front.url, group=properties.group_id, listeners=len(ports))
+        if listeners.advertised.host in WILDCARDS and not properties.standalone:
+            note = "no other host reaches it there, and workers of two hosts are taken for one"
+            log.warning("worker_advertises_no_host", url=front.url, note=f"{note}: set rest.advertised.host.name")
         yield front
+    finally:
+        await asyncio.gather(*(one.aclose() for one in opened))
+
+
+def _whole(app: ASGIApp) -> ASGIApp:
+    """The application for whole bodies, which answers to the last."""
+    return partial(answered, BoundedBodies(app))
 
 
 async def _open(
-    stack: contextlib.AsyncExitStack,
+    opened: list[contextlib.AsyncExitStack],
     app: ASGIApp,
     listeners: tuple[Listener, ...],
     properties: WorkerProperties,
@@ -76,8 +94,17 @@ async def _open(
     for one in listeners:
         host = one.host or EVERYWHERE
         try:
-            opened = serve_http(app, host=host, port=one.port, label="rest", tls=tls if one.tls else None)
-            ports[one] = await stack.enter_async_context(opened)
+            served = serve_http(
+                app,
+                host=host,
+                port=one.port,
+                label="rest",
+                tls=tls if one.tls else None,
+                grace_seconds=LAST_SECONDS,
+            )
+            stack = contextlib.AsyncExitStack()
+            ports[one] = await stack.enter_async_context(served)
+            opened.append(stack)
         except Unavailable as error:
             raise Unavailable(
                 f"{key}: port {one.port} on {host} is taken by another process: stop it, or set another free port",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from starlette.requests import Request
 from starlette.responses import Response
 
+from keelman.worker.errors import RestError
 from keelman.worker.rest.context import Handler
-from keelman.worker.rest.errors import RestError
 
 # As Connect's standalone worker answers (tests/recorded/standalone.json).
 NO_TASKS = "Kafka Connect in standalone mode does not support externally setting task configurations."

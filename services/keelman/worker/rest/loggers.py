@@ -7,7 +7,7 @@ from typing import Any
 
 from keelman.runtime.log_levels import LEVELS, LOG_LEVELS, LoggerLevel
 from keelman.runtime.logging import get_logger
-from keelman.worker.rest.errors import RestError, not_found
+from keelman.worker.errors import RestError, not_found
 
 log = get_logger()
 

@@ -9,8 +9,9 @@ from starlette.responses import Response, StreamingResponse
 
 from keelman.runtime.exposition import CONTENT_TYPE
 from keelman.runtime.recent_lines import EACH, RECENT
+from keelman.worker.errors import RestError, not_found
 from keelman.worker.observed.metrics import Metrics
-from keelman.worker.rest.errors import STATUS_TEXTS, RestError, json_response, not_found
+from keelman.worker.rest.answers import STATUS_TEXTS, json_response
 
 KEPT_LINES = 20_000
 USUAL_LINES = 100

@@ -15,16 +15,18 @@ from keelman.connectors.registry import find_connector
 from keelman.kafka.layout import Work
 from keelman.model.errors import DeadlineExceeded, NotFound
 from keelman.runtime.supervise import deadline
+from keelman.worker.deadlines import TIMED_OUT, remaining
+from keelman.worker.errors import Elsewhere, RestError, invalid_config, not_found
+from keelman.worker.group.fencing import new_tasks
 from keelman.worker.group.herder import Herder
 from keelman.worker.group.requests import Change
 from keelman.worker.properties.secrets import Secrets
-from keelman.worker.properties.validated_secrets import problems_with
-from keelman.worker.rest.deadlines import TIMED_OUT, remaining
-from keelman.worker.rest.errors import Elsewhere, RestError, invalid_config, not_found
+from keelman.worker.rest import repeats
+from keelman.worker.rest.validated_secrets import problems_with
 from keelman.worker.rest.views import Views
-from keelman.worker.tables import config_state as records
-from keelman.worker.tables.config_state import PAUSED, STARTED, STOPPED, RestartRequest
-from keelman.worker.tables.status_state import FAILED, RESTARTING
+from keelman.worker.tables import config_records as records
+from keelman.worker.tables.config_records import PAUSED, STARTED, STOPPED, RestartRequest
+from keelman.worker.tables.status_state import FAILED, MORE, RESTARTING
 from keelman.worker.tables.topic_tracking import TopicTracking
 from keelman.worker.tasks.third_party import NOT_READY
 from keelman.worker.tasks.tickets import is_exactly_once_source
@@ -38,7 +40,8 @@ Config = Mapping[str, str | None]
 class Operations:
     """Changes that one connector's configuration, target state or tasks are to take.
 
-    None is begun after its time. Those that are the leader's raise Elsewhere on any other worker.
+    None is begun after its time. Those that are the leader's raise Elsewhere on any other worker. One whose
+    first answer was lost is repeated and answered as it was the first time: not refused for what it has itself done.
     """
 
     def __init__(self, herder: Herder, views: Views | None = None, tracking: TopicTracking | None = None) -> None:
@@ -72,8 +75,11 @@ class Operations:
             await self._herder.call(self._leads, seconds=remaining())
         with self._herder.coming():
             checked = await self.check(config)
+        since = repeats.since()
 
         def decide() -> Change[tuple[bool, dict[str, Any]]]:
+            if self._store.config.has_since(name, checked, since):
+                return Change((), lambda: (create, self._views.info(name)))
             exists = name in self._store.config.connectors
             if create and exists:
                 raise RestError(409, f"Connector {name} already exists")
@@ -100,15 +106,23 @@ class Operations:
     async def patch_config(self, name: str, patch: Config, *, etag: str = "") -> dict[str, Any]:
         """Merges keys into a configuration; None removes one: ConnectorInfo. The leader's. Raises 404, 400, 412."""
 
+        since = repeats.since()
+
+        def patched(config: Config) -> dict[str, str]:
+            whole = {**config, **patch}
+            return {key: value for key in hash_order(whole) if (value := whole[key]) is not None}
+
         def read() -> dict[str, str]:
             config = self._views.config(name)
-            self._require(name, etag)
+            if not self._store.config.has_since(name, patched(config), since):
+                self._require(name, etag)
             return config
 
         while True:
             before = await self._lead(name, lambda: Change((), read))
-            whole = {**before, **patch}
-            merged = await self.check({key: whole[key] for key in hash_order(whole) if whole[key] is not None})
+            if self._store.config.has_since(name, patched(before), since):
+                return self._views.info(name)
+            merged = await self.check(patched(before))
             if merged.get("name", name) != name:
                 raise other_name(merged["name"], name)
 
@@ -124,7 +138,11 @@ class Operations:
     async def delete(self, name: str) -> None:
         """Deletes a connector; its offsets and its group stay. The leader's."""
 
+        since = repeats.since()
+
         def decide() -> Change[None]:
+            if self._store.config.deleted.since(name, since):
+                return Change((), lambda: None)
             self._views.config(name)
             tasks = len(self._store.config.tasks.get(name, ()))
             return Change(records.deletion_records(name, tasks), lambda: None)
@@ -157,6 +175,7 @@ class Operations:
 
     async def restart(self, name: str, *, include_tasks: bool, only_failed: bool) -> dict[str, Any]:
         """Restarts a connector and, if asked, its tasks: the state with RESTARTING where it applies. The leader's."""
+        request, since = RestartRequest(name, include_tasks, only_failed), repeats.since()
 
         def known() -> None:
             if name not in self._store.config.connectors:
@@ -169,7 +188,9 @@ class Operations:
                 if not only_failed or one["state"] == FAILED:
                     one["state"] = RESTARTING
                     one.pop("trace", None)
-            return Change([records.restart_record(RestartRequest(name, include_tasks, only_failed))], lambda: before)
+                    one.pop(MORE, None)  # of the failure, which is forgotten
+            done = self._store.config.restarted.since(request, since)
+            return Change([] if done else [records.restart_record(request)], lambda: before)
 
         await self._lead(name, lambda: Change((), known))
         await self._views.awaited_status(name)  # of one that was created a moment ago
@@ -200,7 +221,7 @@ class Operations:
 
         def decide() -> Change[None]:
             self._views.config(name)
-            return Change(self._herder.leader.new_tasks(name, tasks), lambda: None)
+            return Change(new_tasks(self._store, name, tasks), lambda: None)
 
         await self._lead(name, decide)
 

@@ -10,12 +10,13 @@ from starlette.responses import Response
 from keelman.model.errors import DeadlineExceeded
 from keelman.runtime.supervise import deadline
 from keelman.runtime.version import version
-from keelman.worker.properties.validated_secrets import validated_with
+from keelman.worker.deadlines import TIMED_OUT, remaining
+from keelman.worker.errors import RestError
 from keelman.worker.rest import loggers, plugins
+from keelman.worker.rest.answers import json_response
 from keelman.worker.rest.bodies import json_body, wanted_map
 from keelman.worker.rest.context import RestContext, flag_in, name_in
-from keelman.worker.rest.deadlines import TIMED_OUT, remaining
-from keelman.worker.rest.errors import RestError, json_response
+from keelman.worker.rest.validated_secrets import validated_with
 
 CONNECT_VERSION = "4.3.0"
 
@@ -56,10 +57,10 @@ class Others:
 
     async def validate(self, request: Request) -> Response:
         """PUT /connector-plugins/p/config/validate."""
-        config = wanted_map(await json_body(request), "the configuration")
-        do, plugin = self._context().do, request.path_params["plugin"]
+        config = wanted_map(await json_body(request), "The configuration")
+        operations, plugin = self._context().operations, request.path_params["plugin"]
         async with deadline(remaining(), DeadlineExceeded(TIMED_OUT)):
-            return json_response(await validated_with(do.secrets, plugin, config, do.worker_config))
+            return json_response(await validated_with(operations.secrets, plugin, config, operations.worker_config))
 
     async def loggers(self, request: Request) -> Response:
         """GET /admin/loggers."""
@@ -71,7 +72,7 @@ class Others:
 
     async def set_level(self, request: Request) -> Response:
         """PUT /admin/loggers/l, on this worker or, with scope=cluster, on all; an unknown scope is the worker's."""
-        level = loggers.level_in(wanted_map(await json_body(request), "the level"))
+        level = loggers.level_in(wanted_map(await json_body(request), "The level"))
         scope = (request.query_params.getlist("scope") or [""])[0]
         if scope.lower() != "cluster":
             return json_response(loggers.put(name_in(request), level))

@@ -10,10 +10,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from keelman.connect.java.text import hash_order
-from keelman.worker.rest import deadlines
+from keelman.worker import deadlines
+from keelman.worker.errors import RestError
+from keelman.worker.rest import repeats
+from keelman.worker.rest.answers import STATUS_TEXTS
 from keelman.worker.rest.bodies import JSON_TYPE
 from keelman.worker.rest.context import Handler
-from keelman.worker.rest.errors import STATUS_TEXTS, RestError
 
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _WITHOUT_BODY = ("", "0")
@@ -21,11 +23,12 @@ _WITHOUT_BODY = ("", "0")
 
 def plain_path(raw: str) -> str:
     """The path with its escapes, so that names may hold slashes; parameters after `;` and a slash at the end are gone.
+    Dots are names, as they are to Connect.
 
     Raises 400 for what no path may hold.
     """
     plain = unquote_to_bytes(raw)
-    if _BAD_ESCAPE.search(raw) or any(byte < 0x20 or byte == 0x7F for byte in plain):
+    if not raw.startswith(("/", "*")) or _BAD_ESCAPE.search(raw) or any(byte < 0x20 or byte == 0x7F for byte in plain):
         raise RestError(400, "Bad Request")
     try:
         plain.decode()
@@ -35,12 +38,10 @@ def plain_path(raw: str) -> str:
         raise RestError(400, "Ambiguous URI empty segment")
     segments: list[str] = []
     for segment in raw.split("/")[1:]:
-        if segment == "..":
-            del segments[-1:]
-        elif segment.lower() in ("%2e%2e", "%2e", ".%2e", "%2e."):
+        name, parameter, _ = segment.partition(";")
+        if unquote(name) in (".", "..") and (parameter or "%" in name):
             raise RestError(400, "Ambiguous URI path segment")
-        elif segment != ".":
-            segments.append(segment.partition(";")[0])
+        segments.append(name)
     while segments and not segments[-1]:
         segments.pop()
     return "/" + "/".join(segments)
@@ -51,6 +52,7 @@ def by_method(handlers: Mapping[str, Handler], *, any_type: bool = False) -> Han
 
     async def handle(request: Request) -> Response:
         deadlines.begin(request.headers)
+        repeats.begin(request.headers)
         if request.method == "OPTIONS":
             return _options(handlers)
         handler = handlers.get("GET" if request.method == "HEAD" else request.method)

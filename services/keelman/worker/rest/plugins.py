@@ -14,7 +14,7 @@ from keelman.connectors import registry, validation
 from keelman.connectors.registry import Registry, find_connector
 from keelman.model.errors import InvalidArgument, NotFound
 from keelman.runtime.own_thread import in_thread
-from keelman.worker.rest.errors import RestError, not_found
+from keelman.worker.errors import RestError, not_found
 from keelman.worker.tasks.third_party import infos_of
 
 CONNECTORS = (Kind.SINK, Kind.SOURCE)

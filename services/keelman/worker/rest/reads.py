@@ -8,8 +8,9 @@ from collections.abc import AsyncIterator, Callable
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
+from keelman.worker.errors import RestError
+from keelman.worker.rest.answers import json_response
 from keelman.worker.rest.context import RestContext, name_in, task_in
-from keelman.worker.rest.errors import RestError, json_response
 from keelman.worker.rest.operations import etag_of
 
 TRACKING_OFF = "Topic tracking is disabled."

@@ -14,10 +14,11 @@ from keelman.connect.tolerance import StageName
 from keelman.model.errors import DeadlineExceeded
 from keelman.worker.beside.previews import MOST_RECORDS, USUAL_RECORDS
 from keelman.worker.beside.replays import MOST, Replay
+from keelman.worker.errors import RestError
 from keelman.worker.properties.typed import TOPIC_NAME, is_topic
+from keelman.worker.rest.answers import json_response
 from keelman.worker.rest.bodies import Number, json_body, text_map
 from keelman.worker.rest.context import RestContext, name_in
-from keelman.worker.rest.errors import RestError, json_response
 from keelman.worker.rest.operations import other_name
 
 PREVIEW = ("config", "records", "from")

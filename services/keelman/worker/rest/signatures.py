@@ -1,4 +1,8 @@
-"""What workers ask of each other inside their group, signed with the key of the config topic, as in Connect."""
+"""What Connect's workers ask of each other inside their group, signed with the key of the config topic.
+
+Ours check it and never ask: the leader makes tasks' configurations and fences by itself. What a client asks for is
+passed on with the client's own credentials, which the worker that does it checks again: nothing to sign there.
+"""
 
 from __future__ import annotations
 
@@ -8,58 +12,23 @@ import hashlib
 import hmac
 from collections.abc import Mapping
 
-from keelman.worker.properties.reader import PropertyReader
-from keelman.worker.rest.errors import RestError
+from keelman.worker.errors import RestError
+from keelman.worker.properties.signature_algorithms import HASHES, HMAC_SHA256
 
 AUTHORIZATION = "x-connect-authorization"
 ALGORITHM = "x-connect-request-signature-algorithm"
-HMAC_SHA256 = "HmacSHA256"
-VERIFIED = "inter.worker.verification.algorithms"
-SIGNATURE = "inter.worker.signature.algorithm"
-SIGNED = (SIGNATURE, "inter.worker.key.generation.algorithm")
 NO_KEY = "This worker is still starting up and has not been able to read a session key from the config topic yet"
-# Java's names of the algorithms that its own provider has, and ours.
-_HASHES = {
-    "HmacMD5": "md5",
-    "HmacSHA1": "sha1",
-    "HmacSHA224": "sha224",
-    "HmacSHA256": "sha256",
-    "HmacSHA384": "sha384",
-    "HmacSHA512": "sha512",
-}
-
-
-def check_algorithms(reader: PropertyReader) -> None:
-    """Notes an algorithm of `inter.worker.*` that is unknown, or that would be signed with and not accepted."""
-    accepted = algorithms(reader.raw)
-    for key, names in ((VERIFIED, accepted), *((one, (reader.raw.get(one, HMAC_SHA256).strip(),)) for one in SIGNED)):
-        for name in names:
-            if name not in _HASHES:
-                reader.refuse(key, name, "one of " + ", ".join(_HASHES))
-            elif key == SIGNATURE and name not in accepted:
-                reader.refuse(key, name, f"one of those in {VERIFIED}: {', '.join(accepted)}")
-
-
-def algorithms(raw: Mapping[str, str]) -> tuple[str, ...]:
-    """The algorithms that this worker accepts, by its properties (`inter.worker.verification.algorithms`)."""
-    given = tuple(name.strip() for name in raw.get(VERIFIED, "").split(",") if name.strip())
-    return given or (HMAC_SHA256,)
-
-
-def signed(key: str, body: bytes) -> dict[str, str]:
-    """The headers of a request with this body; `key` is base64."""
-    return {AUTHORIZATION: base64.b64encode(_signature(key, body, HMAC_SHA256)).decode(), ALGORITHM: HMAC_SHA256}
 
 
 def check(headers: Mapping[str, str], body: bytes, key: str, accepted: tuple[str, ...] = (HMAC_SHA256,)) -> None:
     """Raises 400 for a request that is not signed, 503 while there is no key, 403 for a wrong signature.
 
-    `headers` are found by name in lower case.
+    `headers` are found by name in lower case, `key` is base64.
     """
     signature, algorithm = headers.get(AUTHORIZATION), headers.get(ALGORITHM)
     if signature is None or algorithm is None:
         raise RestError(400, "Internal request missing required signature")
-    known = next((name for name in _HASHES if name.lower() == algorithm.lower()), None)
+    known = next((name for name in HASHES if name.lower() == algorithm.lower()), None)
     if known is None:
         raise RestError(400, f"Algorithm {algorithm} not available")
     try:
@@ -80,4 +49,4 @@ def check(headers: Mapping[str, str], body: bytes, key: str, accepted: tuple[str
 
 
 def _signature(key: str, body: bytes, algorithm: str) -> bytes:
-    return hmac.new(base64.b64decode(key), body, getattr(hashlib, _HASHES[algorithm])).digest()
+    return hmac.new(base64.b64decode(key), body, getattr(hashlib, HASHES[algorithm])).digest()

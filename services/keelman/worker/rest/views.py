@@ -9,15 +9,14 @@ from typing import Any
 
 import orjson
 
-from keelman.connect.errors import ConnectError
 from keelman.kafka.layout import Work
-from keelman.model.errors import DeadlineExceeded, KeelmanError, NotFound, Unavailable
+from keelman.model.errors import DeadlineExceeded, Unavailable
 from keelman.runtime.coalesced import Coalesced
 from keelman.runtime.logging import get_logger
-from keelman.worker.rest.errors import not_found
+from keelman.worker.errors import not_found
 from keelman.worker.tables.status_state import MORE, ConnectorStatuses, Status
 from keelman.worker.tables.store import Store
-from keelman.worker.tasks.tickets import is_source
+from keelman.worker.tasks.connector_type import UNKNOWN, connector_type
 
 log = get_logger()
 FRESH_SECONDS = 5.0
@@ -26,7 +25,6 @@ STATUS_SECONDS = 3.0
 LOOK_SECONDS = 0.02
 KINDS = ("status", "info")
 PIECE = 200  # connectors of a list that are sent at a time
-UNKNOWN = "unknown"
 
 
 @dataclass(slots=True)
@@ -182,14 +180,6 @@ class Views:
             if known != UNKNOWN:
                 self._types[name] = known
         return known
-
-
-def connector_type(config: Mapping[str, str]) -> str:
-    """source, sink or unknown."""
-    try:
-        return "source" if is_source(config) else "sink"
-    except (NotFound, ConnectError, KeelmanError):
-        return UNKNOWN
 
 
 def state_body(status: Status) -> dict[str, Any]:

@@ -7,12 +7,13 @@ from collections.abc import Awaitable, Callable
 from starlette.requests import Request
 from starlette.responses import Response
 
+from keelman.worker.properties.signature_algorithms import accepted_algorithms
 from keelman.worker.rest import signatures
+from keelman.worker.rest.answers import json_response
 from keelman.worker.rest.bodies import json_body, new_connector, offset_entries, text_maps, wanted_map
 from keelman.worker.rest.context import RestContext, flag_in, location, name_in, task_in, void
-from keelman.worker.rest.errors import json_response
 from keelman.worker.rest.operations import Config, other_name
-from keelman.worker.tables.config_state import PAUSED, STARTED
+from keelman.worker.tables.config_records import PAUSED, STARTED
 
 
 class Writes:
@@ -24,11 +25,13 @@ class Writes:
     async def create(self, request: Request) -> Response:
         """POST /connectors."""
         body = new_connector(await json_body(request))
-        config = _named(body.name, wanted_map(body.config, "config"))
+        config = _named(body.name, wanted_map(body.config, "The field 'config'"))
         context = self._context()
 
         async def do() -> Response:
-            _, info = await context.do.put_config(body.name, config, create=True, initial_state=body.initial_state)
+            _, info = await context.operations.put_config(
+                body.name, config, create=True, initial_state=body.initial_state
+            )
             return json_response(info, 201, {"location": location(request, body.name)})
 
         return await context.forwarder.done(request, do)
@@ -36,11 +39,11 @@ class Writes:
     async def put_config(self, request: Request) -> Response:
         """PUT /connectors/x/config; with If-Match only over the configuration that has this tag."""
         name, etag = name_in(request), request.headers.get("if-match", "")
-        config = _named(name, wanted_map(await json_body(request), "the configuration"))
+        config = _named(name, wanted_map(await json_body(request), "The configuration"))
         context = self._context()
 
         async def do() -> Response:
-            created, info = await context.do.put_config(name, config, create=False, etag=etag)
+            created, info = await context.operations.put_config(name, config, create=False, etag=etag)
             return json_response(info, 201, {"location": location(request, name)}) if created else json_response(info)
 
         return await context.forwarder.done(request, do)
@@ -48,29 +51,29 @@ class Writes:
     async def patch_config(self, request: Request) -> Response:
         """PATCH /connectors/x/config; If-Match as in `put_config`."""
         name, etag = name_in(request), request.headers.get("if-match", "")
-        patch = wanted_map(await json_body(request), "the patch")
+        patch = wanted_map(await json_body(request), "The patch")
         context = self._context()
 
         async def do() -> Response:
-            return json_response(await context.do.patch_config(name, patch, etag=etag))
+            return json_response(await context.operations.patch_config(name, patch, etag=etag))
 
         return await context.forwarder.done(request, do)
 
     async def delete(self, request: Request) -> Response:
         """DELETE /connectors/x."""
-        return await self._void(request, lambda context: context.do.delete(name_in(request)), 204)
+        return await self._void(request, lambda context: context.operations.delete(name_in(request)), 204)
 
     async def pause(self, request: Request) -> Response:
         """PUT /connectors/x/pause."""
-        return await self._void(request, lambda context: context.do.set_target(name_in(request), PAUSED), 202)
+        return await self._void(request, lambda context: context.operations.set_target(name_in(request), PAUSED), 202)
 
     async def resume(self, request: Request) -> Response:
         """PUT /connectors/x/resume."""
-        return await self._void(request, lambda context: context.do.set_target(name_in(request), STARTED), 202)
+        return await self._void(request, lambda context: context.operations.set_target(name_in(request), STARTED), 202)
 
     async def stop(self, request: Request) -> Response:
         """PUT /connectors/x/stop."""
-        return await self._void(request, lambda context: context.do.stop(name_in(request)), 204)
+        return await self._void(request, lambda context: context.operations.stop(name_in(request)), 204)
 
     async def restart(self, request: Request) -> Response:
         """POST /connectors/x/restart, in both forms."""
@@ -78,7 +81,7 @@ class Writes:
         context = self._context()
 
         async def do() -> Response:
-            state = await context.do.restart(name_in(request), include_tasks=include, only_failed=only_failed)
+            state = await context.operations.restart(name_in(request), include_tasks=include, only_failed=only_failed)
             return json_response(state, 202) if include or only_failed else Response(status_code=204)
 
         return await context.forwarder.done(request, do)
@@ -86,7 +89,7 @@ class Writes:
     async def restart_task(self, request: Request) -> Response:
         """POST /connectors/x/tasks/n/restart."""
         task = task_in(request)
-        return await self._void(request, lambda context: context.do.restart_task(name_in(request), task), 204)
+        return await self._void(request, lambda context: context.operations.restart_task(name_in(request), task), 204)
 
     async def alter_offsets(self, request: Request) -> Response:
         """PATCH /connectors/x/offsets."""
@@ -111,16 +114,16 @@ class Writes:
         """POST /connectors/x/tasks: other workers' alone, so it is signed."""
         tasks = text_maps(await request.body())
         await self._check_signature(request)
-        return await self._void(request, lambda context: context.do.put_tasks(name_in(request), tasks), 204)
+        return await self._void(request, lambda context: context.operations.put_tasks(name_in(request), tasks), 204)
 
     async def fence(self, request: Request) -> Response:
         """PUT /connectors/x/fence: other workers' alone, so it is signed."""
         await self._check_signature(request)
-        return await self._void(request, lambda context: context.do.fence(name_in(request)), 204)
+        return await self._void(request, lambda context: context.operations.fence(name_in(request)), 204)
 
     async def _check_signature(self, request: Request) -> None:
         store = self._context().store
-        accepted = signatures.algorithms(store.properties.raw)
+        accepted = accepted_algorithms(store.properties.raw)
         signatures.check(request.headers, await request.body(), store.config.session_key, accepted)
 
     async def _void(self, request: Request, do: Callable[[RestContext], Awaitable[None]], status: int) -> Response:

@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import base64
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-import orjson
-
-from keelman.connect.java.text import json_text
+from keelman.connect.config.copying_keys import LABELS
 from keelman.kafka.layout import Work
-from keelman.kafka.writer import Record
-from keelman.worker.group.placement import CONNECTOR_KEY
+from keelman.worker.tables.config_records import (
+    LOGGER,
+    MOST_TASKS,
+    NO_KEY,
+    PAUSED,
+    STARTED,
+    STOPPED,
+    RestartRequest,
+    connector_of,
+    object_of,
+    work_in,
+)
+from keelman.worker.tables.recent import Recent
+from keelman.worker.tables.stored_tasks import StoredTasks
 
-LOGGER = "logger-cluster-"
-MOST_DIGITS = 5  # of a task's number
-STARTED, PAUSED, STOPPED = "STARTED", "PAUSED", "STOPPED"
+NO_NAME = "its key names no connector"
+NO_TASK = f"its key names no task of a connector: task-<connector>-<number below {MOST_TASKS}>"
+NO_OBJECT = "its value is no JSON object"
+NO_PROPERTIES = 'its value has no object "properties"'
 InForce = tuple[Mapping[str, str], tuple[Mapping[str, str], ...]]
 """A connector's configuration and its tasks', as they were in force together."""
-
-
-@dataclass(frozen=True, slots=True)
-class RestartRequest:
-    """A restart-connector record."""
-
-    connector: str
-    include_tasks: bool
-    only_failed: bool
 
 
 @dataclass(slots=True)
@@ -37,9 +40,11 @@ class ConfigState:
     it fences its predecessor by itself. `former` has the sets that those took the place of; None for one that is not
     known, since the topic was compacted. `applied` holds each connector's configuration as it was when its tasks were
     put into force: that is what they run with until the leader has put new ones into force. `session_key`, base64,
-    signs what workers ask of each other. `placements` has what connectors say of where they may be. `stored` has, for
-    each name, bits for the records of its tasks that the topic holds: bit 0 for the commit, bit n + 1 for task n.
-    `shape` is another number once there are other connectors, or other numbers of tasks.
+    signs what workers ask of each other. `placements` has what connectors say of where they may be.
+    `shape` is another number once there are other connectors, or other numbers of tasks. `written`, `deleted` and
+    `restarted` know the newest such records. `lapsing` names connectors whose tasks in force are others than the topic
+    will have once it is compacted: their commit record is not the last.
+    `spoilt` has the keys whose newest record is passed over, though an earlier one counts.
     """
 
     offset: int = 0
@@ -55,8 +60,13 @@ class ConfigState:
     session_key: str = ""
     session_key_ms: int = 0
     shape: int = 0
+    written: Recent[str] = field(default_factory=Recent)
+    deleted: Recent[str] = field(default_factory=Recent)
+    restarted: Recent[RestartRequest] = field(default_factory=Recent)
     placements: dict[str, str] = field(default_factory=dict)
-    stored: dict[str, int] = field(default_factory=dict)
+    lapsing: set[str] = field(default_factory=set)
+    spoilt: set[str] = field(default_factory=set)
+    _stored: StoredTasks = field(default_factory=StoredTasks)
     _buffered: dict[str, dict[int, dict[str, str]]] = field(default_factory=dict)
     _work: tuple[int, frozenset[Work]] = (0, frozenset())
 
@@ -81,12 +91,22 @@ class ConfigState:
             return None
         return configs[work.task]
 
-    def apply(self, key: str, value: bytes | None, offset: int) -> None:
-        """Applies one record; unknown keys and values that are not what they should be are passed over."""
+    def apply(self, key: str, value: bytes | None, offset: int) -> str:
+        """Applies one record. Why it is passed over: an unknown key, or a value that is not what it should be; empty
+        for one that is not."""
         self.offset = offset + 1
-        data = _object(value)
-        if data is None and value is not None:
-            return
+        name = connector_of(key) or ""
+        if key.startswith(("connector-", "task-", "commit-")) and self.tasks.get(name):
+            self.lapsing.add(name)  # until it has another commit record
+        why = self._apply(key, value)
+        if why and key.startswith(("connector-", "target-state-", "tasks-fencing-")) and name in self.connectors:
+            self.spoilt.add(key)
+        elif self.spoilt:
+            self.spoilt.discard(key)
+        return why
+
+    def _apply(self, key: str, value: bytes | None) -> str:
+        data = object_of(value)
         for prefix, handle in (
             ("connector-", self._connector),
             ("target-state-", self._target),
@@ -94,79 +114,100 @@ class ConfigState:
             ("task-", self._task),
             ("commit-", self._commit),
             ("restart-connector-", self._restart),
+            (LOGGER, _logger),
+            ("session-key", self._session),
         ):
             if key.startswith(prefix):
-                handle(key.removeprefix(prefix), data)
-                return
-        if key == "session-key" and data is not None:
-            made = data.get("creation-timestamp")
-            self.session_key, self.session_key_ms = str(data.get("key", "")), made if isinstance(made, int) else 0
+                unread = data is None and value is not None
+                return NO_OBJECT if unread else handle(key.removeprefix(prefix), data)
+        return NO_KEY
 
-    def _connector(self, name: str, data: Mapping[str, object] | None) -> None:
+    def has_since(self, name: str, config: Mapping[str, str], since: int | None) -> bool:
+        """Whether the connector has this configuration by a record at this offset or later; never for None."""
+        return self.written.since(name, since) and self.connectors.get(name) == config
+
+    def _session(self, rest: str, data: Mapping[str, object] | None) -> str:
+        if rest:
+            return NO_KEY
+        if data is None:
+            self.session_key, self.session_key_ms = "", 0
+            return ""
+        key, made = data.get("key"), data.get("creation-timestamp")
+        if not (isinstance(key, str) and _is_base64(key) and isinstance(made, int)):
+            return 'its value has no "key" in base64, or no "creation-timestamp" in milliseconds'
+        self.session_key, self.session_key_ms = key, made
+        return ""
+
+    def _connector(self, name: str, data: Mapping[str, object] | None) -> str:
+        if not name:
+            return NO_NAME
+        properties = None if data is None else data.get("properties")
+        if data is not None and not isinstance(properties, dict):
+            return NO_PROPERTIES
+        (self.deleted if data is None else self.written).note(name, self.offset - 1)
         if data is None:
             self.shape += name in self.connectors
             self.connectors.pop(name, None)
+            self._stored.compare(name, connector=False)
             self.placements.pop(name, None)
-            self.tasks.pop(name, None)
+            self._without_tasks(name)
             self.applied.pop(name, None)
             self._buffered.pop(name, None)
             self.inconsistent.discard(name)
             self._fenced(name)
-            return
-        if not isinstance(properties := data.get("properties"), dict):
-            return
+            return ""
         self.shape += name not in self.connectors
         config = self.connectors[name] = _strings(properties)
+        self._stored.compare(name, connector=True)
         self.placements.pop(name, None)
-        if config.get(CONNECTOR_KEY):
-            self.placements[name] = config[CONNECTOR_KEY]
+        if config.get(LABELS.name):
+            self.placements[name] = config[LABELS.name]
         self.targets.setdefault(name, STARTED)
+        return ""
 
-    def _target(self, name: str, data: Mapping[str, object] | None) -> None:
+    def _target(self, name: str, data: Mapping[str, object] | None) -> str:
+        if not name:
+            return NO_NAME
         if data is None:
             self.targets.pop(name, None)
-            return
+            return ""
         state = data.get("state.v2") or data.get("state")
-        if state in (STARTED, PAUSED, STOPPED):
-            self.targets[name] = str(state)
+        if state not in (STARTED, PAUSED, STOPPED):
+            return f'its value has neither as "state.v2" nor as "state" one of {STARTED}, {PAUSED}, {STOPPED}'
+        self.targets[name] = str(state)
+        return ""
 
-    def _task(self, rest: str, data: Mapping[str, object] | None) -> None:
-        name, _, number = rest.rpartition("-")
-        if not (number.isascii() and number.isdigit() and len(number) <= MOST_DIGITS):
-            return
-        self._note(name, int(number) + 1, there=data is not None)
+    def _task(self, rest: str, data: Mapping[str, object] | None) -> str:
+        work = work_in(rest)
+        if work is None:
+            return NO_TASK
+        name, number = work.connector, work.task
+        self._stored.note(name, number + 1, there=data is not None, connector=name in self.connectors)
+        properties = None if data is None else data.get("properties")
         if data is None:
-            self._buffered.get(name, {}).pop(int(number), None)
-        elif isinstance(properties := data.get("properties"), dict):
-            self._buffered.setdefault(name, {})[int(number)] = _strings(properties)
-
-    def _note(self, name: str, bit: int, *, there: bool) -> None:
-        bits = self.stored.get(name, 0)
-        bits = bits | 1 << bit if there else bits & ~(1 << bit)
-        if bits:
-            self.stored[name] = bits
+            self._buffered.get(name, {}).pop(number, None)
+        elif isinstance(properties, dict):
+            self._buffered.setdefault(name, {})[number] = _strings(properties)
         else:
-            self.stored.pop(name, None)
+            return NO_PROPERTIES
+        return ""
 
     def leftovers(self) -> list[tuple[bytes, None]]:
         """Tombstones for what deleted connectors have left in the topic: it would come back with their names."""
-        gone = self.stored.keys() - self.connectors.keys()
-        return [
-            (f"task-{name}-{bit - 1}".encode() if bit else f"commit-{name}".encode(), None)
-            for name in sorted(gone)
-            for bit in range(self.stored[name].bit_length() - 1, -1, -1)
-            if self.stored[name] >> bit & 1
-        ]
+        return self._stored.leftovers()
 
-    def _commit(self, name: str, data: Mapping[str, object] | None) -> None:
-        count = data.get("tasks") if data is not None else None
-        self._note(name, 0, there=data is not None)
-        if data is None or not isinstance(count, int):
-            if data is None:
-                self._without_tasks(name)
-            return
-        if name not in self.connectors:
-            return
+    def _commit(self, name: str, data: Mapping[str, object] | None) -> str:
+        if not name:
+            return NO_NAME
+        self._stored.note(name, 0, there=data is not None, connector=name in self.connectors)
+        if data is None:
+            self._without_tasks(name)
+            return ""
+        count = _count(data.get("tasks"))
+        if count is None:
+            return f'its value has as "tasks" no number below {MOST_TASKS}'
+        if name not in self.connectors:  # it was deleted, or has another configuration since
+            return ""
         buffered = self._buffered.pop(name, {})
         known = dict(enumerate(self.tasks.get(name, ())))
         before = (self.applied[name], self.tasks[name]) if name in self.tasks and name in self.applied else None
@@ -174,8 +215,9 @@ class ConfigState:
         if any(n not in merged for n in range(count)):
             self.inconsistent.add(name)
             self._without_tasks(name)
-            return
+            return f"the topic has not the configurations of all {count} tasks: they are made anew"
         self.inconsistent.discard(name)
+        self.lapsing.discard(name)
         self.shape += count != len(self.tasks.get(name, ()))
         self.tasks[name] = tuple(merged[n] for n in range(count))
         self.applied[name] = self.connectors[name]
@@ -184,111 +226,53 @@ class ConfigState:
         else:
             self.unfenced[name] = self.offset - 1
             self.former.setdefault(name, []).append(before)
+        return ""
 
     def _without_tasks(self, name: str) -> None:
+        self.lapsing.discard(name)
         self.shape += bool(self.tasks.pop(name, ()))
 
     def _fenced(self, name: str) -> None:
         self.unfenced.pop(name, None)
         self.former.pop(name, None)
 
-    def _fencing(self, name: str, data: Mapping[str, object] | None) -> None:
-        count = data.get("task-count") if data is not None else None
-        if isinstance(count, int):
-            self.fencing[name] = count
-            self._fenced(name)
-        else:
+    def _fencing(self, name: str, data: Mapping[str, object] | None) -> str:
+        if not name:
+            return NO_NAME
+        if data is None:
             self.fencing.pop(name, None)
+            return ""
+        count = _count(data.get("task-count"))
+        if count is None:
+            return f'its value has as "task-count" no number below {MOST_TASKS}'
+        self.fencing[name] = count
+        self._fenced(name)
+        return ""
 
-    def _restart(self, name: str, data: Mapping[str, object] | None) -> None:
+    def _restart(self, name: str, data: Mapping[str, object] | None) -> str:
+        if not name:
+            return NO_NAME
         if data is not None:
-            self.restarts.append(RestartRequest(name, bool(data.get("include-tasks")), bool(data.get("only-failed"))))
+            include, failed = data.get("include-tasks"), data.get("only-failed")
+            request = RestartRequest(name, include is True, failed is True)
+            self.restarts.append(request)
+            self.restarted.note(request, self.offset - 1)
+        return ""
 
 
-def connector_of(key: str) -> str | None:
-    """The connector that a record of this key is about; None for one that is about none."""
-    for prefix in ("connector-", "target-state-", "tasks-fencing-", "commit-", "restart-connector-"):
-        if key.startswith(prefix):
-            return key.removeprefix(prefix)
-    return key.removeprefix("task-").rpartition("-")[0] if key.startswith("task-") else None
+def _logger(name: str, data: Mapping[str, object] | None) -> str:
+    return "" if name and (data is None or isinstance(data.get("level"), str)) else 'it has no logger, or no "level"'
 
 
-def connector_record(name: str, config: Mapping[str, str]) -> tuple[bytes, bytes]:
-    """Key and value that store a connector."""
-    return f"connector-{name}".encode(), _dump({"properties": dict(config)})
+def _count(value: object) -> int | None:
+    return value if type(value) is int and 0 <= value < MOST_TASKS else None
 
 
-def target_record(name: str, target: str) -> tuple[bytes, bytes]:
-    """Key and value that store a target state; older readers know no STOPPED, and see PAUSED."""
-    old = PAUSED if target == STOPPED else target
-    return f"target-state-{name}".encode(), _dump({"state": old, "state.v2": target})
-
-
-def task_records(name: str, configs: Iterable[Mapping[str, str]]) -> list[tuple[bytes, bytes | None]]:
-    """Keys and values that store task configurations; nothing applies until the commit record."""
-    return [(f"task-{name}-{n}".encode(), _dump({"properties": dict(c)})) for n, c in enumerate(configs)]
-
-
-def commit_record(name: str, count: int) -> tuple[bytes, bytes]:
-    """Key and value that put the stored task configurations into force."""
-    return f"commit-{name}".encode(), _dump({"tasks": count})
-
-
-def tasks_apart(written: Iterable[Record]) -> tuple[list[Record], list[Record]]:
-    """Task configurations, and the rest: what puts them into force may not be in the topic without one of them."""
-    parts: tuple[list[Record], list[Record]] = ([], [])
-    for key, value in written:
-        parts[value is None or not key.startswith(b"task-")].append((key, value))
-    return parts
-
-
-def deletion_records(name: str, tasks: int) -> list[tuple[bytes, bytes | None]]:
-    """Tombstones for all that a connector has in the topic."""
-    keys = [f"connector-{name}", f"target-state-{name}", *(f"task-{name}-{n}" for n in range(tasks)), f"commit-{name}"]
-    return [(key.encode(), None) for key in keys]
-
-
-def fencing_record(name: str, tasks: int) -> tuple[bytes, bytes]:
-    """Key and value that say for how many tasks the producers were fenced."""
-    return f"tasks-fencing-{name}".encode(), _dump({"task-count": tasks})
-
-
-def session_key_record(key: str, made_ms: int) -> tuple[bytes, bytes]:
-    """Key and value that give the workers a new key, base64, to sign with."""
-    return b"session-key", _dump({"key": key, "algorithm": "HmacSHA256", "creation-timestamp": made_ms})
-
-
-def restart_record(request: RestartRequest) -> tuple[bytes, bytes]:
-    """Key and value that ask for a restart."""
-    return f"restart-connector-{request.connector}".encode(), _dump(
-        {"include-tasks": request.include_tasks, "only-failed": request.only_failed}
-    )
-
-
-def logger_record(logger: str, level: str) -> tuple[bytes, bytes]:
-    """Key and value that have every worker log this logger at a level."""
-    return f"{LOGGER}{logger}".encode(), _dump({"level": level})
-
-
-def logger_level(key: str, value: bytes | None) -> tuple[str, str] | None:
-    """Logger and level of such a record; None for any other."""
-    data = _object(value) if key.startswith(LOGGER) else None
-    level = None if data is None else data.get("level")
-    return (key.removeprefix(LOGGER), level) if isinstance(level, str) else None
-
-
-def _dump(value: object) -> bytes:
-    return json_text(value).encode()
-
-
-def _object(value: bytes | None) -> Mapping[str, object] | None:
-    if value is None:
-        return None
+def _is_base64(text: str) -> bool:
     try:
-        data = orjson.loads(value)
-    except orjson.JSONDecodeError:
-        return None
-    return data if isinstance(data, dict) else None
+        return bool(base64.b64decode(text, validate=True))
+    except ValueError:  # binascii's, or not ASCII
+        return False
 
 
 def _strings(value: object) -> dict[str, str]:

@@ -7,7 +7,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 
-ALL_SECONDS = 300.0
+ALL_SECONDS = 900.0
 MOST = 200  # so many begin a copy run each within a tenth of a second or two
 CALM = 5  # times as many may be looked at of which nothing is told: most of them are as they were
 

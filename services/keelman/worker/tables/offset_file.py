@@ -19,6 +19,8 @@ from keelman.worker.properties.typed import OFFSET_FILE
 
 log = get_logger()
 NEW_MODE = 0o644
+WRITABLE = "a file that can be written, in a folder that can be"
+NOWHERE = Path(os.devnull)  # as for Connect: offsets that nobody wants to keep
 
 
 @contextlib.contextmanager
@@ -26,14 +28,20 @@ def held(path: Path) -> Iterator[None]:
     """Keeps other workers of ours from the file until the block is left, whatever ends the process.
 
     The lock is on `<file>.lock` beside it, since the file itself is replaced with each writing; Connect's own workers
-    know nothing of it. Raises InvalidArgument when another worker has the file, or where no lock can be kept.
+    know nothing of it. Raises InvalidArgument when another worker has the file, where no lock can be kept, and for a
+    device or the like, which must not be replaced.
     """
     path = path.resolve()
+    if path == NOWHERE:
+        yield
+        return
+    if path.exists() and not path.is_file():
+        raise InvalidArgument.of(OFFSET_FILE, str(path), f"a regular file, or {NOWHERE} for offsets that are not kept")
     lock = path.with_name(f"{path.name}.lock")
     try:
         descriptor = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, NEW_MODE)
     except OSError as error:
-        raise InvalidArgument.of(OFFSET_FILE, str(path), f"a file that can be written ({error.strerror})") from None
+        raise InvalidArgument.of(OFFSET_FILE, str(path), f"{WRITABLE} ({error.strerror})") from None
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -70,7 +78,7 @@ class OffsetFile:
         try:
             self._save()  # now or never: a place that cannot be written is told before anything is copied
         except OSError as error:
-            raise InvalidArgument.of(OFFSET_FILE, str(path), f"a file that can be written ({error.strerror})") from None
+            raise InvalidArgument.of(OFFSET_FILE, str(path), f"{WRITABLE} ({error.strerror})") from None
 
     def set(self, key: bytes, value: bytes | None) -> None:
         """One more offset, or one that is deleted; written soon."""
@@ -105,5 +113,7 @@ class OffsetFile:
 
     def _save(self) -> None:
         path = self._path.resolve()  # not in place of a link to it
+        if path == NOWHERE:
+            return
         mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else NEW_MODE
         write_file(path, dump_map(self.entries), mode=mode)

@@ -6,10 +6,9 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 from operator import itemgetter
 
-import orjson
-
 from keelman.connect.java.text import json_text
 from keelman.kafka.layout import CONNECTOR_TASK, Work
+from keelman.worker.tables.config_records import NO_KEY, object_of, work_in
 
 UNASSIGNED, RUNNING, PAUSED, FAILED, RESTARTING, STOPPED = (
     "UNASSIGNED",
@@ -19,8 +18,11 @@ UNASSIGNED, RUNNING, PAUSED, FAILED, RESTARTING, STOPPED = (
     "RESTARTING",
     "STOPPED",
 )
+STATES = (UNASSIGNED, RUNNING, PAUSED, FAILED, RESTARTING, STOPPED)
 SAFE = (UNASSIGNED, FAILED)
 MORE = "keelman"
+NO_STATUS = "its value is no status: a JSON object with state, worker_id and generation"
+NO_TOPIC = "it does not say of a topic which connector uses it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,30 +71,18 @@ class StatusState:
     by_connector: dict[str, ConnectorStatuses] = field(default_factory=dict)
     changes: int = 0
 
-    def apply(self, key: str, value: bytes | None) -> None:
-        """Applies one record; what is not a status is passed over."""
+    def apply(self, key: str, value: bytes | None) -> str:
+        """Applies one record. Why it is passed over; empty for one that is not."""
         if key.startswith("status-topic-"):
-            self._topic(key.removeprefix("status-topic-"), value)
-            return
+            return self._topic(key.removeprefix("status-topic-"), value)
         work = work_of(key)
         if work is None:
-            return
-        if value is None:
-            self._put(work, None)
-            return
-        try:
-            data = orjson.loads(value)
-            status = Status(
-                state=str(data["state"]),
-                worker_id=str(data["worker_id"]),
-                generation=int(data["generation"]),
-                trace=data.get("trace"),
-                version=data.get("version"),
-                more=more if isinstance(more := data.get(MORE), dict) else {},
-            )
-        except (orjson.JSONDecodeError, KeyError, TypeError, ValueError, AttributeError):
-            return
+            return NO_KEY
+        status = None if value is None else status_in(value)
+        if status is None and value is not None:
+            return NO_STATUS
         self._put(work, status)
+        return ""
 
     def _put(self, work: Work, status: Status | None) -> None:
         of = self.by_connector.setdefault(work.connector, ConnectorStatuses())
@@ -113,8 +103,10 @@ class StatusState:
         else:
             of.connector = status
 
-    def _topic(self, rest: str, value: bytes | None) -> None:
+    def _topic(self, rest: str, value: bytes | None) -> str:
         topic, _, connector = rest.partition(":connector-")
+        if not (topic and connector) or (value is not None and object_of(value) is None):
+            return NO_TOPIC
         if value is None:
             used = self.topics.get(connector, set())
             used.discard(topic)
@@ -122,6 +114,7 @@ class StatusState:
                 self.topics.pop(connector, None)
         else:
             self.topics.setdefault(connector, set()).add(topic)
+        return ""
 
     def allows(self, work: Work, status: Status) -> bool:
         """False for a safe write (UNASSIGNED, FAILED) over what another worker wrote in a higher generation."""
@@ -143,6 +136,11 @@ class StatusState:
         restart = now.more.get("restart") if now is not None else None
         used = restart.get("attempt") if isinstance(restart, dict) else None
         return used if isinstance(used, int) else 0
+
+    def settled(self, work: Work) -> bool:
+        """Whether by its last status a task has run, here or on another worker, and had no trouble of its own."""
+        now = self.statuses.get(work)
+        return now is not None and now.state in (RUNNING, UNASSIGNED) and not now.trace and not now.more
 
     def without(self, configured: Container[Work], connector: str) -> list[Work]:
         """Statuses of this connector and its tasks that are of what is configured no more."""
@@ -174,9 +172,18 @@ def key_of(work: Work) -> bytes:
 def work_of(key: str) -> Work | None:
     """Which connector or task a key speaks of; None for any other key."""
     if key.startswith("status-connector-"):
-        return Work(key.removeprefix("status-connector-"), CONNECTOR_TASK)
-    if key.startswith("status-task-"):
-        name, _, number = key.removeprefix("status-task-").rpartition("-")
-        if name and number.isdigit():
-            return Work(name, int(number))
-    return None
+        name = key.removeprefix("status-connector-")
+        return Work(name, CONNECTOR_TASK) if name else None
+    return work_in(key.removeprefix("status-task-")) if key.startswith("status-task-") else None
+
+
+def status_in(value: bytes) -> Status | None:
+    """The status that a record's value is; None for any other value."""
+    data = object_of(value) or {}
+    state, worker, generation = data.get("state"), data.get("worker_id"), data.get("generation")
+    trace, version, more = data.get("trace"), data.get("version"), data.get(MORE)
+    if not (state in STATES and isinstance(state, str) and isinstance(worker, str) and isinstance(generation, int)):
+        return None
+    if not (isinstance(trace, str | None) and isinstance(version, str | None)):
+        return None
+    return Status(state, worker, generation, trace, version, more if isinstance(more, dict) else {})

@@ -9,36 +9,33 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import replace
 
-from keelman.kafka.clients import Admin, ClientError, admin_client
+from keelman.kafka.clients import admin_client
 from keelman.kafka.layout import Work
 from keelman.kafka.table import Row, TopicTable
-from keelman.kafka.topics import CompactedTopic, ensure_topics
+from keelman.kafka.topics import topics_there
 from keelman.kafka.writer import FencingWriter, Record, TopicWriter
 from keelman.model.errors import Unavailable
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logging import get_logger
 from keelman.runtime.redaction import REDACTOR
-from keelman.runtime.supervise import supervise
+from keelman.runtime.supervise import first_of, supervise
 from keelman.worker.properties.secrets import Secrets
 from keelman.worker.properties.typed import WorkerProperties
-from keelman.worker.tables import config_state as records
+from keelman.worker.tables import config_records as records
 from keelman.worker.tables.config_state import ConfigState
 from keelman.worker.tables.news import News
 from keelman.worker.tables.offset_state import OffsetState
+from keelman.worker.tables.passed_over import PassedOver, text_of
 from keelman.worker.tables.status_state import Status, StatusState, key_of, work_of
 
 log = get_logger()
 READ_SECONDS = 60.0
-TRIES = 60
 RIGHT_SECONDS = 0.1
+NO_PLACE = "NO_PLACE"
 
 
 class Store:
-    """Open it with `opened`; `run()` must run inside the block.
-
-    `right` says whether this worker still has its place in the group: without it nothing is written that a successor
-    could have written otherwise since.
-    """
+    """Open it with `opened`; `run()` must run inside the block. What it calls must neither block nor raise."""
 
     def __init__(self, properties: WorkerProperties, *, partitions: tuple[int, int, int], worker_id: str) -> None:
         self.properties = properties
@@ -47,13 +44,22 @@ class Store:
         self.offsets = OffsetState()
         self.secrets = Secrets(properties.raw, self._value_changed)
         self.right: Callable[[], bool] = lambda: True
+        """Whether this worker still has its place in the group: without it nothing is written that a successor could
+        have written otherwise since."""
         self.changed: Callable[[], None] = lambda: None
+        """Called after `news` was told of something that is no status."""
         self.connector_told: Callable[[], None] = lambda: None
+        """Called after each status of a connector; not of a task."""
         self.news: list[News] = []
+        """Told which connectors have changed: configuration, target state, a value that it refers to, own status."""
         self.status_news: list[News] = []
+        """Told of which connectors there is a new status, of theirs or of a task of theirs."""
         self.level_told: Callable[[str, str], None] = lambda logger, level: None
+        """Called with logger and level that all workers are ordered to have, not with orders of before `read_all`."""
         self._live = False  # orders of the past are not obeyed
         client = f"{properties.group_id}-leader-{worker_id}"
+        topics = (properties.config_topic, properties.offset_topic, properties.status_topic)
+        self._odd_config, self._odd_offset, self._odd_status = (PassedOver(topic.name) for topic in topics)
         self._configs = TopicTable(properties.config_topic.name, partitions[0], self._config_row)
         self._offsets = TopicTable(properties.offset_topic.name, partitions[1], self._offset_row)
         self._statuses = TopicTable(properties.status_topic.name, partitions[2], self._status_row)
@@ -75,17 +81,14 @@ class Store:
         client_id = f"{properties.group_id}-{worker_id}"
         async with admin_client(properties.raw, client_id=client_id) as admin:
             wanted = (properties.config_topic, properties.offset_topic, properties.status_topic)
-            found = await _made(admin, wanted)
+            found = await topics_there(admin, wanted)
         store = Store(properties, partitions=(found[0], found[1], found[2]), worker_id=worker_id)
         raw, committed = properties.raw, properties.fenced
         async with contextlib.AsyncExitStack() as stack:
             store._writer = await stack.enter_async_context(TopicWriter.opened(raw, client_id=client_id))
             stack.push_async_callback(store._fencing.close)
-            for table, read_committed in (
-                (store._configs, committed),
-                (store._offsets, committed),
-                (store._statuses, False),
-            ):
+            followed = ((store._configs, committed), (store._offsets, committed), (store._statuses, False))
+            for table, read_committed in followed:
                 await stack.enter_async_context(table.opened(raw, client_id=client_id, read_committed=read_committed))
             yield store
 
@@ -95,9 +98,12 @@ class Store:
         await supervise(*follow, self._write_statuses, self.secrets.run)
 
     async def read_all(self) -> None:
-        """Reads the three topics to their ends: the worker knows what is. Raises DeadlineExceeded, Unavailable."""
+        """Reads the three topics to their ends: the worker knows what is.
+
+        Raises DeadlineExceeded, Unavailable, and at once PermissionDenied.
+        """
         for table in (self._configs, self._offsets, self._statuses):
-            await table.read_to_end(seconds=READ_SECONDS)
+            await first_of(table.read_to_end(seconds=READ_SECONDS), table.kept_out())
         self._live = True
 
     async def read_config(self, *, seconds: float = READ_SECONDS, since: float = math.inf) -> None:
@@ -135,7 +141,7 @@ class Store:
     async def write_config(self, written: Sequence[Record]) -> None:
         """The leader's write; returns when this worker's table has it, and all that was written before.
 
-        Raises Conflict when there is another leader, Unavailable also while this worker cannot know whether there is,
+        Raises Conflict when there is another leader, Unavailable, NO_PLACE while this worker cannot know of one,
         Exhausted for a record that is too large.
         """
         self._require_right()
@@ -154,7 +160,8 @@ class Store:
 
     def _require_right(self) -> None:
         if not self.right():
-            raise Unavailable("the group has not said lately that this worker still has its place in it")
+            why = "the group has not said lately that this worker still has its place in it"
+            raise Unavailable(why, reason=NO_PLACE)
 
     async def write_target(self, connector: str, target: str) -> None:
         """Any worker's write of a target state; returns when this worker's table has it."""
@@ -214,7 +221,7 @@ class Store:
         return self._writer
 
     async def _write_statuses(self) -> None:
-        backoff = Backoff(first=0.1, most=2.0)
+        backoff, told = Backoff(first=0.1, most=2.0), ""
         while True:
             self._told.clear()
             if self._pending and not self.right():
@@ -228,10 +235,13 @@ class Store:
                         self.properties.status_topic.name, [(key_of(w), s.value() if s else None) for w, s in allowed]
                     )
             except Unavailable as error:
-                log.warning("statuses_unwritten", error=error.message)
+                if told != error.message:
+                    log.warning("statuses_unwritten", error=error.message)
+                told = error.message
                 await asyncio.sleep(backoff.next())
                 continue
             backoff.reset()
+            told = ""
             for work, status in batch.items():
                 if work in self._pending and self._pending[work] is status:
                     del self._pending[work]
@@ -251,8 +261,8 @@ class Store:
         self.changed()
 
     def _config_row(self, row: Row) -> None:
-        key = row.key.decode(errors="replace")
-        self.config.apply(key, row.value, row.offset)
+        key = text_of(row.key)
+        self._odd_config.tell(row, self.config.apply(key, row.value, row.offset))
         if self._live and (level := records.logger_level(key, row.value)) is not None:
             self.level_told(*level)
         self._next_config.set()
@@ -260,11 +270,11 @@ class Store:
         self.changed_about(records.connector_of(key) or "")
 
     def _offset_row(self, row: Row) -> None:
-        self.offsets.apply(row.key, row.value)
+        self._odd_offset.tell(row, self.offsets.apply(row.key, row.value))
 
     def _status_row(self, row: Row) -> None:
-        key = row.key.decode(errors="replace")
-        self.statuses.apply(key, row.value)
+        key = text_of(row.key)
+        self._odd_status.tell(row, self.statuses.apply(key, row.value))
         self._say_again(key)
         if (work := work_of(key)) is not None:
             for news in self.status_news:
@@ -283,18 +293,3 @@ class Store:
             return
         if found.worker_id != said.worker_id and found.generation < said.generation:
             self.tell(work, said)
-
-
-async def _made(admin: Admin, topics: Sequence[CompactedTopic]) -> list[int]:
-    """Tries again while the brokers cannot tell: they may be starting."""
-    backoff = Backoff(first=0.1, most=2.0)
-    problem = ""
-    for _ in range(TRIES):
-        try:
-            return await ensure_topics(admin, topics)
-        except (Unavailable, ClientError) as error:
-            if problem != str(error):
-                log.info("topics_not_ready", error=str(error))
-            problem = str(error)
-            await asyncio.sleep(backoff.next())
-    raise Unavailable(f"the brokers do not tell about the worker's topics: {problem}")

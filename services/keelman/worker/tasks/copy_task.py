@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import traceback
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -12,7 +13,7 @@ from keelman.api.copy.v1 import copy_run_pb2 as copy
 from keelman.api.copy.v1 import run_order_pb2 as orders
 from keelman.api.copy.v1 import ticket_pb2 as tickets
 from keelman.connect.errors import ConnectError
-from keelman.connect.plugin import Watch
+from keelman.connect.watches import Watch
 from keelman.kafka.layout import Work
 from keelman.model.errors import KeelmanError
 from keelman.runtime.logging import get_logger
@@ -160,7 +161,8 @@ class CopyTask:
         """Once a second: brings the status in line with what is. Cheap for a task that is parked or failed."""
         new = self._told == states.UNASSIGNED
         # Of ten thousand that begin together all but a few wait for their turn: that is not told.
-        if not (new or self._told == states.RUNNING) or self._orders.parked or (new and self._copying.behind):
+        unasked = self._orders.ending or self._orders.parked or (new and self._copying.behind)
+        if unasked or not (new or self._told == states.RUNNING):
             self._quiet_since = None
             return
         if not self._running:
@@ -199,8 +201,11 @@ class CopyTask:
         now = time.monotonic()
         if not self._running:
             self._running, self.watermark.moved_at = True, now
+            self._quiet_since = None
         if self._told != states.RUNNING:  # a task that was parked has never been anything else
             self._since = now
+            if self._attempt is not None:
+                self._attempt = replace(self._attempt, next="")  # it was this one
             self._tell(states.RUNNING, None)
 
     async def run(self) -> None:

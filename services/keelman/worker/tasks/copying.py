@@ -11,7 +11,7 @@ from keelman.api.copy.v1 import copy_run_pb2 as copy
 from keelman.api.copy.v1 import run_order_pb2 as orders
 from keelman.api.copy.v1 import ticket_pb2 as tickets
 from keelman.connect.errors import ConnectError
-from keelman.connect.plugin import Watch
+from keelman.connect.watches import Watch
 from keelman.engine.watches import from_wire
 from keelman.kafka.layout import Work
 from keelman.model.errors import KeelmanError
@@ -74,6 +74,8 @@ class Copying:
         self._wanted_parts: Sequence[orders.BulkPart] = ()
         self._caught_up = False
         self._keep_whole = False  # has caught up, or found no slots for its parts: is not split again
+        self._new = True  # has not had its turn, nor rested in its stead
+        self._woken = False  # it is known that there is more to copy
 
     def find(self, uid: str) -> RunHandle | None:
         """The present copy run of this uid."""
@@ -153,8 +155,40 @@ class Copying:
             return last
         self._gone(run)
         if told.parked:
-            await told.until(lambda: told.woken or told.unwanted)
+            await self._sleep()
         return None
+
+    async def _sleep(self) -> None:
+        """Until there is more to copy, or no copy run is wanted."""
+        told = self._orders
+        await told.until(lambda: told.woken or told.unwanted)
+        self._woken = told.woken
+
+    async def _rested(self) -> bool:
+        """Waits for more to copy where it would wait for its turn; whether it did.
+
+        Of ten thousand tasks that a worker is given together most have nothing to copy: they need no copy run, as if
+        they had stayed parked, and those that have something need not wait behind them. Once, with the offsets that it
+        begins with; nothing is written on the strength of these, so that they need no fence.
+        """
+        told, new, self._new = self._orders, self._new, False
+        watch = self._duties.resting() if new else None
+        if watch is None:
+            return False
+        self.watch = watch
+        self._duties.idle()
+        if not told.parked:
+            self.watch = None
+            return False
+        self._turns.give(self)
+        self.waits_for = ""
+        self._copies()
+        try:
+            await self._sleep()
+        finally:
+            told.parked = False
+            self._duties.left()
+        return True
 
     @property
     def _due(self) -> bool:
@@ -223,7 +257,9 @@ class Copying:
         is wanted any more."""
         told, turns, refused = self._orders, self._turns, 0.0
         while not told.unwanted:
-            if not turns.take(self._duties.kind(), self, told.changed.set):
+            if not turns.take(self._duties.kind(), self, told.changed.set, ahead=self._woken):
+                if await self._rested():
+                    return None
                 self.waits_for = BEHIND
                 await told.until(lambda: told.unwanted or turns.has(self))
                 continue
@@ -231,8 +267,10 @@ class Copying:
                 self.waits_for = why
                 await told.until(lambda: told.unwanted, seconds=LEASE_SECONDS)
                 continue
+            self._new = False
             ticket = self._duties.ticket(uuid.uuid4().hex)
             if ticket is not None:
+                self._woken = False
                 return ticket
             turns.give(self)
             self.waits_for = "no start ticket: the connector's former tasks are not settled"

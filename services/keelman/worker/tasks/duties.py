@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from keelman.api.copy.v1 import ticket_pb2 as tickets
 from keelman.api.copy.v1.run_order_pb2 import RunUpdate
+from keelman.connect.watches import Watch
 from keelman.worker.tasks.run_handle import RunHandle
 
 
@@ -20,7 +21,8 @@ class TaskDuties:
     left open, if this worker may; `fence_parts` shuts out the producers of so many parts and says whether it could.
     `idle` says that the copy run has nothing to copy, `left` that the task is not parked any more, `ended` that nothing
     is to be heard of this copy run any more. `kind` is the task's kind, as `Turns` has it. `failed` is called when the
-    task has failed without a copy run that would have told it.
+    task has failed without a copy run that would have told it. `resting` is what the task may wait for instead of its
+    turn; None when a copy run is to look.
     """
 
     ticket: Callable[[str], tickets.StartTicket | None]
@@ -33,6 +35,7 @@ class TaskDuties:
     ended: Callable[[str], object]
     kind: Callable[[], str] = lambda: ""
     failed: Callable[[RunUpdate], None] = lambda update: None
+    resting: Callable[[], Watch | None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True)

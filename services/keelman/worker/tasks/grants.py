@@ -6,7 +6,11 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
 from keelman.connect.errors import ConnectError
+from keelman.connect.offsets import CommittedOffsets
+from keelman.connect.plugin import Direction, load_connector
+from keelman.connect.watches import Watch
 from keelman.engine.bulk import part_ids, plans
+from keelman.engine.idle import park_after_seconds
 from keelman.kafka.fencing import fence_all
 from keelman.kafka.layout import Work
 from keelman.model.errors import KeelmanError, NotFound
@@ -14,7 +18,7 @@ from keelman.runtime.coalesced import Coalesced
 from keelman.runtime.logging import get_logger
 from keelman.runtime.supervise import supervise
 from keelman.worker.group.membership import Membership
-from keelman.worker.offsets.source_offsets import OffsetRow, merged_offsets, own_offsets
+from keelman.worker.offsets.source_offsets import OffsetRow, merged_offsets, offset_topics, own_offsets
 from keelman.worker.properties.client_properties import fencing_client
 from keelman.worker.tables.store import Store
 from keelman.worker.tasks import tickets
@@ -99,6 +103,25 @@ class Grants:
             if error.reason != NOT_READY:
                 raise
             return None  # its plugin is being asked
+
+    def resting(self, work: Work, wanted: TaskConfig) -> Watch | None:
+        """What a task that has run before waits for, its source being as its offsets leave it; None where only a copy
+        run can tell, or is to say what is wrong.
+
+        The offsets are those that this worker has read so far. Older ones than there are have a copy run begin in vain.
+        """
+        config, properties = {**wanted[0], **wanted[1]}, self._store.properties
+        try:
+            kind = load_connector(config.get("connector.class", ""), config.get("connector.plugin.version"))
+            if kind.direction is not Direction.SOURCE or offset_topics(properties, config)[1]:
+                return None
+            rows, resolved = self._store.offsets.of(work.connector), self._store.secrets.resolved(config)
+            split = plans(work.connector, rows).get(work.task or 0, 0)
+            if resolved is None or not rows or split or park_after_seconds(properties.raw, config) is None:
+                return None
+            return kind.resting(resolved, CommittedOffsets(work.connector, rows).offset)
+        except (KeelmanError, ConnectError):
+            return None
 
     async def confirm(self, work: Work, wanted: TaskConfig, *, part: bool = False) -> Sequence[OffsetRow] | None:
         """The committed offsets behind the fence; None withdraws the ticket. Raises KeelmanError.

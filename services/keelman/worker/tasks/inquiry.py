@@ -10,29 +10,29 @@ import math
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Collection, Generator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from keelman.connect.config.secret_keys import literal_secrets
 from keelman.connect.errors import ConnectError
-from keelman.connect.plugin import Connector, Direction, load_connector
+from keelman.connect.plugin import Direction
 from keelman.connect.topic_creation import TopicCreation
 from keelman.model.errors import DeadlineExceeded, KeelmanError
 from keelman.runtime.logging import get_logger
 from keelman.runtime.own_thread import in_thread
 from keelman.runtime.redaction import REDACTOR
 from keelman.runtime.supervise import Siblings
+from keelman.worker.tasks.connector_class import Kind, kind_of, loaded, tasks_of
 from keelman.worker.tasks.restart_policy import Attempt, RestartPolicy, Restarts, reason_of
-from keelman.worker.tasks.task_count import check_count
-from keelman.worker.tasks.third_party import to_ask
+from keelman.worker.tasks.standing import Standing, due_at
 
 log = get_logger()
 ANSWER_SECONDS = 100.0  # for all its methods; one of a third party's has less
 AT_A_TIME = 16  # of one class
 SOON_SECONDS = 0.2
 PASSING_SECONDS = (1.0, 60.0)
-ROUNDS = 60  # in the time that a connector is not asked again: those due in one round are asked together
+Tasks = list[dict[str, str]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,7 +42,7 @@ class Answer:
     `more` is what a status says of the next attempt beside the trace.
     """
 
-    tasks: list[dict[str, str]] | None
+    tasks: Tasks | None
     trace: str = ""
     more: Mapping[str, object] = field(default_factory=dict)
 
@@ -57,10 +57,17 @@ class _Asked:
     since: float = field(default_factory=time.monotonic)
     answer: Answer | None = None
     due: float | None = None
+    refresh: float | None = None  # seconds after which that answer is to be looked at again
+    tasks: Tasks | None = None  # what it wanted last and may keep; None when it is to plan anew
     thread: threading.Thread | None = None
     told: str = ""  # the last trace
     at: str = ""  # the method that it was asked last
     restarts: Restarts = field(default_factory=lambda: Restarts(RestartPolicy(), passing_seconds=PASSING_SECONDS))
+
+    @property
+    def stands(self) -> bool:
+        """Whether its answer does until something outside has changed."""
+        return self.tasks is not None and self.answer is not None and self.answer.tasks is not None
 
     @property
     def hung(self) -> bool:
@@ -74,11 +81,15 @@ class _Asked:
 
 
 class Inquiry:
-    """The leader's. `answered` is called with the name of a connector that has a new answer; nothing here blocks or
-    raises."""
+    """The leader's. `answered` is called with the names of connectors that have a new answer, with none when only the
+    time of the next question has changed; nothing here blocks or raises."""
 
     def __init__(
-        self, answered: Callable[[str], None], *, answer_seconds: float = ANSWER_SECONDS, creates_topics: bool = True
+        self,
+        answered: Callable[[Collection[str]], None],
+        *,
+        answer_seconds: float = ANSWER_SECONDS,
+        creates_topics: bool = True,
     ) -> None:
         """`creates_topics`: whether this worker heeds `topic.creation.*` of its sources."""
         self._answered = answered
@@ -87,6 +98,9 @@ class Inquiry:
         self._asked: dict[str, _Asked] = {}
         self._first: dict[str, float] = {}  # since when those are asked that have not answered yet
         self._dues: list[tuple[float, str]] = []  # a heap; of what has changed since the former entry is void
+        self._together: dict[Kind, dict[str, _Asked]] = {}  # due, until their class has its next look
+        self._looking: defaultdict[Kind, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._standing = Standing(answer_seconds)
         self._siblings: Siblings | None = None
         self._places: defaultdict[str, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(AT_A_TIME))
 
@@ -106,8 +120,7 @@ class Inquiry:
 
     def hold(self, name: str) -> None:
         """A connector that cannot be asked now, for want of values: it is due again when it is asked `about`."""
-        asked = self._asked.get(name)
-        if asked is not None:
+        if (asked := self._asked.get(name)) is not None:
             asked.held = True
 
     @property
@@ -117,9 +130,9 @@ class Inquiry:
 
     def again(self, name: str) -> None:
         """Asks a connector anew though nothing about it has changed, with the whole restart budget."""
-        asked = self._asked.get(name)
-        if asked is not None:
+        if (asked := self._asked.get(name)) is not None:
             self._ask_at(name, asked, 0.0)
+            asked.tasks = None
             asked.restarts.healthy()
 
     def refused(self, name: str, trace: str) -> Answer:
@@ -127,7 +140,7 @@ class Inquiry:
         anew: what was stored of them would have the leader try again at once, for ever."""
         answer = Answer(None, trace)
         if (asked := self._asked.get(name)) is not None:
-            asked.answer = answer
+            asked.answer, asked.tasks = answer, None
         return answer
 
     def about(
@@ -150,8 +163,11 @@ class Inquiry:
         if due and not asked.asking and not asked.hung:
             assert self._siblings is not None
             REDACTOR.add(literal_secrets(config))  # another worker may have validated it
-            asked.asking = True
-            self._siblings.start(self._ask(name, asked), name=f"asks {name}")
+            asked.asking, asked.due = True, None  # what is being asked is not due: many are, at once
+            if asked.stands:
+                self._look_again(name, asked)
+            else:
+                self._siblings.start(self._ask(name, asked), name=f"asks {name}")
         return asked.answer
 
     def first_answers_soon(self) -> bool:
@@ -192,13 +208,39 @@ class Inquiry:
             for entry in seen:
                 heapq.heappush(self._dues, entry)
 
+    def _look_again(self, name: str, asked: _Asked) -> None:
+        """With all others of its class that this turn of the leader finds due."""
+        assert self._siblings is not None
+        kind = kind_of(asked.config)
+        if kind not in self._together:
+            self._together[kind] = {}
+            self._siblings.start(self._ask_those_that_changed(kind), name=f"looks at {kind[0]}")
+        self._together[kind][name] = asked
+
+    async def _ask_those_that_changed(self, kind: Kind) -> None:
+        assert self._siblings is not None
+        async with self._looking[kind]:  # by one look after the other: those that are due meanwhile share the next
+            due = self._together.pop(kind)
+            stands = await self._standing.of(kind, [(one.config, one.tasks or []) for one in due.values()])
+        for (name, asked), still in zip(due.items(), stands, strict=True):
+            if self._asked.get(name) is not asked:
+                continue
+            if not still:
+                self._siblings.start(self._ask(name, asked), name=f"asks {name}")
+                continue
+            asked.asking = False
+            if asked.stands:  # else somebody wants it asked anew
+                self._ask_at(name, asked, _due(asked))
+        self._answered(())
+
     async def _ask(self, name: str, asked: _Asked) -> None:
         async with self._places[asked.config.get("connector.class", "")]:
+            former = asked.tasks
             try:
-                asked.thread, said = in_thread(lambda: _said(asked, creates_topics=self._creates_topics))
+                asked.thread, said = in_thread(lambda: _said(asked, former, creates_topics=self._creates_topics))
                 try:
                     async with asyncio.timeout(self._seconds) as scope:
-                        tasks, refresh = await said
+                        tasks, asked.refresh = await said
                     asked.thread = None
                 except TimeoutError:
                     if not scope.expired():
@@ -206,7 +248,9 @@ class Inquiry:
                     late = f"{asked.config.get('connector.class')}, {asked.at}: no answer in {self._seconds:g} s"
                     raise DeadlineExceeded(late, reason="PLUGIN_HUNG") from None
                 asked.answer = Answer(tasks)
-                self._ask_at(name, asked, None if refresh is None else due_at(time.monotonic(), refresh))
+                if former is None or asked.tasks is not None:  # else somebody wants it asked anew
+                    asked.tasks = tasks
+                    self._ask_at(name, asked, _due(asked))
                 asked.told = ""
                 asked.restarts.healthy()
             except (KeelmanError, ConnectError, ValueError) as error:
@@ -217,7 +261,7 @@ class Inquiry:
         asked.asking = False
         if self._asked.get(name) is asked:
             self._first.pop(name, None)
-        self._answered(name)
+        self._answered((name,))
 
     def _failed(self, name: str, asked: _Asked, error: Exception, trace: str) -> None:
         reason, passes = reason_of(error)
@@ -230,38 +274,22 @@ class Inquiry:
         self._ask_at(name, asked, None if delay is None else time.monotonic() + delay)
 
 
-def due_at(now: float, refresh: float) -> float:
-    """When to ask a connector again that wants that every `refresh` seconds: with others, at most a sixtieth later.
-
-    Connectors that are asked at the same time share what they ask of clusters, and the worker's turn for the answers.
-    """
-    if not 0 < refresh < math.inf:
-        return now + refresh
-    step = refresh / ROUNDS
-    return math.ceil((now + refresh) / step) * step
+def _due(asked: _Asked) -> float | None:
+    return None if asked.refresh is None else due_at(time.monotonic(), asked.refresh)
 
 
-def _said(one: _Asked, *, creates_topics: bool) -> tuple[list[dict[str, str]], float | None]:
-    config, one.at = one.config, "tend"
-    kind = to_ask(load_connector(config.get("connector.class", ""), config.get("connector.plugin.version")))
-    if creates_topics and kind.direction is Direction.SOURCE:
-        idle = TopicCreation(config).without_effect
-        if idle:
-            log.warning("topic_creation_without_effect", connector=config.get("name"), keys=", ".join(idle))
-    kind.tend(config)
-    one.at = "task_configs"
-    tasks = tasks_of(kind, config)
+def _said(one: _Asked, tasks: Tasks | None, *, creates_topics: bool) -> tuple[Tasks, float | None]:
+    config, one.at = one.config, "tend" if tasks is None else "tend_again"
+    kind = loaded(kind_of(config))
+    if creates_topics and kind.direction is Direction.SOURCE and (idle := TopicCreation(config).without_effect):
+        log.warning("topic_creation_without_effect", connector=config.get("name"), keys=", ".join(idle))
+    if tasks is None or not kind.tend_again(config, tasks):
+        one.at = "tend"
+        kind.tend(config)
+        one.at = "task_configs"
+        tasks = tasks_of(kind, config)
     one.at = "refresh_seconds"
     return tasks, kind.refresh_seconds(config)
-
-
-def tasks_of(kind: type[Connector], config: Mapping[str, str]) -> list[dict[str, str]]:
-    """The task configurations a connector of this class wants, as they are stored. Raises what the class raises."""
-    most = max(1, int(config.get("tasks.max", "1")))
-    task_class = kind.names[0].removesuffix("Connector") + "Task"
-    found = [{"task.class": task_class, **task} for task in kind.task_configs(config, most)]
-    check_count(config, len(found), most)
-    return found
 
 
 def trace_of(error: Exception) -> str:

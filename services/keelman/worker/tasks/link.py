@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 import uuid
+from collections import deque
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -26,6 +27,34 @@ LOOK_SECONDS = 0.1
 SILENT_SECONDS = 5.0
 
 
+class _Outbox:
+    """What is to be sent on one link."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[wire.OpenLinkRequest] = deque()
+        self._some = asyncio.Event()
+        self._ended = False
+
+    def put(self, request: wire.OpenLinkRequest, *, ahead: bool = False) -> None:
+        """Behind all that waits, or ahead of it."""
+        (self._waiting.appendleft if ahead else self._waiting.append)(request)
+        self._some.set()
+
+    def end(self) -> None:
+        """The link is no more: gRPC, which would wait for ever, is to let go."""
+        self._ended = True
+        self._some.set()
+
+    async def requests(self) -> AsyncIterator[wire.OpenLinkRequest]:
+        """For gRPC to send, until the end is told."""
+        while not self._ended:
+            if self._waiting:
+                yield self._waiting.popleft()
+            else:
+                self._some.clear()
+                await self._some.wait()
+
+
 class SparkLink:
     """One link at a time.
 
@@ -42,7 +71,8 @@ class SparkLink:
             worker_cluster=worker_cluster, worker=worker, incarnation=uuid.uuid4().hex, bounds=bounds
         )
         self._right = right
-        self._out: asyncio.Queue[wire.OpenLinkRequest] = asyncio.Queue()
+        self._out = _Outbox()
+        self._answered = False  # ever
         self._renewed = time.monotonic()
         self._asked: float | None = None
         self.usage = wire.SlotUsage()
@@ -54,13 +84,13 @@ class SparkLink:
     def closed(self) -> str:
         """Why no copy run can begin now, for people; empty while there is a link with a lease, and the right to it."""
         if not self.up.is_set() or time.monotonic() - self._renewed >= LEASE_SECONDS:
-            return "no Spark service answers this worker"
+            return "no Spark service answers this worker" + ("" if self._answered else " yet")
         return "" if self._right() else "the group has not said lately that this worker still has its place in it"
 
     def send(self, order: orders.RunOrder) -> None:
         """Sends one order; while there is no link it is dropped, since the other side then ends all runs by itself."""
         if self.up.is_set():
-            self._out.put_nowait(wire.OpenLinkRequest(order=order))
+            self._out.put(wire.OpenLinkRequest(order=order))
 
     async def run(self) -> None:
         """Keeps a link for ever."""
@@ -85,20 +115,19 @@ class SparkLink:
             await asyncio.sleep(backoff.next())
 
     async def _link(self, opened: Any) -> None:
-        self._out, self._asked = asyncio.Queue(), None
-        self._out.put_nowait(wire.OpenLinkRequest(greeting=self._greeting))
-        answers = translated_stream(WorkerLinkServiceStub(opened).OpenLink(self._requests()))
-        await first_of(self._receive(answers), self._renew())
-
-    async def _requests(self) -> AsyncIterator[wire.OpenLinkRequest]:
-        while True:
-            yield await self._out.get()
+        self._out, self._asked = _Outbox(), None
+        self._out.put(wire.OpenLinkRequest(greeting=self._greeting))
+        answers = translated_stream(WorkerLinkServiceStub(opened).OpenLink(self._out.requests()))
+        try:
+            await first_of(self._receive(answers), self._renew())
+        finally:
+            self._out.end()
 
     async def _receive(self, answers: AsyncIterator[wire.OpenLinkResponse]) -> None:
         async for answer in answers:
             kind = answer.WhichOneof("message")
             if kind == "welcome":
-                self._renewed = time.monotonic()
+                self._renewed, self._answered = time.monotonic(), True
                 log.info("spark_link_up", address=self._address, runs=len(answer.welcome.runs))
                 self.up.set()
                 self.standing(frozenset(update.run_uid for update in answer.welcome.runs))
@@ -117,7 +146,8 @@ class SparkLink:
         while True:
             now, right = time.monotonic(), self._right()
             if right and (not had_right or now - sent >= RENEW_SECONDS):
-                self._out.put_nowait(wire.OpenLinkRequest(renewal=wire.LeaseRenewal(log_levels=LOG_LEVELS.changed)))
+                renewal = wire.LeaseRenewal(log_levels=LOG_LEVELS.changed)
+                self._out.put(wire.OpenLinkRequest(renewal=renewal), ahead=True)  # hundreds of orders may wait
                 self._asked = self._asked or now
                 sent = now
             had_right = right

@@ -10,7 +10,7 @@ from keelman.connect.plugin import load_connector
 from keelman.kafka.layout import Work
 from keelman.model.errors import KeelmanError
 from keelman.runtime.logging import get_logger
-from keelman.worker.tables import config_state
+from keelman.worker.tables import config_records
 from keelman.worker.tables import status_state as states
 from keelman.worker.tables.config_state import ConfigState
 from keelman.worker.tasks.effective_config import without_limits
@@ -19,9 +19,9 @@ from keelman.worker.tasks.inquiry import trace_of
 log = get_logger()
 LOGGED = 20
 TARGET_STATES = {
-    config_state.STARTED: states.RUNNING,
-    config_state.PAUSED: states.PAUSED,
-    config_state.STOPPED: states.STOPPED,
+    config_records.STARTED: states.RUNNING,
+    config_records.PAUSED: states.PAUSED,
+    config_records.STOPPED: states.STOPPED,
 }
 
 

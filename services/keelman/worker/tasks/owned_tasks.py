@@ -20,7 +20,7 @@ from keelman.worker.observed.meters import Meters
 from keelman.worker.offsets.sink_groups import SinkGroups
 from keelman.worker.parked.parking import Parkable, Parking
 from keelman.worker.parked.watcher import Watcher
-from keelman.worker.tables import config_state
+from keelman.worker.tables import config_records
 from keelman.worker.tables import status_state as states
 from keelman.worker.tables.store import Store
 from keelman.worker.tasks.copy_task import CopyTask
@@ -29,7 +29,7 @@ from keelman.worker.tasks.effective_config import effective_config
 from keelman.worker.tasks.grants import Grants, TaskConfig
 from keelman.worker.tasks.limits import limits_of
 from keelman.worker.tasks.link import SparkLink
-from keelman.worker.tasks.restart_policy import RestartPolicy, policy_of
+from keelman.worker.tasks.restart_policy import policy_of
 from keelman.worker.tasks.tickets import is_sink, is_source
 from keelman.worker.tasks.turns import Turns
 from keelman.worker.tasks.watermark import stall_seconds
@@ -124,7 +124,7 @@ class OwnedTasks:
         connector = self._store.config.connectors[work.connector]
         if connector is not running.adjusted_to:
             self._adjust(work, running, connector)
-        if self._store.config.target(work.connector) == config_state.STARTED:
+        if self._store.config.target(work.connector) == config_records.STARTED:
             running.task.resume()
         else:
             running.task.pause()
@@ -207,19 +207,13 @@ class OwnedTasks:
             ended=self._ended,
             kind=lambda: grants.kind(made.config),
             failed=lambda update: self.meters.note(work, update),
+            resting=lambda: grants.resting(work, made.config) if settled else None,
         )
-        # A task that ran on here with another configuration begins with the whole budget.
+        # A task that ran on here with another configuration begins with the whole budget, and is to show that it can.
         attempts = 0 if work in self._tasks else self._store.statuses.attempts(work)
-        task = CopyTask(
-            work,
-            self._link,
-            duties,
-            grace_seconds=self._grace,
-            policy=RestartPolicy(),
-            attempts=attempts,
-            turns=self._turns,
-        )
-        if self._store.config.target(work.connector) != config_state.STARTED:
+        settled = work not in self._tasks and self._store.statuses.settled(work)
+        task = CopyTask(work, self._link, duties, grace_seconds=self._grace, attempts=attempts, turns=self._turns)
+        if self._store.config.target(work.connector) != config_records.STARTED:
             task.pause()
         life = self._siblings.start(self._live(task), name=f"task {work.connector}-{work.task}")
         made = self._tasks[work] = self._awake[work] = _Running(task, wanted, life)
@@ -228,7 +222,7 @@ class OwnedTasks:
 
     def _together(self, work: Work) -> Mapping[Work, Parkable] | None:
         """The tasks that can park only together with this one; None when one of them is not here or is to end."""
-        if self._store.config.target(work.connector) != config_state.STARTED or not self._has(work):
+        if self._store.config.target(work.connector) != config_records.STARTED or not self._has(work):
             return None
         alone = is_source(self._store.config.connectors[work.connector])
         count = len(self._store.config.tasks.get(work.connector, ()))

@@ -17,7 +17,7 @@ from keelman.worker.observed.heap import Heap
 from keelman.worker.observed.meters import Meters
 from keelman.worker.parked.parking import Parking
 from keelman.worker.tables import status_state as states
-from keelman.worker.tables.config_state import RestartRequest
+from keelman.worker.tables.config_records import RestartRequest
 from keelman.worker.tables.news import News
 from keelman.worker.tables.status_state import Status
 from keelman.worker.tables.store import Store
@@ -98,6 +98,8 @@ class OwnedWork:
             return
         kept = self.works & self._store.config.work()
         if len(kept) < len(self.works):  # the same object while nothing has changed
+            for work in self.works - kept:  # one that is made again has a status to be told
+                self._connectors.forget(work)
             self.works = kept
         self._pruned = (stamp[0], self.works)
 
@@ -193,4 +195,5 @@ class OwnedWork:
 
     def _say_unassigned(self, works: Iterable[Work]) -> None:
         for work in works:
-            self.tell(work, states.UNASSIGNED, None)
+            # Who has it next is to see whether it fails again.
+            self.tell(work, states.UNASSIGNED, None, {"failed": True} if self._failed(work) else None)

@@ -71,6 +71,11 @@ class StandIn(Connector):
         cls._plugins.wait(cls._host.tend(cls.names[0], config))
 
     @classmethod
+    def tend_again(cls, config: Mapping[str, str], tasks: Sequence[Mapping[str, str]]) -> bool:
+        """What the class says when it is time again."""
+        return cls._plugins.wait(cls._host.tend_again(cls.names[0], config, tasks))
+
+    @classmethod
     def alter_offsets(cls, config: Mapping[str, str], offsets: AlteredOffsets) -> bool:
         """What the class says to offsets that a user sets or deletes."""
         return cls._plugins.wait(cls._host.alter_offsets(cls.names[0], config, offsets))

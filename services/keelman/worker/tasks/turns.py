@@ -20,20 +20,22 @@ class Turns:
         self._most = most
         self._under_way: dict[str, set[object]] = defaultdict(set)
         self._waiting: dict[str, dict[object, Callable[[], None]]] = defaultdict(dict)
+        self._ahead: dict[str, dict[object, Callable[[], None]]] = defaultdict(dict)  # of those whose turn comes first
         self._kinds: dict[object, str] = {}  # of those under way and those that wait
 
-    def take(self, kind: str, who: object, called: Callable[[], None]) -> bool:
+    def take(self, kind: str, who: object, called: Callable[[], None], *, ahead: bool = False) -> bool:
         """Whether it is this one's turn; `called` once it is, where it is not yet. Asked again it keeps its place,
-        unless its kind is another by now."""
+        unless its kind is another by now. One that is `ahead` comes before all that are not."""
         if self._kinds.get(who, kind) != kind:
             self.give(who)
         self._kinds[who] = kind
-        mine, waiting = self._under_way[kind], self._waiting[kind]
-        if who not in mine and len(mine) < self._most and not waiting:
+        mine, waiting, first = self._under_way[kind], self._waiting[kind], self._ahead[kind]
+        if who not in mine and len(mine) < self._most and not (waiting or first):
             mine.add(who)
         if who in mine:
             return True
-        waiting.setdefault(who, called)
+        if who not in waiting:
+            (first if ahead else waiting).setdefault(who, called)
         return False
 
     def has(self, who: object) -> bool:
@@ -46,10 +48,11 @@ class Turns:
         kind = self._kinds.pop(who, None)
         if kind is None:
             return
-        mine, waiting = self._under_way[kind], self._waiting[kind]
+        mine, waiting, first = self._under_way[kind], self._waiting[kind], self._ahead[kind]
         mine.discard(who)
         waiting.pop(who, None)
-        while waiting and len(mine) < self._most:
-            following = next(iter(waiting))
+        first.pop(who, None)
+        while (queue := first or waiting) and len(mine) < self._most:
+            following = next(iter(queue))
             mine.add(following)
-            waiting.pop(following)()
+            queue.pop(following)()

@@ -20,7 +20,7 @@ class Watermark:
     """What the copy runs of one task have committed. Counts begin anew with each copy run; times are monotonic."""
 
     moved_at: float
-    """When anything was committed last, or copying began."""
+    """When anything was committed last, or copying began, or there was more to copy again."""
     commit_ms: int = 0
     """When the last commit was, in milliseconds since 1970; 0 before the first."""
     records: int = 0
@@ -38,10 +38,10 @@ class Watermark:
 
     def note(self, uid: str, progress: CopyProgress, now: float) -> None:
         """Takes what a copy run has told."""
-        before, _ = self._seen.get(uid, (0, 0))
+        (before, _), idle = self._seen.get(uid, (0, 0)), not self.lag
         self._seen[uid] = (progress.records, progress.lag)
-        if progress.records > before:
-            self.records += progress.records - before
+        self.records += max(0, progress.records - before)
+        if progress.records > before or (idle and self.lag):
             self.moved_at = now
         if progress.HasField("commit_time"):
             self.commit_ms = max(self.commit_ms, progress.commit_time.ToMilliseconds())

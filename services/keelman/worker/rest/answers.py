@@ -1,21 +1,27 @@
-"""Errors as Connect's REST API tells them: always `{"error_code", "message"}` under the same status."""
+"""Answers of Connect's REST API: JSON, and for an error always `{"error_code", "message"}` under the same status."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+from dataclasses import dataclass
 
 import orjson
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from keelman.model import errors
 from keelman.runtime.http_errors import error_body
 from keelman.runtime.logging import get_logger
+from keelman.worker.errors import RestError
 
 log = get_logger()
 
 NO_LEADER = "Cannot complete request momentarily due to no known leader URL, likely because a rebalance was underway."
 CONFLICT = "Cannot complete request because of a conflicting operation (e.g. worker rebalance)"
+STARTING = "Worker is starting: its brokers have not answered yet"
+SHUTTING_DOWN = "Worker is shutting down"
+FORWARD_FAILED = "IO Error trying to forward REST request"
 STATUS_TEXTS = {
     404: "HTTP 404 Not Found",
     405: "HTTP 405 Method Not Allowed",
@@ -24,40 +30,14 @@ STATUS_TEXTS = {
 }
 
 
-class RestError(Exception):
-    """An answer other than success."""
+@dataclass(frozen=True, slots=True)
+class Forwarded:
+    """What another worker has answered. It may answer otherwise in a moment (`again`); where its answer was `lost`, it
+    may have done what it was asked for."""
 
-    def __init__(self, status: int, message: str | None) -> None:
-        super().__init__(message)
-        self.status = status
-        self.message = message
-
-
-class Elsewhere(Exception):
-    """Only another worker, the leader or the owner of a task, can do this.
-
-    `url` is where it answers, empty while nobody knows.
-    """
-
-    def __init__(self, url: str) -> None:
-        super().__init__(url)
-        self.url = url
-
-
-def not_found(message: str) -> RestError:
-    """404 with this message."""
-    return RestError(404, message)
-
-
-def invalid_config(problems: Sequence[str]) -> RestError:
-    """400 with Connect's block for an invalid configuration."""
-    lines = "\n".join(problems)
-    return RestError(
-        400,
-        f"Connector configuration is invalid and contains the following {len(problems)} error(s):\n{lines}\n"
-        "You can also find the above list of errors at the endpoint "
-        "`/connector-plugins/{connectorType}/config/validate`",
-    )
+    response: Response
+    again: bool = False
+    lost: bool = False
 
 
 def json_response(value: object, status: int = 200, headers: dict[str, str] | None = None) -> Response:
@@ -68,6 +48,23 @@ def json_response(value: object, status: int = 200, headers: dict[str, str] | No
 def error_response(status: int, message: str | None) -> Response:
     """An error in Connect's form, without secrets."""
     return Response(error_body(status, message), status, media_type="application/json")
+
+
+async def answered(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    """Has a request answered also when this process, which ends, waits for it no more."""
+    begun = False
+
+    async def sent(message: Message) -> None:
+        nonlocal begun
+        begun = True
+        await send(message)
+
+    try:
+        await app(scope, receive, sent)
+    except asyncio.CancelledError:
+        if begun:
+            raise
+        await error_response(500, SHUTTING_DOWN)(scope, receive, send)
 
 
 async def on_rest_error(request: Request, error: Exception) -> Response:

@@ -19,8 +19,11 @@ from keelman.runtime.tls import client_context, server_context
 from keelman.worker.properties.reader import PropertyReader
 
 SCHEMES = ("http", "https")
+MOST_PORT = 65535
 HTTPS_PREFIX, ADMIN_HTTPS_PREFIX = "listeners.https.", "admin.listeners.https."
 LEGAL = "http://host:port or https://host:port, comma-separated; without a host it means every address"
+HOST = "a host name or address alone, without http:// and without a port"
+_HOST = re.compile(r"[0-9a-z\-%._:]+", re.IGNORECASE)
 _FORM = re.compile(r"(https?)://\[?([0-9a-z\-%._:]*?)\]?:([0-9]+)/?", re.IGNORECASE)
 
 
@@ -72,8 +75,13 @@ def read_listeners(reader: PropertyReader) -> Listeners:
     schemes = [one.scheme for one in main]
     scheme = reader.choice("rest.advertised.listener", "http" if "http" in schemes else "https", SCHEMES)
     alike = next((one for one in main if one.scheme == scheme), main[0])
-    host = raw.get("rest.advertised.host.name", "") or alike.host or socket.gethostname()
-    return Listeners(main, admin, Listener(scheme, host, reader.number("rest.advertised.port", 0, 0)))
+    given = raw.get("rest.advertised.host.name", "").removeprefix("[").removesuffix("]")
+    if given and (not _HOST.fullmatch(given) or given.count(":") == 1):
+        reader.refuse("rest.advertised.host.name", given, HOST)
+    port = reader.number("rest.advertised.port", 0, 0)
+    if port > MOST_PORT:
+        reader.refuse("rest.advertised.port", port, f"a whole number from 0 to {MOST_PORT}")
+    return Listeners(main, admin, Listener(scheme, given or alike.host or socket.gethostname(), port))
 
 
 def server_tls(raw: Mapping[str, str], *, admin: bool = False) -> ssl.SSLContext:
@@ -96,7 +104,7 @@ def _prefix(raw: Mapping[str, str], wanted: str) -> str:
 def _parsed(reader: PropertyReader, key: str, text: str) -> tuple[Listener, ...]:
     def one(url: str) -> Listener:
         found = _FORM.fullmatch(url)
-        if found is None or int(found[3]) > 65535:
+        if found is None or int(found[3]) > MOST_PORT:
             raise InvalidArgument.of(key, url, LEGAL)
         return Listener(found[1].lower(), found[2].lower(), int(found[3]))
 

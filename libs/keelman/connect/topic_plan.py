@@ -1,0 +1,15 @@
+"""How a topic that is not there is to be made."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPlan:
+    """As its reader or its configuration wants it: -1 means as the brokers do."""
+
+    partitions: int = -1
+    replication_factor: int = -1
+    config: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,24 @@
+"""Where partitions begin and end, as the brokers say now."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from confluent_kafka import IsolationLevel
+from confluent_kafka import TopicPartition as ClientPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
+
+from keelman.connect.records import TopicPartition
+
+
+def offsets_at(
+    spec: OffsetSpec, partitions: Iterable[TopicPartition], admin: AdminClient, *, read_committed: bool, seconds: float
+) -> dict[TopicPartition, int]:
+    """The offset of each partition that `spec` names, e.g. its end; with `read_committed` that of what is committed.
+
+    The brokers have `seconds` to answer. Blocks. Raises KafkaException, TimeoutError.
+    """
+    level = IsolationLevel.READ_COMMITTED if read_committed else IsolationLevel.READ_UNCOMMITTED
+    asked = {ClientPartition(*one): spec for one in partitions}
+    answers = admin.list_offsets(asked, isolation_level=level, request_timeout=seconds)
+    return {TopicPartition(p.topic, p.partition): answer.result(seconds + 1).offset for p, answer in answers.items()}

@@ -1,0 +1,19 @@
+"""What an error says, as a text that can be stored and sent whatever code it comes from."""
+
+from __future__ import annotations
+
+MOST_CHARACTERS = 10_000
+
+
+def error_text(error: BaseException) -> str:
+    """`str(error)`, of at most `MOST_CHARACTERS` and some; its class says so where that raises or is no text."""
+    try:
+        return plain(str(error))
+    except Exception:
+        return f"a {type(error).__name__} that says nothing"
+
+
+def plain(text: str) -> str:
+    """The text without halves of surrogate pairs, which are no characters, and without its end if it is very long."""
+    whole = text[:MOST_CHARACTERS].encode("utf-8", "replace").decode()
+    return whole if len(text) <= MOST_CHARACTERS else f"{whole}... ({len(text)} characters)"

@@ -1,0 +1,41 @@
+"""What any room of the worker may raise so that a request is answered with it, in Connect's words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class RestError(Exception):
+    """An answer other than success."""
+
+    def __init__(self, status: int, message: str | None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+
+
+class Elsewhere(Exception):
+    """Only another worker, the leader or the owner of a task, can do this.
+
+    `url` is where it answers, empty while nobody knows.
+    """
+
+    def __init__(self, url: str) -> None:
+        super().__init__(url)
+        self.url = url
+
+
+def not_found(message: str) -> RestError:
+    """404 with this message."""
+    return RestError(404, message)
+
+
+def invalid_config(problems: Sequence[str]) -> RestError:
+    """400 with Connect's block for an invalid configuration."""
+    lines = "\n".join(problems)
+    return RestError(
+        400,
+        f"Connector configuration is invalid and contains the following {len(problems)} error(s):\n{lines}\n"
+        "You can also find the above list of errors at the endpoint "
+        "`/connector-plugins/{connectorType}/config/validate`",
+    )

@@ -1,0 +1,14 @@
+"""What a request to alter offsets consists of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetEntry:
+    """One entry of PATCH /connectors/x/offsets; None for what is null or missing."""
+
+    partition: dict[str, Any] | None
+    offset: dict[str, Any] | None

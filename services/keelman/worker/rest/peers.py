@@ -1,0 +1,92 @@
+"""Passes requests on to other workers of the group, and their answers back."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Sequence
+from urllib.parse import urlsplit
+
+import httpx
+from starlette.requests import Request
+from starlette.responses import Response
+
+from keelman.runtime.tls_failures import tls_error
+from keelman.worker import deadlines
+from keelman.worker.rest import repeats, signatures
+from keelman.worker.rest.answers import (
+    CONFLICT,
+    FORWARD_FAILED,
+    NO_LEADER,
+    SHUTTING_DOWN,
+    STARTING,
+    Forwarded,
+    error_response,
+)
+
+WRITE_SECONDS = 40.0  # what has begun before its time was over may be written until then, and is answered
+PASSED_ON = ("authorization", "content-type", "accept", "if-match", signatures.AUTHORIZATION, signatures.ALGORITHM)
+KEPT = ("location", "content-type", "etag")
+NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+BROKEN_OFF = (httpx.NetworkError, httpx.RemoteProtocolError)
+ENDED = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)  # of TLS errors those that are no refusals
+MOMENTARY = ((409, CONFLICT), (409, NO_LEADER), (503, STARTING))
+LOST = ((500, FORWARD_FAILED), (500, SHUTTING_DOWN))
+
+
+class Peers:
+    """One a worker; `close` must be called."""
+
+    def __init__(self, tls: ssl.SSLContext) -> None:
+        """`tls` is what other workers are asked with."""
+        self._http = httpx.AsyncClient(trust_env=False, verify=tls)
+
+    async def close(self) -> None:
+        """Ends the connections."""
+        await self._http.aclose()
+
+    async def answer(self, request: Request, url: str, query: Sequence[tuple[str, str]]) -> Forwarded:
+        """What the worker at this URL answers to the request with this query."""
+        try:
+            answer = await self._passed_on(request, url, query)
+        except ssl.SSLError as error:  # httpx lets some through as they are
+            return Forwarded(_unreachable(error))
+        except NOT_SENT as error:  # it has ended, and the group has not noticed yet
+            return Forwarded(_unreachable(error), again=not _refuses(error))
+        except BROKEN_OFF as error:  # it ended meanwhile
+            return Forwarded(_unreachable(error), again=True, lost=True)
+        except httpx.HTTPError as error:
+            return Forwarded(_unreachable(error))
+        kept = {name: answer.headers[name] for name in KEPT if name in answer.headers}
+        if "location" in kept:  # as if this worker had made it
+            kept["location"] = f"{request.base_url}{urlsplit(kept['location']).path.removeprefix('/')}"
+        again, lost = (_is_one_of(kinds, answer) for kinds in (MOMENTARY, LOST))
+        return Forwarded(Response(answer.content, answer.status_code, kept), again or lost, lost)
+
+    async def _passed_on(self, request: Request, url: str, query: Sequence[tuple[str, str]]) -> httpx.Response:
+        left = deadlines.remaining()
+        headers = {name: request.headers[name] for name in PASSED_ON if name in request.headers}
+        headers[deadlines.HEADER] = f"{left:.3f}"
+        if (since := repeats.since()) is not None:
+            headers[repeats.HEADER] = str(since)
+        # As it came: a URL object would resolve the dots that a connector may have as its name.
+        path = request.scope["raw_path"].decode("ascii", "replace").partition("?")[0]
+        target = {"target": f"{path}?{httpx.QueryParams(list(query))}".encode("ascii")}
+        content = await request.body()
+        timeout = httpx.Timeout(left + WRITE_SECONDS, connect=min(left, 5.0))
+        return await self._http.request(
+            request.method, url, headers=headers, content=content, timeout=timeout, extensions=target
+        )
+
+
+def _refuses(error: httpx.HTTPError) -> bool:
+    """Whether TLS fails, by a certificate say, which no time mends."""
+    found = tls_error(error)
+    return found is not None and not isinstance(found, ENDED)
+
+
+def _unreachable(error: httpx.HTTPError | ssl.SSLError) -> Response:
+    return error_response(500, f"{FORWARD_FAILED}: {str(error) or type(error).__name__}")
+
+
+def _is_one_of(kinds: Sequence[tuple[int, str]], answer: httpx.Response) -> bool:
+    return any(answer.status_code == status and text in answer.text for status, text in kinds)

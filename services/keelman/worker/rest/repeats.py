@@ -1,0 +1,29 @@
+"""Requests that are sent on again, because a leader left before it answered: it may have done what they ask for.
+
+That is then no reason to refuse them: what has been written since they came, and is what they want, they have written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextvars import ContextVar
+
+HEADER = "x-keelman-since"
+_since: ContextVar[int | None] = ContextVar("since", default=None)
+
+
+def begin(headers: Mapping[str, str]) -> None:
+    """A request has come; the header says that it is a repeated one."""
+    given = headers.get(HEADER, "")
+    _since.set(int(given) if given.isascii() and given.isdigit() and len(given) < 20 else None)
+
+
+def repeat(since: int) -> None:
+    """The request is done again from here on, by whomever. It came when the config topic was read as far as `since`."""
+    if _since.get() is None:
+        _since.set(since)
+
+
+def since() -> int | None:
+    """How far the config topic was read when the request came; None for one that is done for the first time."""
+    return _since.get()

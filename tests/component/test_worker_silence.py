@@ -1,0 +1,180 @@
+"""A group's coordinator that is away or silent, and a worker that is: who may go on copying, and who may not."""
+
+import asyncio
+import os
+import re
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import psutil
+import pytest
+from aiokafka.errors import KafkaError
+from aiokafka.protocol.metadata import MetadataRequest
+from group_kit import Flow, Workers, feeding
+from spark_kit import SparkService
+from worker_kit import LinkSide, WorkerProcess, workers
+
+from keelman.kafka.clients import Client
+from keelman.kafka.fetch_client import FetchClient
+from keelman.runtime.supervise import Siblings
+from keelman.testing.broker import BrokerProcess
+from keelman.testing.eventually import eventually
+
+pytestmark = [pytest.mark.component, pytest.mark.accident, pytest.mark.timeout(600)]
+SOURCE = {"connector.class": "FileStreamSource", "file": "/nowhere/in", "topic": "lines"}
+LONG = {"session.timeout.ms": "240000", "heartbeat.interval.ms": "1000"}
+ROUNDS = r"joined .*generation=(\d+)"
+
+
+@pytest.fixture
+async def broker(tmp_path: Path) -> AsyncIterator[BrokerProcess]:
+    """One to kill and to freeze."""
+    made = BrokerProcess(tmp_path / "broker")
+    await made.start()
+    try:
+        yield made
+    finally:
+        await made.end(signal.SIGKILL)
+
+
+async def test_tasks_go_on_while_their_groups_coordinator_is_away(
+    broker: BrokerProcess, link: tuple[LinkSide, str], tmp_path: Path
+) -> None:
+    """It is killed and started again, within the workers' session: nobody else can have been given their work."""
+    side, address = link
+    group = Workers([WorkerProcess(tmp_path / f"w{n}", broker.bootstrap, "g", address, LONG) for n in range(2)])
+    one, two = group.processes
+    async with group.running():
+        for number in range(4):
+            await one.ask("POST", "/connectors", {"name": f"c{number}", "config": SOURCE})
+        for number in range(4):
+            await one.reaches(f"c{number}", "RUNNING", "RUNNING", seconds=60)
+        runs = [run for number in range(4) for run in side.of(f"c{number}")]
+        assert {run.worker for run in runs} == {one.id, two.id}
+        rounds = {process.id: re.findall(ROUNDS, process.output) for process in group.processes}
+
+        await broker.end(signal.SIGKILL)
+        for process in group.processes:
+            await eventually(lambda p=process: "group_unanswered" in p.output, seconds=60, what="it is missed")
+        renewed = dict(side.renewals)
+        for process in group.processes:
+            await eventually(lambda p=process: side.renewals[p.id] > renewed[p.id] + 2, seconds=60, what="leases last")
+        await broker.start()
+        for process in group.processes:
+            await eventually(lambda p=process: "group_answers" in p.output, seconds=120, what="it is back")
+            assert "group_lost" not in process.output
+        assert [run for number in range(4) for run in side.of(f"c{number}")] == runs, "the same copy runs, not cut"
+        assert rounds == {process.id: re.findall(ROUNDS, process.output) for process in group.processes}
+
+        made = await two.ask("POST", "/connectors", {"name": "later", "config": SOURCE})
+        assert made.status_code == 201, made.text
+        await two.reaches("later", "RUNNING", "RUNNING", seconds=60)
+        for process in group.processes:
+            assert await process.end() == 0
+
+
+async def test_tasks_are_cut_before_the_session_of_their_worker_can_be_over(
+    broker: BrokerProcess, link: tuple[LinkSide, str], tmp_path: Path
+) -> None:
+    """The coordinator stays away: for all that the worker knows its work is another's by then."""
+    side, address = link
+    worker = WorkerProcess(tmp_path / "w", broker.bootstrap, "g", address)
+    async with workers(worker):
+        await worker.ask("POST", "/connectors", {"name": "c", "config": SOURCE})
+        await worker.reaches("c", "RUNNING", "RUNNING", seconds=60)
+        (run,) = side.of("c")
+        await broker.end(signal.SIGKILL)
+        await eventually(lambda: run.cut, seconds=60, what="the copy run is cut")
+        assert "group_lost" in worker.output
+        await broker.start()
+        await worker.reaches("c", "RUNNING", "RUNNING", seconds=120)
+        assert await worker.end() == 0
+
+
+async def test_a_frozen_worker_doubles_nothing_once_it_wakes(
+    bootstrap: str, spark: SparkService, tmp_path: Path, name: str
+) -> None:
+    group = Workers.of(tmp_path, bootstrap, name, spark.address, 2)
+    flow = Flow(tmp_path, name)
+    async with group.running():
+        await group.begin(bootstrap, flow)
+        async with feeding(flow):
+            await flow.passes()
+            frozen = await group.owner(f"{name}-in")
+            (other,) = [process for process in group.processes if process is not frozen]
+            assert frozen.child is not None
+            os.kill(frozen.child.pid, signal.SIGSTOP)
+            try:
+                await eventually(lambda: ended_lease(spark, frozen), seconds=60, what="its lease lapses")
+
+                async def taken_over() -> bool:
+                    return await other.states(f"{name}-in") == ["RUNNING"] * 2 and (
+                        f'"worker_id":"{other.id}"' in (await other.ask("GET", f"/connectors/{name}-in/status")).text
+                    )
+
+                await eventually(taken_over, seconds=90, every=0.2, what="the other has its source")
+                await flow.passes()
+            finally:
+                os.kill(frozen.child.pid, signal.SIGCONT)
+            await eventually(lambda: "group_lost" in frozen.output, seconds=60, what="it has noticed")
+            await eventually(
+                lambda: "joined" in frozen.output.rsplit("group_lost", 1)[1], seconds=60, what="it is back"
+            )
+            await flow.passes()
+        assert flow.judged().clean, flow.judged()
+        for process in group.processes:
+            assert await process.end() == 0
+
+
+def ended_lease(spark: SparkService, worker: WorkerProcess) -> bool:
+    """Whether the Spark service has ended what this worker had, by its log."""
+    return any("lease_lapsed" in line and worker.id in line for line in spark.log.read_text().splitlines())
+
+
+async def test_a_client_outlives_a_broker_that_is_silent_for_a_whole_request(broker: BrokerProcess) -> None:
+    """When its requests time out, another that timed out in the same moment has given up their connection."""
+    processes = [psutil.Process(broker.pid), *psutil.Process(broker.pid).children(recursive=True)]
+    client = FetchClient({"bootstrap.servers": broker.bootstrap}, client_id="test", request_timeout_ms=10_000)
+    try:
+        await client.bootstrap()
+        assert await told(client) == ""
+        for process in processes:
+            process.suspend()
+        try:
+            async with Siblings() as siblings:
+                asked, update = siblings.start(told(client)), siblings.start(updated(client))
+                await eventually(lambda: under_way(client) == 2, what="both are under way")
+                given_up = list(client._conns.values())
+                client._conns.clear()
+                assert await asked == "RequestTimedOutError()"
+                assert not await update
+        finally:
+            for process in processes:
+                process.resume()
+        for connection in given_up:
+            connection.close()
+        assert await updated(client), "the brokers are followed still"
+        assert await told(client) == ""
+    finally:
+        await client.close()
+
+
+def under_way(client: Client) -> int:
+    """Requests that wait for their answers."""
+    return sum(len(connection._requests) for connection in client._conns.values())
+
+
+async def told(client: Client) -> str:
+    """Why a broker does not answer; empty when it does."""
+    try:
+        await client.send(1, MetadataRequest([], allow_auto_topic_creation=False))
+    except KafkaError as error:
+        return repr(error)
+    return ""
+
+
+async def updated(client: Client) -> bool:
+    """Whether a broker tells of all."""
+    async with asyncio.timeout(60):
+        return bool(await client.force_metadata_update())
