@@ -46,6 +46,8 @@ class Step:
     gone: str = ""
     tasks: dict[str, str] = field(default_factory=dict)
     """Connector to what its first task's configuration has as `batch.size`."""
+    topics: dict[str, list[str]] = field(default_factory=dict)
+    """Connector to the topics that it is known to use."""
 
 
 RUNS = ["RUNNING", "RUNNING"]
@@ -64,7 +66,13 @@ STEPS = (
     Step("POST", "/connectors/in/restart", None, {"in": RUNS}),
     Step("POST", "/connectors/in/restart?includeTasks=true&onlyFailed=false", None, {"in": RUNS}),
     Step("POST", "/connectors/in/tasks/0/restart", None, {"in": RUNS}),
-    Step("POST", "/connectors", {"name": "out ü", "config": SINK}, {"out%20%C3%BC": RUNS}),
+    Step(
+        "POST",
+        "/connectors",
+        {"name": "out ü", "config": SINK},
+        {"out%20%C3%BC": RUNS},
+        topics={"out%20%C3%BC": ["recorded-lines"]},
+    ),
     Step("PUT", "/admin/loggers/org.example?scope=cluster", {"level": "DEBUG"}),
     Step("PUT", "/connectors/in/stop", None, {"in": ["STOPPED"]}),
     Step(
@@ -124,6 +132,10 @@ async def settled(ask: Ask, step: Step) -> bool:
     for name, size in step.tasks.items():
         tasks = (await ask("GET", f"/connectors/{name}/tasks", None)).json()
         if [task["config"].get("batch.size") for task in tasks] != [size]:
+            return False
+    for name, topics in step.topics.items():
+        used = (await ask("GET", f"/connectors/{name}/topics", None)).json()
+        if list(used.values()) != [{"topics": topics}]:
             return False
     if step.position is not None:
         rows = (await ask("GET", "/connectors/in/offsets", None)).json()["offsets"]
