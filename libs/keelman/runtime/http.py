@@ -14,7 +14,7 @@ import uvicorn
 
 from keelman.runtime.http_bodies import unambiguous
 from keelman.runtime.http_door import Door
-from keelman.runtime.http_protocol import MAX_HEAD_BYTES, PatientProtocol
+from keelman.runtime.http_protocol import PatientProtocol
 from keelman.runtime.ports import check_port
 
 BACKLOG = 1024
@@ -41,7 +41,6 @@ async def serve_http(
     config = uvicorn.Config(
         unambiguous(app),
         http=PatientProtocol,
-        h11_max_incomplete_event_size=MAX_HEAD_BYTES,
         ws="none",
         lifespan="off",
         log_config=None,

@@ -7,9 +7,9 @@ import contextlib
 import socket
 import ssl
 from collections.abc import Callable
-from typing import Any
 
 from keelman.runtime.http_protocol import PatientProtocol, most_connections
+from keelman.runtime.http_tls import HalfOpen
 
 HANDSHAKE_SECONDS = 10.0
 LAST_HANDSHAKE_SECONDS = 1.0
@@ -30,7 +30,7 @@ class Door:
         listener.setblocking(False)
         self._listener = listener
         self._make = make
-        self._options: dict[str, Any] = {"ssl": tls, "ssl_handshake_timeout": HANDSHAKE_SECONDS} if tls else {}
+        self._tls = tls
         self._loop = asyncio.get_running_loop()
         self._greeted: dict[asyncio.Task[None], None] = {}
         self._closed = False
@@ -72,8 +72,18 @@ class Door:
 
     async def _greet(self, client: socket.socket) -> None:
         client.setblocking(False)
+        protocol = self._make()
         with contextlib.suppress(OSError):  # it has gone, or its handshake has failed
-            _, protocol = await self._loop.connect_accepted_socket(self._make, client, **self._options)
+            if self._tls is None:
+                await self._loop.connect_accepted_socket(lambda: protocol, client)
+            else:
+                side = HalfOpen(protocol, self._tls, handshake_seconds=HANDSHAKE_SECONDS)
+                transport, _ = await self._loop.connect_accepted_socket(lambda: side, client)
+                try:
+                    await side.greeted
+                except BaseException:
+                    transport.abort()
+                    raise
             if self._closed:
                 protocol.shutdown()
 

@@ -14,14 +14,23 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from keelman.runtime.http_errors import error_body
+from keelman.runtime.http_heads import BoundedHeads, HeadRefused
+from keelman.runtime.http_tls import OutspokenObject
 
 HEAD_SECONDS = 30.0
 READ_SECONDS = 60.0
 FIRST_SECONDS = 0.2
 FAREWELL_SECONDS = 1.0
-MAX_HEAD_BYTES = 64 * 1024
 MOST_CONNECTIONS = 1000
 EMPTY_LINE = "no request line received"  # as h11 says it
+REASONS = {
+    400: "Bad Request",
+    408: "Request Timeout",
+    414: "URI Too Long",
+    426: "Upgrade Required",
+    431: "Request Header Fields Too Large",
+    505: "HTTP Version Not Supported",
+}
 _BYTES = re.compile(r"bytearray\(b(.*)\)", re.DOTALL)
 
 # It warns of every malformed request; what goes wrong in our own code it tells as an error.
@@ -29,15 +38,19 @@ logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
 
 
 class PatientProtocol(H11Protocol):
-    """uvicorn's protocol with bounds of time: a head must be whole within 30 s of its begin (408), an answer that
-    nobody reads is broken off after 60 s, and of too many connections the one that has waited longest is closed."""
+    """uvicorn's protocol with bounds: heads are those of `http_heads` and must be whole within 30 s of their begin
+    (408), an answer that nobody reads is broken off after 60 s, and of too many connections the one that has waited
+    longest is closed."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.conn = BoundedHeads()
+        self._tls: OutspokenObject | None = None
         self._head: asyncio.TimerHandle | None = None
         self._unread: asyncio.TimerHandle | None = None
         self._since = time.monotonic()
         self._all_heard = False
+        self._refused = False
         self._leaving = False
 
     @property
@@ -48,6 +61,9 @@ class PatientProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A client has come."""
         super().connection_made(transport)
+        tls = transport.get_extra_info("ssl_object")
+        if isinstance(tls, OutspokenObject):
+            self._tls, tls.all_said = tls, self._all_said
         self._await_head()
         present = [c for c in self.connections if isinstance(c, PatientProtocol) and not c.transport.is_closing()]
         if len(present) > most_connections():
@@ -61,9 +77,23 @@ class PatientProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def eof_received(self) -> bool:  # type: ignore[override]
-        """The client will send no more. What it has asked for is answered, then the connection ends; not so with TLS,
-        which is closed from both sides at once."""
-        self._all_heard = self.scheme == "http" and not self.waiting and self.conn.their_state is not h11.SEND_BODY
+        """The client will send no more. What it has asked for is answered, then the connection ends."""
+        if self._tls is None:
+            return self._has_all()
+        if self.transport.is_closing():
+            return False
+        self._tls.alone = True
+        self._all_said()
+        return True
+
+    def _all_said(self) -> None:
+        """The client has ended its side of TLS; perhaps not its side of the connection."""
+        if not self.transport.is_closing() and not self._has_all():
+            self.transport.close()
+
+    def _has_all(self) -> bool:
+        """Whether what is to be answered has come as a whole. There is no more."""
+        self._all_heard = not self.waiting and self.conn.their_state is not h11.SEND_BODY
         return self._all_heard
 
     def shutdown(self) -> None:
@@ -72,7 +102,9 @@ class PatientProtocol(H11Protocol):
 
     def _end(self) -> None:
         self._leaving = True
-        if not self.transport.is_closing():
+        if self._refused:
+            self.transport.close()
+        elif not self.transport.is_closing():
             super().shutdown()
         self._part()
 
@@ -87,6 +119,8 @@ class PatientProtocol(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Bytes of requests."""
+        if self._refused:
+            return
         if self.waiting:
             self._await_head()
         super().data_received(data)
@@ -118,14 +152,15 @@ class PatientProtocol(H11Protocol):
     def send_400_response(self, msg: str) -> None:
         """Refuses what is no HTTP request, in the form of Connect's errors; the error handled now tells why. Empty
         lines before a request are passed over (RFC 9112, 2.2)."""
-        why = str(sys.exc_info()[1] or "")
+        error = sys.exc_info()[1]
+        why = str(error or "")
         if why == EMPTY_LINE:
             rest = self.conn.trailing_data[0].lstrip(b"\r\n")
-            self.conn = h11.Connection(h11.SERVER, MAX_HEAD_BYTES)
+            self.conn = BoundedHeads()
             if rest:
                 super().data_received(rest)
         else:
-            self._refuse(400, "HTTP 400 Bad Request", _BYTES.sub(r"\1", why))
+            self._refuse(error.error_status_hint if isinstance(error, HeadRefused) else 400, _BYTES.sub(r"\1", why))
 
     def _await_head(self) -> None:
         if self._head is None:
@@ -133,23 +168,31 @@ class PatientProtocol(H11Protocol):
 
     def _late(self) -> None:
         if self.conn.trailing_data[0]:
-            self._refuse(408, "HTTP 408 Request Timeout")
+            self._refuse(408)
         else:
             self.transport.close()  # it was opened and nothing ever came
 
-    def _refuse(self, status: int, message: str, why: str = "") -> None:
-        """Answers, if no answer has begun, and closes."""
+    def _refuse(self, status: int, why: str = "") -> None:
+        """Answers, if no answer has begun, and closes. A client that still sends is listened to for a moment: else it
+        might not see the answer."""
         self._stop_timers()
         if self.transport.is_closing():
             return
+        reason, waiting = REASONS[status], self.waiting
+        message = f"HTTP {status} {reason}"
         body = error_body(status, f"{message}: {why}" if why else message)
         headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body))), ("Connection", "close")]
         try:
-            head = self.conn.send(h11.Response(status_code=status, headers=headers, reason=message[9:].encode()))
+            head = self.conn.send(h11.Response(status_code=status, headers=headers, reason=reason.encode()))
             self.transport.write((head or b"") + body)
         except h11.LocalProtocolError:
-            pass
-        self.transport.close()
+            waiting = False
+        if waiting and self.transport.can_write_eof():
+            self._refused = True
+            self.transport.write_eof()
+            self.loop.call_later(FAREWELL_SECONDS, self.transport.close)
+        else:
+            self.transport.close()
 
     def _stop_timers(self) -> None:
         for timer in (self._head, self._unread):

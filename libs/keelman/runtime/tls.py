@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from keelman.model.errors import InvalidArgument
-from keelman.runtime.http_handshake import OutspokenContext
+from keelman.runtime.http_tls import OutspokenContext
 from keelman.runtime.stores import Identity, read_identity, read_trusted
 
 CLIENT_AUTH = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
