@@ -6,12 +6,15 @@ own file.
 
 import itertools
 from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
 
 import pytest
 from copy_harness import OFFSET_PARTITIONS, OFFSET_TOPIC, Run, create_topic
+from plugin_kit import weather_host
 from spark_kit import SparkService, spark_service
 from worker_kit import LinkSide, link_side
 
+from keelman.connectors.plugin_client import PluginHost
 from keelman.testing.broker import running_broker
 from keelman.testing.registry import RegistryProcess, missing, running_registry
 
@@ -59,6 +62,14 @@ async def link() -> AsyncIterator[tuple[LinkSide, str]]:
     """A Spark side of a worker's link that copies nothing and does as it is told; and its address."""
     async with link_side() as side:
         yield side
+
+
+@pytest.fixture
+async def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[PluginHost]:
+    """The host of a plugin."""
+    monkeypatch.setenv("KEELMAN_CACHE", str(tmp_path / "cache"))
+    async with weather_host(tmp_path) as made:
+        yield made
 
 
 @pytest.fixture

@@ -14,7 +14,8 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -29,6 +30,7 @@ from keelman.connectors import file_sink
 from keelman.engine import journal, sink, transactions
 from keelman.engine.run import CopyRunLoop
 from keelman.kafka import batch_producer
+from keelman.runtime.tether import tethered
 
 OFFSET_TOPIC = "test-offsets"
 OFFSET_PARTITIONS = 5
@@ -40,25 +42,41 @@ def create_topic(bootstrap: str, topic: str, partitions: int = 1, **config: str)
     """Makes a topic; returns once the broker has it."""
     new = NewTopic(topic, num_partitions=partitions, replication_factor=1, config=config)
     client = AdminClient({"bootstrap.servers": bootstrap})
-    client.create_topics([new])[topic].result(20)
+    client.create_topics([new])[topic].result(60)
 
     def led() -> int:
-        known = client.list_topics(timeout=20).topics.get(topic)
+        known = client.list_topics(timeout=60).topics.get(topic)
         return 0 if known is None else sum(one.leader >= 0 for one in known.partitions.values())
 
     until(lambda: led() == partitions, f"the broker knows {topic}")  # its controller answers before it does
 
 
-def messages(bootstrap: str, topic: str, isolation: str = "read_committed") -> list[Message]:
-    """Every record up to the present end, each partition in its order."""
+def ends_of(bootstrap: str, topic: str) -> dict[int, int]:
+    """Where each partition ends, open transactions and all."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "look", "isolation.level": "read_uncommitted"})
+    partitions = consumer.list_topics(topic, 30).topics[topic].partitions
+    ends = {p: consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=30)[1] for p in partitions}
+    consumer.close()
+    return ends
+
+
+def messages(
+    bootstrap: str, topic: str, isolation: str = "read_committed", *, stays_open: bool = False
+) -> list[Message]:
+    """Every record up to the present end, each partition in its order.
+
+    A transaction that is about to end is waited for: a commit is answered before its markers are written. With
+    `stays_open` one is open that does not end, and what is before it is all that is seen.
+    """
     settings = {
         "bootstrap.servers": bootstrap,
         "group.id": "look",
         "enable.auto.commit": False,
         "auto.offset.reset": "earliest",
     }
+    ends = {} if stays_open else ends_of(bootstrap, topic)
     consumer = Consumer({**settings, "isolation.level": isolation, "enable.partition.eof": True})
-    open_ends = set(consumer.list_topics(topic, 10).topics[topic].partitions)
+    open_ends = set(consumer.list_topics(topic, 30).topics[topic].partitions)
     consumer.assign([TopicPartition(topic, p, 0) for p in open_ends])
     found: list[Message] = []
     deadline = time.monotonic() + 60
@@ -67,8 +85,9 @@ def messages(bootstrap: str, topic: str, isolation: str = "read_committed") -> l
         for message in consumer.consume(10_000, 0.2):
             if message.error() is None:
                 found.append(message)
-            else:
-                assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
+                continue
+            assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
+            if message.offset() >= ends.get(message.partition(), 0):
                 open_ends.discard(message.partition())
     consumer.close()
     return found
@@ -83,11 +102,25 @@ def until(condition: Callable[[], T], what: str, seconds: float = 120.0) -> T:
     return value
 
 
-def hosted(bootstrap: str, config: dict[str, str], log: Path, **spec: Any) -> subprocess.Popen[bytes]:
-    """A process of its own that copies for one task, to be killed or drained; `die` names where it kills itself."""
-    command = [sys.executable, __file__, json.dumps({"bootstrap": bootstrap, "config": config, **spec})]
+@contextmanager
+def hosted(bootstrap: str, config: dict[str, str], log: Path, **spec: Any) -> Iterator[subprocess.Popen[bytes]]:
+    """A process of its own that copies for one task, to be killed or drained; `die` names where it kills itself. It
+    ends with the block, and with whoever started it."""
+    command = tethered([sys.executable, __file__, json.dumps({"bootstrap": bootstrap, "config": config, **spec})])
     with log.open("ab") as output:
-        return subprocess.Popen(command, stdout=output, stderr=output, stdin=subprocess.DEVNULL)
+        process = subprocess.Popen(command, stdout=output, stderr=output, stdin=subprocess.DEVNULL)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def dies_at(bootstrap: str, config: dict[str, str], log: Path, point: Sequence[str | int]) -> None:
+    """Hosts a run until it kills itself there."""
+    with hosted(bootstrap, config, log, die=point) as process:
+        code = process.wait(120)
+    assert code == -signal.SIGKILL, f"did not come to {point}:\n{log.read_text(errors='replace')[-4000:]}"
 
 
 def latest(log: Path) -> dict[str, Any]:
@@ -116,30 +149,23 @@ def until_all_copied(process: subprocess.Popen[bytes], log: Path, seconds: float
 
 def copied_to_the_end(bootstrap: str, config: dict[str, str], log: Path) -> None:
     """Hosts a run until nothing is left, and ends it."""
-    process = hosted(bootstrap, config, log)
-    try:
+    with hosted(bootstrap, config, log) as process:
         until_all_copied(process, log)
-    finally:
         process.terminate()
-        process.wait(60)
+        assert process.wait(60) == 0
 
 
 def committed_offsets(bootstrap: str, topic: str, connector: str) -> list[tuple[bytes, bytes]]:
     """The connector's records in the offset topic, committed before now; a tombstone removes."""
     base = {"bootstrap.servers": bootstrap, "group.id": f"look-{uuid.uuid4()}", "enable.auto.commit": False}
-    ends: dict[int, int] = {}
-    plain = Consumer({**base, "isolation.level": "read_uncommitted"})
-    partitions = plain.list_topics(topic, 10).topics[topic].partitions
-    for partition in partitions:
-        ends[partition] = plain.get_watermark_offsets(TopicPartition(topic, partition), timeout=10)[1]
-    plain.close()
+    ends = ends_of(bootstrap, topic)
     found: dict[bytes, bytes] = {}
     reader = Consumer({**base, "isolation.level": "read_committed", "enable.partition.eof": True})
-    reader.assign([TopicPartition(topic, p, 0) for p in partitions])
+    reader.assign([TopicPartition(topic, p, 0) for p in ends])
     waiting = {p for p, end in ends.items() if end > 0}
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while waiting:
-        assert time.monotonic() < deadline, f"the committed offsets of {topic} were not read in 30 s"
+        assert time.monotonic() < deadline, f"the committed offsets of {topic} were not read in 60 s"
         message = reader.poll(1.0)
         if message is None:
             continue

@@ -7,6 +7,7 @@ from keelman.testing.plugin_wheel import METADATA, wheel
 CLASS, SINK_CLASS = "com.acme.NumbersSourceConnector", "com.acme.NumbersSinkConnector"
 MODULE = """
 import os
+import subprocess
 import time
 from pathlib import Path
 
@@ -60,6 +61,9 @@ class NumbersReader(Reader):
     def __init__(self, config, offset):
         self.config, self.next = config, 0 if offset is None else offset["next"]
         self.folder = Path(config["folder"])
+        if "leaves" in config:
+            left = subprocess.Popen(["sleep", "600"], start_new_session=True)
+            Path(config["leaves"]).write_text(str(left.pid))
         (self.folder / "pid").write_text(str(os.getpid()))
 
     def partitions(self):

@@ -1,28 +1,17 @@
 """What third-party code says, of whatever kind and length, in the words that its worker can store and show."""
 
-from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from plugin_kit import weather_host
 
 from keelman.connect.errors import ConnectError
 from keelman.connectors.plugin_client import PluginHost
-from keelman.connectors.plugins import scan
 from keelman.model.errors import Unavailable
-from keelman.testing.plugin_wheel import wheel
+from keelman.testing.plugin_wheel import FULL
 
 pytestmark = pytest.mark.component
-FULL = "com.acme.WeatherSourceConnector"
 CLASS = "import acme_weather.source as s\nC = s.WeatherSource\n"
-
-
-@pytest.fixture
-async def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[PluginHost]:
-    monkeypatch.setenv("KEELMAN_CACHE", str(tmp_path / "cache"))
-    wheel(tmp_path / "plugins")
-    (plugin,) = scan(str(tmp_path / "plugins")).plugins
-    async with PluginHost(plugin, answer_seconds=60) as made:
-        yield made
 
 
 async def runs(host: PluginHost, code: str) -> None:
@@ -58,9 +47,12 @@ async def test_whatever_is_raised_is_told(host: PluginHost, code: str, text: str
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        ("None", "task_configs is None; expected a list with a dict for each task"),
-        ("iter(())", "task_configs is of type tuple_iterator; expected a list"),
-        ("['abc']", r"task_configs is of type list: \['abc'\]; expected a list"),
+        (
+            "None",
+            "what WeatherSource.task_configs returned is None; expected a list with a dict of texts for each task",
+        ),
+        ("iter(())", "what WeatherSource.task_configs returned is of type tuple_iterator; expected a list"),
+        ("['abc']", r"what WeatherSource.task_configs returned is of type list: \['abc'\]; expected a list"),
         ("[{'half': '\\ud800'}]", "UnicodeEncodeError"),
     ],
 )
@@ -73,7 +65,10 @@ async def test_tasks_are_dicts_of_texts(host: PluginHost, value: str, text: str)
 @pytest.mark.parametrize("value", ["0", "-1.0", "1e-9", "True", "'soon'", "float('nan')", "float('inf')"])
 async def test_a_refresh_has_a_pause(host: PluginHost, value: str) -> None:
     await says(host, "refresh_seconds", value)
-    with pytest.raises(ConnectError, match=r"refresh_seconds is of type .*; expected None, or seconds, 1 or more"):
+    with pytest.raises(
+        ConnectError,
+        match=r"what WeatherSource.refresh_seconds returned is of type .*; expected None, or seconds, 1 or more",
+    ):
         await host.refresh_seconds(FULL, {})
 
 
@@ -119,8 +114,6 @@ async def test_half_a_character_is_no_answer_whoever_writes_it(host: PluginHost)
 
 async def test_what_leaves_at_its_import_cannot_be_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KEELMAN_CACHE", str(tmp_path / "cache"))
-    wheel(tmp_path / "plugins", more={"acme_weather/source.py": "raise SystemExit('no licence')\n"})
-    (plugin,) = scan(str(tmp_path / "plugins")).plugins
-    async with PluginHost(plugin, answer_seconds=60) as host:
+    async with weather_host(tmp_path, {"acme_weather/source.py": "raise SystemExit('no licence')\n"}) as host:
         with pytest.raises(ConnectError, match=r"cannot be imported: SystemExit: no licence$"):
             await host.describe(FULL)

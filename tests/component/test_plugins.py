@@ -12,7 +12,7 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import psutil
@@ -24,26 +24,11 @@ from keelman.connect.errors import ConfigValueError, ConnectError, RetriableConn
 from keelman.connect.plugin import Direction
 from keelman.connectors import plugin_client
 from keelman.connectors.plugin_client import Description, PluginHost
-from keelman.connectors.plugins import scan
 from keelman.model.errors import DeadlineExceeded, Unavailable
 from keelman.testing.eventually import eventually
-from keelman.testing.plugin_wheel import wheel
+from keelman.testing.plugin_wheel import FULL
 
-FULL = "com.acme.WeatherSourceConnector"
 WORKER = {f"{role}.converter": "StringConverter" for role in ("key", "value")}
-
-
-@pytest.fixture
-async def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[PluginHost]:
-    monkeypatch.setenv("KEELMAN_CACHE", str(tmp_path / "cache"))
-    wheel(tmp_path / "plugins")
-    (plugin,) = scan(str(tmp_path / "plugins")).plugins
-    async with PluginHost(plugin, answer_seconds=60) as made:
-        yield made
-        pid = made.pid
-    if pid is not None:
-        with pytest.raises(ProcessLookupError):
-            os.kill(pid, 0)
 
 
 async def test_what_a_worker_asks(host: PluginHost, tmp_path: Path) -> None:
@@ -66,7 +51,7 @@ async def test_what_a_worker_asks(host: PluginHost, tmp_path: Path) -> None:
     assert (tmp_path / "tended").read_text() == "tended\n"
     assert await host.tend_again(FULL, {"keeps": "2"}, tasks) is True
     assert await host.tend_again(FULL, {}, tasks) is False
-    assert tasks[0]["pid"] == str(host.pid) != str(os.getpid())
+    assert psutil.Process(int(tasks[0]["pid"])).ppid() == host.pid != os.getpid()
     assert "acme_weather" not in sys.modules
 
 
@@ -79,7 +64,7 @@ async def test_errors_keep_their_kind_and_name_plugin_class_and_method(host: Plu
     with pytest.raises(ConfigValueError, match=r"^Invalid value Atlantis for configuration city: no such place") as e:
         await host.task_configs(FULL, {"do": "value"}, 1)
     assert (e.value.key, e.value.value) == ("city", "Atlantis")
-    with pytest.raises(ConnectError, match=where + "a task's configuration is of texts only"):
+    with pytest.raises(ConnectError, match=where + r"what WeatherSource.task_configs returned is .*\[{'n': 1}\]; "):
         await host.task_configs(FULL, {"do": "number"}, 1)
     with pytest.raises(ConnectError, match="Failed to find any class"):
         await host.describe("com.acme.Unknown")
@@ -159,19 +144,51 @@ async def test_a_question_that_a_host_never_heard_is_asked_of_another(host: Plug
     assert int(task["pid"]) != first
 
 
-async def test_what_a_host_has_started_ends_with_it(host: PluginHost, left: Path) -> None:
-    run = "import subprocess; child = subprocess.Popen(['sleep', '600'])\n" + noting(left, "child.pid")
-    first = (await host.task_configs(FULL, {"run": run}, 1))[0]["pid"]
+def leaving(left: Path, more: str) -> str:
+    """What a plugin runs to start a process."""
+    return f"import subprocess; child = subprocess.Popen(['sleep', '600'], {more})\n" + noting(left, "child.pid")
+
+
+@pytest.mark.parametrize("more", ["", "start_new_session=True"])
+async def test_what_a_host_has_started_ends_with_it(host: PluginHost, left: Path, more: str) -> None:
+    (task,) = await host.task_configs(FULL, {"run": leaving(left, more)}, 1)
     assert not gone(noted(left))
-    os.kill(int(first), signal.SIGKILL)
+    os.kill(int(task["pid"]), signal.SIGKILL)
     await eventually(lambda: gone(noted(left)), what="nobody has asked since")
+
+
+async def test_what_a_plugin_has_started_ends_with_its_worker(host: PluginHost, left: Path) -> None:
+    config = {"run": leaving(left, "start_new_session=True")}
+    await host.task_configs(FULL, config, 1)
+    await host.close()
+    assert gone(noted(left)), "closed"
+    left.unlink()
+    program = (
+        "import asyncio, sys\n"
+        "from keelman.connectors.plugin_client import PluginHost\n"
+        "from keelman.connectors.plugins import scan\n"
+        "async def worker():\n"
+        "    (plugin,) = scan(sys.argv[1]).plugins\n"
+        f"    await PluginHost(plugin).task_configs({FULL!r}, {config!r}, 1)\n"
+        "    await asyncio.sleep(600)\n"
+        "asyncio.run(worker())\n"
+    )
+    command = [sys.executable, "-c", program, str(host.plugin.folder)]
+    with subprocess.Popen(command) as worker:
+        try:
+            await eventually(left.exists, seconds=60, what="a worker's plugin has started a process")
+            assert not gone(noted(left))
+        finally:
+            worker.kill()
+    await eventually(lambda: gone(noted(left)), what="a worker that was killed leaves nothing")
 
 
 async def test_a_plugin_that_forks_answers_once(host: PluginHost, left: Path) -> None:
     run = "import os\nif not os.fork():\n    " + noting(left, "os.getpid()")
-    assert (await host.task_configs(FULL, {"run": run}, 1))[0]["pid"] == str(host.pid)
+    pid = (await host.task_configs(FULL, {"run": run}, 1))[0]["pid"]
     await eventually(lambda: gone(noted(left)), what="the end of the forked one, which would answer too")
-    assert (await host.task_configs(FULL, {"city": "Oslo"}, 1))[0]["city"] == "Oslo"
+    (task,) = await host.task_configs(FULL, {"city": "Oslo"}, 1)
+    assert (task["city"], task["pid"]) == ("Oslo", pid)
 
 
 async def test_a_host_that_died_is_not_taken_for_one_that_hangs(host: PluginHost, left: Path) -> None:
@@ -179,7 +196,7 @@ async def test_a_host_that_died_is_not_taken_for_one_that_hangs(host: PluginHost
     run += f"while not os.path.exists('{left}'):\n    time.sleep(0.01)\n"
     with pytest.raises(Unavailable, match="its process died"):
         await host.task_configs(FULL, {"run": run, "do": "die"}, 1)
-    assert not gone(noted(left)), "it has left the host's group"
+    assert gone(noted(left)), "it has left the host's group, but not its keeper"
 
 
 async def test_what_is_not_about_the_question_is_no_answer(host: PluginHost) -> None:
@@ -209,7 +226,7 @@ async def test_a_host_is_given_up_whoever_else_has_its_pipes(host: PluginHost, l
             host._answer_seconds *= 2
             with pytest.raises(DeadlineExceeded):
                 await host.task_configs(FULL, {"run": run, "do": "hang"}, 1)
-    assert not gone(noted(left))
+    assert gone(noted(left))
 
 
 async def test_a_host_that_hangs_is_killed_and_started_again(host: PluginHost, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from keelman.connect.errors import RetriableConnectError
 from keelman.connect.records import Offset, TopicPartition
+from keelman.engine.clients import with_token
 from keelman.engine.partition_offsets import offsets_at
 from keelman.kafka.isolation import reads_committed
 
@@ -23,7 +24,7 @@ def backlogs(
 
     `consumer` and `admin` are librdkafka's settings. Raises RetriableConnectError when the source cluster is silent.
     """
-    client, committed = AdminClient(dict(admin)), reads_committed(consumer)
+    client, committed = AdminClient(with_token(admin)), reads_committed(consumer)
     try:
         ends, begins = (
             offsets_at(spec, starts, client, read_committed=committed, seconds=ASK_SECONDS)

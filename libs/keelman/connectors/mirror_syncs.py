@@ -9,6 +9,7 @@ from typing import Any
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from keelman.connect.records import TopicPartition
+from keelman.engine.clients import with_token
 from keelman.runtime.logging import get_logger
 
 _log = get_logger()
@@ -81,7 +82,7 @@ class OffsetSyncs:
         if self._producer is None:
             if not ready:
                 return
-            self._producer = Producer({**self._settings, "on_delivery": self._delivered})
+            self._producer = Producer({**with_token(self._settings), "on_delivery": self._delivered})
         try:
             for partition, upstream, downstream in ready:
                 self._producer.produce(self._topic, sync_value(upstream, downstream), sync_key(partition), 0)

@@ -11,46 +11,53 @@ What the plugin prints goes to standard error. The worker's side is `plugin_clie
 from __future__ import annotations
 
 import json
-import math
 import os
 import sys
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, BinaryIO
 
+from keelman.connect import answers
+from keelman.connect.answers import Legal
 from keelman.connect.config.info import keys_to_json
 from keelman.connect.errors import ConfigValueError, ConnectError, RetriableConnectError
-from keelman.connect.plugin import LEAST_REFRESH_SECONDS, Connector, Direction
+from keelman.connect.plugin import Connector, Direction
 from keelman.connectors import plugins, registry, validation
 from keelman.model.errors import InvalidArgument
 from keelman.runtime.error_text import error_text, plain
 from keelman.runtime.output_brake import bound_memory, brake_output
 
 LONGEST_VERSION = 100
+ATTRIBUTES = {
+    "names": Legal(
+        "a tuple of texts", lambda found: isinstance(found, tuple | list) and all(isinstance(n, str) for n in found)
+    ),
+    "version": Legal(
+        f"a text of at most {LONGEST_VERSION} characters",
+        lambda found: isinstance(found, str) and 0 < len(found) <= LONGEST_VERSION,
+    ),
+    "direction": Legal("Direction.SOURCE or Direction.SINK", lambda found: isinstance(found, Direction)),
+    "runs_on": Legal('"node" or "anywhere"', lambda found: found in ("node", "anywhere")),
+}
 Request = Mapping[str, Any]
 
 
 def describe(kind: type[Connector], _request: Request) -> dict[str, Any]:
-    """What the class is, whatever its configuration. Raises ConnectError for attributes that mean nothing."""
-    names, version, direction, runs_on = kind.names, kind.version, kind.direction, kind.runs_on
-    _expect(
-        "names", names, "a tuple of texts", isinstance(names, tuple | list) and all(isinstance(n, str) for n in names)
-    )
-    short = isinstance(version, str) and 0 < len(version) <= LONGEST_VERSION
-    _expect("version", version, f"a text of at most {LONGEST_VERSION} characters", short)
-    _expect("direction", direction, "Direction.SOURCE or Direction.SINK", isinstance(direction, Direction))
-    _expect("runs_on", runs_on, '"node" or "anywhere"', runs_on in ("node", "anywhere"))
-    return {"names": list(names), "version": version, "direction": direction.value, "runs_on": runs_on}
+    """What the class is, whatever its configuration. Raises WrongAnswer for attributes that mean nothing."""
+    found = {name: getattr(kind, name) for name in ATTRIBUTES}
+    for name, legal in ATTRIBUTES.items():
+        legal.expect(name, found[name])
+    return {**found, "names": list(found["names"]), "direction": found["direction"].value}
 
 
 def supports_exactly_once(kind: type[Connector], request: Request) -> bool:
     """Whether it can deliver exactly once with a configuration."""
-    return bool(kind.supports_exactly_once(request["config"]))
+    return answers.SUPPORTS_EXACTLY_ONCE.of(kind.supports_exactly_once, request["config"])
 
 
 def config_def(kind: type[Connector], _request: Request) -> list[dict[str, Any]]:
     """The class's own keys, without their validators: values are checked here, by `validate`."""
-    return keys_to_json(kind.config_def())
+    return keys_to_json(answers.CONFIG_DEF.of(kind.config_def))
 
 
 def validate(_kind: type[Connector], request: Request) -> dict[str, Any]:
@@ -59,40 +66,30 @@ def validate(_kind: type[Connector], request: Request) -> dict[str, Any]:
 
 
 def task_configs(kind: type[Connector], request: Request) -> list[dict[str, str]]:
-    """The tasks' configurations. Raises ConnectError unless they are texts by texts."""
-    found: Any = kind.task_configs(request["config"], request["max_tasks"])
-    fits = isinstance(found, list | tuple) and all(isinstance(task, dict) for task in found)
-    _expect("task_configs", found, "a list with a dict for each task", fits)
-    for task in found:
-        for key, value in task.items():
-            if not (isinstance(key, str) and isinstance(value, str)):
-                raise ConnectError(f"a task's configuration is of texts only, not {key!r}: {value!r}")
-    return list(found)
+    """The tasks' configurations."""
+    return list(answers.TASK_CONFIGS.of(kind.task_configs, request["config"], request["max_tasks"]))
 
 
 def tend(kind: type[Connector], request: Request) -> None:
     """Does what is the whole connector's."""
-    kind.tend(request["config"])
+    answers.TEND.of(kind.tend, request["config"])
 
 
 def tend_again(kind: type[Connector], request: Request) -> bool:
     """As `tend` when it is time again; whether these tasks stay."""
-    return bool(kind.tend_again(request["config"], request["tasks"]))
+    return answers.TEND_AGAIN.of(kind.tend_again, request["config"], request["tasks"])
 
 
 def refresh_seconds(kind: type[Connector], request: Request) -> float | None:
-    """How often to ask anew. Raises ConnectError for what would have it asked without a pause."""
-    found: Any = kind.refresh_seconds(request["config"])
-    number = isinstance(found, int | float) and not isinstance(found, bool)
-    fits = found is None or (number and LEAST_REFRESH_SECONDS <= found < math.inf)
-    _expect("refresh_seconds", found, f"None, or seconds, {LEAST_REFRESH_SECONDS:g} or more", fits)
+    """How often to ask anew; never without a pause."""
+    found = answers.REFRESH_SECONDS.of(kind.refresh_seconds, request["config"])
     return None if found is None else float(found)
 
 
 def alter_offsets(kind: type[Connector], request: Request) -> bool:
     """What it says to offsets that a user sets or deletes."""
     offsets = [(partition, offset) for partition, offset in request["offsets"]]
-    return bool(kind.alter_offsets(request["config"], offsets))
+    return answers.ALTER_OFFSETS.of(kind.alter_offsets, request["config"], offsets)
 
 
 def preview(kind: type[Connector], request: Request) -> dict[str, Any]:
@@ -170,14 +167,6 @@ def error_from_json(error: Mapping[str, Any], where: str) -> ConnectError | Inva
     )
     kind = RetriableConnectError if error["type"] == "retriable" else ConnectError
     return kind(f"{where}: {message}")
-
-
-def _expect(name: str, found: object, legal: str, fits: bool) -> None:
-    """Raises ConnectError unless what the class said fits. What it said may be of any length, and raise when shown."""
-    if not fits:
-        kind = type(found).__name__
-        shown = f": {found!r:.100}" if isinstance(found, str | int | float | list | tuple | dict) else ""
-        raise ConnectError(f"{name} is {'None' if found is None else f'of type {kind}{shown}'}; expected {legal}")
 
 
 def own_channels() -> tuple[BinaryIO, BinaryIO]:

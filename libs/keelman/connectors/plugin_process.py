@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import os
 import signal
 import sys
 from asyncio.subprocess import PIPE, Process, SubprocessStreamProtocol
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from keelman.runtime.children import own_environment
-from keelman.runtime.tether import tethered
+from keelman.runtime.tether import kept
 
 LONGEST_ANSWER_BYTES = 64 << 20
 SERVICES = ("worker", "agent", "state", "gateway", "spark", "broker")
@@ -41,7 +40,7 @@ class PluginProcess:
 
     @property
     def pid(self) -> int | None:
-        """The process, None before its start."""
+        """The process, or the keeper that ends it with all that it has started; None before its start."""
         return None if self._pipes is None else self._pipes.process.pid
 
     async def start(self) -> None:
@@ -76,7 +75,7 @@ class PluginProcess:
 
 
 class _Pipes(SubprocessStreamProtocol):
-    """Both ways to a process, which leads a group of its own."""
+    """Both ways to a process, and its keeper, which leads a group of its own and ends as the process does."""
 
     process: Process
 
@@ -84,11 +83,6 @@ class _Pipes(SubprocessStreamProtocol):
         super().connection_made(transport)
         self._both = cast(asyncio.SubprocessTransport, transport)
         self.process = Process(self._both, self, asyncio.get_running_loop())
-
-    def process_exited(self) -> None:
-        # Now and not when it is closed: once none of them is left, its number may become a stranger's.
-        self._kill()
-        super().process_exited()
 
     async def write(self, data: bytes) -> None:
         """Raises ConnectionError where it is known that nobody can read it; that it does not says nothing."""
@@ -108,9 +102,9 @@ class _Pipes(SubprocessStreamProtocol):
         return line
 
     async def end(self) -> None:
-        """Kills the group and returns when the process is gone, whoever else has its pipes."""
-        if self.process.returncode is None:
-            self._kill()
+        """Returns when the process is gone and all that it has started, whoever else has its pipes."""
+        with contextlib.suppress(ProcessLookupError):
+            self.process.terminate()
         questions, answers = self._both.get_pipe_transport(0), self._both.get_pipe_transport(1)
         if questions is not None and not questions.is_closing():
             cast(asyncio.WriteTransport, questions).abort()
@@ -119,16 +113,12 @@ class _Pipes(SubprocessStreamProtocol):
         await self.process.wait()
         self._both.close()
 
-    def _kill(self) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-
 
 async def _started(words: list[str]) -> _Pipes:
     loop = asyncio.get_running_loop()
     _, pipes = await loop.subprocess_exec(
         lambda: _Pipes(LONGEST_ANSWER_BYTES, loop),
-        *tethered([sys.executable, "-P", "-m", "keelman.connectors.plugin_host", *words]),
+        *kept([sys.executable, "-P", "-m", "keelman.connectors.plugin_host", *words]),
         stdin=PIPE,
         stdout=PIPE,
         stderr=None,

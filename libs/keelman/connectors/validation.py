@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Mapping
 from typing import Any
 
+from keelman.connect import answers
 from keelman.connect.config.connector_keys import (
     ROLES,
     VERSION,
@@ -65,7 +66,7 @@ def validate(config: Config, worker: Mapping[str, str]) -> dict[str, Any]:
     for name, value in config.items():
         if value is None:
             values.setdefault(name, ConfigValue(name)).errors.append(NULL_VALUE)
-    own = connector.config_def()
+    own = answers.CONFIG_DEF.of(connector.config_def)
     keys, groups = {**definition.keys, **own.keys}, [*definition.groups, *own.groups]
     found = {**values, **own.validate(config, registry.find)}
     _check_whole(connector, config, found)
@@ -79,7 +80,7 @@ def validate(config: Config, worker: Mapping[str, str]) -> dict[str, Any]:
 
 def keys_of(connector: type[Connector]) -> ConfigDef:
     """All keys of such a connector whatever its configuration, its own first."""
-    own = connector.config_def()
+    own = answers.CONFIG_DEF.of(connector.config_def)
     rest = _framework(common_keys(version=connector.version), sink=connector.direction is Direction.SINK)
     return ConfigDef(*own.keys.values(), *(key for name, key in rest.keys.items() if name not in own.keys))
 
@@ -139,7 +140,7 @@ def _check_own_names(config: Config, found: dict[str, ConfigValue]) -> None:
 def _check_whole(connector: type[Connector], config: Config, found: dict[str, ConfigValue]) -> None:
     """What the connector itself finds wrong beyond single keys."""
     given = {key: value for key, value in config.items() if value is not None}
-    for error in connector.validate(given):
+    for error in answers.VALIDATE.of(connector.validate, given):
         value = found.setdefault(error.key, ConfigValue(error.key))
         if str(error) not in value.errors:
             value.errors.append(str(error))

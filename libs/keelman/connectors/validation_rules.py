@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from keelman.connect import answers
 from keelman.connect.config.connector_keys import BOUNDARY, DEAD_LETTERS, SUPPORT, WORKER_SUPPORT
 from keelman.connect.config.definition import ConfigValue, Type, parse_type
 from keelman.connect.config.types import trim
@@ -54,10 +55,11 @@ def check_source(connector: type[Connector], config: Config, worker: Mapping[str
     if _chosen(values, SUPPORT) == "required":
         if support != "enabled":
             _add(values, "This worker does not have exactly-once source support enabled.", SUPPORT)
-        if not connector.supports_exactly_once(given):
+        if not answers.SUPPORTS_EXACTLY_ONCE.of(connector.supports_exactly_once, given):
             text = "The connector does not support exactly-once semantics with the provided configuration."
             _add(values, text, SUPPORT)
-    if _chosen(values, BOUNDARY) == "connector" and not connector.transaction_boundary_connector(given):
+    own_boundary = _chosen(values, BOUNDARY) == "connector"
+    if own_boundary and not answers.TRANSACTION_BOUNDARY.of(connector.transaction_boundary_connector, given):
         text = (
             "The connector does not support connector-defined transaction boundaries with the given configuration. "
             "Please reconfigure it to use a different transaction boundary definition."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from keelman.connect.errors import ConfigValueError
@@ -12,6 +12,8 @@ from keelman.kafka.client_settings import librdkafka_settings
 from keelman.kafka.oauth import ALLOWED_KEY, allow_urls
 from keelman.model.errors import InvalidArgument
 from keelman.model.keys import under
+from keelman.runtime.own_thread import in_thread
+from keelman.runtime.side_loop import KAFKA_LOOP
 
 _JAVA = "java."
 
@@ -40,12 +42,19 @@ def client_settings(given: Mapping[str, str], client: ClientKind) -> dict[str, A
         raise ConfigValueError(key, given.get(key), whole=error.message) from None
 
 
-def with_token(settings: dict[str, Any]) -> dict[str, Any]:
+def with_token(settings: Mapping[str, Any], beat: Callable[[], None] = lambda: None) -> dict[str, Any]:
     """The settings of a client that is made now, once there is a token for it where it needs one: the client would wait
-    ten seconds for it, and would not tell why none comes. Raises Unauthenticated, Unavailable."""
+    ten seconds for it, and would not tell why none comes.
+
+    `beat` is called while who gives tokens is slow. Raises Unauthenticated, Unavailable and what `beat` raises.
+    """
     if "oauth_cb" in settings:
-        settings["oauth_cb"]("")
-    return settings
+        KAFKA_LOOP.call(_asked(settings["oauth_cb"]), beat)
+    return dict(settings)
+
+
+async def _asked(give: Callable[[str], object]) -> None:
+    await in_thread(lambda: give(""))[1]
 
 
 def portable(settings: Mapping[str, Any], java: Mapping[str, str]) -> dict[str, str]:

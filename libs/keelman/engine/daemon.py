@@ -12,6 +12,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from keelman.runtime.tether import keep
+
 ALWAYS = (
     "asyncio",
     "pyspark.worker",
@@ -21,7 +23,6 @@ ALWAYS = (
     "pyarrow",
     "keelman.engine.slot",
 )
-PR_SET_PDEATHSIG = 1
 
 
 def preload(modules: tuple[str, ...]) -> None:
@@ -47,15 +48,20 @@ def threads() -> int:
         return 1
 
 
-def tie_children() -> None:
-    """Has the kernel kill each forked slot when this daemon is gone, even after kill -9."""
+def keep_children() -> None:
+    """Has each slot forked by this daemon kept: with it, and with this daemon, ends all that the slot has started, even
+    after kill -9. What a slot forks itself is its keeper's."""
     if sys.platform != "linux":
         return
-    import ctypes  # noqa: PLC0415  (needed here only)
-    import signal  # noqa: PLC0415
+    daemon, kept = os.getpid(), False
 
-    prctl = ctypes.CDLL(None, use_errno=True).prctl
-    os.register_at_fork(after_in_child=lambda: prctl(PR_SET_PDEATHSIG, signal.SIGKILL))
+    def forked() -> None:
+        nonlocal kept
+        if not kept:
+            kept = True
+            keep(daemon)
+
+    os.register_at_fork(after_in_child=forked)
 
 
 def hushed(work: Callable[[Any, bool], int]) -> Callable[[Any, bool], int]:
@@ -98,7 +104,7 @@ def main() -> None:
     preload((*ALWAYS, *filter(None, os.environ.get("KEELMAN_SLOT_PRELOAD", "").split(","))))
     if (count := threads()) > 1:
         print(f"slot daemon: {count} threads after the preload, forks may hang", file=sys.stderr)
-    tie_children()
+    keep_children()
     work = worker.main
     worker.main = lambda infile, outfile: work(Uncut(infile), outfile)
     daemon.worker = hushed(daemon.worker)

@@ -21,7 +21,7 @@ from keelman.api.copy.v1.write_job_pb2 import WriteJob, WriteRange
 from keelman.connect.java.text import json_text
 from keelman.connect.plugin import Connector
 from keelman.connect.records import TopicPartition
-from keelman.engine.clients import admin_properties, portable
+from keelman.engine.clients import admin_properties, portable, with_token
 from keelman.engine.control import Control
 from keelman.engine.failure import RunFailure
 from keelman.engine.partition_offsets import offsets_at
@@ -68,9 +68,10 @@ class DataSinkCopy:
             self._teller.tell(COPY_RUN_STATE_FENCED)
             if self._control.await_confirmation() is None:
                 return
-            self._consumer = Consumer(self._properties)
+            self._consumer = Consumer(with_token(self._properties, self._control.beat))
             stack.callback(self._consumer.close)
-            self._admin = AdminClient(admin_properties(self._worker, self._config))
+            admin = admin_properties(self._worker, self._config)
+            self._admin = AdminClient(with_token(admin, self._control.beat))
             self._teller.tell(COPY_RUN_STATE_RUNNING, progress=self._message())
             due = 0.0
             while not self._control.draining:

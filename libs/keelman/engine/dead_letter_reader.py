@@ -16,7 +16,7 @@ from keelman.connect.dead_letter import DeadLetter, Why, read_letter
 from keelman.connect.errors import ConnectError, SerializationError
 from keelman.connect.preview import View, payload
 from keelman.connect.replayed import Replayed
-from keelman.engine.clients import client_settings
+from keelman.engine.clients import client_settings, with_token
 from keelman.engine.reading import Place, read_to, time_ms
 from keelman.engine.sink_consumer import CONNECTION
 from keelman.kafka.client_properties import merged
@@ -47,7 +47,7 @@ class DeadLetterReader:
         properties = {key: value for key, value in given.items() if key.startswith(CONNECTION)}
         self.consumer = Consumer(
             {
-                **client_settings(properties, "consumer"),
+                **with_token(client_settings(properties, "consumer")),
                 "group.id": replay_group(self.connector),
                 "client.id": f"connector-letters-{self.connector}",
                 "enable.auto.commit": False,

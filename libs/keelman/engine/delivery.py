@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from confluent_kafka import Message
 
+from keelman.connect import answers
 from keelman.connect.plugin import SinkTask, Writer
 from keelman.connect.tolerance import Policy, RecordFailure, Stage
 from keelman.engine.bad_records import BadRecords, Counts
@@ -63,7 +64,7 @@ class Delivery:
             self._bad.give_up()
             raise
         if batch.values.values:
-            writer.write(batch)
+            answers.WRITE.of(writer.write, batch)
         if self._dead is not None:
             self._dead.write()
         return len(messages) - (self._bad.counts.skipped - before), size

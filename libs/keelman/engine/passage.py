@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from keelman.connect import answers
 from keelman.connect.plugin import Reader
 from keelman.connect.records import SourceBatch
 
@@ -38,7 +39,7 @@ class Passage:
 
     def lag(self) -> int | None:
         """What is left behind the committed positions; None when the reader does not know what it has left."""
-        left = self._reader.left()
+        left = answers.LEFT.of(self._reader.left)
         return None if left is None else left + self._sent + (self._unsent or 0)
 
     def _taken(self, batch: SourceBatch) -> int | None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from keelman.api.copy.v1.run_order_pb2 import BulkPart
 from keelman.api.copy.v1.ticket_pb2 import StartTicket
+from keelman.connect import answers
 from keelman.connect.config.copying_keys import MOST_SLOTS
 from keelman.connect.errors import ConnectError
 from keelman.connect.offsets import CommittedOffsets
@@ -40,7 +41,7 @@ class Plan:
         if bulk.data and named:
             raise ConnectError("transactional.id must not be set: each part of the data set has a producer of its own")
         if slots > 1 and not named:
-            parts = connector.split(config, self._committed.offset, slots=slots, least=bulk.least)
+            parts = answers.SPLIT.of(connector.split, config, self._committed.offset, slots=slots, least=bulk.least)
         if not parts:
             self.take_back()
             return config

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as ClientPartition
 
-from keelman.engine.clients import restored
+from keelman.engine.clients import restored, with_token
 
 SCHEMA = (
     "key binary, value binary, topic string, partition int, offset bigint, timestamp timestamp, "
@@ -48,7 +48,7 @@ def range_work(
 
 def rows(ranges: Sequence[Range], properties: Mapping[str, str]) -> Iterator[Any]:
     """Arrow batches of the schema above. Raises KafkaException, TimeoutError when the brokers are silent."""
-    consumer = Consumer({**restored(properties), "enable.partition.eof": True, "enable.auto.commit": False})
+    consumer = Consumer({**with_token(restored(properties)), "enable.partition.eof": True, "enable.auto.commit": False})
     try:
         for one in ranges:
             yield from _range(consumer, one)

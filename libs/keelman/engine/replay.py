@@ -18,7 +18,7 @@ from keelman.connect.errors import ConnectError
 from keelman.connect.preview import View
 from keelman.connect.replayed import COUNTS, Replayed
 from keelman.connect.walk import Written
-from keelman.engine.clients import admin_properties, client_settings
+from keelman.engine.clients import admin_properties, client_settings, with_token
 from keelman.engine.dead_letter_reader import ASK_SECONDS, DeadLetterReader, replay_group
 from keelman.engine.failure import judge_kafka
 from keelman.engine.fates import SETTLED, Fate, Tally, Ways
@@ -50,7 +50,7 @@ class Sender:
     def _open(self) -> Producer:
         producer = Producer(
             {
-                **client_settings(self._properties, "producer"),
+                **with_token(client_settings(self._properties, "producer")),
                 "client.id": f"connector-replay-{self._letters.connector}",
                 "transactional.id": replay_group(self._letters.connector),
                 "transaction.timeout.ms": round(TRANSACTION_SECONDS * 1000),

@@ -15,6 +15,7 @@ from keelman.api.copy.v1.copy_run_pb2 import (
 from keelman.api.copy.v1.run_order_pb2 import RunUpdate
 from keelman.api.copy.v1.ticket_pb2 import Confirmation, Limits, StartTicket
 from keelman.api.copy.v1.write_job_pb2 import WriteDone
+from keelman.connect.answers import DATA_SINK, WrongAnswer
 from keelman.connect.plugin import Connector, Direction, load_connector
 from keelman.engine.control import Control, CutShort
 from keelman.engine.data_sink import DataSinkCopy
@@ -95,7 +96,7 @@ class CopyRunLoop:
         return not self._thread.is_alive()
 
     def _run(self) -> None:
-        bind(connector=self._ticket.connector, task=self._ticket.task)
+        bind(worker_cluster=self._ticket.worker_cluster, connector=self._ticket.connector, task=self._ticket.task)
         teller = self._teller
         try:
             teller.tell(COPY_RUN_STATE_STARTING)
@@ -122,9 +123,15 @@ class CopyRunLoop:
         if self._ticket.HasField("plugin"):
             bound_slot(self._ticket.worker_config)
         connector = self._find(self._ticket.connector_config["connector.class"])
-        copy: type[SourceCopy | SinkCopy | DataSinkCopy] = SinkCopy
+        try:
+            self._kind_of_copy(connector)(self._ticket, connector, self._control, self._teller).run()
+        except WrongAnswer as wrong:
+            wrong.connector = connector.names[0]
+            raise
+
+    def _kind_of_copy(self, connector: type[Connector]) -> type[SourceCopy | SinkCopy | DataSinkCopy]:
         if connector.direction is Direction.SOURCE:
-            copy = SourceCopy
-        elif connector.data_sink(self._ticket.connector_config) is not None:
-            copy = DataSinkCopy
-        copy(self._ticket, connector, self._control, self._teller).run()
+            return SourceCopy
+        if DATA_SINK.of(connector.data_sink, self._ticket.connector_config) is not None:
+            return DataSinkCopy
+        return SinkCopy

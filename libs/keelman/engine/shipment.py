@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from keelman.api.copy.v1.ticket_pb2 import DELIVERY_GUARANTEE_EXACTLY_ONCE, StartTicket
+from keelman.connect import answers
 from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import Reader
 from keelman.connect.records import SourceBatch
@@ -94,7 +95,7 @@ class Shipment:
                 "Source tasks may not produce to their own offsets topics when exactly-once support is enabled"
             )
         admin = admin_properties(self._worker, self._config)
-        plan = self._reader.topic_plan(topic)
+        plan = answers.TOPIC_PLAN.of(self._reader.topic_plan, topic)
         ensure_topic(topic, self._outlet.partitions, admin, self._worker, self._config, plan=plan)
         self._topics.add(topic)
 

@@ -21,6 +21,7 @@ from keelman.api.copy.v1.copy_run_pb2 import (
     LAG_UNIT_RECORDS,
 )
 from keelman.api.copy.v1.ticket_pb2 import DELIVERY_GUARANTEE_EXACTLY_ONCE, StartTicket
+from keelman.connect import answers
 from keelman.connect.plugin import Connector, Writer
 from keelman.connect.records import TopicPartition
 from keelman.connect.watches import TopicWatch, Watch
@@ -84,10 +85,12 @@ class SinkCopy:
                 return
             stack.callback(self._delivery.close)
             task = self._delivery.task()
-            self._writer = self._connector.open_task_writer(self._config, task, exactly_once=self._exactly_once)
+            self._writer = answers.OPEN_WRITER.of(
+                self._connector.open_task_writer, self._config, task, exactly_once=self._exactly_once
+            )
             stack.callback(self._writer.close)
             self._delivery.open(self._writer)
-            self._consumer = Consumer(with_token(self._properties()))
+            self._consumer = Consumer(with_token(self._properties(), self._control.beat))
             stack.callback(close_soon, self._consumer)
             self._subscription.begin(self._consumer, self._assigned, self._revoked, self._lost)
             self._teller.tell(COPY_RUN_STATE_RUNNING, progress=self._message())
@@ -200,7 +203,7 @@ class SinkCopy:
 
     def _keep(self, *, clean: bool = False) -> None:
         self._delivery.flush()
-        self._writer.commit(self._positions.kept(), clean=clean)
+        answers.COMMIT.of(self._writer.commit, self._positions.kept(), clean=clean)
         self._progress.commit(self._records, self._bytes, self._positions.texts(), passed=self._passed)
         self._records = self._bytes = self._passed = 0
         self._unkept = False
@@ -212,7 +215,7 @@ class SinkCopy:
     def _finish(self) -> None:
         """The last commits of a drained run: data and journal, the group, and the journal again with the group's."""
         if not self._positions:
-            self._writer.commit({}, clean=True)
+            answers.COMMIT.of(self._writer.commit, {}, clean=True)
             return
         self._commit()
         self._await_group()
@@ -232,7 +235,7 @@ class SinkCopy:
     def _assigned(self, consumer: Consumer, partitions: list[ClientPartition]) -> None:
         if self._place.given_up(consumer, self._subscription, partitions):
             return
-        kept = self._writer.kept() if self._writer.keeps_offsets else {}
+        kept = answers.KEPT.of(self._writer.kept) if self._writer.keeps_offsets else {}
         group = consumer.committed(partitions, timeout=ANSWER_SECONDS) if partitions else []
         for one in group:
             if one.error is not None:

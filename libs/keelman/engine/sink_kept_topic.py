@@ -22,6 +22,7 @@ from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import KeptOffset
 from keelman.connect.records import TopicPartition
 from keelman.connect.topic_plan import TopicPlan
+from keelman.engine.clients import with_token
 from keelman.engine.failure import RunFailure
 from keelman.engine.outlet import OffsetRecord, Outlet
 from keelman.engine.partition_offsets import offsets_at
@@ -63,7 +64,7 @@ class KeptTopic:
             "enable.partition.eof": True,
             "fetch.wait.max.ms": 20,
         }
-        consumer = Consumer({**self._consumer, **chosen})
+        consumer = Consumer({**with_token(self._consumer), **chosen})
         try:
             consumer.assign([ClientPartition(self.name, 0, 0)])
             return decode(self._last_of_each_key(consumer, end, beat))
@@ -71,7 +72,7 @@ class KeptTopic:
             consumer.close()
 
     def _end(self) -> int:
-        only, admin = TopicPartition(self.name, 0), AdminClient(self._admin)
+        only, admin = TopicPartition(self.name, 0), AdminClient(with_token(self._admin))
         try:
             return offsets_at(OffsetSpec.latest(), [only], admin, read_committed=False, seconds=ASK_SECONDS)[only]
         except TimeoutError:

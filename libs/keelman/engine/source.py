@@ -15,6 +15,7 @@ from keelman.api.copy.v1.copy_run_pb2 import (
     LAG_UNIT_RECORDS,
 )
 from keelman.api.copy.v1.ticket_pb2 import DELIVERY_GUARANTEE_EXACTLY_ONCE, StartTicket
+from keelman.connect import answers
 from keelman.connect.offsets import CommittedOffsets, identity
 from keelman.connect.plugin import Connector, Reader
 from keelman.connect.records import Offset, Partition, SourceBatch
@@ -90,7 +91,7 @@ class SourceCopy:
                 self._plan = Plan(self._ticket, outlet, self._committed)
                 self._config = dict(self._plan.split(self._connector, self._config))
                 self._teller.parts = self._plan.parts
-            self._reader = self._connector.open_reader(self._config, self._committed.offset)
+            self._reader = answers.OPEN_READER.of(self._connector.open_reader, self._config, self._committed.offset)
             stack.callback(self._reader.close)
             self._reader.codec, self._reader.packs = outlet.codec, self._shipment.plain
             self._shipment.open(outlet, self._reader)
@@ -139,7 +140,7 @@ class SourceCopy:
         """
         if not isinstance(self._outlet, Transactions):
             return
-        for partition in self._reader.partitions():
+        for partition in answers.PARTITIONS.of(self._reader.partitions):
             offset = self._committed.offset(partition)
             if offset is not None:
                 self._pending[identity(partition)] = (partition, offset)
@@ -152,7 +153,7 @@ class SourceCopy:
             self._keep_pace()
             self._reader.most_records = self._control.pace.most_records
             started = time.monotonic()
-            batch = self._reader.read()
+            batch = answers.READ.of(self._reader.read)
             if batch is not None:
                 try:
                     self._send(batch)
@@ -175,17 +176,20 @@ class SourceCopy:
 
     @property
     def _finished(self) -> bool:
-        return not self._pending and not self._gave_up and self._reader.finished()
+        return not self._pending and not self._gave_up and answers.FINISHED.of(self._reader.finished)
 
     def _nap(self, read_seconds: float) -> None:
         seconds = self._idle.nap_seconds(read_seconds)
         if seconds <= 0:
             return
-        seen = None if self._pending or self._idle.wakeful else self._reader.glance()
+        seen = None if self._pending or self._idle.wakeful else self._glance()
         if seen is None:
             self._control.wait(seconds)
         elif not seen:
-            LOOKOUT.wait(self._control, self._reader.glance, quiet=self._idle.quiet)
+            LOOKOUT.wait(self._control, self._glance, quiet=self._idle.quiet)
+
+    def _glance(self) -> bool | None:
+        return answers.GLANCE.of(self._reader.glance)
 
     def _keep_pace(self) -> None:
         """Waits as the limits and the slot's share of the processors want it, with nothing that is due left open."""
@@ -245,7 +249,7 @@ class SourceCopy:
                 if self._worker_offsets is not None:
                     self._worker_offsets.after_commit(offsets)
                 if not self._gave_up:  # it would take the batch that was given up for committed, too
-                    self._reader.committed()
+                    answers.COMMITTED.of(self._reader.committed)
 
     def _settle(self, pending: list[tuple[Partition, Offset | None]]) -> None:
         for partition, offset in pending:
@@ -258,11 +262,11 @@ class SourceCopy:
     def _tell_when_due(self) -> None:
         if not self._teller.due():
             return
-        waits_for = self._reader.waits_for()
+        waits_for = answers.WAITS_FOR.of(self._reader.waits_for) or ""
         watch = self._watch
         if not self._pending and self._idle.may_park:
-            watch = self._reader.watch()
-        caught_up = bool(self._ticket.bulk.part or self._teller.parts) and self._reader.caught_up()
+            watch = answers.WATCH.of(self._reader.watch)
+        caught_up = bool(self._ticket.bulk.part or self._teller.parts) and answers.CAUGHT_UP.of(self._reader.caught_up)
         met = caught_up and not self._teller.caught_up
         self._teller.caught_up = self._teller.caught_up or caught_up
         if met or watch != self._watch or waits_for != self._waits_for or self._progress.news(self._passage.lag()):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import FrameType
 
-OURS = ("keelman.engine", "threading")
+OURS = ("keelman.engine", "keelman.connect.answers", "threading")
 
 
 def method_in(frame: FrameType) -> str:

@@ -13,6 +13,7 @@ from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, Resourc
 from keelman.connect.errors import ConnectError
 from keelman.connect.topic_creation import TopicCreation, creates_topics
 from keelman.connect.topic_plan import TopicPlan
+from keelman.engine.clients import with_token
 from keelman.engine.failure import NOT_ALLOWED, RunFailure
 from keelman.engine.record_size import NO_LIMIT, Sizes
 from keelman.model.keys import under
@@ -93,7 +94,7 @@ def record_sizes(topic: str, admin: Mapping[str, Any], request: int, codec: int 
 
 def _most_message_bytes(topic: str, admin: Mapping[str, Any]) -> int:
     """The topic's max.message.bytes; no limit where nobody tells."""
-    asked, client = ConfigResource(ResourceType.TOPIC, topic), AdminClient(dict(admin))
+    asked, client = ConfigResource(ResourceType.TOPIC, topic), AdminClient(with_token(admin))
     try:
         told = client.describe_configs([asked], request_timeout=ASK_SECONDS)[asked].result(ASK_SECONDS + 1)
         return int(told["max.message.bytes"].value)
@@ -132,7 +133,7 @@ def _create(topic: str, admin: Mapping[str, Any], plan: TopicPlan) -> None:
     wanted = NewTopic(
         topic, num_partitions=plan.partitions, replication_factor=plan.replication_factor, config=dict(plan.config)
     )
-    client = AdminClient(dict(admin))
+    client = AdminClient(with_token(admin))
     try:
         client.create_topics([wanted], request_timeout=4.0)[topic].result(5.0)
     except KafkaException as error:
@@ -153,4 +154,4 @@ def _create(topic: str, admin: Mapping[str, Any], plan: TopicPlan) -> None:
 
 def _have_brokers_create(topic: str, admin: Mapping[str, Any]) -> None:
     """Asks for the topic as a producer does: brokers with `auto.create.topics.enable` then make it."""
-    AdminClient({**admin, "allow.auto.create.topics": True}).list_topics(topic, ASK_SECONDS)
+    AdminClient({**with_token(admin), "allow.auto.create.topics": True}).list_topics(topic, ASK_SECONDS)

@@ -1,36 +1,148 @@
 """Ties a child process to this one: the kernel kills the child when its parent is gone, even after kill -9.
 
-Run as a program it sets the tie and becomes the child (exec). It is a program of its own because Python code between
-fork and exec is unsafe in a process with threads.
+Run as a program it sets the tie and becomes the child (exec), with a keeper behind it if wanted. It is a program of its
+own because Python code between fork and exec is unsafe in a process with threads. All of it is for Linux: elsewhere the
+command runs untied.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
 
 PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+PATIENCE_SECONDS = 5.0
+_TOLD = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+_HEARD = (*_TOLD, signal.SIGCHLD)
 
 
 def tethered(command: Sequence[str]) -> list[str]:
     """The command line that runs `command` tied to the calling process.
 
-    Start it from a thread that lives as long as the process (the main thread): the kernel watches that thread. On
-    systems without the tie (not Linux) the command runs untied.
+    Start it from a thread that lives as long as the process (the main thread): the kernel watches that thread.
     """
-    return [sys.executable, "-I", "-S", __file__, str(os.getpid()), *command]
+    return _through("tie", command)
 
 
-def main(parent: int, command: Sequence[str]) -> None:
-    """Becomes the command. Ends with SIGKILL's meaning when the parent is gone already."""
+def kept(command: Sequence[str]) -> list[str]:
+    """As `tethered`, but what is started is the command's keeper (`keep`): it is ended with SIGTERM, not SIGKILL."""
+    return _through("keep", command)
+
+
+def keep(parent: int) -> None:
+    """Forks: the child returns, and this process stays behind as its keeper until the child has ended, or `parent`, or
+    it is sent SIGTERM. Then it kills the child and all that the child has started, and ends as the child did.
+
+    A process whose parent ends becomes the keeper's child, also one that has left its session and group: so none is
+    missed. The keeper kills nothing but its own children, whose numbers nobody else can have: so no stranger is hit.
+    The child leads a process group, lest it hits its keeper when it signals its own. To be called by a process with one
+    thread, on Linux.
+    """
+    _prctl(PR_SET_CHILD_SUBREAPER, 1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _HEARD)
+    keeper, child = os.getpid(), os.fork()
+    if not child:
+        os.setpgid(0, 0)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        _tie(keeper, signal.SIGKILL)
+        return
+    try:
+        _let_go()
+        _tie(parent, signal.SIGTERM)
+        _await_end(child)
+        _end_like(_sweep(child))
+    except Exception as error:
+        print(f"the keeper of process {child} failed: {error!r}", file=sys.stderr)
+    finally:
+        os._exit(1)
+
+
+def _let_go() -> None:
+    """Gives up the files that the child has: who is at their other end is to see the child's end."""
+    nothing = os.open(os.devnull, os.O_RDWR)
+    os.dup2(nothing, 0)
+    os.dup2(nothing, 1)
+    os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+
+
+def _await_end(child: int) -> None:
+    """Returns when the child has ended or this process is told to end. Other children that end are collected."""
+    while signal.sigwait(_HEARD) not in _TOLD:
+        while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) is not None:
+            if ended.si_pid == child:
+                return
+            os.waitpid(ended.si_pid, 0)
+
+
+def _sweep(child: int) -> int:
+    """Kills until there are no children left, or none that it can kill; how the child ended, as a wait tells it."""
+    found, until = int(signal.SIGKILL), time.monotonic() + PATIENCE_SECONDS
+    with contextlib.suppress(ChildProcessError):
+        while time.monotonic() < until:
+            for pid in _children():
+                with contextlib.suppress(PermissionError):
+                    os.kill(pid, signal.SIGKILL)
+            ended, how = os.waitpid(-1, os.WNOHANG)
+            if ended == child:
+                found = how
+            elif not ended:
+                signal.sigtimedwait((signal.SIGCHLD,), 0.05)
+    return found
+
+
+def _children() -> Iterator[int]:
+    """This process's children, those that have ended included."""
+    mine = str(os.getpid()).encode()
+    for name in filter(str.isdecimal, os.listdir("/proc")):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError), open(f"/proc/{name}/stat", "rb") as file:
+            if file.read().rpartition(b")")[2].split()[1] == mine:
+                yield int(name)
+
+
+def _end_like(how: int) -> None:
+    """Ends as a wait tells of another process."""
+    if os.WIFEXITED(how):
+        os._exit(os.WEXITSTATUS(how))
+    import resource  # noqa: PLC0415  (nothing that is not needed, as below)
+
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the child has left one, if any is wanted
+    number = os.WTERMSIG(how)
+    if number != signal.SIGKILL:
+        signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [number])
+    os.kill(os.getpid(), number)
+
+
+def _tie(parent: int, number: signal.Signals) -> None:
+    """Has the kernel send this process the signal when its parent is gone; sends it itself when that is gone by now."""
+    _prctl(PR_SET_PDEATHSIG, number)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), number)
+
+
+def _prctl(option: int, value: int) -> None:
+    import ctypes  # noqa: PLC0415  (this program starts for every child: nothing it does not need)
+
+    ctypes.CDLL(None, use_errno=True).prctl(option, value)
+
+
+def _through(way: str, command: Sequence[str]) -> list[str]:
+    return [sys.executable, "-I", "-S", __file__, way, str(os.getpid()), *command]
+
+
+def main(way: str, parent: int, command: Sequence[str]) -> None:
+    """Becomes the command, or its keeper. Ends with SIGKILL's meaning when the parent is gone already."""
     if sys.platform == "linux":
-        import ctypes  # noqa: PLC0415  (this program starts for every child: nothing it does not need)
-
-        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent:
-            sys.exit(128 + signal.SIGKILL)
+        if way == "keep":
+            keep(parent)
+        else:
+            _tie(parent, signal.SIGKILL)
     try:
         os.execvp(command[0], list(command))
     except OSError as error:
@@ -39,4 +151,4 @@ def main(parent: int, command: Sequence[str]) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), sys.argv[2:])
+    main(sys.argv[1], int(sys.argv[2]), sys.argv[3:])

@@ -6,6 +6,7 @@ import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
+FULL = "com.acme.WeatherSourceConnector"
 MODULE = """
 import os
 import time

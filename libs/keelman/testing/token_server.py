@@ -6,6 +6,7 @@ import base64
 import contextlib
 import json
 import ssl
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -22,6 +23,8 @@ class TokenServer:
     life_seconds: float = 3600.0
     asked: list[tuple[str, str]] = field(default_factory=list)
     """Authorization header and form of each request."""
+    held: threading.Lock = field(default_factory=threading.Lock)
+    """While somebody has it, nobody is answered."""
 
 
 @contextlib.contextmanager
@@ -30,6 +33,8 @@ def token_server(context: ssl.SSLContext | None = None) -> Iterator[TokenServer]
 
     def serve(request: Request) -> None:
         told.asked.append((request.headers["Authorization"], request.body().decode()))
+        with told.held:
+            pass
         now = time.time()
         claims = {"sub": "alice", "iat": now, "exp": now + told.life_seconds, "n": len(told.asked)}
         token = f"{_encoded({'alg': 'none'})}.{_encoded(claims)}."

@@ -1,0 +1,157 @@
+"""Clients that begin while nobody gives tokens: a copy run fails with what passes, whoever asks is told why, and the
+next try finds a token. Nobody is taken for dead meanwhile."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from copy_harness import Run, create_topic, ticket, until
+
+from keelman.engine.clients import client_settings, portable, with_token
+from keelman.engine.dead_letter_reader import survey
+from keelman.engine.loops import SILENT_SECONDS
+from keelman.engine.ranges import Range, rows
+from keelman.engine.replay import replay
+from keelman.kafka.jaas import OAUTHBEARER
+from keelman.kafka.oauth import ALLOWED_KEY, URL_KEY, allow_urls
+from keelman.model.errors import KeelmanError, Unavailable
+from keelman.testing.secure_broker import SecureBroker, secure_broker
+from keelman.testing.token_server import TokenServer, token_server
+
+pytestmark = pytest.mark.component
+Properties = dict[str, str]
+
+
+@pytest.fixture(scope="module")
+async def broker(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[SecureBroker]:
+    async with secure_broker(tmp_path_factory.mktemp("broker")) as running:
+        yield running
+
+
+@pytest.fixture
+def server() -> Iterator[TokenServer]:
+    """Gives no tokens yet."""
+    with token_server() as running:
+        running.status = 503
+        allow_urls(running.url)
+        yield running
+
+
+def bearer(broker: SecureBroker, url: str) -> Properties:
+    """A worker's properties."""
+    return {
+        "bootstrap.servers": broker.at("OAUTH"),
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.jaas.config": f'{OAUTHBEARER} required clientId="me" clientSecret="secret";',
+        "sasl.login.retry.backoff.ms": "10",
+        "sasl.login.retry.backoff.max.ms": "50",
+        URL_KEY: url,
+        ALLOWED_KEY: url,
+    }
+
+
+def fill(broker: SecureBroker, topic: str, *values: bytes) -> None:
+    create_topic(broker.at("PLAINTEXT"), topic)
+    producer = Producer({"bootstrap.servers": broker.at("PLAINTEXT")})
+    for value in values:
+        producer.produce(topic, value)
+    assert producer.flush(30) == 0
+
+
+def told_then_given(server: TokenServer, ask: Callable[[], Any]) -> Any:
+    """What is answered once there are tokens; before that the server is named."""
+    with pytest.raises(Unavailable, match=rf"^{URL_KEY}: {server.url} answered 503"):
+        ask()
+    server.status = 200
+    found: list[Any] = []
+
+    def answered() -> bool:
+        with contextlib.suppress(Unavailable):
+            found.append(ask())
+        return bool(found)
+
+    until(answered, "the answer comes with a token")
+    return found[0]
+
+
+def spark_sink(broker: SecureBroker, url: str, folder: Path, topic: str) -> Any:
+    config = {"name": topic, "connector.class": "SparkSink", "topics": topic}
+    config |= {"spark.format": "parquet", "spark.path": str(folder)}
+    return ticket("", config, worker_config=bearer(broker, url))
+
+
+def test_a_spark_sink_tries_again(
+    broker: SecureBroker, server: TokenServer, runs: Callable[..., Run], name: str, tmp_path: Path
+) -> None:
+    fill(broker, name, b"one")
+    failed = runs(spark_sink(broker, server.url, tmp_path, name)).until_state("FAILED")
+    assert (failed.retriable, failed.reason) == (True, "BROKER_LOST")
+    assert failed.message == f"{URL_KEY}: {server.url} answered 503"
+    server.status = 200
+
+    def begun() -> list[Any]:
+        run = runs(spark_sink(broker, server.url, tmp_path, name))
+        told = run.until(lambda u: u.write.number or u.state == failed.state)
+        return list(told.write.ranges)
+
+    (found,) = until(begun, "it has Spark write")
+    assert (found.topic, found.begin, found.end) == (name, 0, 1)
+
+
+def test_a_spark_sink_lives_while_the_server_hangs(
+    broker: SecureBroker, server: TokenServer, runs: Callable[..., Run], name: str, tmp_path: Path
+) -> None:
+    """A slot whose loop gives no sign of life is given up, with all that it copies."""
+    fill(broker, name, b"one")
+    server.status = 200
+    with server.held:
+        run = runs(spark_sink(broker, server.url, tmp_path, name))
+        until(lambda: server.asked, "it asks for a token")
+        since = time.monotonic()
+        until(lambda: run.loop.silent_seconds() < time.monotonic() - since, "its loop beats", SILENT_SECONDS)
+    found = run.until(lambda u: u.write.number).write.ranges
+    assert [(one.topic, one.begin, one.end) for one in found] == [(name, 0, 1)]
+
+
+def test_what_spark_reads_ranges_with_tells_why(broker: SecureBroker, server: TokenServer, name: str) -> None:
+    fill(broker, name, b"one")
+    java = bearer(broker, server.url)
+    properties = portable({**client_settings(java, "consumer"), "group.id": name}, java)
+    batches = told_then_given(server, lambda: list(rows([Range(name, 0, 0, 1)], properties)))
+    assert [one for batch in batches for one in batch.column("value").to_pylist()] == [b"one"]
+
+
+def test_dead_letters_are_read_once_there_is_a_token(broker: SecureBroker, server: TokenServer, name: str) -> None:
+    fill(broker, name, b"one")
+    request = {"seconds": 20.0, "records": 1, **letters_of(broker, server.url, name)}
+    assert told_then_given(server, lambda: survey(request))["letters"] == 1
+
+
+def test_a_replay_begins_once_there_is_a_token(broker: SecureBroker, server: TokenServer, name: str) -> None:
+    fill(broker, name, b"one")
+    more: dict[str, Any] = {"to": "", "stage": "", "exception": "", "since_ms": None, "most": 10, "cursor": None}
+    request = {"seconds": 20.0, "sink": True, "dry_run": False, **more, **letters_of(broker, server.url, name)}
+    assert told_then_given(server, lambda: replay(request))["cursor"] is None
+
+
+def letters_of(broker: SecureBroker, url: str, topic: str) -> dict[str, Any]:
+    config = {"connector.class": "FileStreamSink", "topics": "none", "file": "none"}
+    config |= {"errors.tolerance": "all", "errors.deadletterqueue.topic.name": topic}
+    worker = {**bearer(broker, url), "value.converter": "org.apache.kafka.connect.storage.StringConverter"}
+    return {"name": topic, "config": config, "worker_config": {**worker, "key.converter": worker["value.converter"]}}
+
+
+def test_who_waits_for_a_token_may_be_told_to_stop(broker: SecureBroker, server: TokenServer) -> None:
+    def stop() -> None:
+        if server.asked:
+            raise KeelmanError("stop")
+
+    with server.held, pytest.raises(KeelmanError, match="stop"):
+        with_token(client_settings(bearer(broker, server.url), "consumer"), stop)
