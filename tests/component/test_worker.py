@@ -27,18 +27,8 @@ SINK = {"connector.class": "org.apache.kafka.connect.file.FileStreamSinkConnecto
 
 async def records(bootstrap: str, topic: str) -> dict[str, str | None]:
     """The newest value of each key."""
-    consumer = AIOKafkaConsumer(
-        topic, bootstrap_servers=bootstrap, auto_offset_reset="earliest", isolation_level="read_committed"
-    )
-    await consumer.start()
-    try:
-        found: dict[str, str | None] = {}
-        while batch := await consumer.getmany(timeout_ms=700):
-            for rows in batch.values():
-                found |= {r.key.decode(): r.value and r.value.decode() for r in rows}
-        return found
-    finally:
-        await consumer.stop()
+    rows = await read_topic({"bootstrap.servers": bootstrap}, topic, client_id="records", seconds=60)
+    return {row.key.decode(): None if row.value is None else row.value.decode() for row in rows}
 
 
 async def commit_offset(bootstrap: str, topic: str, key: bytes, value: bytes) -> None:
@@ -319,7 +309,8 @@ async def refused(worker: WorkerProcess) -> str:
 
 async def test_what_cannot_be_is_said_in_one_message(bootstrap: str, tmp_path: Path) -> None:
     session = WorkerProcess(tmp_path / "s", bootstrap, "bad", "127.0.0.1:1", {"session.timeout.ms": "2000"})
-    assert (await refused(session)).startswith("keelman worker: session.timeout.ms: the broker refuses it")
+    place = rf"{re.escape(str(tmp_path / 's' / 'worker.properties'))}, line \d+"
+    assert re.match(rf"keelman worker: {place}: session\.timeout\.ms: the broker refuses it", await refused(session))
     taken = WorkerProcess(tmp_path / "t", bootstrap, "bad", "127.0.0.1:1", port=int(bootstrap.rpartition(":")[2]))
     assert f"listeners: port {taken.port} on 127.0.0.1 is taken" in await refused(taken)
 

@@ -57,7 +57,7 @@ async def test_a_standalone_worker(bootstrap: str, spark: SparkService, tmp_path
             more.write("third\n")
         await worker.start(*words, str(sink))
         await eventually(lambda: position(offsets) == 19, seconds=60)
-        assert "third" in lines(copy)
+        await eventually(lambda: "third" in lines(copy), seconds=60)
 
         # A worker that ends writes down how far it has come.
         with source.open("a") as more:

@@ -2,6 +2,7 @@
 
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 from aiokafka.admin import NewTopic
@@ -43,9 +44,36 @@ async def test_a_file_arrives_whole_though_its_worker_is_killed(
         await worker.reaches("copy-in", "RUNNING", "RUNNING")
         (row,) = (await worker.ask("GET", "/connectors/copy-in/offsets")).json()["offsets"]
         assert (row["partition"], row["offset"]["position"]) == ({"filename": str(source)}, len(whole))
-        rows = (await worker.ask("GET", "/connectors/copy-out/offsets")).json()["offsets"]
+
+        async def committed() -> Any:  # the group is told behind the file
+            return (await worker.ask("GET", "/connectors/copy-out/offsets")).json()["offsets"]
+
+        rows = await eventually(committed, what="the sink's group has an offset")
         assert rows[0]["partition"] == {"kafka_topic": "copied", "kafka_partition": 0}
         assert await worker.end() == 0
+
+
+async def test_lines_about_connectors_of_one_name_are_told_apart(
+    bootstrap: str, spark: SparkService, tmp_path: Path
+) -> None:
+    """Of two worker clusters that one Spark service serves: in its log are its own lines and those of the slots."""
+    groups = ("lines-a", "lines-b")
+    made = [WorkerProcess(tmp_path / group, bootstrap, group, spark.address) for group in groups]
+
+    def lines(group: str) -> str:
+        return ConnectorLines("lines", group).kept(spark.log.read_bytes().splitlines(keepends=True)).decode()
+
+    async with workers(*made):
+        for worker in made:
+            missing = str(tmp_path / f"{worker.group}-missing")
+            config = {"connector.class": "FileStreamSource", "file": missing, "topic": worker.group}
+            await worker.ask("POST", "/connectors", {"name": "lines", "config": config})
+        for group, other in (groups, groups[::-1]):
+            await eventually(lambda g=group: "file_missing" in lines(g), seconds=60, what="the slot tells of the file")
+            assert f"{other}-missing" not in lines(group)
+        await made[0].ask("DELETE", "/connectors/lines")
+        await eventually(lambda: "copy_run_ended" in lines(groups[0]), seconds=60, what="the service tells of the end")
+        assert "copy_run_ended" not in lines(groups[1])
 
 
 async def test_idle_tasks_leave_their_slots_and_come_back(bootstrap: str, spark: SparkService, tmp_path: Path) -> None:
@@ -72,7 +100,8 @@ async def test_idle_tasks_leave_their_slots_and_come_back(bootstrap: str, spark:
         await worker.ask("POST", "/connectors", {"name": "park-out", "config": config})
         for number in range(1, 4):
             await eventually(parked, seconds=60, what="all is copied and nothing runs")
-            assert await worker.states("park-in") == await worker.states("park-out") == ["RUNNING", "RUNNING"]
+            for name in ("park-in", "park-out"):
+                await worker.reaches(name, "RUNNING", "RUNNING")
             with source.open("a") as more:
                 more.write(f"line {number}\n")
         await eventually(parked, seconds=60, what="all is copied and nothing runs")

@@ -19,6 +19,9 @@ from keelman.testing.eventually import eventually
 
 pytestmark = pytest.mark.component
 WAITS = "delay_ms=3000"
+# So long that a busy machine does not take as long for a takeover of which the group is told.
+SESSION_SECONDS = 20
+NOTICED_SECONDS = SESSION_SECONDS - 4  # the last heartbeat may have been 3 s before
 LATE_SECONDS = 60.0  # far more than the goals, which the benchmark measures: this machine may be at other work
 
 
@@ -73,14 +76,14 @@ async def busy_follower(workers: Workers, flow: Flow) -> WorkerProcess | None:
 async def test_a_killed_workers_tasks_copy_again(
     bootstrap: str, spark: SparkService, tmp_path: Path, name: str
 ) -> None:
-    workers = Workers.of(tmp_path, bootstrap, name, spark.address, 3)
+    workers = Workers.of(tmp_path, bootstrap, name, spark.address, 3, session_timeout_ms=str(SESSION_SECONDS * 1000))
     flow = Flow(tmp_path, name)
     async with workers.running():
         await workers.begin(bootstrap, flow)
         async with feeding(flow):
             await flow.passes()
             absent = await killed_then_copied(workers, flow, farewell=False, folder=tmp_path)
-            assert 6.0 < absent < LATE_SECONDS, "less than a session: it was not the broker that noticed"
+            assert NOTICED_SECONDS < absent < LATE_SECONDS, "less than a session: it was not the broker that noticed"
             present = await killed_then_copied(workers, flow, farewell=True, folder=tmp_path)
             assert present < LATE_SECONDS
             assert present < absent

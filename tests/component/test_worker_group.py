@@ -5,6 +5,7 @@ import os
 import signal
 from pathlib import Path
 
+import httpx
 import pytest
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from worker_kit import ENDED, LinkSide, WorkerProcess, workers
@@ -99,11 +100,16 @@ async def test_labels_say_where_a_connector_may_be(
         await one.ask("POST", "/connectors", {"name": f"{name}-placed", "config": PLACED})
         await one.ask("POST", "/connectors", {"name": f"{name}-free", "config": SOURCE})
         await one.reaches(f"{name}-placed", "UNASSIGNED", "UNASSIGNED")
-        status = (await one.ask("GET", f"/connectors/{name}-placed/status")).json()
-        assert status["tasks"][0]["trace"].startswith(
+        why = (
             "No worker of the group may have it: keelman.placement.labels is zone=b, the workers' labels are "
             "disk=ssd,zone=a: set keelman.labels in a worker's properties"
         )
+
+        async def said() -> bool:
+            status = (await one.ask("GET", f"/connectors/{name}-placed/status")).json()
+            return bool(status["tasks"][0]["trace"].startswith(why))
+
+        await eventually(said, what="why it is nowhere")
         await one.reaches(f"{name}-free", "RUNNING", "RUNNING")
         async with workers(other):
             await one.reaches(f"{name}-placed", "RUNNING", "RUNNING")
@@ -165,6 +171,36 @@ async def test_a_worker_frozen_past_its_session_writes_nothing_once_it_wakes(
                 assert not [r for r in stale if kind != "offsets"], f"{kind}: {stale}"
             assert await frozen.end() == 0
             assert await other.end() == 0
+
+
+async def test_a_leader_that_was_frozen_does_nothing_late_for_who_has_gone(
+    bootstrap: str, link: tuple[LinkSide, str], tmp_path: Path, name: str
+) -> None:
+    """A follower that finds its leader replaced asks the next one, and clients have made other changes since."""
+    _, address = link
+    frozen = WorkerProcess(tmp_path / "frozen", bootstrap, name, address)
+    other = WorkerProcess(tmp_path / "other", bootstrap, name, address)
+    path = f"/connectors/{name}/config"
+    async with workers(frozen, other):
+        assert (await other.ask("PUT", path, SOURCE)).status_code == 201
+        assert frozen.child is not None
+        os.kill(frozen.child.pid, signal.SIGSTOP)
+        try:
+            url, late = f"http://{frozen.id}{path}?forward=true", {**SOURCE, "batch.size": "1"}
+            async with httpx.AsyncClient(timeout=1, trust_env=False) as follower:
+                with pytest.raises(httpx.ReadTimeout):
+                    await follower.put(url, json=late)
+            assert (await other.ask("PUT", path, {**SOURCE, "batch.size": "2"})).status_code == 200
+        finally:
+            os.kill(frozen.child.pid, signal.SIGCONT)
+        await eventually(lambda: "joined" in frozen.output.partition("group_lost")[2], seconds=60, what="it is back")
+        # It came behind the late one.
+        assert (await frozen.ask("PUT", f"/connectors/{name}-b/config", SOURCE)).status_code == 201
+        assert (await other.ask("GET", path)).json()["batch.size"] == "2"
+        written = [row.value for row in (await all_records(bootstrap, name))["configs"] if row.value]
+        assert not [value for value in written if b'"batch.size":"1"' in value]
+        for worker in (frozen, other):
+            assert await worker.end() == 0
 
 
 def runs_at(side: LinkSide, connector: str, worker: WorkerProcess, *, size: str = "") -> bool:

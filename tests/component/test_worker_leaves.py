@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
-from worker_kit import WorkerProcess, link_side, workers
+from worker_kit import LinkSide, WorkerProcess, link_side, workers
 
 from keelman.kafka.reading import read_topic
 from keelman.runtime.ports import free_ports
@@ -52,13 +52,14 @@ class Pair:
     one: WorkerProcess
     two: WorkerProcess
     loss: Loss
+    side: LinkSide
 
 
 @pytest.fixture(scope="module")
 async def pair(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Pair]:
     """Two workers of a group, each with a place in it."""
     loss, (port,) = Loss(), free_ports(1)
-    async with link_side() as (_, address), Proxy("127.0.0.1", port, tunnel=loss.tunnel) as proxy:
+    async with link_side() as (side, address), Proxy("127.0.0.1", port, tunnel=loss.tunnel) as proxy:
 
         def worker(**given: Any) -> WorkerProcess:
             folder = tmp_path_factory.mktemp("worker")
@@ -66,7 +67,7 @@ async def pair(bootstrap: str, tmp_path_factory: pytest.TempPathFactory) -> Asyn
 
         one, two = worker(port=port, extra={"rest.advertised.port": str(proxy.port)}), worker()
         async with workers(one, two):
-            yield Pair(one, two, loss)
+            yield Pair(one, two, loss, side)
 
 
 def leads(worker: WorkerProcess) -> bool:
@@ -114,6 +115,32 @@ async def test_what_a_lost_answer_was_about_is_not_done_twice(pair: Pair) -> Non
     assert sum(row.key == b"restart-connector-once" for row in told) == 2, "each form once"
     assert (await ask("DELETE", path)).status_code == 204
     assert (await ask("DELETE", path)).status_code == 404
+
+
+async def test_a_task_whose_restart_was_not_answered_is_restarted_once(pair: Pair) -> None:
+    two, lost, side = pair.two, pair.loss, pair.side
+    names = [f"task-{n}" for n in range(4)]
+    for name in names:
+        assert (await two.ask("POST", "/connectors", {"name": name, "config": SOURCE})).status_code == 201
+    for name in names:
+        await two.reaches(name, "RUNNING", "RUNNING")
+    tasks = {name: (await two.ask("GET", f"/connectors/{name}/status")).json()["tasks"][0] for name in names}
+    theirs = [name for name, task in tasks.items() if task["worker_id"] != two.id]
+    assert theirs, "the leader has none"
+
+    def runs() -> list[Any]:
+        return [run for run in side.runs.values() if run.ticket.connector == theirs[0]]
+
+    for number in (1, 2):  # another request is another restart
+        before = len(runs())
+        lost.next = True
+        assert (await two.ask("POST", f"/connectors/{theirs[0]}/tasks/0/restart")).status_code == 204
+        assert not lost.next, "it was not passed on"
+        await eventually(lambda before=before: len(side.of(theirs[0])) == 1 and len(runs()) > before)  # type: ignore[misc]
+        await two.reaches(theirs[0], "RUNNING", "RUNNING")
+        assert len(runs()) == before + 1, number
+    for name in names:
+        assert (await two.ask("DELETE", f"/connectors/{name}")).status_code == 204
 
 
 async def test_who_leaves_answers_what_has_begun(pair: Pair) -> None:

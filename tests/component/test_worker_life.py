@@ -47,7 +47,7 @@ async def test_failures_are_tried_again_within_a_budget(
     bootstrap: str, link: tuple[LinkSide, str], tmp_path: Path
 ) -> None:
     side, address = link
-    slow = {"keelman.restart.backoff.ms": "2000", "keelman.restart.max.attempts": "2"}
+    slow = {"keelman.restart.backoff.ms": "4000", "keelman.restart.max.attempts": "2"}
     worker = WorkerProcess(tmp_path, bootstrap, "life-restarts", address, {"session.timeout.ms": "120000", **slow})
     async with workers(worker):
         never = {**SOURCE, "keelman.restart.max.attempts": "0"}
@@ -191,7 +191,7 @@ async def test_what_a_dead_worker_had_is_not_running(
     bootstrap: str, link: tuple[LinkSide, str], tmp_path: Path
 ) -> None:
     side, address = link
-    delay = {"scheduled.rebalance.max.delay.ms": "5000"}
+    delay = {"scheduled.rebalance.max.delay.ms": "10000"}
     one, two = (WorkerProcess(tmp_path / n, bootstrap, "life-dead", address, delay) for n in ("one", "two"))
     async with workers(one, two):
         for name in ("a", "b"):
@@ -211,5 +211,5 @@ async def test_what_a_dead_worker_had_is_not_running(
             return gone
 
         await eventually(unassigned, seconds=120, every=0.02, what="its status says that it runs nowhere")
-        await one.reaches(lost, "RUNNING", "RUNNING", seconds=40)
+        await one.reaches(lost, "RUNNING", "RUNNING", seconds=60)
         assert await one.end() == 0

@@ -98,7 +98,7 @@ async def test_a_sink_parks_as_a_whole(bootstrap: str, link: tuple[LinkSide, str
             side.idle(one, watch(0, 0))
             side.idle(two, watch(1, 0))
             await eventually(lambda: one.state == two.state == ENDED, what="both are drained")
-            assert await worker.states("snk") == ["RUNNING"] * 3
+            await worker.reaches("snk", *["RUNNING"] * 3)
             await producer.send_and_wait("lot-lines", b"record", partition=1)
             one, two = await only(side, "snk", 0), await only(side, "snk", 1)
 

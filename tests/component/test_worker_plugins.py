@@ -8,8 +8,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
-from aiokafka import AIOKafkaConsumer
-from copy_harness import create_topic
+from copy_harness import create_topic, messages
 from numbers_wheel import CLASS, SINK_CLASS, numbers_wheel
 from spark_kit import SparkService
 from worker_kit import WorkerProcess, workers
@@ -17,6 +16,7 @@ from worker_kit import WorkerProcess, workers
 from keelman.api.copy.v1.copy_run_service_pb2 import ListCopyRunsRequest
 from keelman.api.copy.v1.copy_run_service_pb2_grpc import CopyRunServiceStub
 from keelman.rpc.channels import channel
+from keelman.runtime.families import start_of
 from keelman.testing.eventually import eventually
 
 pytestmark = pytest.mark.component
@@ -26,17 +26,7 @@ MOODY, MOODY_SINK = "com.acme.MoodyConnector", "com.acme.MoodySinkConnector"
 
 async def copied(bootstrap: str) -> list[int]:
     """What a reader of committed records finds, in order."""
-    consumer = AIOKafkaConsumer(
-        "plugged-numbers", bootstrap_servers=bootstrap, auto_offset_reset="earliest", isolation_level="read_committed"
-    )
-    await consumer.start()
-    try:
-        found: list[int] = []
-        while batch := await consumer.getmany(timeout_ms=1000, max_records=NUMBERS):
-            found += [int(record.value) for rows in batch.values() for record in rows]
-        return found
-    finally:
-        await consumer.stop()
+    return [int(one.value()) for one in await asyncio.to_thread(messages, bootstrap, "plugged-numbers")]
 
 
 async def offset(worker: WorkerProcess) -> int:
@@ -117,6 +107,36 @@ async def test_a_third_partys_source_copies_exactly_once(
         assert await copied(bootstrap) == list(range(NUMBERS + 100))
         await worker.reaches("numbers", "RUNNING", "RUNNING", seconds=60)
         assert await worker.end() == 0
+
+
+async def test_what_a_task_has_started_ends_with_its_slot(
+    bootstrap: str, spark: SparkService, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KEELMAN_CACHE", str(tmp_path / "cache"))
+    numbers_wheel(tmp_path / "plugins")
+    (tmp_path / "count").write_text("10")
+    create_topic(bootstrap, "leaving-numbers")
+    left, slot = tmp_path / "left", tmp_path / "pid"
+    config = {"connector.class": CLASS, "folder": str(tmp_path), "topic": "leaving-numbers", "leaves": str(left)}
+    plugins = {"plugin.path": str(tmp_path / "plugins")}
+    worker = WorkerProcess(tmp_path / "worker", bootstrap, "leaving", spark.address, plugins)
+    async with workers(worker):
+        assert (await worker.ask("POST", "/connectors", {"name": "leaves", "config": config})).status_code == 201
+        await eventually(lambda: _pid(left) and _pid(slot), seconds=90, what="a slot has started a process")
+        first, killed = _pid(left), _pid(slot)
+        assert start_of(first) is not None
+        os.kill(killed, signal.SIGKILL)
+        await eventually(lambda: start_of(first) is None, what="its slot was killed")
+        await eventually(lambda: _pid(left) != first and _pid(slot) != killed, seconds=90, what="another slot has it")
+        second = _pid(left)
+        assert start_of(second) is not None
+        assert (await worker.ask("DELETE", "/connectors/leaves")).status_code == 204
+        await eventually(lambda: start_of(second) is None, what="its slot has ended")
+        assert await worker.end() == 0
+
+
+def _pid(file: Path) -> int:
+    return int(file.read_text() or 0) if file.exists() else 0
 
 
 def _is(worker: WorkerProcess, end: int) -> Callable[[], Awaitable[bool]]:

@@ -1,5 +1,6 @@
 """Secrets of connectors: resolved on the worker, told to nobody, and followed when they change."""
 
+import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -83,7 +84,8 @@ def processes(worker: WorkerProcess) -> Iterator[str]:
     top = psutil.Process(worker.child.pid)
     for process in (top, *top.children(recursive=True)):
         for what in ("cmdline", "environ"):
-            yield Path(f"/proc/{process.pid}/{what}").read_bytes().decode(errors="replace")
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # it has ended
+                yield Path(f"/proc/{process.pid}/{what}").read_bytes().decode(errors="replace")
 
 
 async def offsets_by_references(worker: WorkerProcess, folder: Path) -> None:

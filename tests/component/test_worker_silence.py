@@ -18,8 +18,9 @@ from worker_kit import LinkSide, WorkerProcess, workers
 from keelman.kafka.clients import Client
 from keelman.kafka.fetch_client import FetchClient
 from keelman.runtime.supervise import Siblings
-from keelman.testing.broker import BrokerProcess
+from keelman.testing.broker import BrokerProcess, proxied_broker
 from keelman.testing.eventually import eventually
+from keelman.testing.proxy import CLEAR, Weather
 
 pytestmark = [pytest.mark.component, pytest.mark.accident, pytest.mark.timeout(600)]
 SOURCE = {"connector.class": "FileStreamSource", "file": "/nowhere/in", "topic": "lines"}
@@ -60,15 +61,21 @@ async def test_tasks_go_on_while_their_groups_coordinator_is_away(
         renewed = dict(side.renewals)
         for process in group.processes:
             await eventually(lambda p=process: side.renewals[p.id] > renewed[p.id] + 2, seconds=60, what="leases last")
+        for process in group.processes:
+            await eventually(lambda p=process: is_old(p, 10), seconds=60, what="it says how old its answers are")
+            assert process.output.count("config_not_read") == 1, "one read waits for what is away"
+            assert await process.states("c0") == ["RUNNING", "RUNNING"], "what is copied is shown as that"
         await broker.start()
         for process in group.processes:
             await eventually(lambda p=process: "group_answers" in p.output, seconds=120, what="it is back")
             assert "group_lost" not in process.output
+            await eventually(lambda p=process: is_new(p), seconds=60, what="its answers are new")
         assert [run for number in range(4) for run in side.of(f"c{number}")] == runs, "the same copy runs, not cut"
         assert rounds == {process.id: re.findall(ROUNDS, process.output) for process in group.processes}
 
         made = await two.ask("POST", "/connectors", {"name": "later", "config": SOURCE})
         assert made.status_code == 201, made.text
+        assert (await one.ask("GET", "/connectors/later")).status_code == 200
         await two.reaches("later", "RUNNING", "RUNNING", seconds=60)
         for process in group.processes:
             assert await process.end() == 0
@@ -86,10 +93,86 @@ async def test_tasks_are_cut_before_the_session_of_their_worker_can_be_over(
         (run,) = side.of("c")
         await broker.end(signal.SIGKILL)
         await eventually(lambda: run.cut, seconds=60, what="the copy run is cut")
-        assert "group_lost" in worker.output
+        await eventually(lambda: "group_lost" in worker.output, seconds=60)
+        await shows_ended(worker, "c")
         await broker.start()
         await worker.reaches("c", "RUNNING", "RUNNING", seconds=120)
+        await eventually(lambda: measured(worker, "c", "RUNNING"), seconds=60, what="its metrics say so too")
         assert await worker.end() == 0
+
+
+async def test_a_worker_that_alone_is_cut_off_shows_what_it_knows(link: tuple[LinkSide, str], tmp_path: Path) -> None:
+    """What it had is not running by its word; what others have is as it was, and told to be old."""
+    _, address = link
+    async with proxied_broker(tmp_path / "broker") as proxy:
+        group = Workers([WorkerProcess(tmp_path / f"w{n}", proxy.address, "g", address) for n in range(2)])
+        async with group.running():
+            for connector in ("a", "b"):
+                await group.processes[0].ask("POST", "/connectors", {"name": connector, "config": SOURCE})
+                await group.processes[0].reaches(connector, "RUNNING", "RUNNING", seconds=60)
+            alone, other = await group.owner("a"), await group.owner("b")
+            assert alone is not other
+
+            proxy.affects = lambda tunnel: alone.id in tunnel.client_id
+            proxy.weather = Weather(frozen=True)
+            await eventually(lambda: "group_lost" in alone.output, seconds=60, what="it has lost its group")
+            await shows_ended(alone, "a")
+            assert await is_running_on(alone, "b", other)
+            await eventually(lambda: is_running_on(other, "a", other), seconds=60, what="the other has its task")
+            assert (await other.ask("GET", "/connectors/a/status")).headers.get("age") is None
+            await shows_ended(alone, "a")
+
+            proxy.weather = CLEAR
+            await eventually(lambda: is_new(alone), seconds=60, what="it is back")
+            for asked in group.processes:
+                for connector in ("a", "b"):
+                    await asked.reaches(connector, "RUNNING", "RUNNING", seconds=60)
+                    owner = await group.owner(connector)
+                    await eventually(lambda a=asked, c=connector, o=owner: is_running_on(a, c, o), seconds=60)
+            for process in group.processes:
+                assert await process.end() == 0
+
+
+async def is_running_on(asked: WorkerProcess, connector: str, worker: WorkerProcess) -> bool:
+    """Whether one worker says that another, or itself, has the connector's only task."""
+    (task,) = (await asked.ask("GET", f"/connectors/{connector}/status")).json()["tasks"]
+    return (task["state"], task["worker_id"], task.get("trace")) == ("RUNNING", worker.id, None)
+
+
+async def shows_ended(worker: WorkerProcess, connector: str) -> None:
+    """Returns once the worker shows what it had of a connector as ended, its task too, wherever it is asked for it."""
+    await eventually(lambda: is_old(worker, 0), seconds=60, what="it says how old its answers are")
+    answer = await worker.ask("GET", f"/connectors/{connector}/status")
+    assert "as known at 20" in answer.headers["warning"]
+    status = answer.json()
+    assert status["tasks"][0]["worker_id"] == worker.id
+    why = r"lost its place in the group at 20.*: the group's coordinator does not answer"
+    for shown in (status["connector"], *status["tasks"]):
+        if shown["worker_id"] == worker.id:
+            assert shown["state"] == "UNASSIGNED"
+            assert re.search(why, shown["trace"])
+    assert (await worker.ask("GET", f"/connectors/{connector}/tasks/0/status")).json() == status["tasks"][0]
+    listed = (await worker.ask("GET", "/connectors?expand=status")).json()
+    assert listed[connector]["status"] == status
+    await eventually(lambda: measured(worker, connector, "UNASSIGNED"), seconds=60, what="its metrics say so too")
+
+
+async def measured(worker: WorkerProcess, connector: str, state: str) -> bool:
+    """Whether the worker's metrics have what it has of a connector, its task too, in this state."""
+    text = (await worker.ask("GET", "/metrics")).text
+    found = re.findall(rf'^keelman_(connector|task)_state{{connector="{connector}".*state="(\w+)"}} 1', text, re.M)
+    return ("task", state) in found and {told for _, told in found} == {state}
+
+
+async def is_old(worker: WorkerProcess, seconds: int) -> bool:
+    """Whether the worker says that what it tells is at least so old."""
+    age = (await worker.ask("GET", "/connectors?expand=status")).headers.get("age")
+    return age is not None and int(age) >= seconds
+
+
+async def is_new(worker: WorkerProcess) -> bool:
+    """Whether the worker says nothing of its answers' age."""
+    return not {"age", "warning"} & (await worker.ask("GET", "/connectors")).headers.keys()
 
 
 async def test_a_frozen_worker_doubles_nothing_once_it_wakes(

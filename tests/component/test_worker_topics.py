@@ -1,6 +1,7 @@
 """The three topics byte for byte: what our worker writes in a cluster's life, against what Kafka Connect wrote."""
 
 import json
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -81,7 +82,8 @@ def last_of_each(rows: list[list[Any]]) -> dict[tuple[int, str], Any]:
 
 
 async def test_what_it_writes_is_what_connect_writes(bootstrap: str, spark: SparkService, tmp_path: Path) -> None:
-    FOLDER.mkdir(exist_ok=True)
+    shutil.rmtree(FOLDER, ignore_errors=True)  # a sink goes on behind what an earlier run has written there
+    FOLDER.mkdir()
     await prepare(bootstrap, FOLDER)
     worker = WorkerProcess(tmp_path, bootstrap, GROUP, spark.address, PROPERTIES)
     async with workers(worker):

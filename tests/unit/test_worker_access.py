@@ -15,6 +15,7 @@ import pytest
 from keelman.model.errors import InvalidArgument, Unavailable
 from keelman.runtime.ports import free_ports
 from keelman.testing.certificates import PASSWORD, Authority
+from keelman.testing.worker_properties import OF_A_GROUP
 from keelman.worker.properties.basic_auth import FILE, read_basic_auth
 from keelman.worker.properties.listeners import client_tls, server_tls
 from keelman.worker.properties.typed import WorkerProperties, checked
@@ -29,15 +30,6 @@ from access_steps import EXTENSION, SECTIONS  # noqa: E402
 from record_access import exchange, jaas_file  # noqa: E402
 
 ANSWERS: Mapping[str, Any] = json.loads((RECORDED / "access.json").read_text())
-REQUIRED = {
-    "bootstrap.servers": "127.0.0.1:1",
-    "group.id": "g",
-    "key.converter": "org.apache.kafka.connect.json.JsonConverter",
-    "value.converter": "org.apache.kafka.connect.json.JsonConverter",
-    "config.storage.topic": "a",
-    "offset.storage.topic": "b",
-    "status.storage.topic": "c",
-}
 # Jetty itself refuses these paths, before Connect sees them; here a connector's name may hold an escaped slash.
 JETTY = ("x%2Fy", "//fence")
 # Headers that the recorded configurations ask for; the rest is the server's own business.
@@ -50,7 +42,7 @@ async def front(tmp_path: Path, extra: Mapping[str, str]) -> AsyncIterator[dict[
     ports = dict(zip(("main", "admin"), free_ports(2), strict=True))
     filled = {k: v.replace("{admin}", f"127.0.0.1:{ports['admin']}") for k, v in extra.items()}
     listeners = {"listeners": f"http://127.0.0.1:{ports['main']}", FILE: str(jaas_file(tmp_path))}
-    properties = checked({**REQUIRED, **listeners, **filled})
+    properties = checked({**OF_A_GROUP, **listeners, **filled})
     api = RestApi(peer_tls(properties))
     try:
         async with open_front(api.app, properties):
@@ -133,7 +125,7 @@ async def test_configured_headers_do_not_hide_those_of_an_answer(tmp_path: Path)
 )
 def test_mistakes_are_named(extra: dict[str, str], key: str) -> None:
     with pytest.raises(InvalidArgument) as raised:
-        checked({**REQUIRED, **extra})
+        checked({**OF_A_GROUP, **extra})
     assert key in raised.value.message
 
 
@@ -152,7 +144,7 @@ def test_mistakes_are_named(extra: dict[str, str], key: str) -> None:
     ],
 )
 def test_what_others_are_told(extra: dict[str, str], url: str) -> None:
-    listeners = checked({**REQUIRED, **extra}).listeners
+    listeners = checked({**OF_A_GROUP, **extra}).listeners
     assert listeners.url({one: one.port for one in listeners.main}) == url
 
 
@@ -217,5 +209,5 @@ async def test_a_taken_port_is_named_by_its_key(tmp_path: Path) -> None:
 
 
 def test_nobody_is_trusted_without_https() -> None:
-    properties: WorkerProperties = checked(REQUIRED)
+    properties: WorkerProperties = checked(OF_A_GROUP)
     assert peer_tls(properties).cert_store_stats()["x509"] == 0

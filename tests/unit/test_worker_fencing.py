@@ -10,12 +10,12 @@ import pytest
 from keelman.model.errors import Unauthenticated
 from keelman.runtime.supervise import Siblings
 from keelman.testing.eventually import eventually
+from keelman.testing.worker_properties import alone
 from keelman.worker.group import fencing as module
 from keelman.worker.group.fencing import Fencing
 from keelman.worker.properties.typed import checked
 from keelman.worker.standalone import StandaloneStore
 
-STRINGS = "org.apache.kafka.connect.storage.StringConverter"
 PROVIDER = "org.apache.kafka.common.config.provider.FileConfigProvider"
 KEY = "producer.override.ssl.key.password"
 
@@ -32,10 +32,7 @@ async def test_each_try_has_the_secrets_of_its_moment(tmp_path: Path, monkeypatc
 
     monkeypatch.setattr(module, "fence_all", fence_all)
     worker = {
-        "bootstrap.servers": "h:1",
-        "key.converter": STRINGS,
-        "value.converter": STRINGS,
-        "offset.storage.file.filename": str(tmp_path / "offsets"),
+        **alone(tmp_path / "offsets"),
         "config.providers": "file",
         "config.providers.file.class": PROVIDER,
     }

@@ -19,6 +19,7 @@ from keelman.runtime.supervise import Siblings
 from keelman.runtime.tls import client_context, server_context
 from keelman.testing.certificates import PASSWORD, Authority
 from keelman.testing.eventually import eventually
+from keelman.testing.worker_properties import OF_A_GROUP
 from keelman.worker.properties.typed import checked
 from keelman.worker.rest import front as front_module
 from keelman.worker.rest.answers import SHUTTING_DOWN, STARTING
@@ -26,15 +27,6 @@ from keelman.worker.rest.application import RestApi
 from keelman.worker.rest.front import open_front, peer_tls
 from keelman.worker.rest.peers import Peers
 
-REQUIRED = {
-    "bootstrap.servers": "127.0.0.1:1",
-    "group.id": "g",
-    "key.converter": "org.apache.kafka.connect.json.JsonConverter",
-    "value.converter": "org.apache.kafka.connect.json.JsonConverter",
-    "config.storage.topic": "a",
-    "offset.storage.topic": "b",
-    "status.storage.topic": "c",
-}
 HALF = b"Host: x\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: 15\r\n\r\n"
 BODY = b'{"level":"OFF"}'
 
@@ -45,7 +37,7 @@ class Closing:
     def __init__(self) -> None:
         self.ports = free_ports(2)
         main, admin = (f"http://127.0.0.1:{port}" for port in self.ports)
-        self.properties = checked({**REQUIRED, "listeners": main, "admin.listeners": admin})
+        self.properties = checked({**OF_A_GROUP, "listeners": main, "admin.listeners": admin})
         self.opened, self.ends = asyncio.Event(), asyncio.Event()
 
     async def serve(self) -> None:
@@ -80,13 +72,14 @@ class Closing:
             writer.close()
 
 
-async def test_all_listeners_close_at_once() -> None:
+async def test_all_listeners_close_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """None takes in anybody while another still answers what it has."""
+    monkeypatch.setattr(front_module, "LAST_SECONDS", 600.0)
     closing = Closing()
     async with Siblings() as siblings, asyncio.timeout(60):
         served = siblings.start(closing.serve())
         async with closing.begun() as clients:
-            await eventually(closing.refuse_all, seconds=8)
+            await eventually(closing.refuse_all, seconds=30)
             for _, writer in clients:
                 writer.write(BODY)
             answers = [await reader.read() for reader, _ in clients]
@@ -97,7 +90,7 @@ async def test_all_listeners_close_at_once() -> None:
 
 @pytest.mark.parametrize(("more", "told"), [({}, True), ({"rest.advertised.host.name": "h"}, False)])
 async def test_a_worker_that_tells_others_no_host_says_so(more: dict[str, str], told: bool) -> None:
-    properties = checked({**REQUIRED, "listeners": "http://0.0.0.0:0", **more})
+    properties = checked({**OF_A_GROUP, "listeners": "http://0.0.0.0:0", **more})
     with structlog.testing.capture_logs() as logged:
         async with open_front(RestApi(peer_tls(properties)).app, properties) as front:
             assert front.worker.startswith("h:" if more else "0.0.0.0:")
@@ -146,7 +139,7 @@ async def test_who_is_refused_by_another_worker_does_not_try_again(tmp_path: Pat
     scope = {"type": "http", "method": "PUT", "raw_path": b"/connectors/x/stop", "headers": [], "query_string": b""}
     try:
         async with serve_http(nobody, host="127.0.0.1", port=0, label="test", tls=tls) as port:
-            answer = await peers.answer(Request(scope, body), f"https://127.0.0.1:{port}/", [])
+            answer = await peers.answer(Request(scope, body), f"https://127.0.0.1:{port}/", [], leader="")
     finally:
         await peers.close()
     assert (answer.response.status_code, answer.again, answer.lost) == (500, False, False)

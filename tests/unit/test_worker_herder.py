@@ -14,18 +14,21 @@ from keelman.kafka.layout import CONNECTOR_TASK, PROTOCOL, PROTOCOL_TYPE, Assign
 from keelman.model.errors import Unavailable
 from keelman.runtime.supervise import Siblings
 from keelman.testing.eventually import eventually
+from keelman.testing.worker_properties import alone
+from keelman.worker import addressed
+from keelman.worker.errors import Elsewhere
 from keelman.worker.group.herder import IDLE_SECONDS, SOON_SECONDS, Herder
 from keelman.worker.group.leader import Leader
 from keelman.worker.group.membership import Membership, Place
+from keelman.worker.group.requests import Change
 from keelman.worker.properties.typed import checked
 from keelman.worker.rest.operations import Operations
 from keelman.worker.standalone import GroupOfOne, StandaloneStore
 from keelman.worker.tables import config_records as records
-from keelman.worker.tables.config_records import STARTED, STOPPED
+from keelman.worker.tables.config_records import PAUSED, STARTED, STOPPED
 from keelman.worker.tasks.link import SparkLink
 from keelman.worker.tasks.owned_work import OwnedWork
 
-PLAIN = {"bootstrap.servers": "h:1", "key.converter": "String", "value.converter": "String"}
 SOURCE = {"name": "c", "connector.class": "FileStreamSource", "file": "/nowhere/in", "topic": "lines"}
 URL = "http://w:1/"
 
@@ -56,7 +59,7 @@ class World:
 @asynccontextmanager
 async def at_work(folder: Path, *, refusing: bool = False, target: str = STARTED) -> AsyncIterator[World]:
     """A worker alone in its group, which is told of connector c."""
-    properties = checked({**PLAIN, "offset.storage.file.filename": str(folder / "offsets")}, standalone=True)
+    properties = checked(alone(folder / "offsets"), standalone=True)
     store, group, wake, stop = Store(properties, worker_id="w:1"), GroupOfOne(), asyncio.Event(), asyncio.Event()
     store.refusing = refusing
     membership = Membership(group, group_id="g", session_ms=10_000, heartbeat_ms=3_000, wake=wake.set)
@@ -115,6 +118,26 @@ async def test_a_leader_that_missed_a_generation_claims_anew(tmp_path: Path) -> 
         await eventually(lambda: world.store.claims == 2)
 
 
+async def test_what_was_asked_of_a_leader_that_has_lost_its_place_is_not_done_late(tmp_path: Path) -> None:
+    def decide() -> Change[str]:
+        return Change((), lambda: "done")
+
+    async with at_work(tmp_path) as world:
+        herder, membership = world.herder, world.membership
+        headers = {addressed.HEADER: membership.member}
+        addressed.begin(headers)
+        assert await herder.change("c", decide, seconds=30) == "done"
+        membership._lose("it was frozen")  # the herder has not seen it yet
+        with pytest.raises(Elsewhere) as refused:
+            await herder.change("c", decide, seconds=30)
+        assert refused.value.url == "", "whoever waits is to ask who leads now"
+        addressed.begin({addressed.HEADER: "another member"})
+        with pytest.raises(Elsewhere):
+            await herder.change("c", decide, seconds=30)
+        addressed.begin({})
+        assert await herder.change("c", decide, seconds=30) == "done"
+
+
 async def test_an_overdue_connector_spins_no_herder(tmp_path: Path) -> None:
     async with at_work(tmp_path) as world:
         inquiry = world.herder.leader._inquiry
@@ -123,6 +146,21 @@ async def test_an_overdue_connector_spins_no_herder(tmp_path: Path) -> None:
         assert inquiry.due_seconds() == 0.0
         assert world.herder._pause(leads=True) == SOON_SECONDS
         assert world.herder._pause(leads=False) == IDLE_SECONDS
+
+
+async def test_a_connector_that_is_made_again_is_not_paused_with_the_one_before(tmp_path: Path) -> None:
+    async with at_work(tmp_path) as world:
+        operations, state = Operations(world.herder), world.store.config
+        await operations.delete("c")
+        await world.store.write_target("c", PAUSED)  # by a worker that looked before it was deleted
+        await operations.put_config("c", SOURCE, create=True)
+        assert state.target("c") == STARTED
+        await operations.set_target("c", PAUSED)
+        await operations.put_config("c", {**SOURCE, "batch.size": "7"}, create=False)
+        assert state.target("c") == PAUSED, "it was changed, not made again"
+        await operations.delete("c")
+        await operations.put_config("c", SOURCE, create=True, initial_state="PAUSED")
+        assert state.target("c") == PAUSED, "as asked for"
 
 
 async def test_a_connector_that_is_made_again_has_a_status_again(tmp_path: Path) -> None:

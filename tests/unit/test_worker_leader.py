@@ -13,6 +13,7 @@ from keelman.model.errors import Exhausted
 from keelman.runtime.redaction import REDACTOR
 from keelman.runtime.supervise import Siblings
 from keelman.testing.eventually import eventually
+from keelman.testing.worker_properties import alone
 from keelman.worker.group.leader import Leader
 from keelman.worker.group.placement import CONNECTOR_KEY
 from keelman.worker.properties.typed import checked
@@ -20,7 +21,6 @@ from keelman.worker.standalone import StandaloneStore
 from keelman.worker.tables import config_records as records
 from keelman.worker.tables.status_state import FAILED, RUNNING, UNASSIGNED, Status
 
-PLAIN = {"bootstrap.servers": "h:1", "key.converter": "String", "value.converter": "String"}
 PROVIDER = {
     "config.providers": "file",
     "config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider",
@@ -42,9 +42,7 @@ class Led(StandaloneStore):
 @asynccontextmanager
 async def leading(folder: Path, **more: str) -> AsyncIterator[tuple[Led, Leader]]:
     """The leader of one worker that has connector c, which was begun; where its statuses are written soon."""
-    properties = checked(
-        {**PLAIN, **PROVIDER, "offset.storage.file.filename": str(folder / "offsets")}, standalone=True
-    )
+    properties = checked({**alone(folder / "offsets"), **PROVIDER}, standalone=True)
     store = Led(properties, worker_id="w:1")
     leader = Leader(store, url=URL, delay_ms=0, wake=lambda: None)
     async with Siblings() as siblings:

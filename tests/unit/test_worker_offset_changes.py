@@ -20,7 +20,8 @@ from keelman.kafka.layout import Work
 from keelman.model.errors import FailedPrecondition
 from keelman.runtime.supervise import Siblings
 from keelman.testing.eventually import eventually
-from keelman.worker.errors import RestError
+from keelman.testing.worker_properties import alone
+from keelman.worker.errors import Elsewhere, RestError
 from keelman.worker.offsets import sink_offsets
 from keelman.worker.offsets.entries import OffsetEntry
 from keelman.worker.offsets.offset_changes import OffsetChanges
@@ -30,8 +31,6 @@ from keelman.worker.standalone import StandaloneStore
 from keelman.worker.tables import config_records as records
 from keelman.worker.tasks.owned_work import OwnedWork
 
-STRINGS = "org.apache.kafka.connect.storage.StringConverter"
-PLAIN = {"bootstrap.servers": "h:1", "key.converter": STRINGS, "value.converter": STRINGS}
 SINK = {"connector.class": "FileStreamSink", "topics": "t", "tasks.max": "1"}
 SOURCE = {"connector.class": "FileStreamSource", "topic": "t", "tasks.max": "1"}
 PARTITION, TASK = {"filename": "/in"}, Work("c", 0)
@@ -40,10 +39,10 @@ PARTITION, TASK = {"filename": "/in"}, Work("c", 0)
 class World:
     """A standalone worker's store and work, the orders that it sends, and a herder with nothing else to do."""
 
-    healthy, generation, closed = True, 1, ""
+    healthy, generation, closed, leading = True, 1, "", True
 
     def __init__(self, folder: Path) -> None:
-        properties = checked({**PLAIN, "offset.storage.file.filename": str(folder / "offsets")}, standalone=True)
+        properties = checked(alone(folder / "offsets"), standalone=True)
         self.store = StandaloneStore(properties, worker_id="w:1")
         self.sent: list[RunOrder] = []
         me = cast("Any", self)
@@ -69,6 +68,9 @@ class World:
 
     def require_leader(self) -> None:
         return None
+
+    def leads(self) -> bool:
+        return self.leading
 
     async def call(self, operation: Callable[[], Awaitable[Any]], *, seconds: float) -> Any:
         return await operation()
@@ -149,6 +151,31 @@ async def test_a_sink_that_is_resumed_meanwhile_keeps_its_offsets(
     with pytest.raises(RestError, match="must be in the STOPPED state"):
         await group.ask()  # it is resumed while its class is asked
     assert group.changed == [change], "once, before it was resumed"
+
+
+@pytest.mark.parametrize("change", ["alter", "reset"])
+@pytest.mark.parametrize("config", [SOURCE, SINK])
+async def test_who_leads_no_more_changes_no_offsets(
+    world: World, monkeypatch: pytest.MonkeyPatch, config: dict[str, str], change: str
+) -> None:
+    """It was frozen between its last look and the change: the next leader has been asked the same, and more since."""
+    group = Group(world, monkeypatch, change)
+    await world.put(config, records.STOPPED)
+    if config is SOURCE:
+        await world.changes.alter("c", [OffsetEntry(PARTITION, {"position": 5})])
+
+    async def looked_at(*_: object) -> bool:
+        world.leading = False
+        return True
+
+    monkeypatch.setattr(world.changes, "_looked_at", looked_at)
+    partition = {"kafka_topic": "t", "kafka_partition": 0} if config is SINK else PARTITION
+    entries = [OffsetEntry(partition, {"kafka_offset": 1, "position": 1})]
+    with pytest.raises(Elsewhere) as refused:
+        await (world.changes.alter("c", entries) if change == "alter" else world.changes.reset("c"))
+    assert refused.value.url == "", "whoever waits is to ask who leads now"
+    assert group.changed == []
+    assert config is SINK or world.position == 5
 
 
 @pytest.mark.parametrize("change", ["alter", "reset"])

@@ -7,23 +7,16 @@ import pytest
 import structlog
 
 from keelman.model.errors import InvalidArgument
+from keelman.testing.worker_properties import OF_A_GROUP
 from keelman.worker.properties.known_properties import ignored, near, tell, unknown
+from keelman.worker.properties.source import PropertySource
 from keelman.worker.properties.typed import checked, read_properties
 
-GOOD = {
-    "bootstrap.servers": "h:9092",
-    "group.id": "g",
-    "key.converter": "String",
-    "value.converter": "org.apache.kafka.connect.json.JsonConverter",
-    "config.storage.topic": "c",
-    "offset.storage.topic": "o",
-    "status.storage.topic": "s",
-}
 PLAIN = {"bootstrap.servers", "key.converter", "value.converter"}
 
 
 def test_what_is_not_set_has_its_default() -> None:
-    found = checked(GOOD)
+    found = checked(OF_A_GROUP)
     assert (found.session_ms, found.heartbeat_ms, found.rebalance_ms, found.rebalance_delay_ms) == (
         6000,
         1000,
@@ -40,7 +33,7 @@ def test_what_is_not_set_has_its_default() -> None:
 
 
 def test_topics_may_be_made_as_the_brokers_make_them() -> None:
-    found = checked({**GOOD, "offset.storage.partitions": "-1", "offset.storage.replication.factor": "-1"})
+    found = checked({**OF_A_GROUP, "offset.storage.partitions": "-1", "offset.storage.replication.factor": "-1"})
     assert (found.offset_topic.partitions, found.offset_topic.replication_factor) == (-1, -1)
 
 
@@ -50,7 +43,7 @@ def test_a_slip_in_a_key_of_ours_is_told_with_the_nearest_and_those_on_the_page_
     assert "keelman.cpus" in told
     assert unknown(dict.fromkeys(told - {"keelman.placement.labels"}, "")) == []  # which is of connectors
     slips = ["keelman.commit.interval", "keelman.cpu", "keelman.zzz"]
-    assert unknown({**GOOD, **dict.fromkeys(slips, "1")}) == slips
+    assert unknown({**OF_A_GROUP, **dict.fromkeys(slips, "1")}) == slips
     assert [near(slip) for slip in slips] == [
         "keelman.commit.interval (keelman.commit.interval.ms?)",
         "keelman.cpu (keelman.cpus?)",
@@ -58,10 +51,10 @@ def test_a_slip_in_a_key_of_ours_is_told_with_the_nearest_and_those_on_the_page_
     ]
 
 
-@pytest.mark.parametrize("key", sorted(GOOD))
+@pytest.mark.parametrize("key", sorted(OF_A_GROUP))
 def test_a_missing_key_is_named(key: str) -> None:
     with pytest.raises(InvalidArgument, match=f"^{key} is missing"):
-        checked({k: v for k, v in GOOD.items() if k != key})
+        checked({k: v for k, v in OF_A_GROUP.items() if k != key})
 
 
 @pytest.mark.parametrize(
@@ -93,7 +86,7 @@ def test_a_missing_key_is_named(key: str) -> None:
         ("offset.storage.partitions", "0", "at least 1, or -1 for the brokers' default"),
         ("status.storage.partitions", "-2", "at least -1"),
         ("config.storage.replication.factor", "0", "at least 1, or -1 for the brokers' default"),
-        ("status.storage.topic", "o", "three different topics"),
+        ("status.storage.topic", "offsets", "three different topics"),
         ("keelman.park.after.ms", "-2", "Value must be at least -1"),
         ("keelman.park.after.ms", "1_0", "Not a number of type LONG"),
         ("keelman.commit.interval.ms", "0", "between 1 and 600000"),
@@ -102,21 +95,25 @@ def test_a_missing_key_is_named(key: str) -> None:
 )
 def test_an_illegal_value_is_named_with_what_is_legal(key: str, value: str, legal: str) -> None:
     with pytest.raises(InvalidArgument) as caught:
-        checked({**GOOD, key: value})
+        checked({**OF_A_GROUP, key: value})
     assert key in caught.value.message
     assert value in caught.value.message
     assert legal in caught.value.message
 
 
 def test_topic_settings_reach_the_topic() -> None:
-    found = checked({**GOOD, "offset.storage.segment.bytes": "1048576", "offset.storage.cleanup.policy": "delete"})
+    found = checked(
+        {**OF_A_GROUP, "offset.storage.segment.bytes": "1048576", "offset.storage.cleanup.policy": "delete"}
+    )
     assert found.offset_topic.settings == {"segment.bytes": "1048576"}
 
 
 def test_a_file_is_read_as_java_reads_it(tmp_path: Path) -> None:
     file = tmp_path / "worker.properties"
-    file.write_text("# a comment\n" + "\n".join(f"{k} = {v}" for k, v in GOOD.items()) + "\nlisteners=http\\://a\\:1\n")
-    found = read_properties(file, {})
+    file.write_text(
+        "# a comment\n" + "\n".join(f"{k} = {v}" for k, v in OF_A_GROUP.items()) + "\nlisteners=http\\://a\\:1\n"
+    )
+    found = read_properties(PropertySource.read(file, {}))
     assert found.listeners.main[0].port == 1
     assert found.group_id == "g"
 
@@ -124,39 +121,39 @@ def test_a_file_is_read_as_java_reads_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize("mark", [b"\xef\xbb\xbf", b"\xef\xbb\xbf# a comment\r\n", b""])
 def test_a_byte_order_mark_is_no_part_of_the_first_key(tmp_path: Path, mark: bytes) -> None:
     file = tmp_path / "worker.properties"
-    lines = [f"{key}={value}" for key, value in GOOD.items()]
+    lines = [f"{key}={value}" for key, value in OF_A_GROUP.items()]
     file.write_bytes(mark + "\r\n".join([*lines, "client.id=caf\\u00e9 \t"]).encode())
-    assert read_properties(file, {}).raw == {**GOOD, "client.id": "caf\u00e9"}
+    assert read_properties(PropertySource.read(file, {})).raw == {**OF_A_GROUP, "client.id": "caf\u00e9"}
 
 
 def test_what_is_no_file_of_properties_is_told(tmp_path: Path) -> None:
     file = tmp_path / "worker.properties"
     file.write_text("group.id=g", encoding="utf-16")
     with pytest.raises(InvalidArgument, match=r"worker\.properties: it is not a \.properties file: .* NUL bytes"):
-        read_properties(file, {})
+        read_properties(PropertySource.read(file, {}))
     file.write_text("plugin.path=C:\\users")
     with pytest.raises(InvalidArgument, match=r"not a \.properties file: Invalid .*users"):
-        read_properties(file, {})
+        read_properties(PropertySource.read(file, {}))
 
 
 @pytest.mark.parametrize(("host", "told"), [("::1", "[::1]:1"), ("[::1]", "[::1]:1"), ("a.b", "a.b:1")])
 def test_the_host_that_others_are_told(host: str, told: str) -> None:
-    found = checked({**GOOD, "rest.advertised.host.name": host, "rest.advertised.port": "1"})
+    found = checked({**OF_A_GROUP, "rest.advertised.host.name": host, "rest.advertised.port": "1"})
     assert found.listeners.url({}) == f"http://{told}/"
 
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidArgument, match=r"none.properties: it cannot be read: No such file"):
-        read_properties(tmp_path / "none.properties", {})
+        PropertySource.read(tmp_path / "none.properties", {})
 
 
 def test_where_plugins_are() -> None:
-    assert checked(GOOD).plugin_path == ""
-    assert checked({**GOOD, "plugin.path": "/a,/b"}).plugin_path == "/a,/b"
+    assert checked(OF_A_GROUP).plugin_path == ""
+    assert checked({**OF_A_GROUP, "plugin.path": "/a,/b"}).plugin_path == "/a,/b"
 
 
 def test_all_that_is_wrong_is_told_at_once() -> None:
-    bad = {**GOOD, "group.id": "", "session.timeout.ms": "soon", "listeners": "ftp://h:1", "keelman.cpus": "none"}
+    bad = {**OF_A_GROUP, "group.id": "", "session.timeout.ms": "soon", "listeners": "ftp://h:1", "keelman.cpus": "none"}
     with pytest.raises(InvalidArgument) as caught:
         checked(bad)
     message = caught.value.message
@@ -166,12 +163,12 @@ def test_all_that_is_wrong_is_told_at_once() -> None:
 
 def test_what_is_given_goes_over_the_file(tmp_path: Path) -> None:
     file = tmp_path / "worker.properties"
-    file.write_text("".join(f"{k}={v}\n" for k, v in GOOD.items()))
-    assert read_properties(file, {"group.id": "other"}).group_id == "other"
+    file.write_text("".join(f"{k}={v}\n" for k, v in OF_A_GROUP.items()))
+    assert read_properties(PropertySource.read(file, {"group.id": "other"})).group_id == "other"
 
 
 def test_a_standalone_worker_needs_a_file_for_offsets_and_no_group() -> None:
-    plain = {k: GOOD[k] for k in ("bootstrap.servers", "key.converter", "value.converter")}
+    plain = {k: OF_A_GROUP[k] for k in ("bootstrap.servers", "key.converter", "value.converter")}
     with pytest.raises(InvalidArgument, match=r"^offset\.storage\.file\.filename is missing"):
         checked(plain, standalone=True)
     found = checked(
@@ -185,7 +182,7 @@ def test_a_standalone_worker_needs_a_file_for_offsets_and_no_group() -> None:
 
 def test_what_nothing_reads_is_told_and_what_is_ignored_has_a_reason() -> None:
     given = {
-        **GOOD,
+        **OF_A_GROUP,
         "group.di": "x",
         "connect.protocol": "eager",
         "plugin.discovery": "only_scan",
@@ -197,7 +194,7 @@ def test_what_nothing_reads_is_told_and_what_is_ignored_has_a_reason() -> None:
     given |= {"connector.client.config.override.allowlist": "acks"}
     assert unknown(given) == ["group.di"]
     assert sorted(ignored(given, standalone=False)) == ["connect.protocol", "metric.reporters", "plugin.discovery"]
-    assert list(ignored(GOOD, standalone=True)) == sorted(GOOD.keys() - PLAIN)
+    assert list(ignored(OF_A_GROUP, standalone=True)) == sorted(OF_A_GROUP.keys() - PLAIN)
     assert (unknown(old), list(ignored(old, standalone=False))) == ([], sorted(old))
     assert ignored(old, standalone=True)["rest.port"] == "as in Connect since 3.0: set listeners"
     flush = {"offset.flush.interval.ms": "10000"}
@@ -205,7 +202,7 @@ def test_what_nothing_reads_is_told_and_what_is_ignored_has_a_reason() -> None:
 
 
 def test_providers_are_checked_although_nothing_refers_to_them() -> None:
-    given = {**GOOD, "config.providers": "k", "config.providers.k.class": "io.x.SecretProvider"}
+    given = {**OF_A_GROUP, "config.providers": "k", "config.providers.k.class": "io.x.SecretProvider"}
     with pytest.raises(
         InvalidArgument, match=r"io\.x\.SecretProvider for configuration config\.providers\.k\.class: .*Env"
     ):
@@ -213,7 +210,7 @@ def test_providers_are_checked_although_nothing_refers_to_them() -> None:
 
 
 def test_references_without_a_value_are_told() -> None:
-    given = {**GOOD, "group.id": "${env:KEELMAN_TEST_NO_SUCH}", "client.id": "$a"}
+    given = {**OF_A_GROUP, "group.id": "${env:KEELMAN_TEST_NO_SUCH}", "client.id": "$a"}
     with structlog.testing.capture_logs() as logged:
         tell(checked(given).raw, standalone=False)
     assert [(one["event"], one["keys"]) for one in logged] == [("worker_properties_unresolved", "group.id")]
@@ -228,9 +225,9 @@ def test_token_endpoints_that_java_may_ask_are_ours_too(monkeypatch: pytest.Monk
         "sasl.oauthbearer.token.endpoint.url": url,
     }
     with pytest.raises(InvalidArgument, match="The URL cannot be accessed"):
-        checked(GOOD | oauth)
+        checked(OF_A_GROUP | oauth)
     monkeypatch.setenv("KAFKA_OPTS", f"-Dother=1 '-D{key}={url},https://b.example'")
-    found = checked(GOOD | oauth)
+    found = checked(OF_A_GROUP | oauth)
     assert found.raw["keelman.oauthbearer.allowed.urls"] == f"{url},https://b.example"
     with pytest.raises(InvalidArgument, match="The URL cannot be accessed"):
-        checked(GOOD | oauth | {"keelman.oauthbearer.allowed.urls": "https://b.example"})
+        checked(OF_A_GROUP | oauth | {"keelman.oauthbearer.allowed.urls": "https://b.example"})

@@ -159,6 +159,8 @@ def test_sink_offsets_are_numbers_or_refused(partition: str, offset: str) -> Non
 class _Tables:
     """A store's tables, as far as reading them goes."""
 
+    followed_at = known_at = 0.0
+
     def __init__(self, connectors: int) -> None:
         self.config = ConfigState()
         self.statuses = StatusState()
@@ -265,10 +267,13 @@ class _Behind(_Tables):
 
     problem: KeelmanError | None = None
     reads = 0
+    seconds = 0.0
 
     async def read_config(self, *, seconds: float) -> None:
         self.reads += 1
+        self.seconds = seconds
         if self.problem is not None:
+            await asyncio.sleep(0)
             raise self.problem
         self.connector("new")
 
@@ -288,7 +293,29 @@ async def test_what_is_known_is_told_while_no_broker_answers() -> None:
     tables = _Behind(1)
     tables.problem = Unavailable("no broker")
     views = Views(tables)  # type: ignore[arg-type]
+    assert not views.stale
+    await asyncio.gather(*(views.fresh() for _ in range(3)))
     for _ in range(3):
         await views.fresh()
         assert views.names() == ["c-0"]
+        assert views.stale
     assert tables.reads == 1, "not each request waits for what is away"
+
+
+@pytest.mark.parametrize(("silent", "least", "most"), [(0.0, 4.0, 5.0), (2.0, 2.0, 3.0), (60.0, 1.0, 1.0)])
+async def test_a_read_waits_no_longer_than_is_needed(
+    silent: float, least: float, most: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("keelman.worker.rest.views.STALE_SECONDS", 0.0)
+    tables = _Behind(1)
+    tables.problem = Unavailable("no broker")
+    tables.followed_at = tables.known_at = time.monotonic() - silent
+    views = Views(tables)  # type: ignore[arg-type]
+    await views.fresh()
+    assert least <= tables.seconds <= most
+    assert views.stale
+    assert views.known_seconds == pytest.approx(silent, abs=1.0)
+    tables.followed_at, tables.problem = time.monotonic(), None
+    assert not views.stale, "its brokers answer again"
+    await views.fresh()
+    assert views.names() == ["c-0", "new"]

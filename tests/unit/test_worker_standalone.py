@@ -12,6 +12,7 @@ import structlog
 from keelman.connect.java.maps import dump_map, load_map
 from keelman.kafka.layout import Work
 from keelman.model.errors import FailedPrecondition, InvalidArgument
+from keelman.testing.worker_properties import alone
 from keelman.worker.connector_files import read_connector, read_connectors
 from keelman.worker.properties.typed import WorkerProperties, checked
 from keelman.worker.rest import bodies
@@ -20,7 +21,6 @@ from keelman.worker.standalone import StandaloneStore
 from keelman.worker.tables import config_records as records
 from keelman.worker.tables.status_state import RUNNING, Status
 
-PLAIN = {"bootstrap.servers": "h:1", "key.converter": "String", "value.converter": "String"}
 KEY, VALUE = b'["c",{"filename":"/in"}]', b'{"position":7}'
 
 
@@ -80,7 +80,7 @@ def test_one_name_stands_for_one_connector(tmp_path: Path) -> None:
 
 
 def properties_of(file: Path) -> WorkerProperties:
-    return checked({**PLAIN, "offset.storage.file.filename": str(file)}, standalone=True)
+    return checked(alone(file), standalone=True)
 
 
 def store_of(file: Path) -> StandaloneStore:

@@ -78,6 +78,9 @@ class BatchFetcher:
         self._led: dict[int, dict[Part, None]] = {}
         self._troubles: dict[int | None, str] = {}
         self._told_end: dict[Part, int] = {}
+        self._heard: dict[int, float] = {}
+        self.heard_at = float("-inf")
+        """When the leaders of all partitions had last answered, by the monotonic clock."""
         self.ends: dict[Part, int] = {}
         """The newest known end of each partition: its high watermark or, with read_committed, last stable offset."""
         self._tasks = Background(self._arrivals.fail)
@@ -194,6 +197,9 @@ class BatchFetcher:
                 self._unhome(node, list(led))
                 break
             self._troubles.pop(node, None)
+            self._heard[node] = self._loop.time()
+            if not self._homeless:
+                self.heard_at = min(self._heard.get(leader, self.heard_at) for leader in self._led)
             grown = max(least, min(2 * wait_ms, MOST_IDLE_WAIT_MS))
             wait_ms = grown if self._settings.grows and not brought else least
         del self._led[node]

@@ -51,10 +51,13 @@ class TopicTable:
         self._apply = apply
         self._client: Client | None = None
         self._fetcher: Callable[[], BatchFetcher] | None = None
+        self._reading: BatchFetcher | None = None
+        self._heard_at = time.monotonic()
         self._positions = dict.fromkeys(range(partitions), EARLIEST)
         self._moved = asyncio.Event()
         self._seen = asyncio.Event()
-        self._trouble = ""
+        self._trouble = self._told = ""
+        self._since = 0.0
 
     @contextlib.asynccontextmanager
     async def opened(
@@ -78,12 +81,22 @@ class TopicTable:
             finally:
                 self._client = self._fetcher = None
 
+    @property
+    def heard_at(self) -> float:
+        """When the brokers that have the topic had last answered whoever follows it, by the monotonic clock.
+
+        They answer every two seconds at least, also while nothing is written.
+        """
+        if self._reading is not None:
+            self._heard_at = max(self._heard_at, self._reading.heard_at)
+        return self._heard_at
+
     async def follow(self) -> None:
         """Reads for ever; a broker that is away, or refuses, is waited for. A task of its own, until cancelled."""
         assert self._fetcher is not None
         backoff = Backoff(first=0.1, most=2.0)
         while True:
-            fetcher = self._fetcher()
+            fetcher = self._reading = self._fetcher()
             try:
                 async for fetched in self._arriving(fetcher):
                     self._take_in(fetched)
@@ -91,15 +104,17 @@ class TopicTable:
             except (FetchFailure, KeelmanError) as error:
                 self._see(str(error))
             finally:
+                self._heard_at = self.heard_at
                 await fetcher.close()
             await asyncio.sleep(backoff.next())
 
     async def _arriving(self, fetcher: BatchFetcher) -> AsyncIterator[Fetched]:
         while True:
-            for fetched in await fetcher.next(QUIET_SECONDS):
+            found = await fetcher.next(QUIET_SECONDS)
+            for fetched in found:
                 yield fetched
                 await asyncio.sleep(0)  # megabytes hold up nobody
-            self._see(fetcher.trouble)
+            self._see(fetcher.trouble, passes=bool(found))
 
     def _take_in(self, fetched: Fetched) -> None:
         """Without an await: a position that others see is an applied one."""
@@ -115,9 +130,16 @@ class TopicTable:
         self._moved.set()
         self._moved = asyncio.Event()
 
-    def _see(self, trouble: str) -> None:
-        if trouble and trouble != self._trouble:
+    def _see(self, trouble: str, *, passes: bool = False) -> None:
+        """What may pass is told once it lasts: partitions of a topic that was just made have no leader for a moment."""
+        now = time.monotonic()
+        if not trouble:
+            self._told = ""
+        elif not self._trouble:
+            self._since = now
+        if trouble != self._told and (not passes or now - self._since > QUIET_SECONDS):
             log.warning("topic_read_failed", topic=self.topic, error=trouble)
+            self._told = trouble
         self._trouble = trouble
         self._seen.set()
         self._seen = asyncio.Event()

@@ -20,10 +20,12 @@ from keelman.worker.group.membership import Membership
 from keelman.worker.observed.metrics import Metrics
 from keelman.worker.observed.reports import report
 from keelman.worker.properties.plugin_bounds import plugin_bounds
-from keelman.worker.properties.typed import read_properties
+from keelman.worker.properties.source import PropertySource
+from keelman.worker.properties.typed import WorkerProperties, read_properties
 from keelman.worker.rest.application import RestApi
 from keelman.worker.rest.front import open_front, peer_tls
 from keelman.worker.settings import Settings
+from keelman.worker.short_flags import FLAG_OF
 from keelman.worker.starting import open_group, open_health, open_spark, open_store, run_link
 from keelman.worker.tables.topic_tracking import TopicTracking
 from keelman.worker.tasks.link import SparkLink
@@ -47,7 +49,14 @@ async def _told_before(stop: asyncio.Event, begun: asyncio.Event) -> None:
 
 
 async def _work(settings: Settings, stop: asyncio.Event, begun: asyncio.Event) -> None:
-    properties = read_properties(settings.properties_file, settings.properties, standalone=settings.standalone)
+    flags = FLAG_OF if settings.post_config else {}
+    source = PropertySource.read(settings.properties_file, settings.properties, flags)
+    properties = read_properties(source, standalone=settings.standalone)
+    with source.named():
+        await _live(settings, properties, stop, begun)
+
+
+async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.Event, begun: asyncio.Event) -> None:
     connectors = read_connectors(settings.connector_files)
     async with AsyncExitStack() as stack:
         ready = await stack.enter_async_context(open_health(settings.health_socket))

@@ -10,6 +10,7 @@ import argparse
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
+from keelman.connect.config.secret_keys import without_users
 from keelman.kafka.client_keys import HOST_AND_PORT
 from keelman.runtime.main import Program, add_flags, run_service
 from keelman.worker.properties.typed import TOPIC_NAME, is_port, is_topic, not_servers
@@ -24,6 +25,17 @@ FLAGS = (
     ("port", "PORT", "port of the REST API [8083]"),
 )
 REQUIRED = ("brokers", "group", "offsets", "configs")
+REGISTRY_URLS = ("key.converter.schema.registry.url", "value.converter.schema.registry.url")
+FLAG_OF = {
+    "bootstrap.servers": "-brokers",
+    "group.id": "-group",
+    "offset.storage.topic": "-offsets",
+    "config.storage.topic": "-configs",
+    "status.storage.topic": "-group",
+    "listeners": "-port",
+    **dict.fromkeys(REGISTRY_URLS, "-registry"),
+}
+"""Which flag says what a worker property says."""
 NOT_BESIDE = ("properties_file", "properties", "standalone", "connector_files", "post_config")
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 AVRO = "io.confluent.connect.avro.AvroConverter"
@@ -74,7 +86,8 @@ def wrong(given: Mapping[str, str | None]) -> list[str]:
     if not missing and len(set(topics)) < len(topics):
         found.append(f"-offsets and -configs have to be two topics, and neither {topics[-1]}, which keeps the status")
     if given["registry"] is not None and not _is_url(given["registry"]):
-        found.append(f"-registry: {given['registry']!r} is not legal: a URL, http://host:port")
+        url = without_users(given["registry"])
+        found.append(f"-registry: {url!r} is not legal: a URL, http://host:port")
     if given["port"] is not None and not is_port(given["port"]):
         found.append(f"-port: {given['port']!r} is not legal: a number from 1 to 65535")
     return found
@@ -94,7 +107,7 @@ def properties(given: Mapping[str, str | None]) -> dict[str, str]:
         "listeners": f"http://:{given['port'] or 8083}",
     }
     if given["registry"]:
-        made |= {f"{role}.converter.schema.registry.url": given["registry"] for role in ("key", "value")}
+        made |= dict.fromkeys(REGISTRY_URLS, given["registry"])
     return made
 
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.runtime import exit_record
 from keelman.runtime.backoff import Backoff
-from keelman.runtime.home import Home
+from keelman.runtime.home import Home, writable
 from keelman.runtime.logging import get_logger
 from keelman.runtime.ports import free_ports
 from keelman.runtime.supervise import Siblings
@@ -64,9 +64,13 @@ class SparkBeside:
 
     @contextlib.asynccontextmanager
     async def running(self, stop: asyncio.Event) -> AsyncIterator[SparkBeside]:
-        """Keeps it running for the block. Sets `stop` when it cannot run at all, and raises why after the block."""
+        """Keeps it running for the block. Sets `stop` when it cannot run at all, and raises why after the block.
+
+        Raises InvalidArgument before it for a home that cannot be written.
+        """
+        writable("worker.home", self.folder)
+        writable("worker.home", self.socket.parent, private=True)
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
             if self.log_file.exists() and self.log_file.stat().st_size > MOST_LOG_BYTES:
                 self.log_file.replace(self.log_file.with_suffix(".log.1"))
             with self.log_file.open("ab") as output:

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
+from keelman.connect.config.secret_keys import without_users
 from keelman.kafka.clients import low_level_client
 from keelman.kafka.group import GroupClient
 from keelman.rpc.server import serve
@@ -117,7 +118,7 @@ def tell(settings: Settings, properties: WorkerProperties, url: str, spark_log: 
         lines |= {"topics": ", ".join(topic.name for topic in topics)}
     lines |= {"Kafka": properties.raw["bootstrap.servers"]}
     if registry := properties.raw.get(REGISTRY, ""):
-        lines |= {"registry": registry}
+        lines |= {"registry": without_users(registry)}
     lines |= {"Spark": settings.spark_address or f"a service of its own; its log is {spark_log}"}
     shown = "".join(f"  {name:<11}{text}\n" for name, text in lines.items())
     print(f"keelman {version()}: a worker for Kafka Connect's clients\n{shown}", file=sys.stderr, end="", flush=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar, cast
@@ -13,11 +14,13 @@ from keelman.model.errors import Conflict, DeadlineExceeded, Exhausted, KeelmanE
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logging import get_logger
 from keelman.runtime.supervise import Siblings, first_of
+from keelman.worker import addressed
 from keelman.worker.errors import Elsewhere
 from keelman.worker.group.leader import Leader
 from keelman.worker.group.membership import Membership, Place, allocation
 from keelman.worker.group.requests import Change, Request, Requests
 from keelman.worker.group.session_key import keep_session_key
+from keelman.worker.group.shared_addresses import SharedAddresses
 from keelman.worker.tables.store import Store
 from keelman.worker.tasks.owned_work import OwnedWork
 
@@ -48,6 +51,7 @@ class Herder:
         self._losses = 0
         self._behind = 0  # times in a row that the config topic could not be read to its end
         self.joined = asyncio.Event()
+        self.shared = SharedAddresses(membership.present, session=store.properties.session_ms / 1000)
 
     @property
     def place(self) -> Place | None:
@@ -94,7 +98,7 @@ class Herder:
     async def _done(self, request: Request) -> Any:
         if self.membership.problem:
             raise Unavailable(self.membership.problem)
-        if self._leaving:
+        if self._leaving or not addressed.meant_for(self.membership.member):
             raise Elsewhere("")
         self._wake.set()
         return await self._requests.done(request)
@@ -115,6 +119,7 @@ class Herder:
         self.store.config.restarts.clear()  # orders of the past
         self.store.changed = self.store.connector_told = self._wake.set
         self.membership.refused = self._refuse
+        self.membership.told_lost = self.owned.lose
         await self.membership.replace_predecessors(self.url)
         backoff, told = Backoff(first=0.1, most=2.0), ""
         async with Siblings() as siblings:
@@ -148,6 +153,7 @@ class Herder:
         while self.membership.rejoin and not stop.is_set():
             await self._join(stop)
         await self._serve()
+        await self.shared.look()
         place = self.membership.place
         leads = place is not None and place.leader and self.membership.healthy
         if place is not None and leads:
@@ -193,6 +199,7 @@ class Herder:
             await self.store.read_config()
             self.membership.rejoin = True
             return
+        self.shared.suspect(self._suspects(place))
         while self.store.config.offset < told.config_offset:
             await self.store.read_config()
         await self.owned.take(told.assigned, told.revoked)
@@ -209,11 +216,18 @@ class Herder:
             except Unavailable as error:  # the first write claims, or raises
                 log.warning("not_claimed", error=error.message)
 
+    def _suspects(self, place: Place) -> list[str]:
+        """Addresses at which this worker sees more than one in this round."""
+        if place.leader:
+            return [url for url, members in Counter(self.leader.member_urls).items() if members > 1]
+        return [self.url] if place.assignment.leader_url == self.url else []
+
     async def _drop_if_lost(self) -> bool:
         """Cuts everything when the group has lost this worker since the last look."""
         if self.membership.losses == self._losses:
             return False
         self._losses = self.membership.losses
+        self._requests.refuse_all(lambda: Elsewhere(""))  # who has asked for them may have gone to the next leader
         await self.owned.drop_all()
         self.store.forget_told()
         return True
@@ -228,6 +242,7 @@ class Herder:
         except (DeadlineExceeded, Unavailable):
             self._behind += 1
             if self._behind > 1 and self.membership.healthy:
+                self.owned.lose("it cannot read the config topic to its end")
                 await self.owned.drop_all()
                 self.store.forget_told()
                 await self.membership.step_aside()

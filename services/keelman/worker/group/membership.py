@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from keelman.kafka import group as codes
-from keelman.kafka.group import Described, GroupClient, Joined
+from keelman.kafka.group import Described, GroupClient, Joined, Member
 from keelman.kafka.layout import (
     PROTOCOL,
     PROTOCOL_TYPE,
@@ -68,6 +69,7 @@ class Membership:
         self.rebalanced_at = 0.0  # when it got the last of them, by the monotonic clock
         self.problem = ""  # why there is no place, when the broker has said so
         self.refused: Callable[[str], None] = lambda problem: None  # told of each problem, again with each try
+        self.told_lost: Callable[[str], None] = lambda why: None  # told at once of each loss of the place, and why
         self.note: Callable[[str, bool], None] = lambda member, leader: None  # member id, "" for none; whether it leads
         self._joining = False
 
@@ -110,16 +112,17 @@ class Membership:
             log.info("predecessors_unknown", group=self._group_id)
 
     async def _replace(self, url: str, described: Described) -> None:
-        for member in described.members:
-            if described.protocol != PROTOCOL or not member.metadata:
-                continue
-            try:
-                same = decode_metadata(member.metadata).url == url
-            except InvalidArgument:
-                continue
-            if same:
-                log.info("replacing_member", member=member.member)
-                await self._group.leave(member.member)
+        for member in _by_url(described).get(url, ()):
+            log.info("replacing_member", member=member.member)
+            await self._group.leave(member.member)
+
+    async def present(self) -> Mapping[str, Sequence[Member]]:
+        """The group's members by the addresses that they advertise; none while its coordinator does not say."""
+        try:
+            async with asyncio.timeout(self._pulse.patience_seconds):
+                return _by_url(await self._group.describe())
+        except (TimeoutError, Unavailable):
+            return {}
 
     async def _described(self) -> Described:
         """The group, once its coordinator answers."""
@@ -228,12 +231,13 @@ class Membership:
 
     def _forget(self) -> None:
         self.member, self.place = "", None
-        self._lose()
+        self._lose("the group knows it no more")
 
-    def _lose(self) -> None:
+    def _lose(self, why: str) -> None:
         if not self.lost:
-            log.warning("group_lost", group=self._group_id, member=self.member)
+            log.warning("group_lost", group=self._group_id, member=self.member, why=why)
             self.losses += 1
+            self.told_lost(why)
         self.lost, self.rejoin = True, True
         self._wake()
 
@@ -263,13 +267,13 @@ class Membership:
         elif code == codes.UNKNOWN_MEMBER:
             self._forget()
         elif code == codes.ILLEGAL_GENERATION:
-            self._lose()
+            self._lose("the group went on without it")
         else:
             if not pulse.failing:
                 log.info("group_unanswered", group=self._group_id, code=code)
             pulse.unanswered()
             if pulse.over:
-                self._lose()
+                self._lose("the group's coordinator does not answer")
 
     async def leave(self) -> None:
         """Leaves the group at once, so that nobody waits for this member."""
@@ -289,6 +293,16 @@ class Membership:
         log.warning("stepping_aside", group=self._group_id, member=self.member)
         await self.leave()
         self.lost, self.rejoin = True, True
+
+
+def _by_url(described: Described) -> dict[str, list[Member]]:
+    """Our own members by their addresses; while the group rebalances it does not tell them."""
+    found: dict[str, list[Member]] = {}
+    for member in described.members if described.protocol == PROTOCOL else ():
+        with contextlib.suppress(InvalidArgument):
+            if member.metadata:
+                found.setdefault(decode_metadata(member.metadata).url, []).append(member)
+    return found
 
 
 def allocation(works: frozenset[Work], place: Place | None, offset: int) -> Assignment | None:

@@ -105,15 +105,15 @@ class Metrics:
 
     async def _of_works(self, out: Exposition, now: float) -> None:
         herder = self._herder
-        meters, works = herder.owned.meters, herder.owned.works
+        meters, statuses = herder.owned.meters, herder.store.statuses
+        works = herder.owned.works.union(statuses.lost)
         meters.keep(works)
-        statuses = herder.store.statuses.statuses
         by_state: dict[bool, Counter[str]] = {False: Counter(), True: Counter()}
         of_connector: dict[str, Counter[str]] = {}
         for number, work in enumerate(works):
             if number % SLICE == SLICE - 1:
                 await asyncio.sleep(0)
-            status = statuses.get(work, UNKNOWN)
+            status = statuses.shown(work) or UNKNOWN
             by_state[work.is_task][status.state] += 1
             if work.is_task:
                 of_connector.setdefault(work.connector, Counter())[status.state.lower()] += 1

@@ -13,7 +13,7 @@ from keelman.model.errors import DeadlineExceeded, KeelmanError
 from keelman.runtime.own_thread import in_thread
 from keelman.runtime.supervise import deadline
 from keelman.worker.deadlines import TIMED_OUT, remaining
-from keelman.worker.errors import RestError, not_found
+from keelman.worker.errors import Elsewhere, RestError, not_found
 from keelman.worker.group.herder import Herder
 from keelman.worker.offsets.entries import OffsetEntry
 from keelman.worker.offsets.sink_offsets import SinkOffsets, parsed_sink_offsets
@@ -133,8 +133,11 @@ class OffsetChanges:
             ) from None
 
     async def _still(self, name: str, config: Mapping[str, str]) -> None:
-        """Raises as the guards do when somebody has resumed or changed the connector meanwhile."""
+        """Raises as the guards do when somebody has resumed or changed the connector meanwhile, Elsewhere when this
+        worker may lead no more: the next leader may have changed the offsets since."""
         remaining()
+        if not self._herder.leads():
+            raise Elsewhere("")
         await self._store.read_config(seconds=remaining())
         if self._checked(name) != config:
             raise RestError(409, f"Connector {name} was changed while its offsets were to be modified")

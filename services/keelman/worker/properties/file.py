@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import codecs
+import re
 from pathlib import Path
 
 import javaproperties
 
 from keelman.model.errors import InvalidArgument
 
+_LINE_END = re.compile(r"\r\n|\r|\n")
+
 
 def file_properties(file: Path) -> dict[str, str]:
     """The file's properties as Java reads them, values trimmed, a byte order mark passed over. Raises
     InvalidArgument."""
+    return {key: value for key, (value, _) in placed_properties(file).items()}
+
+
+def placed_properties(file: Path) -> dict[str, tuple[str, int]]:
+    """The same, each value with the line that its key is on. Raises InvalidArgument."""
     try:
         content = file.read_bytes().removeprefix(codecs.BOM_UTF8)
     except OSError as error:
@@ -21,7 +29,13 @@ def file_properties(file: Path) -> dict[str, str]:
         raise InvalidArgument(
             f"{file}: it is not a .properties file: there are NUL bytes in it; save it as ASCII or UTF-8"
         )
+    found: dict[str, tuple[str, int]] = {}
+    line = 1
     try:
-        return {k: v.strip() for k, v in javaproperties.loads(content).items()}
+        for element in javaproperties.parse(content):
+            if isinstance(element, javaproperties.KeyValue):
+                found[element.key] = (element.value.strip(), line)
+            line += len(_LINE_END.findall(element.source))
     except javaproperties.InvalidUEscapeError as error:
-        raise InvalidArgument(f"{file}: it is not a .properties file: {error}") from None
+        raise InvalidArgument(f"{file}, line {line}: it is not a .properties file: {error}") from None
+    return found

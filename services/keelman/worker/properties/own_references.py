@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from keelman.connect.config.providers import providers_of, read
 from keelman.connect.config.references import references, references_of, resolved
 from keelman.connect.config.secret_keys import is_secret_key, literal_secrets
-from keelman.connect.errors import ConnectError
+from keelman.connect.errors import ConfigValueError, ConnectError
 from keelman.model.errors import InvalidArgument
 from keelman.runtime.redaction import REDACTOR
 
@@ -21,6 +21,8 @@ def with_values(properties: Mapping[str, str]) -> dict[str, str]:
     """
     try:
         providers = providers_of(properties)
+    except ConfigValueError as error:
+        raise InvalidArgument(str(error), metadata={"field": error.key}) from None
     except ConnectError as error:
         raise InvalidArgument(str(error)) from None
     wanted = references_of(properties)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from keelman.connect.config.definition import ConfigKey, Type, parse_type
+from keelman.connect.config.references import references
 from keelman.connect.errors import ConfigValueError
 from keelman.model.errors import InvalidArgument, Violation
 
@@ -23,10 +24,13 @@ def setting(key: ConfigKey, *configs: Mapping[str, str]) -> Any:
 
 
 class PropertyReader:
-    """Each method returns the value, or its default when it is not set or not legal; `end` raises what was wrong."""
+    """Each method returns the value, or its default when it is not set or not legal; `end` raises what was wrong.
 
-    def __init__(self, raw: Mapping[str, str]) -> None:
+    `written` are the same properties with references, which are told in place of what they stand for."""
+
+    def __init__(self, raw: Mapping[str, str], written: Mapping[str, str] | None = None) -> None:
         self.raw = raw
+        self._written = raw if written is None else written
         self._problems: list[Violation] = []
 
     def number(self, key: str, default: int, least: int) -> int:
@@ -75,8 +79,7 @@ class PropertyReader:
 
     def missing(self, key: str, legal: str) -> None:
         """Notes that a key has to be set."""
-        text = f"{key} is missing: it must be set in the worker's properties: {legal}"
-        self._problems.append(Violation(key, text))
+        self.note(key, f"{key} is missing: it must be set in the worker's properties: {legal}")
 
     def refuse(self, key: str, value: object, legal: str) -> None:
         """Notes a value that is not legal."""
@@ -84,6 +87,11 @@ class PropertyReader:
 
     def note(self, key: str, text: str) -> None:
         """Notes what is wrong with a key, in words of its own."""
+        written = self._written.get(key, "")
+        if references(written) and written != self.raw[key]:
+            _, illegal, legal = text.rpartition(" is not legal: ")
+            shown = f"{key}: {written!r} stands for a value that is not legal: {legal}"
+            text = shown if illegal else text.replace(self.raw[key], written)
         self._problems.append(Violation(key, text))
 
     def take(self, read: Callable[[], T], instead: T) -> T:
@@ -106,5 +114,4 @@ class PropertyReader:
         raise InvalidArgument(message, violations=self._problems)
 
     def _note(self, error: InvalidArgument) -> None:
-        field = error.metadata.get("field", "")
-        self._problems.append(Violation(field, error.message))
+        self.note(error.metadata.get("field", ""), error.message)

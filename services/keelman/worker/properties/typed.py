@@ -11,8 +11,10 @@ from pathlib import Path
 from keelman.connect.config.connector_keys import WORKER_SUPPORT
 from keelman.connect.config.copying_keys import COMMIT_INTERVAL, PARK_AFTER, WORKER_LABELS
 from keelman.connect.config.life_keys import life_keys
-from keelman.connect.converters.configured import converter_for
+from keelman.connect.config.plugin_kinds import Kind
+from keelman.connect.converters.configured import CONVERTERS, converter_for
 from keelman.connect.converters.converter import Role
+from keelman.connect.errors import ConfigValueError
 from keelman.engine.plugin_memory import SLOT_MEMORY
 from keelman.kafka.client_keys import HOST_AND_PORT, Servers
 from keelman.kafka.topics import CompactedTopic
@@ -21,13 +23,13 @@ from keelman.model.labels import labels_of
 from keelman.worker.properties.access import Access, read_access
 from keelman.worker.properties.basic_auth import BasicAuth, read_basic_auth
 from keelman.worker.properties.client_checks import check_clients
-from keelman.worker.properties.file import file_properties
 from keelman.worker.properties.java_options import with_allowed_urls
 from keelman.worker.properties.listeners import Listeners, read_listeners
 from keelman.worker.properties.own_references import ALLOW, REFERENCES, SECRETS_POLICY, with_values
 from keelman.worker.properties.plugin_bounds import read_bounds
 from keelman.worker.properties.reader import PropertyReader
 from keelman.worker.properties.signature_algorithms import check_algorithms
+from keelman.worker.properties.source import PropertySource
 
 REQUIRED = {
     "bootstrap.servers": "host:port of brokers, comma-separated",
@@ -99,22 +101,23 @@ class WorkerProperties:
         return self.exactly_once == "enabled"
 
 
-def read_properties(file: Path | None, given: Mapping[str, str], *, standalone: bool = False) -> WorkerProperties:
-    """Reads and checks the file, with `given` over it. Raises InvalidArgument with one message that names all that is
-    wrong: key, value and what is legal."""
-    if file is None and not given:
+def read_properties(source: PropertySource, *, standalone: bool = False) -> WorkerProperties:
+    """The typed properties of a source. Raises InvalidArgument with one message that names all that is wrong: file and
+    line, key, value and what is legal."""
+    if source.file is None and not source.given:
         raise InvalidArgument(
             f"a file is missing: keelman worker {'standalone' if standalone else 'run'} worker.properties"
         )
-    return checked({**(file_properties(file) if file is not None else {}), **given}, standalone=standalone)
+    with source.named(all_ours=True):
+        return checked(source.written, standalone=standalone)
 
 
 def checked(raw: Mapping[str, str], *, standalone: bool = False) -> WorkerProperties:
     """The typed properties, with values in place of references. Raises InvalidArgument."""
-    raw = with_allowed_urls(with_values(raw))
+    written, raw = raw, with_allowed_urls(with_values(raw))
     if standalone:
         raw = {**raw, WORKER_SUPPORT: "disabled"}  # so that whoever reads it says no to a connector that requires it
-    reader = PropertyReader(raw)
+    reader = PropertyReader(raw, written)
     reader.choice(SECRETS_POLICY, ALLOW, (ALLOW, REFERENCES))
     required = REQUIRED | (REQUIRED_ALONE if standalone else REQUIRED_OF_A_GROUP)
     for key, legal in required.items():
@@ -199,7 +202,19 @@ def _check_converters(reader: PropertyReader) -> None:
     roles: tuple[Role, ...] = ("key", "value", "header")
     for role in roles:
         if role == "header" or reader.raw.get(f"{role}.converter"):
-            reader.take(partial(converter_for, role, {}, reader.raw), None)
+            reader.take(partial(_check_converter, role, reader.raw), None)
+
+
+def _check_converter(role: Role, raw: Mapping[str, str]) -> None:
+    key = f"{role}.converter"
+    try:
+        converter_for(role, {}, raw)
+    except ConfigValueError as error:
+        if error.key != key:
+            raise
+        kind = Kind.HEADER_CONVERTER if role == "header" else Kind.CONVERTER
+        legal = ", ".join(name for name, one in CONVERTERS.items() if kind in one.kinds)
+        raise InvalidArgument(f"{error} Those there are: {legal}", metadata={"field": key}) from None
 
 
 def not_servers(text: str) -> list[str]:

@@ -78,9 +78,11 @@ class Forwarder:
     async def _elsewhere(self, request: Request, url: str) -> Forwarded:
         """Another worker's answer; that of a leader only while it leads, for one that hangs never answers."""
         hop = request.query_params.get(HOP)
+        if problem := self._herder.shared.problem(url):
+            return Forwarded(error_response(500, problem))
         if hop == "false":
             return Forwarded(error_response(409, CONFLICT))
-        if not url:
+        if url in ("", self._herder.url):  # not known yet, or another worker has this one's address
             return Forwarded(error_response(409, NO_LEADER), again=True)
         query = [(key, value) for key, value in request.query_params.multi_items() if key != HOP]
         query.append((HOP, "true" if hop is None else "false"))
@@ -88,7 +90,9 @@ class Forwarder:
 
         async def ask() -> None:
             nonlocal answer
-            answer = await self._others().answer(request, url, query)
+            place = self._herder.place
+            leader = place.assignment.leader if place and url == self._herder.leader_url else ""
+            answer = await self._others().answer(request, url, query, leader)
 
         await first_of(ask(), self._replaced(url))
         if answer.response.status_code < 300:

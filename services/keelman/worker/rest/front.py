@@ -17,6 +17,7 @@ from keelman.runtime.http import serve_http
 from keelman.runtime.http_bodies import BoundedBodies
 from keelman.runtime.logging import get_logger
 from keelman.worker.properties.listeners import Listener, client_tls, server_tls
+from keelman.worker.properties.source import PROPERTY
 from keelman.worker.properties.typed import WorkerProperties
 from keelman.worker.rest.access import with_access
 from keelman.worker.rest.answers import STATUS_TEXTS, answered, error_response
@@ -109,7 +110,7 @@ async def _open(
             raise Unavailable(
                 f"{key}: port {one.port} on {host} is taken by another process: stop it, or set another free port",
                 reason=error.reason,
-                metadata=error.metadata,
+                metadata={**error.metadata, PROPERTY: key},
             ) from None
         except KeelmanError as error:
             raise type(error)(error.message.replace("rest.host", key).replace("rest.port", key)) from None

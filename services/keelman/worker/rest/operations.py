@@ -26,6 +26,7 @@ from keelman.worker.rest.validated_secrets import problems_with
 from keelman.worker.rest.views import Views
 from keelman.worker.tables import config_records as records
 from keelman.worker.tables.config_records import PAUSED, STARTED, STOPPED, RestartRequest
+from keelman.worker.tables.recent import Recent
 from keelman.worker.tables.status_state import FAILED, MORE, RESTARTING
 from keelman.worker.tables.topic_tracking import TopicTracking
 from keelman.worker.tasks.third_party import NOT_READY
@@ -49,6 +50,7 @@ class Operations:
         self._store = herder.store
         self._views = views or Views(herder.store)
         self._tracking = tracking or TopicTracking(herder.store)
+        self._restarted: Recent[tuple[Work, str]] = Recent()  # tasks, by requests whose answer may be lost
 
     @property
     def secrets(self) -> Secrets:
@@ -75,6 +77,8 @@ class Operations:
             await self._herder.call(self._leads, seconds=remaining())
         with self._herder.coming():
             checked = await self.check(config)
+        if self._store.config.may_have_lingering_target(name):
+            await self._store.read_config(seconds=remaining())
         since = repeats.since()
 
         def decide() -> Change[tuple[bool, dict[str, Any]]]:
@@ -84,7 +88,8 @@ class Operations:
             if create and exists:
                 raise RestError(409, f"Connector {name} already exists")
             self._require(name, etag)
-            written = [records.target_record(name, target)] if target is not None else []
+            first = target or (STARTED if not exists and name in self._store.config.targets else None)
+            written = [records.target_record(name, first)] if first is not None else []
             written.append(records.connector_record(name, checked))
             return Change(written, lambda: (not exists, self._views.info(name)))
 
@@ -199,6 +204,7 @@ class Operations:
     async def restart_task(self, name: str, task: int) -> None:
         """Restarts a task of this worker. Raises Elsewhere, 404."""
         work = Work(name, task)
+        request = work, repeats.name()
 
         async def do() -> None:
             await self._store.read_config()
@@ -207,12 +213,14 @@ class Operations:
             if self._store.config.task(work) is None:
                 alone = self._store.properties.standalone
                 raise not_found(f"Task {name}-{task} not found" if alone else f"Unknown task: {name}-{task}")
+            if self._restarted.since(request, 0):
+                return
             if self._herder.owned.restart_task(work):
+                self._restarted.note(request, 0)
                 return
             self._herder.require_leader()
-            owner = self._herder.leader.owner(work)
-            # Nobody has it yet, or this worker is about to begin: known in a moment.
-            raise Elsewhere("" if owner is None or owner == self._herder.url else owner)
+            # Where nobody has it yet, or this worker is about to begin, that is known in a moment.
+            raise Elsewhere(self._herder.leader.owner(work) or "")
 
         await self._herder.call(do, seconds=remaining())
 

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from keelman.connect.java.text import hash_order
-from keelman.worker import deadlines
+from keelman.worker import addressed, deadlines
 from keelman.worker.errors import RestError
 from keelman.worker.rest import repeats
 from keelman.worker.rest.answers import STATUS_TEXTS
@@ -53,6 +53,7 @@ def by_method(handlers: Mapping[str, Handler], *, any_type: bool = False) -> Han
     async def handle(request: Request) -> Response:
         deadlines.begin(request.headers)
         repeats.begin(request.headers)
+        addressed.begin(request.headers)
         if request.method == "OPTIONS":
             return _options(handlers)
         handler = handlers.get("GET" if request.method == "HEAD" else request.method)

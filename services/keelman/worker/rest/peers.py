@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from keelman.runtime.tls_failures import tls_error
-from keelman.worker import deadlines
+from keelman.worker import addressed, deadlines
 from keelman.worker.rest import repeats, signatures
 from keelman.worker.rest.answers import (
     CONFLICT,
@@ -44,10 +44,11 @@ class Peers:
         """Ends the connections."""
         await self._http.aclose()
 
-    async def answer(self, request: Request, url: str, query: Sequence[tuple[str, str]]) -> Forwarded:
-        """What the worker at this URL answers to the request with this query."""
+    async def answer(self, request: Request, url: str, query: Sequence[tuple[str, str]], leader: str) -> Forwarded:
+        """What the worker at this URL answers to the request with this query; `leader` is the member that it is meant
+        for, empty where that does not matter."""
         try:
-            answer = await self._passed_on(request, url, query)
+            answer = await self._passed_on(request, url, query, leader)
         except ssl.SSLError as error:  # httpx lets some through as they are
             return Forwarded(_unreachable(error))
         except NOT_SENT as error:  # it has ended, and the group has not noticed yet
@@ -62,12 +63,17 @@ class Peers:
         again, lost = (_is_one_of(kinds, answer) for kinds in (MOMENTARY, LOST))
         return Forwarded(Response(answer.content, answer.status_code, kept), again or lost, lost)
 
-    async def _passed_on(self, request: Request, url: str, query: Sequence[tuple[str, str]]) -> httpx.Response:
+    async def _passed_on(
+        self, request: Request, url: str, query: Sequence[tuple[str, str]], leader: str
+    ) -> httpx.Response:
         left = deadlines.remaining()
         headers = {name: request.headers[name] for name in PASSED_ON if name in request.headers}
         headers[deadlines.HEADER] = f"{left:.3f}"
+        headers[repeats.NAME_HEADER] = repeats.name()
         if (since := repeats.since()) is not None:
             headers[repeats.HEADER] = str(since)
+        if leader:
+            headers[addressed.HEADER] = leader
         # As it came: a URL object would resolve the dots that a connector may have as its name.
         path = request.scope["raw_path"].decode("ascii", "replace").partition("?")[0]
         target = {"target": f"{path}?{httpx.QueryParams(list(query))}".encode("ascii")}

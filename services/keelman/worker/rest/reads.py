@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
@@ -12,6 +14,8 @@ from keelman.worker.errors import RestError
 from keelman.worker.rest.answers import json_response
 from keelman.worker.rest.context import RestContext, name_in, task_in
 from keelman.worker.rest.operations import etag_of
+from keelman.worker.rest.views import Views
+from keelman.worker.tasks.restart_policy import stamp
 
 TRACKING_OFF = "Topic tracking is disabled."
 RESET_OFF = "Topic tracking reset is disabled."
@@ -23,53 +27,59 @@ class Reads:
     def __init__(self, context: Callable[[], RestContext]) -> None:
         self._context = context
 
-    async def _fresh(self) -> RestContext:
-        """The context, once what was written through any worker before this request is known here."""
-        context = self._context()
-        await context.views.fresh()
-        return context
+    async def _fresh(self) -> Views:
+        """What is known, once what was written through any worker before this request is known here."""
+        views = self._context().views
+        await views.fresh()
+        return views
 
     async def connectors(self, request: Request) -> Response:
         """GET /connectors: names; with `expand`, status and info of each."""
-        views = (await self._fresh()).views
+        views = await self._fresh()
         wanted = request.query_params.getlist("expand")
         if not wanted:
-            return json_response(views.names())
+            return _response(views, views.names())
         pieces = views.listed(wanted)
-        length = {"content-length": str(sum(map(len, pieces)))}
+        headers = {"content-length": str(sum(map(len, pieces))), **known(views)}
 
         async def body() -> AsyncIterator[bytes]:
             for piece in pieces:
                 yield piece
                 await asyncio.sleep(0)  # many megabytes of it hold up nobody
 
-        return StreamingResponse(body(), headers=length, media_type="application/json")
+        return StreamingResponse(body(), headers=headers, media_type="application/json")
 
     async def connector(self, request: Request) -> Response:
         """GET /connectors/x."""
-        return json_response((await self._fresh()).views.info(name_in(request)))
+        views = await self._fresh()
+        return _response(views, views.info(name_in(request)))
 
     async def config(self, request: Request) -> Response:
         """GET /connectors/x/config, with the tag that a change may name in If-Match."""
-        config = (await self._fresh()).views.config(name_in(request))
-        return json_response(config, headers={"etag": etag_of(config)})
+        views = await self._fresh()
+        config = views.config(name_in(request))
+        return _response(views, config, {"etag": etag_of(config)})
 
     async def status(self, request: Request) -> Response:
         """GET /connectors/x/status."""
-        return json_response(await (await self._fresh()).views.awaited_status(name_in(request)))
+        views = await self._fresh()
+        return _response(views, await views.awaited_status(name_in(request)))
 
     async def tasks(self, request: Request) -> Response:
         """GET /connectors/x/tasks."""
-        return json_response((await self._fresh()).views.tasks(name_in(request)))
+        views = await self._fresh()
+        return _response(views, views.tasks(name_in(request)))
 
     async def task_status(self, request: Request) -> Response:
         """GET /connectors/x/tasks/n/status."""
         task = task_in(request)
-        return json_response(await (await self._fresh()).views.task_status(name_in(request), task))
+        views = await self._fresh()
+        return _response(views, await views.task_status(name_in(request), task))
 
     async def offsets(self, request: Request) -> Response:
         """GET /connectors/x/offsets."""
-        return json_response(await (await self._fresh()).offsets.read(name_in(request)))
+        views = await self._fresh()
+        return _response(views, await self._context().offsets.read(name_in(request)))
 
     async def topics(self, request: Request) -> Response:
         """GET /connectors/x/topics."""
@@ -87,3 +97,16 @@ class Reads:
                 raise RestError(403, message)
         await context.tracking.reset(name_in(request))
         return Response(status_code=202)
+
+
+def known(views: Views) -> dict[str, str]:
+    """Headers that say as of when an answer is, in HTTP's own words; none for one of now."""
+    if not views.stale:
+        return {}
+    seconds = views.known_seconds
+    at = stamp(datetime.fromtimestamp(time.time() - seconds, UTC))
+    return {"age": str(round(seconds)), "warning": f'110 - "as known at {at}: the brokers do not answer"'}
+
+
+def _response(views: Views, value: object, headers: dict[str, str] | None = None) -> Response:
+    return json_response(value, headers={**(headers or {}), **known(views)})

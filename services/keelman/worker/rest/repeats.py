@@ -1,19 +1,25 @@
 """Requests that are sent on again, because a leader left before it answered: it may have done what they ask for.
 
 That is then no reason to refuse them: what has been written since they came, and is what they want, they have written.
+What is done without a record of it is known by the name that a request keeps wherever it is sent.
 """
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Mapping
 from contextvars import ContextVar
 
 HEADER = "x-keelman-since"
+NAME_HEADER = "x-keelman-request"
+_name: ContextVar[str] = ContextVar("name")
 _since: ContextVar[int | None] = ContextVar("since", default=None)
 
 
 def begin(headers: Mapping[str, str]) -> None:
-    """A request has come; the header says that it is a repeated one."""
+    """A request has come; the headers say that it is a repeated one, and which."""
+    name = headers.get(NAME_HEADER, "")
+    _name.set(name if 0 < len(name) <= len(_new_name()) else _new_name())
     given = headers.get(HEADER, "")
     _since.set(int(given) if given.isascii() and given.isdigit() and len(given) < 20 else None)
 
@@ -27,3 +33,12 @@ def repeat(since: int) -> None:
 def since() -> int | None:
     """How far the config topic was read when the request came; None for one that is done for the first time."""
     return _since.get()
+
+
+def name() -> str:
+    """The request's name: no other has it."""
+    return _name.get("") or _new_name()
+
+
+def _new_name() -> str:
+    return uuid.uuid4().hex

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,7 +21,8 @@ from keelman.worker.tables.store import Store
 from keelman.worker.tasks.connector_type import UNKNOWN, connector_type
 
 log = get_logger()
-FRESH_SECONDS = 5.0
+FRESH_SECONDS = 5.0  # so long may brokers be silent until a read counts them as away
+LEAST_SECONDS = 1.0  # for a read, however long they have been silent
 STALE_SECONDS = 2.0
 STATUS_SECONDS = 3.0
 LOOK_SECONDS = 0.02
@@ -44,24 +47,37 @@ class Views:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._read = Coalesced(self._read_config)
-        self._stale_until = 0.0
+        self._failed_at = -math.inf
         self._rendered: dict[str, _Rendered] = {}
         self._types: dict[str, str] = {}
 
     async def fresh(self) -> None:
         """Reads the config topic to its end: many callers share one read.
 
-        While no broker answers, what is known is told, as Connect does: never raises for that.
+        While no broker answers, what is known is told, as Connect does, and told to be `stale`: never raises for that.
         """
-        if asyncio.get_running_loop().time() >= self._stale_until:
+        if not self.stale:
             await self._read()
 
+    @property
+    def stale(self) -> bool:
+        """Whether the config topic could not be read to its end, and none of its brokers has answered since."""
+        return self._store.followed_at <= self._failed_at or time.monotonic() < self._failed_at + STALE_SECONDS
+
+    @property
+    def known_seconds(self) -> float:
+        """How long ago what is known was what is, as far as anybody can tell here."""
+        return time.monotonic() - self._store.known_at
+
     async def _read_config(self) -> None:
+        if self.stale:  # since it was waited for
+            return
+        left = self._store.followed_at + FRESH_SECONDS - time.monotonic()
         try:
-            await self._store.read_config(seconds=FRESH_SECONDS)
+            await self._store.read_config(seconds=max(LEAST_SECONDS, left))
         except (Unavailable, DeadlineExceeded) as error:
             log.warning("config_not_read", error=error.message)
-            self._stale_until = asyncio.get_running_loop().time() + STALE_SECONDS
+            self._failed_at = time.monotonic()
 
     def names(self) -> list[str]:
         """All connectors."""
@@ -108,7 +124,7 @@ class Views:
         work = Work(name, task)
         if self._store.config.task(work) is not None:
             await self._told(lambda: work in self._store.statuses.statuses, name)
-        status = self._store.statuses.statuses.get(work) if task >= 0 else None
+        status = self._store.statuses.shown(work) if task >= 0 else None
         if status is None:
             raise not_found(f"No status found for task {name}-{task}")
         return {"id": task, **state_body(status)}
@@ -117,7 +133,7 @@ class Views:
         clock = asyncio.get_running_loop().time
         until = clock() + STATUS_SECONDS
         # Nothing tells of this one change alone, and it is three seconds at most.
-        while not there() and name in self._store.config.connectors and clock() < until:  # noqa: ASYNC110
+        while not (there() or self.stale) and name in self._store.config.connectors and clock() < until:  # noqa: ASYNC110
             await asyncio.sleep(LOOK_SECONDS)
 
     def tasks(self, name: str) -> list[dict[str, Any]]:

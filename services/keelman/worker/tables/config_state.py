@@ -126,6 +126,11 @@ class ConfigState:
         """Whether the connector has this configuration by a record at this offset or later; never for None."""
         return self.written.since(name, since) and self.connectors.get(name) == config
 
+    def may_have_lingering_target(self, name: str) -> bool:
+        """Whether the topic may have, perhaps unread, a target state behind the deletion of this connector: any worker
+        pauses and resumes, also one that has not read of the deletion."""
+        return name not in self.connectors and self.deleted.since(name, 0)
+
     def _session(self, rest: str, data: Mapping[str, object] | None) -> str:
         if rest:
             return NO_KEY

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from operator import itemgetter
 
 from keelman.connect.java.text import json_text
@@ -20,6 +20,7 @@ UNASSIGNED, RUNNING, PAUSED, FAILED, RESTARTING, STOPPED = (
 )
 STATES = (UNASSIGNED, RUNNING, PAUSED, FAILED, RESTARTING, STOPPED)
 SAFE = (UNASSIGNED, FAILED)
+AT_WORK = (UNASSIGNED, RUNNING, RESTARTING)
 MORE = "keelman"
 NO_STATUS = "its value is no status: a JSON object with state, worker_id and generation"
 NO_TOPIC = "it does not say of a topic which connector uses it"
@@ -63,12 +64,14 @@ class ConnectorStatuses:
 class StatusState:
     """Built by applying the topic's records. `by_connector` has what `statuses` has, found without looking at all.
 
-    `changes` counts the statuses that were applied.
+    `changes` counts the statuses that were applied. `lost` is what is shown in place of statuses that are true no more,
+    and over which this worker cannot write.
     """
 
     statuses: dict[Work, Status] = field(default_factory=dict)
     topics: dict[str, set[str]] = field(default_factory=dict)
     by_connector: dict[str, ConnectorStatuses] = field(default_factory=dict)
+    lost: dict[Work, Status] = field(default_factory=dict)
     changes: int = 0
 
     def apply(self, key: str, value: bytes | None) -> str:
@@ -123,12 +126,27 @@ class StatusState:
             return True
         return present.worker_id == status.worker_id or present.generation <= status.generation
 
+    def lose(self, works: Iterable[Work], worker: str, why: str) -> None:
+        """The worker, which has this work by the topic, has it no more: none of it is shown as being at work."""
+        for work in works:
+            now = self.statuses.get(work)
+            if now is None or now.worker_id != worker or work in self.lost:
+                continue
+            self.lost[work] = replace(now, state=UNASSIGNED, trace=why, more={}) if now.state in AT_WORK else now
+            self.by_connector[work.connector].changes += 1
+
+    def shown(self, work: Work) -> Status | None:
+        """The status of a connector or task as it is to be told."""
+        return self.lost.get(work) or self.statuses.get(work)
+
     def of(self, connector: str) -> tuple[Status | None, list[tuple[int, Status]]]:
-        """The connector's status and its tasks', by number."""
+        """The connector's status and its tasks', by number, as they are to be told."""
         found = self.by_connector.get(connector)
         if found is None:
             return None, []
-        return found.connector, sorted(found.tasks.items(), key=itemgetter(0))
+        lost = self.lost
+        tasks = ((number, lost.get(Work(connector, number), status)) for number, status in found.tasks.items())
+        return lost.get(Work(connector), found.connector), sorted(tasks, key=itemgetter(0))
 
     def attempts(self, work: Work) -> int:
         """What a connector or task has used of its restart budget, by its last status."""

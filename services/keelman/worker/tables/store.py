@@ -115,6 +115,16 @@ class Store:
         self._config_read = max(begun, self._config_read)
 
     @property
+    def followed_at(self) -> float:
+        """When the config topic's brokers had last answered whoever follows it, by the monotonic clock."""
+        return self._configs.heard_at
+
+    @property
+    def known_at(self) -> float:
+        """As of when this worker knows what is configured and what its statuses are, by the same clock."""
+        return min(self._configs.heard_at, self._statuses.heard_at)
+
+    @property
     def knows_config(self) -> bool:
         """Whether this worker, which leads, has read all that leaders before it have written: it has read since it has
         claimed. Whether another has claimed since, the next write tells."""
@@ -275,6 +285,7 @@ class Store:
     def _status_row(self, row: Row) -> None:
         key = text_of(row.key)
         self._odd_status.tell(row, self.statuses.apply(key, row.value))
+        self._find_again(key)
         self._say_again(key)
         if (work := work_of(key)) is not None:
             for news in self.status_news:
@@ -283,6 +294,16 @@ class Store:
             for news in self.news:
                 news.tell((key.removeprefix("status-connector-"),))
             self.connector_told()
+
+    def _find_again(self, key: str) -> None:
+        """There is a newer word on what this worker has lost: not one of its own that was on its way by then."""
+        work = work_of(key)
+        lost = self.statuses.lost.get(work) if work is not None else None
+        if work is None or lost is None:
+            return
+        found = self.statuses.statuses.get(work)
+        if found is None or found.worker_id != lost.worker_id or work in self._said:
+            del self.statuses.lost[work]
 
     def _say_again(self, key: str) -> None:
         """A worker that was frozen had a status on its way when it lost its place: this worker's word is the later."""

@@ -222,9 +222,10 @@ class OwnedTasks:
 
     def _together(self, work: Work) -> Mapping[Work, Parkable] | None:
         """The tasks that can park only together with this one; None when one of them is not here or is to end."""
-        if self._store.config.target(work.connector) != config_records.STARTED or not self._has(work):
+        config = self._store.config.connectors.get(work.connector)  # None: deleted, which is still to be followed
+        if config is None or self._store.config.target(work.connector) != config_records.STARTED or not self._has(work):
             return None
-        alone = is_source(self._store.config.connectors[work.connector])
+        alone = is_source(config)
         count = len(self._store.config.tasks.get(work.connector, ()))
         wanted = [work] if alone else [Work(work.connector, n) for n in range(count)]
         found = {one: self._tasks[one].task for one in wanted if one in self._tasks and self._has(one)}

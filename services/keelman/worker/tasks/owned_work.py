@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
 from functools import partial
 
 from keelman.api.copy.v1.run_order_pb2 import RunUpdate
@@ -26,6 +27,7 @@ from keelman.worker.tasks.grants import Grants
 from keelman.worker.tasks.link import SparkLink
 from keelman.worker.tasks.owned_connectors import OwnedConnectors
 from keelman.worker.tasks.owned_tasks import OwnedTasks, is_failed
+from keelman.worker.tasks.restart_policy import stamp
 
 
 class OwnedWork:
@@ -102,6 +104,13 @@ class OwnedWork:
                 self._connectors.forget(work)
             self.works = kept
         self._pruned = (stamp[0], self.works)
+
+    def lose(self, why: str) -> None:
+        """The place in the group is lost: from now on nothing that this worker has is shown as being at work."""
+        when = stamp(datetime.now(UTC))
+        told = f"its worker lost its place in the group at {when}, and copies nothing of this since then: {why}"
+        self._store.statuses.lose(self.works, self._worker, f"{ConnectError.java_name}: {told}\n")
+        self._store.forget_told()
 
     async def drop_all(self) -> None:
         """The group has lost this worker: whatever runs is cut at once."""

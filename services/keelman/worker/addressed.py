@@ -1,0 +1,23 @@
+"""Requests that another worker has sent to the group's leader: meant for it as the member that it was then.
+
+Who has sent one waits no longer once another leads, and asks that one. A leader that was frozen meanwhile finds the
+request on waking: done late, it would undo what clients have changed since.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextvars import ContextVar
+
+HEADER = "x-keelman-leader"
+_member: ContextVar[str] = ContextVar("member", default="")
+
+
+def begin(headers: Mapping[str, str]) -> None:
+    """A request has come; the header names the member that it is meant for."""
+    _member.set(headers.get(HEADER, ""))
+
+
+def meant_for(member: str) -> bool:
+    """Whether a worker that is this member may do it; any may do what names none."""
+    return _member.get() in ("", member)

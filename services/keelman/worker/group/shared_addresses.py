@@ -1,0 +1,66 @@
+"""Addresses that two live workers of one group advertise: whoever asks there reaches the one or the other.
+
+A leader, which hears everybody's, suspects those that it hears twice; other workers their own, where the leader has it
+too. A worker that was killed stands in the group until its session is over, beside the one that was started in its
+place: so nothing is told before, and then only what the group's coordinator confirms.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+
+from keelman.kafka.group import Member
+from keelman.runtime.logging import get_logger
+
+log = get_logger()
+LOOK_SECONDS = 1.0
+
+
+class SharedAddresses:
+    """One a worker: told of each round, it tells of each address once, and while it lasts says so to who asks."""
+
+    def __init__(
+        self,
+        members: Callable[[], Awaitable[Mapping[str, Sequence[Member]]]],
+        *,
+        session: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`members` are those of the group by their address, none while nobody knows. `session` is in seconds."""
+        self._members = members
+        self._patience = session + LOOK_SECONDS
+        self._clock = clock
+        self._since: dict[str, float] = {}
+        self._problems: dict[str, str] = {}
+        self._looked = float("-inf")
+
+    def suspect(self, urls: Iterable[str]) -> None:
+        """A round has given places: more than one worker seems to be at these addresses, and at no others."""
+        now = self._clock()
+        self._since = {url: self._since.get(url, now) for url in urls}
+        self._problems = {url: told for url, told in self._problems.items() if url in self._since}
+
+    def problem(self, url: str) -> str:
+        """Why nothing is passed on to this address; empty where there is no reason."""
+        return self._problems.get(url, "")
+
+    async def look(self) -> None:
+        """Asks the group about those that no dead member can explain any more. Raises nothing."""
+        now = self._clock()
+        due = [u for u, since in self._since.items() if u not in self._problems and now - since > self._patience]
+        if not due or now - self._looked < LOOK_SECONDS:
+            return
+        self._looked = now
+        members = await self._members()
+        for url in due if members else ():
+            found = members.get(url, ())
+            if len(found) < 2:
+                del self._since[url]
+                continue
+            names = ", ".join(f"{one.member} on {one.host.lstrip('/')}" for one in found)
+            self._problems[url] = (
+                f"{len(found)} live workers of this group advertise {url} ({names}): no request is passed on to them, "
+                "for any may answer: set rest.advertised.host.name or rest.advertised.port so that each has its own"
+            )
+            log.error("address_shared", url=url, error=self._problems[url])
