@@ -34,6 +34,9 @@ from keelman.runtime.ports import free_ports
 from keelman.runtime.supervise import Siblings
 from keelman.testing.eventually import eventually
 
+LIST_SECONDS = 5
+"""So long a list waits for a worker: no less, or one that is only busy is called unreachable too."""
+
 
 class Worker:
     """A worker's REST API: connectors in memory, shared by a cluster's workers; and what shows how it was asked."""
@@ -334,7 +337,7 @@ async def running_system(tmp: Path) -> AsyncIterator[System]:
             "http-port": str(http_port),
             "state-address": state.address,
             "max-body-bytes": str(8 * 1024 * 1024),
-            "list-seconds": "1",
+            "list-seconds": str(LIST_SECONDS),
         },
         tmp / "gateway.log",
     )

@@ -35,7 +35,9 @@ from keelman.api.node.v1.workload_pb2 import (
     WorkloadState,
     WorkloadStatus,
 )
+from keelman.model.errors import InvalidArgument
 from keelman.rpc.channels import channel
+from keelman.rpc.errors import translated_stream
 from keelman.rpc.server import Service, serve
 from keelman.rpc.times import to_duration
 from keelman.runtime.children import read_record
@@ -370,8 +372,8 @@ async def test_a_child_that_ignores_sigterm_is_killed_after_the_grace(node: Node
 
 
 async def test_a_taken_port_is_named_and_the_workload_starts_when_it_is_free(node: Node) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    (port,) = free_ports(1)  # below those of outgoing connections, one of which could have it next
+    with socket.create_server(("127.0.0.1", port)):
         node.state.assign(workload(port=port))
         node.agent()
         status = await eventually(lambda: node.state.in_state("worker/demo/0", "FAILED"))
@@ -472,7 +474,7 @@ async def test_drain_stops_in_order_and_starts_nothing(node: Node) -> None:
     # By its log, for one report may tell of several ends and has no order.
     told = re.findall(r" (stopping|ended) +workload=(\S+)", node.log_of_agent())
     assert told == [(what, name) for name in reversed(names) for what in ("stopping", "ended")]
-    assert {n for n, s, _ in node.state.history if s == "WORKLOAD_STATE_STOPPED"} == set(names)
+    await eventually(lambda: {n for n, s, _ in node.state.history if s == "WORKLOAD_STATE_STOPPED"} == set(names))
     await node.end(agent, signal.SIGTERM)
     node.agent()
     await eventually(lambda: all(node.state.in_state(name, "STARTING") for name in names))
@@ -519,6 +521,15 @@ async def test_health_memory_and_logs_of_a_running_workload(node: Node) -> None:
                 got += (await stream.read()).lines
         assert got == b"new line\n"
         stream.cancel()
+        with log.open("ab") as more:
+            for cluster in (b"a", b"b"):
+                more.write(b'{"event": "said", "connector": "x", "worker_cluster": "%s"}\n' % cluster)
+        about = agent_messages.StreamLogsRequest(workload="worker/demo/0", connector="x", worker_cluster="b")
+        got = b"".join([m.lines async for m in stub.StreamLogs(about)])
+        assert got == b'{"event": "said", "connector": "x", "worker_cluster": "b"}\n'
+        about.connector = ""
+        with pytest.raises(InvalidArgument, match="worker_cluster: 'b' is not legal: empty where no connector"):
+            [m async for m in translated_stream(stub.StreamLogs(about))]
 
 
 async def test_a_frozen_child_is_given_up_though_another_agent_started_it(node: Node) -> None:

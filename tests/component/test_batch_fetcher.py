@@ -24,6 +24,7 @@ from keelman.kafka.record_batch import decode
 from keelman.model.errors import Unavailable
 from keelman.runtime.ports import free_ports
 from keelman.runtime.supervise import first_of
+from keelman.testing.eventually import eventually
 
 pytestmark = pytest.mark.component
 
@@ -182,7 +183,7 @@ async def test_only_so_much_is_held_until_it_is_taken(bootstrap: str, name: str)
     little = FetchSettings(held_bytes=300_000, partition_bytes=100_000)
     told = asyncio.Event()
     async with fetching(bootstrap, {(name, 0): 0}, settings=little, arrived=told.set) as fetcher:
-        await asyncio.wait_for(told.wait(), SECONDS)
+        await eventually(lambda: fetcher._arrivals._bytes >= 300_000, seconds=SECONDS, what="as much is held")
         while told.is_set():  # until it tells of nothing new any more
             told.clear()
             await first_of(told.wait(), asyncio.sleep(1.0))
@@ -221,7 +222,7 @@ async def test_lost_connections_are_made_again_and_missing_topics_waited_for(boo
         while "there is no partition" not in fetcher.trouble:
             assert time.monotonic() < deadline, fetcher.trouble
             assert await fetcher.next(0.1) == []
-        assert name not in AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=10).topics
+        assert name not in AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=60).topics
         create_topic(bootstrap, name, 2)
         await until_ends(fetcher, positions)
         assert fetcher.trouble == ""

@@ -308,7 +308,7 @@ async def test_a_batch_from_before_a_successor_is_refused(
 async def test_a_failure_is_told_at_once_and_what_it_belongs_to_can_still_be_aborted(
     kafka: KafkaProxy, topic: str, opened: Open, version: int
 ) -> None:
-    async with opened(f"tx-{topic}") as producer:
+    async with opened(f"tx-{topic}", transaction_timeout_ms=60_000) as producer:
         producer.send(topic, 0, batch("small"), 1)
         producer.send(topic, 0, encode([b"\0" * 3_000_000], now_ms=int(time.time() * 1000)), 1)
         with pytest.raises(ProduceFailure, match="MESSAGE_TOO_LARGE") as failure:
@@ -321,7 +321,7 @@ async def test_a_failure_is_told_at_once_and_what_it_belongs_to_can_still_be_abo
         async with opened() as other:
             other.send(topic, 0, batch("behind"), 1)
             await other.flush()
-        assert await within(5, visible(kafka, topic)) == ["behind"]  # before the open transaction's time-out
+        assert await within(30, visible(kafka, topic)) == ["behind"]  # before the open transaction's time-out
 
 
 async def test_a_topic_with_a_limit_of_its_own_gets_smaller_batches(kafka: KafkaProxy, opened: Open) -> None:
@@ -335,7 +335,7 @@ async def test_a_topic_with_a_limit_of_its_own_gets_smaller_batches(kafka: Kafka
             producer.send(topic, 0, encode(some, now_ms=int(time.time() * 1000)), 20)
         await within(60, producer.end(commit=True))
         assert producer.most_bytes[topic] < 1000
-    assert await within(10, visible(kafka, topic)) == values
+    assert await visible(kafka, topic) == values
 
 
 async def test_what_cannot_be_delivered_fails_in_time(topic: str, opened: Open) -> None:
@@ -377,7 +377,7 @@ async def test_room_is_waited_for_and_a_frozen_broker_holds_nobody_up_that_close
         with pytest.raises(TimeoutError):
             await within(0.3, producer.room())
         await held.seen()
-        await within(5, producer.close())
+        await within(20, producer.close())  # less than a request waits for its answer
         with pytest.raises(ProduceFailure, match="closed"):
             await producer.room()
         held.release()

@@ -157,6 +157,7 @@ async def test_health_tells_the_truth_and_a_dead_broker_ends_its_service(tmp_pat
     broker = BrokerProcess(tmp_path / "home", flags=("--health-socket", str(path)))
     await broker.spawn()
     try:
+        await eventually(path.exists, what="there is a socket")  # a client that came before it would come back late
         async with grpc.aio.insecure_channel(f"unix:{path}") as channel:
             health = health_pb2_grpc.HealthStub(channel)
 

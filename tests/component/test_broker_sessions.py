@@ -11,17 +11,19 @@ from typing import Any
 import pytest
 from aiokafka.protocol.metadata import MetadataRequest
 
+from keelman.kafka import reauthentication
 from keelman.kafka.clients import low_level_client
 from keelman.kafka.connections import asked, connection_to
 from keelman.kafka.jaas import OAUTHBEARER, SCRAM
 from keelman.kafka.oauth import ALLOWED_KEY, URL_KEY, allow_urls
 from keelman.testing.eventually import eventually
-from keelman.testing.secure_broker import SECRET, SESSION_SECONDS, USER, SecureBroker, secure_broker
+from keelman.testing.secure_broker import SECRET, USER, SecureBroker, secure_broker
 from keelman.testing.token_server import token_server
 from keelman.worker.group.farewell import Note
 
 pytestmark = pytest.mark.component
 SECONDS = 60.0
+TOKEN_SECONDS = 10.0
 Properties = dict[str, str]
 
 
@@ -64,14 +66,17 @@ async def sessions(properties: Properties, many: int) -> None:
         await eventually(lambda: all(one._writer is None for one in used[:-1]), what="those before are closed")
 
 
-async def test_no_request_is_lost_when_a_broker_ends_sessions(broker: SecureBroker) -> None:
+async def test_no_request_is_lost_when_a_broker_ends_sessions(
+    broker: SecureBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reauthentication, "PARTS", (0.4, 0.5))  # of so short a session the rest is soon over
     await sessions(scram(broker, "SHORT"), 3)
 
 
 async def test_no_request_is_lost_when_tokens_end(broker: SecureBroker) -> None:
     with token_server() as server:
         allow_urls(server.url)
-        server.life_seconds = SESSION_SECONDS
+        server.life_seconds = TOKEN_SECONDS
         await sessions(bearer(broker, server.url), 3)
         assert len(server.asked) >= 3, "with a token of its own each"
 

@@ -7,7 +7,17 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
-from copy_harness import OFFSET_PARTITIONS, Run, committed_offsets, create_topic, hosted, messages, ticket, until
+from copy_harness import (
+    OFFSET_PARTITIONS,
+    Run,
+    committed_offsets,
+    create_topic,
+    dies_at,
+    hosted,
+    messages,
+    ticket,
+    until,
+)
 
 from keelman.api.copy.v1 import ticket_pb2
 from keelman.connect.offsets import key_bytes
@@ -60,15 +70,18 @@ def die_and_finish(
 ) -> None:
     """One process after another dies at its point of the copying; the last one finishes and is drained."""
     for death in deaths:
-        assert hosted(bootstrap, config, log, die=death).wait(60) == -signal.SIGKILL, f"did not come to {death}"
-    process = hosted(bootstrap, config, log)
-    try:
+        dies_at(bootstrap, config, log, death)
+    with hosted(bootstrap, config, log) as process:
         until(done, f"{config['name']} is done")
         process.send_signal(signal.SIGTERM)
         assert process.wait(60) == 0
-    finally:
-        process.kill()
-        process.wait()
+
+
+def test_a_hosted_run_ends_with_its_test(name: str, tmp_path: Path) -> None:
+    config = source(name, tmp_path / "given")
+    with pytest.raises(AssertionError, match="as a test fails"), hosted("localhost:1", config, tmp_path / "log") as run:
+        raise AssertionError("as a test fails")
+    assert run.returncode == -signal.SIGKILL
 
 
 def test_200000_lines_are_identical_after_crashes_at_every_step(bootstrap: str, name: str, tmp_path: Path) -> None:
@@ -157,12 +170,12 @@ def test_key_bytes_of_the_topic_are_used_again_and_offsets_written_again_after_a
     key = b'["%s-in", {"filename": "%s"}]' % (name.encode(), str(given).encode())
     settings = {"bootstrap.servers": bootstrap, "partitioner": "murmur2_random"}
     older = Producer({**settings, "transactional.id": f"test-workers-{name}-in-0"})
-    older.init_transactions(10)
+    older.init_transactions(60)
     for value, end in ((b'{"position":2}', older.commit_transaction), (b'{"position":4}', older.abort_transaction)):
         older.begin_transaction()
         older.produce("test-offsets", value, key)
-        older.flush(10)
-        end(10)
+        assert older.flush(60) == 0
+        end(60)
     run = runs(ticket(bootstrap, source(name, given)))
     run.until_records(1)
     run.drain()
@@ -291,7 +304,7 @@ def test_many_partitions_and_a_pattern_of_topics(
     producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
     for number in range(3000):
         producer.produce(f"{name}-a", b"%d" % number, partition=number % 3)
-    producer.flush(10)
+    assert producer.flush(60) == 0
     config = sink(name, taken)
     del config["topics"]
     config["topics.regex"] = rf"{name}-\w"
@@ -308,8 +321,8 @@ def test_many_partitions_and_a_pattern_of_topics(
 def produce(bootstrap: str, topic: str, *values: bytes | None) -> None:
     """Writes values plainly, making the topic when it is not there."""
     producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
-    if topic not in producer.list_topics(timeout=10).topics:
+    if topic not in producer.list_topics(timeout=60).topics:
         create_topic(bootstrap, topic)
     for value in values:
         producer.produce(topic, value)
-    assert producer.flush(20) == 0
+    assert producer.flush(60) == 0

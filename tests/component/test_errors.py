@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Producer
-from copy_harness import Run, copied_to_the_end, create_topic, hosted, messages, ticket, until
+from copy_harness import Run, copied_to_the_end, create_topic, dies_at, messages, ticket, until
 
 from keelman.connect.dead_letter import DeadLetter, read_letter
 
@@ -66,8 +66,7 @@ def test_a_sink_passes_over_what_is_bad_and_loses_nothing_good_over_a_kill(
     fill(bootstrap, name)
     out, log = tmp_path / "out", tmp_path / "log"
     config = sink(name, out, **{"consumer.override.max.poll.records": "500"})
-    first = hosted(bootstrap, config, log, die=["data durable", 2])
-    assert first.wait(120) == -9
+    dies_at(bootstrap, config, log, ("data durable", 2))
     copied_to_the_end(bootstrap, config, log)
     good = [n for n in range(RECORDS) if not bad(n)]
     assert sorted(map(int, out.read_text().split())) == good
@@ -102,8 +101,8 @@ def test_a_source_and_its_dead_letters_are_one_transaction_over_kills(
             "transforms.x.spec": "int32",
         },
     )
-    for die in (["record in an open transaction", 1], ["offsets in an open transaction", 3]):
-        assert hosted(bootstrap, config, log, die=die).wait(120) == -9
+    for death in (("record in an open transaction", 1), ("offsets in an open transaction", 3)):
+        dies_at(bootstrap, config, log, death)
     copied_to_the_end(bootstrap, config, log)
     assert [int(m.value()) for m in messages(bootstrap, name)] == [n for n in range(RECORDS) if not bad(n)]
     found = letters(bootstrap, name)
@@ -193,7 +192,7 @@ def test_a_kafka_sinks_dead_letters_are_in_its_transactions_over_kills(
     config = tolerant(name, **{"connector.class": "KafkaSink", "topics": name, "topic": "to-${topic}"}, **more)
     config["target.cluster.max.request.size"] = "4000"
     for death in (("offsets in an open transaction", 2), ("transaction committed", 1)):
-        assert hosted(bootstrap, config, log, die=death).wait(120) == -9, log.read_text()[-4000:]
+        dies_at(bootstrap, config, log, death)
     copied_to_the_end(bootstrap, config, log)
     keys = [letter.key for letter in letters(bootstrap, name)]
     assert keys == [b"k%d" % n for n in range(total) if bad(n)]

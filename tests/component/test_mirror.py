@@ -1,6 +1,5 @@
 """A mirror from a broker to itself: every record as it was, once, through kills; its topics, syncs and ends."""
 
-import signal
 import struct
 import time
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions
-from copy_harness import Run, create_topic, hosted, messages, ticket, until
+from copy_harness import Run, create_topic, dies_at, hosted, messages, ticket, until
 
 from keelman.api.copy.v1 import ticket_pb2
 from keelman.connectors.mirror_source import MirrorSource
@@ -49,7 +48,7 @@ def alter(admin: AdminClient, topic: str, key: str, text: str | None) -> None:
     operation = AlterConfigOpType.DELETE if text is None else AlterConfigOpType.SET
     entry = ConfigEntry(key, text, incremental_operation=operation)
     resource = ConfigResource(ConfigResource.Type.TOPIC, topic, incremental_configs=[entry])
-    admin.incremental_alter_configs([resource])[resource].result(10)
+    admin.incremental_alter_configs([resource])[resource].result(60)
 
 
 def task(config: dict[str, str]) -> dict[str, str]:
@@ -109,19 +108,16 @@ def test_every_record_arrives_as_it_was_and_once_through_kills(bootstrap: str, n
     config = task(mirror(bootstrap, name, **{f"source.consumer.{key}": value for key, value in few.items()}))
     remote, log = f"{name}-there.{name}", tmp_path / "log"
     for point in DEATHS:
-        assert hosted(bootstrap, config, log, die=point).wait(120) == -signal.SIGKILL, log.read_text()
+        dies_at(bootstrap, config, log, point)
     assert 0 < len(records(bootstrap, remote)) < len(given)
-    last = hosted(bootstrap, config, log)
     try:
-        until(lambda: len(records(bootstrap, remote)) >= len(given), "the copy is whole")
-        last.terminate()
-        assert last.wait(60) == 0, log.read_text()
+        with hosted(bootstrap, config, log) as last:
+            until(lambda: len(records(bootstrap, remote)) >= len(given), "the copy is whole")
+            last.terminate()
+            assert last.wait(60) == 0
     except AssertionError:
         print(log.read_text())
         raise
-    finally:
-        last.kill()
-        last.wait()
     taken = records(bootstrap, remote)
     assert in_order(taken) == in_order(given)
     told = syncs(bootstrap, name)
@@ -168,12 +164,12 @@ def test_copies_topics_are_made_grown_and_configured_like_their_topics(bootstrap
     remote = f"{name}-there.{name}"
 
     def partitions() -> int:
-        topic = admin.list_topics(timeout=10).topics.get(remote)
+        topic = admin.list_topics(timeout=60).topics.get(remote)
         return 0 if topic is None else len(topic.partitions)
 
     def value(key: str) -> tuple[str, bool]:
         resource = ConfigResource(ConfigResource.Type.TOPIC, remote)
-        entry = admin.describe_configs([resource])[resource].result(10)[key]
+        entry = admin.describe_configs([resource])[resource].result(60)[key]
         return entry.value, entry.is_default
 
     MirrorSource.tend(config)
@@ -182,7 +178,7 @@ def test_copies_topics_are_made_grown_and_configured_like_their_topics(bootstrap
     assert value("message.timestamp.type")[0] == "CreateTime", "an excluded property was copied"
     alter(admin, name, "retention.ms", None)
     alter(admin, name, "cleanup.policy", "compact")
-    admin.create_partitions([NewPartitions(name, 5)])[name].result(10)
+    admin.create_partitions([NewPartitions(name, 5)])[name].result(60)
     until(lambda: len(MirrorSource.task_configs(config, 9)) == 5, "the topic has grown")
     MirrorSource.tend(config)
     until(lambda: partitions() == 5, "the copy has grown")
@@ -223,7 +219,7 @@ def test_a_mirror_is_settled_until_there_is_something_to_do(bootstrap: str, name
     create_topic(bootstrap, f"{name}-a2", 1)
     changed("a topic")
     remote = f"{name}-a-there.{name}-a2"
-    admin.delete_topics([remote])[remote].result(10)
+    admin.delete_topics([remote])[remote].result(60)
     changed("a copy that is gone")
 
 
@@ -239,7 +235,7 @@ def test_without_a_refresh_of_topics_a_mirror_tends_what_it_has(bootstrap: str, 
     assert len(tasks) == 3
 
     def copies() -> dict[str, int]:
-        known = admin.list_topics(timeout=10).topics
+        known = admin.list_topics(timeout=60).topics
         return {
             topic: len(known[remote].partitions) for topic in topics if (remote := f"{name}-there.{topic}") in known
         }
@@ -249,12 +245,12 @@ def test_without_a_refresh_of_topics_a_mirror_tends_what_it_has(bootstrap: str, 
 
     def retention(topic: str) -> str:
         resource = ConfigResource(ConfigResource.Type.TOPIC, f"{name}-there.{topic}")
-        return str(admin.describe_configs([resource])[resource].result(10)["retention.ms"].value)
+        return str(admin.describe_configs([resource])[resource].result(60)["retention.ms"].value)
 
     until(lambda: copies() == {first: 2, gone: 1} and settled(), "its copies are made")
     create_topic(bootstrap, second, 1, **{"retention.ms": "7654321"})
-    admin.create_partitions([NewPartitions(first, 5)])[first].result(10)
-    admin.delete_topics([f"{name}-there.{gone}"])[f"{name}-there.{gone}"].result(10)
+    admin.create_partitions([NewPartitions(first, 5)])[first].result(60)
+    admin.delete_topics([f"{name}-there.{gone}"])[f"{name}-there.{gone}"].result(60)
     until(lambda: len(MirrorSource.task_configs(config, 9)) == 7, "there is more to mirror")
     until(lambda: copies() == {first: 2}, "and a copy less")
     assert settled(), "nothing of it is to be taken up"
@@ -274,7 +270,7 @@ def test_the_watch_stands_at_the_ends_and_deleted_records_are_passed_over(bootst
     config = task(mirror(bootstrap, name))
     admin = AdminClient({"bootstrap.servers": bootstrap})
     first = TopicPartition(name, 0, 500)
-    admin.delete_records([first])[first].result(10)
+    admin.delete_records([first])[first].result(60)
     reader = MirrorSource.open_reader(config, lambda partition: {"offset": 10} if partition["partition"] == 0 else None)
     read = {0: 0, 1: 0}
     try:
@@ -290,7 +286,7 @@ def test_the_watch_stands_at_the_ends_and_deleted_records_are_passed_over(bootst
         assert read == {number: sum(1 for at in records(bootstrap, name) if at[0] == number) for number in (0, 1)}
         assert reader.left() == 0
         consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "ends"})
-        ends = {n: consumer.get_watermark_offsets(TopicPartition(name, n), timeout=10)[1] for n in (0, 1)}
+        ends = {n: consumer.get_watermark_offsets(TopicPartition(name, n), timeout=60)[1] for n in (0, 1)}
         consumer.close()
         assert {one.partition: position for one, position in watch.positions.items()} == ends
         assert watch.properties["bootstrap.servers"] == bootstrap

@@ -59,7 +59,7 @@ def test_copies_have_the_acls_of_their_topics(broker: SecureBroker) -> None:
         return AclBindingFilter(ResourceType.TOPIC, topic, pattern, None, None, AclOperation.ANY, AclPermissionType.ANY)
 
     def copied(topic: str = "there.orders") -> set[AclBinding]:
-        return set(admin.describe_acls(which(topic)).result(10))
+        return set(admin.describe_acls(which(topic)).result(60))
 
     def settled() -> bool:
         return MirrorSource.settled([(config, tasks)])[0]
@@ -68,7 +68,7 @@ def test_copies_have_the_acls_of_their_topics(broker: SecureBroker) -> None:
     tasks = MirrorSource.task_configs(config, 1)
     until(settled, "there is nothing to copy yet")
     for made in admin.create_acls(given).values():
-        made.result(10)
+        made.result(60)
     until(lambda: not settled(), "the ACLs are seen")
     MirrorSource.tend(config)
     wanted = {
@@ -81,7 +81,7 @@ def test_copies_have_the_acls_of_their_topics(broker: SecureBroker) -> None:
 
     create_topic(servers, "other", 1)
     (cleared,) = admin.delete_acls([which("there.orders")]).values()
-    assert set(cleared.result(10)) == wanted
+    assert set(cleared.result(60)) == wanted
     config |= {"topics": "orders,other", "refresh.topics.enabled": "false"}
     until(lambda: not settled(), "they are missed")
     assert MirrorSource.tend_again(config, tasks)

@@ -1,7 +1,6 @@
 """Sinks against a real broker: topics to topics exactly once, a full disk, limits, parking, members that leave."""
 
 import os
-import signal
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -9,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import Message, Producer
-from copy_harness import Run, create_topic, hosted, messages, ticket, until, until_all_copied
+from copy_harness import Run, copied_to_the_end, create_topic, dies_at, hosted, messages, ticket, until
 
 from keelman.api.copy.v1 import ticket_pb2
 from keelman.api.copy.v1.run_order_pb2 import RunUpdate
@@ -36,7 +35,7 @@ def produce(bootstrap: str, topic: str, numbers: range, partitions: int = 1, *, 
     producer = Producer({"bootstrap.servers": bootstrap, "transactional.id": f"test-{topic}"})
     producer.init_transactions(60)
     producer.begin_transaction()
-    if topic not in producer.list_topics(timeout=10).topics:
+    if topic not in producer.list_topics(timeout=60).topics:
         create_topic(bootstrap, topic, partitions)
     for number in numbers:
         producer.produce(topic, b"%040d" % number, b"k%d" % number, partition=number % partitions)
@@ -84,7 +83,7 @@ def test_a_record_is_copied_whole_and_missing_topics_are_made_like_their_sources
     assert (found[1].key(), found[1].value(), found[1].headers()) == (None, None, None)
     (other,) = messages(bootstrap, f"to-{name}b")
     assert (other.partition(), other.value()) == (1, b"other")
-    topics = producer.list_topics(timeout=10).topics
+    topics = producer.list_topics(timeout=60).topics
     assert (len(topics[f"to-{name}"].partitions), len(topics[f"to-{name}b"].partitions)) == (3, 2)
 
 
@@ -122,15 +121,8 @@ def test_every_record_once_through_crashes_at_every_step(bootstrap: str, name: s
     produce(bootstrap, name, range(total // 2, total), 2)
     config = kafka_sink(name, **{"keelman.commit.interval.ms": "20"})
     for death in DEATHS:
-        assert hosted(bootstrap, config, log, die=death).wait(60) == -signal.SIGKILL, log.read_text()[-4000:]
-    process = hosted(bootstrap, config, log)
-    try:
-        until_all_copied(process, log)
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(60) == 0
-    finally:
-        process.kill()
-        process.wait()
+        dies_at(bootstrap, config, log, death)
+    copied_to_the_end(bootstrap, config, log)
     found = messages(bootstrap, f"to-{name}")
     assert numbers_by_partition(found) == {0: list(range(0, total, 2)), 1: list(range(1, total, 2))}
     aborted = len(messages(bootstrap, f"to-{name}", "read_uncommitted")) - total
@@ -202,12 +194,8 @@ def test_without_a_file_it_prints(bootstrap: str, name: str, tmp_path: Path) -> 
     log = tmp_path / "log"
     config = file_sink(name, tmp_path)
     del config["file"]
-    process = hosted(bootstrap, config, log, fields={"delivery": AT_LEAST_ONCE})
-    try:
+    with hosted(bootstrap, config, log, fields={"delivery": AT_LEAST_ONCE}):
         until(lambda: all(b"\n%040d\n" % n in b"\n" + log.read_bytes() for n in range(3)), "three lines")
-    finally:
-        process.kill()
-        process.wait()
 
 
 def test_a_limit_holds_and_changes_while_it_runs(

@@ -166,9 +166,9 @@ class Bench:
         self.runs.append(Run(granted, find=lambda _: FedSource))
         return self.runs[-1]
 
-    def visible(self, isolation: str = "read_committed") -> list[bytes | None]:
-        """All values of the topic, none when there is no topic."""
-        return visible(self.brokers.bootstrap, self.name, isolation)
+    def visible(self, isolation: str = "read_committed", *, stays_open: bool = False) -> list[bytes | None]:
+        """All values of the topic; `stays_open` as in `messages`."""
+        return visible(self.brokers.bootstrap, self.name, isolation, stays_open=stays_open)
 
     def offset(self, topic: str = "test-offsets") -> bytes | None:
         """The committed offset in an offset topic."""
@@ -177,8 +177,8 @@ class Bench:
         )
 
 
-def visible(bootstrap: str, topic: str, isolation: str) -> list[bytes | None]:
-    return [m.value() for m in messages(bootstrap, topic, isolation)]
+def visible(bootstrap: str, topic: str, isolation: str, *, stays_open: bool = False) -> list[bytes | None]:
+    return [m.value() for m in messages(bootstrap, topic, isolation, stays_open=stays_open)]
 
 
 @pytest.fixture
@@ -208,9 +208,9 @@ def test_payloads_as_they_are_into_a_topic_as_the_reader_plans_it(bench: Callabl
     assert sorted(one.visible(), key=str) == [None, b"\x00\xffno json"]
     resource = ConfigResource(ResourceType.TOPIC, one.name)
     admin = AdminClient({"bootstrap.servers": one.brokers.bootstrap})
-    settings = admin.describe_configs([resource])[resource].result(20)
+    settings = admin.describe_configs([resource])[resource].result(60)
     assert settings["retention.ms"].value == "123456789"
-    assert len(admin.list_topics(one.name, 10).topics[one.name].partitions) == 3
+    assert len(admin.list_topics(one.name, 60).topics[one.name].partitions) == 3
     commits = until(lambda: one.feed.commits, "the reader is told of the commit")
     one.feed.put(b"next")
     until(lambda: one.feed.commits > commits, "and of the next")
@@ -268,7 +268,7 @@ def test_an_interval_holds_a_transaction_open_and_a_drain_commits_it(bench: Call
     for value in (b"a", b"b"):
         one.feed.put(value)
     one.feed.all_read()
-    assert one.visible() == []
+    assert one.visible(stays_open=True) == []
     assert one.offset() is None
     assert run.drain().progress.records == 2
     assert one.visible() == [b"a", b"b"]
@@ -327,9 +327,9 @@ def test_a_connectors_own_offset_topic_is_made_and_the_workers_follows(
     until(lambda: one.offset() == b'{"n":1}', "the worker's topic follows")
     resource = ConfigResource(ResourceType.TOPIC, own)
     admin = AdminClient({"bootstrap.servers": one.brokers.bootstrap})
-    settings = admin.describe_configs([resource])[resource].result(20)
+    settings = admin.describe_configs([resource])[resource].result(60)
     assert (settings["cleanup.policy"].value, settings["segment.bytes"].value) == ("compact", "1048576")
-    assert len(admin.list_topics(own, 10).topics[own].partitions) == 7
+    assert len(admin.list_topics(own, 60).topics[own].partitions) == 7
     one.feed.put(b"b", offsets=((PARTITION, None),))
     run.until_records(2)
     assert one.offset(own) is None
@@ -459,7 +459,7 @@ def test_an_endtxn_that_comes_during_a_later_transaction_ends_nothing(bench: Cal
         feed.put(b"%d" % number)
     feed.all_read()
     one.brokers.release(held)
-    assert one.visible() == []
+    assert one.visible(stays_open=True) == []
     assert again.drain().progress.records == 3
     assert one.visible() == [b"0", b"1", b"2"]
     assert one.offset() == b'{"n":3}'
@@ -476,7 +476,7 @@ def test_with_an_epoch_each_a_repeated_endtxn_that_comes_late_ends_nothing(bench
     one.feed.put(*([large] * 500))  # enough to go out before the transaction ends
     until(lambda: large in one.visible("read_uncommitted"), "the next transaction is open")
     one.brokers.release(held)
-    assert one.visible() == [b"first"]
+    assert one.visible(stays_open=True) == [b"first"]
     one.feed.put(b"last", boundary="commit")
     run.until_records(502)
     assert run.drain().progress.records == 502

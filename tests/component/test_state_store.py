@@ -175,7 +175,7 @@ async def test_what_is_stored_comes_back(url: str) -> None:
 async def test_readers_do_not_wait_for_a_writer(url: str) -> None:
     async with opened(url, settle) as database, database.write() as tx:
         await broker_clusters.create(tx, "ext", EXTERNAL)
-        async with asyncio.timeout(5), database.read() as session:
+        async with asyncio.timeout(60), database.read() as session:
             assert not (await store.load(session)).broker_clusters
 
 

@@ -8,10 +8,15 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
+import structlog
+from aiokafka.admin import NewTopic
 from confluent_kafka import Producer
 from copy_harness import create_topic
 
+from keelman.kafka import table as table_module
+from keelman.kafka.clients import admin_client
 from keelman.kafka.table import Row, TopicTable
+from keelman.kafka.topics import made
 from keelman.model.errors import DeadlineExceeded, KeelmanError
 from keelman.runtime.supervise import Siblings
 from keelman.testing.broker import BrokerProcess
@@ -83,6 +88,21 @@ async def test_a_table_has_what_is_committed_and_its_position_passes_markers(boo
         assert kept(rows)[b"key"] == b"committed"
 
 
+async def test_a_topic_that_was_just_made_is_waited_for_in_silence(
+    bootstrap: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker answers for partitions that it does not lead yet that it does not."""
+    told = structlog.testing.CapturingLogger()
+    monkeypatch.setattr(table_module, "log", told)
+    partitions = 25
+    new = NewTopic(name, num_partitions=partitions, replication_factor=1)
+    async with admin_client({"bootstrap.servers": bootstrap}, client_id="maker") as admin:
+        assert (await made(admin, [new])) == ({name}, {})
+    async with followed(bootstrap, name, partitions, []) as table:
+        await table.read_to_end(seconds=SECONDS)
+    assert [call.kwargs for call in told.calls if call.method_name == "warning"] == []
+
+
 async def test_an_open_transaction_is_waited_for_and_the_time_is_told(bootstrap: str, name: str) -> None:
     create_topic(bootstrap, name, 1)
     rows: list[Row] = []
@@ -92,7 +112,7 @@ async def test_an_open_transaction_is_waited_for_and_the_time_is_told(bootstrap:
         transaction.produce(name, b"value", b"key", 0)
         assert transaction.flush(30) == 0
         with pytest.raises(DeadlineExceeded, match=f"topic {name} was not read to its end .0: 1. in time"):
-            await table.read_to_end(seconds=1.0)
+            await table.read_to_end(seconds=5.0)
         transaction.commit_transaction(30)
         await table.read_to_end(seconds=SECONDS)
         assert kept(rows) == {b"key": b"value"}

@@ -224,7 +224,7 @@ class WorkerProcess:
         """Starts it and waits until it is SERVING."""
         await self.spawn()
         try:
-            await eventually(self._serving_or_ended, seconds=60, what="the worker serves")
+            await eventually(self._serving_or_ended, what="the worker serves")
         except AssertionError as error:
             raise AssertionError(self.output[-4000:]) from error
         assert self.child is not None
@@ -270,7 +270,7 @@ async def ended(child: asyncio.subprocess.Process, number: int) -> int:
     """Signals a child that may have ended, and waits; its exit code."""
     if child.returncode is None:
         child.send_signal(number)
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(120):
         return await child.wait()
 
 

@@ -139,7 +139,7 @@ def _call(channel: grpc.Channel, pool: DescriptorPool, service: str, method: str
     call = channel.unary_unary(
         f"/{service}/{method}", request_serializer=request.SerializeToString, response_deserializer=response.FromString
     )
-    found: dict[str, Any] = MessageToDict(call(request(), timeout=10), preserving_proto_field_name=True)
+    found: dict[str, Any] = MessageToDict(call(request(), timeout=60), preserving_proto_field_name=True)
     return found
 
 

@@ -21,6 +21,7 @@ from keelman.cli.kinds import KINDS, kind_of
 from keelman.cli.main import SERVICES, main
 from keelman.cli.record_commands import app
 from keelman.cli.services import check_ports, free_settings, planned
+from keelman.cli.starting import options
 from keelman.cli.system import Process, Service, System, read_system, running_system
 from keelman.cli.target import gateway_address
 from keelman.cli.words import apart
@@ -82,6 +83,9 @@ def test_no_two_kinds_share_a_word() -> None:
         (["describe", "conector/x"], 2, "did you mean 'connector'"),
         (["get", "nods"], 2, "did you mean 'nodes'"),
         (["get", "nodes", "--ended"], 2, "--ended: not for nodes, only for copy-runs"),
+        (["get", "nodes", "--cluster", "c"], 2, "--cluster: not for nodes, only for workers, connectors, copy-runs"),
+        (["stop", "wc", "x", "--cluster", "c"], 2, "--cluster: not for worker-clusters, only for workers"),
+        (["preview", "x", "--worker", "h:1", "--cluster", "c"], 2, "--cluster: not together with --worker"),
         (["get", "nodes", "-o", "xml"], 2, "one of table, wide, json, yaml, name"),
         (["watch", "copy-runs", "-o", "yaml"], 2, "one of table, wide, json"),
         (["preview", "x", "-o", "wide"], 2, "one of text, json, yaml"),
@@ -194,9 +198,10 @@ def test_a_system_file_of_a_process_that_is_gone_names_no_gateway(tmp_path: Path
 
 
 def test_free_ports_stay_those_of_the_home(tmp_path: Path) -> None:
-    home = Home(tmp_path)
-    made = free_settings(home)
-    assert free_settings(home) == made
+    home, told = Home(tmp_path), list[str]()
+    made = free_settings(home, told.append)
+    assert free_settings(home, told.append) == made
+    assert told == []
     plans = planned(home, made, environment={})
     ports = [port for plan in plans.values() for *_, port in plan.ports]
     assert len(set(ports)) == len(ports) == 4
@@ -204,12 +209,32 @@ def test_free_ports_stay_those_of_the_home(tmp_path: Path) -> None:
     check_ports(plans)
 
 
+def test_only_the_process_that_runs_the_system_takes_ports(tmp_path: Path) -> None:
+    """Whoever else held them would send it to others: `up --detach`, and a second `up` beside a running one."""
+    home = Home(tmp_path / "home")
+    options(home.root, [], port=None, http_port=None, free_ports=True, broker=False)
+    assert not home.root.exists()
+
+
+def test_when_a_kept_port_is_taken_the_new_ones_are_told(tmp_path: Path) -> None:
+    home, told = Home(tmp_path), list[str]()
+    port = int(free_settings(home, told.append)["gateway"]["port"])
+    with socket.create_server(("127.0.0.1", port)):
+        made = free_settings(home, told.append)
+    (note,) = told
+    assert note.startswith(f"port {port} is taken by another process: this home, which had ")
+    assert note.endswith(" now")
+    assert f"has ports {made['state']['port']} to " in note
+    assert free_settings(home, told.append) == made, "the new ones are kept"
+    assert len(told) == 1
+
+
 def test_a_taken_port_is_named_with_the_flag_that_gives_another(tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        made = free_settings(Home(tmp_path))
+        made = free_settings(Home(tmp_path), print)
         made["gateway"]["http_port"] = str(port)
         plans = planned(Home(tmp_path), made, environment={})
         with pytest.raises(Unavailable, match=f"gateway.http_port: {port} .* --http-port or KEELMAN_GATEWAY_HTTP_PORT"):
@@ -217,7 +242,7 @@ def test_a_taken_port_is_named_with_the_flag_that_gives_another(tmp_path: Path) 
 
 
 def test_a_port_given_twice_is_refused_before_anything_starts(tmp_path: Path) -> None:
-    made = free_settings(Home(tmp_path))
+    made = free_settings(Home(tmp_path), print)
     made["gateway"]["http_port"] = made["gateway"]["port"]
     plans = planned(Home(tmp_path), made, environment={})
     with pytest.raises(InvalidArgument, match=r"gateway.http_port: .* than gateway.port's \(--http-port\)"):

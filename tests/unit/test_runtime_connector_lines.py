@@ -58,19 +58,37 @@ async def test_lines_are_found_in_what_a_process_writes(
         assert found.count(b"said") == found.count(b"more ") + found.count(b'"event": "more"') == 1, name
         assert (b"as told" in found) == (b"went_wrong" in found) == (name == "plain")
         assert b"nothing" not in found
-        async for _ in read_log_of(name, file, tail_lines=1000, follow=False):
+        async for _ in read_log_of(ConnectorLines(name), file, tail_lines=1000, follow=False):
             pass
-        pieces = [p async for p in read_log_of(name, file, tail_lines=1000, follow=False)]
+        pieces = [p async for p in read_log_of(ConnectorLines(name), file, tail_lines=1000, follow=False)]
         assert b"".join(pieces) == found
-        pieces = [p async for p in read_log_of(name, file, tail_lines=1, follow=False)]
+        pieces = [p async for p in read_log_of(ConnectorLines(name), file, tail_lines=1, follow=False)]
         assert b"".join(pieces) == found.splitlines(keepends=True)[-1]
+
+
+@pytest.mark.parametrize("json", [False, True])
+@pytest.mark.usefixtures("logging_kept")
+def test_connectors_of_two_worker_clusters_are_told_apart(capsys: pytest.CaptureFixture[str], json: bool) -> None:
+    ours.configure("slot", json=json)
+    log = ours.get_logger()
+    for cluster in ("a", "a b", "ab"):
+        log.info(f"of {cluster}", worker_cluster=cluster, connector="x", task=0)
+        log.info("of another", worker_cluster=cluster, connector="y")
+    log.info("of nobody", connector="x")
+    written = capsys.readouterr().err.encode().splitlines(keepends=True)
+    for cluster in ("a", "a b", "ab"):
+        found = ConnectorLines("x", cluster).kept(written).splitlines()
+        assert len(found) == 2, found
+        assert f"of {cluster}".encode() in found[0]
+        assert b"of nobody" in found[1], "a worker's own log need not name its cluster"
+    assert len(ConnectorLines("x").kept(written).splitlines()) == 4
 
 
 async def test_a_log_is_followed(tmp_path: Path) -> None:
     file = tmp_path / "log"
     line = b'{"event": "%s", "connector": "%s"}\n'
     file.write_bytes(line % (b"one", b"x") + line % (b"other", b"y") + line % (b"two", b"x"))
-    lines = read_log_of("x", file, tail_lines=1, follow=True)
+    lines = read_log_of(ConnectorLines("x"), file, tail_lines=1, follow=True)
     async with asyncio.timeout(30):
         assert await anext(lines) == line % (b"two", b"x")
         with file.open("ab") as log:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from keelman.runtime.home import SOCKET_PATH_BYTES, Home, cache_folder
+from keelman.model.errors import InvalidArgument
+from keelman.runtime.home import SOCKET_PATH_BYTES, Home, cache_folder, writable
 
 
 def test_the_environment_names_the_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -45,3 +46,20 @@ def test_the_cache_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> No
     monkeypatch.delenv("KEELMAN_CACHE")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert cache_folder() == tmp_path / "keelman"
+
+
+def test_a_folder_is_made_and_left_as_it_was(tmp_path: Path) -> None:
+    writable("demo.home", tmp_path / "a" / "b", private=True)
+    writable("demo.home", tmp_path / "a" / "c", tmp_path / "a" / "b")
+    assert (tmp_path / "a" / "b").stat().st_mode & 0o777 == 0o700
+    assert (tmp_path / "a" / "c").stat().st_mode & 0o777 != 0o700
+    assert not list((tmp_path / "a" / "b").iterdir())
+
+
+def test_what_is_in_the_way_of_a_folder_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for folder in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(InvalidArgument) as caught:
+            writable("demo.home", tmp_path, folder)
+        why = f"a writable folder ({tmp_path / 'file'} is a file)"
+        assert caught.value.message == f"demo.home: {str(folder)!r} is not legal: {why}"

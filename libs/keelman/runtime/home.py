@@ -8,6 +8,8 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from keelman.model.errors import InvalidArgument
+
 SOCKET_PATH_BYTES = 100  # the kernel's limit is 107
 
 
@@ -76,6 +78,24 @@ class Home:
         if len(os.fsencode(path)) > SOCKET_PATH_BYTES:
             path = path.with_name(hashlib.sha256(file.encode()).hexdigest()[:12] + ".sock")
         return path
+
+
+def writable(setting: str, *folders: Path, private: bool = False) -> None:
+    """Makes folders where they are missing, and sees that files can be made there: what cannot be kept or listened at
+    is better told at the start. Nothing is written, so that a process begins again on a disk that is full.
+
+    Raises InvalidArgument that names the setting which led there, the folder and what is in the way.
+    """
+    for folder in folders:
+        try:
+            folder.mkdir(mode=0o700 if private else 0o777, parents=True, exist_ok=True)
+            descriptor, file = tempfile.mkstemp(prefix=".try.", dir=folder)
+            os.close(descriptor)
+            os.unlink(file)
+        except OSError as error:
+            file = next((str(one) for one in (folder, *folder.parents) if os.path.isfile(one)), "")
+            why = f"{file} is a file" if file else error.strerror
+            raise InvalidArgument.of(setting, str(folder), f"a writable folder ({why})") from None
 
 
 def write_file(path: Path, content: bytes, *, mode: int = 0o600) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 import orjson
 
+_CLUSTER = "worker_cluster"
 # A line's begin in the console's form: a time, then the level.
 _BEGIN = re.compile(rb"\d{4}-\d\d-\d\dT[0-9:.]+Z? \[")
 
@@ -14,11 +15,10 @@ _BEGIN = re.compile(rb"\d{4}-\d\d-\d\dT[0-9:.]+Z? \[")
 class ConnectorLines:
     """Takes a log's lines in order; a trace behind a line belongs to that line."""
 
-    def __init__(self, connector: str) -> None:
-        self._connector = connector
-        # structlog's console quotes a value as Python does when there is anything odd in it.
-        forms = {connector, repr(connector)}
-        self._forms = tuple(f" connector={form}".encode() for form in forms)
+    def __init__(self, connector: str, worker_cluster: str = "") -> None:
+        """That of this worker cluster, where one is named; lines that name none are taken for its."""
+        self._connector, self._cluster = connector, worker_cluster
+        self._connectors, self._clusters = _forms("connector", connector), _forms(_CLUSTER, worker_cluster)
         self._mine = False
 
     def kept(self, lines: Iterable[bytes]) -> bytes:
@@ -31,8 +31,22 @@ class ConnectorLines:
                 found = orjson.loads(line)
             except orjson.JSONDecodeError:
                 return self._mine
-            self._mine = isinstance(found, dict) and found.get("connector") == self._connector
+            self._mine = (
+                isinstance(found, dict)
+                and found.get("connector") == self._connector
+                and (not self._cluster or found.get(_CLUSTER, self._cluster) == self._cluster)
+            )
         elif _BEGIN.match(line):
-            bare = line.rstrip()
-            self._mine = any(bare.endswith(form) or form + b" " in bare for form in self._forms)
+            fields = line.rstrip() + b" "
+            anyones = not self._cluster or f" {_CLUSTER}=".encode() not in fields
+            self._mine = _has(fields, self._connectors) and (anyones or _has(fields, self._clusters))
         return self._mine
+
+
+def _forms(name: str, value: str) -> list[bytes]:
+    # structlog's console quotes a value as Python does when there is anything odd in it.
+    return [f" {name}={form} ".encode() for form in (value, repr(value))]
+
+
+def _has(fields: bytes, forms: Iterable[bytes]) -> bool:
+    return any(form in fields for form in forms)

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from keelman.model.errors import KeelmanError
+from keelman.runtime.home import writable
 from keelman.runtime.logging import configure
 from keelman.runtime.settings import SERVICES, Loaded, known, load
 from keelman.runtime.supervise import run_process
@@ -107,9 +108,15 @@ def run_service(program: Program, flags: Mapping[str, Any], *, only_print: bool 
         print(f"keelman {name}: {error.name} is not installed: pip install 'keelman[{name}]'", file=sys.stderr)
         return 1
     configure(name, json=settings.log_json, level=settings.log_level)
+
+    async def life(stop: asyncio.Event) -> None:
+        if settings.health_socket is not None:
+            writable(f"{name}.health_socket", settings.health_socket.parent, private=True)
+        await run(settings, stop)
+
     return run_process(
         f"keelman {name}",
-        lambda stop: run(settings, stop),
+        life,
         grace_seconds=settings.grace_seconds,
     )
 

@@ -10,6 +10,7 @@ from keelman.api.node.v1 import agent_service_pb2 as messages
 from keelman.api.node.v1.agent_service_pb2_grpc import AgentServiceServicer
 from keelman.model.errors import InvalidArgument
 from keelman.rpc.server import Context
+from keelman.runtime.log_filter import ConnectorLines
 
 DEFAULT_LINES, MOST_LINES = 100, 1_000_000
 
@@ -37,10 +38,13 @@ class AgentApi(AgentServiceServicer):
         """A workload's log from near its end, and on as it grows."""
         if not 0 <= request.tail_lines <= MOST_LINES:
             raise InvalidArgument.of("tail_lines", request.tail_lines, f"0 to {MOST_LINES}")
+        if request.worker_cluster and not request.connector:
+            raise InvalidArgument.of("worker_cluster", request.worker_cluster, "empty where no connector is named")
         file = self._supervisor.log_of(request.workload)
         tail, follow = request.tail_lines or DEFAULT_LINES, request.follow
         if request.connector:
-            pieces = read_log_of(request.connector, file, tail_lines=tail, follow=follow)
+            about = ConnectorLines(request.connector, request.worker_cluster)
+            pieces = read_log_of(about, file, tail_lines=tail, follow=follow)
         else:
             pieces = read_log(file, tail_lines=tail, follow=follow)
         async for lines in pieces:

@@ -98,12 +98,12 @@ async def read_log(file: Path, *, tail_lines: int, follow: bool) -> AsyncIterato
             yield rest + b"\n"
 
 
-async def read_log_of(connector: str, file: Path, *, tail_lines: int, follow: bool) -> AsyncIterator[bytes]:
+async def read_log_of(about: ConnectorLines, file: Path, *, tail_lines: int, follow: bool) -> AsyncIterator[bytes]:
     """The same of the lines about one connector alone; the tail counts these."""
-    lines, last = ConnectorLines(connector), deque[bytes](maxlen=tail_lines)
+    last = deque[bytes](maxlen=tail_lines)
     behind = file.stat().st_size if file.exists() else 0
     async for piece in read_log(file, tail_lines=WHOLE_LOG, follow=follow):
-        kept = lines.kept(piece.splitlines(keepends=True))
+        kept = about.kept(piece.splitlines(keepends=True))
         if behind > 0:
             last.extend(kept.splitlines(keepends=True))
             behind -= len(piece)

@@ -25,7 +25,7 @@ from keelman.api.node.v1.agent_service_pb2_grpc import add_AgentServiceServicer_
 from keelman.api.node.v1.session_service_pb2 import Registration
 from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.rpc.server import Service, serve
-from keelman.runtime.home import Home
+from keelman.runtime.home import Home, writable
 from keelman.runtime.logging import get_logger
 from keelman.runtime.supervise import first_of, supervise
 
@@ -35,12 +35,14 @@ log = get_logger()
 async def run(settings: Settings, stop: asyncio.Event, *, commands: Mapping[str, Command] = COMMANDS) -> None:
     """Runs the agent until `stop`, then leaves; the workloads go on and the next agent of this home adopts them.
 
-    Raises FailedPrecondition when another agent runs on the same home and Unavailable when the port is taken, both
-    before any workload was touched.
+    Raises FailedPrecondition when another agent runs on the same home, InvalidArgument when that cannot be written and
+    Unavailable when the port is taken, all before any workload was touched.
     """
     home, node = settings.folder, settings.node_name
     async with contextlib.AsyncExitStack() as stack:
         stack.enter_context(locked(home))
+        writable("agent.home", home.workloads)
+        writable("agent.home", home.socket("agent").parent, private=True)
         assignments, reporter = Assignments(home.assignments), Reporter()
         assignments.load()
         supervisor = Supervisor(

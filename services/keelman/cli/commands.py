@@ -50,7 +50,7 @@ class Target:
 
 def get(target: Target, word: str, name: str | None, form: str, *, cluster: str, ended: bool) -> int:
     """`keelman get`."""
-    kind, form = kind_of(word), checked_format(form)
+    kind, form = kind_of(word, cluster=cluster), checked_format(form)
     if ended and kind is not kinds.COPY_RUNS:
         raise InvalidArgument(f"--ended: not for {kind.plural}, only for {kinds.COPY_RUNS.plural}")
 
@@ -65,7 +65,7 @@ def get(target: Target, word: str, name: str | None, form: str, *, cluster: str,
 
 def describe(target: Target, word: str, name: str, *, cluster: str) -> int:
     """`keelman describe`."""
-    kind = kind_of(word)
+    kind = kind_of(word, cluster=cluster)
 
     async def body(gateway: Gateway) -> None:
         await print_description(gateway, kind, await gateway.get(kind, name, cluster=cluster))
@@ -150,7 +150,11 @@ def watch(target: Target, word: str, form: str, *, cluster: str, connector: str)
     shown = form if sys.stdout.isatty() else "json"
 
     async def body(gateway: Gateway) -> None:
-        await print_watch(gateway, cluster=cluster, connector=connector, form=shown)
+        of, plain = cluster, connector
+        if connector:
+            found = await gateway.get(kinds.CONNECTORS, connector, cluster=cluster)
+            of, plain = found.worker_cluster, found.name
+        await print_watch(gateway, cluster=of, connector=plain, form=shown)
 
     with contextlib.suppress(KeyboardInterrupt):
         _with(target, body)
@@ -159,12 +163,10 @@ def watch(target: Target, word: str, form: str, *, cluster: str, connector: str)
 
 def act(target: Target, verb: str, word: str, name: str, *, cluster: str, wait: float | None) -> int:
     """`keelman start`, `stop`, `pause`, `resume`, `restart`, `delete`."""
-    kind = kind_of(word, verb)
+    kind = kind_of(word, verb, cluster=cluster)
 
     async def body(gateway: Gateway) -> None:
-        full = name
-        if kind is kinds.CONNECTORS:
-            full = "/".join(await gateway.connector_name(name, cluster))
+        full = await gateway.full_name(kind, name, cluster)
         was = None if wait is None else await before(gateway, verb, kind, full)
         await gateway.act(verb, kind, full)
         if wait is not None:
@@ -176,7 +178,7 @@ def act(target: Target, verb: str, word: str, name: str, *, cluster: str, wait: 
 
 def logs(target: Target, word: str, name: str, *, cluster: str, follow: bool, tail: int) -> int:
     """`keelman logs`."""
-    kind = kind_of(word)
+    kind = kind_of(word, cluster=cluster)
 
     async def body(gateway: Gateway) -> None:
         await print_logs(gateway, kind, await gateway.get(kind, name, cluster=cluster), follow=follow, tail=tail)

@@ -20,12 +20,12 @@ from keelman.cli.services import last_words
 from keelman.cli.system import System, running_system
 from keelman.cli.up import Options
 from keelman.model.errors import Unavailable
-from keelman.runtime.home import Home
+from keelman.runtime.home import Home, writable
 
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """One message of the started process. `kind` is say, serving, ready or failed; `text` is for people."""
+    """One message of the started process. `kind` is say, note, serving, ready or failed; `text` is for people."""
 
     kind: str
     text: str = ""
@@ -42,6 +42,10 @@ class Told:
     def say(self, text: str) -> None:
         """What is done or waited for now."""
         self._send(kind="say", text=text)
+
+    def note(self, text: str) -> None:
+        """What is to be known also when the start is over."""
+        self._send(kind="note", text=text)
 
     def serving(self, system: System) -> None:
         """All services answer."""
@@ -113,7 +117,7 @@ def start_detached(options: Options, *, tied: bool) -> Detached:
     """Starts `keelman up` in a session of its own, its output appended to <home>/logs/up.log."""
     ours, theirs = socket.socketpair()
     log = options.home.log("up")
-    log.parent.mkdir(parents=True, exist_ok=True)
+    writable("home", options.home.root, log.parent)
     words = [sys.executable, "-m", "keelman.cli", "up", *arguments_of(options)]
     words += ["--starter", str(theirs.fileno()), *(["--tied"] if tied else [])]
     with theirs, log.open("ab") as output:

@@ -49,7 +49,8 @@ class Gateway:
     async def list(  # noqa: PLR0911  (one line a kind)
         self, kind: Kind, *, cluster: str = "", ended: bool = False
     ) -> Sequence[Resource]:
-        """All resources of a kind, page by page; `cluster` narrows workers, connectors and copy runs."""
+        """All resources of a kind, page by page; `cluster` narrows workers, connectors and copy runs. Raises NotFound
+        for a cluster that is unknown."""
         match kind:
             case kinds.BROKER_CLUSTERS:
                 return await _pages(self.broker_clusters.ListBrokerClusters, bc.ListBrokerClustersRequest())
@@ -69,7 +70,7 @@ class Gateway:
     async def get(  # noqa: PLR0911  (one line a kind)
         self, kind: Kind, name: str, *, cluster: str = ""
     ) -> Resource:
-        """One resource. A connector's name may be `CLUSTER/NAME`. Raises NotFound."""
+        """One resource; `cluster` is the worker cluster that it is of. Raises NotFound."""
         match kind:
             case kinds.BROKER_CLUSTERS:
                 request: Any = bc.GetBrokerClusterRequest(name=name)
@@ -78,19 +79,31 @@ class Gateway:
                 request = wc.GetWorkerClusterRequest(name=name)
                 return (await self._call(self.worker_clusters.GetWorkerCluster, request)).worker_cluster
             case kinds.WORKERS:
-                return (await self._call(self.workers.GetWorker, wk.GetWorkerRequest(name=name))).worker
+                request = wk.GetWorkerRequest(name=await self.full_name(kind, name, cluster))
+                return (await self._call(self.workers.GetWorker, request)).worker
             case kinds.CONNECTORS:
                 owner, plain = await self.connector_name(name, cluster)
                 request = cn.GetConnectorRequest(worker_cluster=owner, name=plain)
                 return (await self._call(self.connectors.GetConnector, request)).connector
             case kinds.COPY_RUNS:
-                return (await self._call(self.copy_runs.GetCopyRun, cr.GetCopyRunRequest(uid=name))).copy_run
+                run = (await self._call(self.copy_runs.GetCopyRun, cr.GetCopyRunRequest(uid=name))).copy_run
+                if cluster not in ("", run.worker_cluster):
+                    raise NotFound(f"copy run {name} is of worker cluster {run.worker_cluster!r}, not of {cluster!r}")
+                return run
             case kinds.NODES:
                 return (await self._call(self.nodes.GetNode, no.GetNodeRequest(name=name))).node
         for workload in await self.list(kind):
             if workload.name == name:
                 return workload
         raise NotFound(f"there is no workload {name!r}")
+
+    async def full_name(self, kind: Kind, name: str, cluster: str) -> str:
+        """The name that says all: a connector's and a worker's with its worker cluster. Raises NotFound."""
+        if kind is kinds.CONNECTORS:
+            return "/".join(await self.connector_name(name, cluster))
+        if kind is kinds.WORKERS and cluster and not name.startswith(f"{cluster}/"):
+            return f"{cluster}/{name}"
+        return name
 
     async def connector_name(self, name: str, cluster: str) -> tuple[str, str]:
         """Worker cluster and plain name of a connector; without a cluster, the only one that has it."""

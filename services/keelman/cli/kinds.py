@@ -10,12 +10,14 @@ from keelman.model.errors import InvalidArgument
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One kind; `plural` is the word in listings, `short` what people type."""
+    """One kind; `plural` is the word in listings, `short` what people type. Those `in_cluster` are of a worker
+    cluster."""
 
     plural: str
     singular: str
     short: str
     verbs: tuple[str, ...] = ()
+    in_cluster: bool = False
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -25,15 +27,16 @@ class Kind:
 
 BROKER_CLUSTERS = Kind("broker-clusters", "broker-cluster", "bc", ("create", "delete", "start", "stop"))
 WORKER_CLUSTERS = Kind("worker-clusters", "worker-cluster", "wc", ("create", "delete", "start", "stop", "restart"))
-WORKERS = Kind("workers", "worker", "wk", ("restart",))
+WORKERS = Kind("workers", "worker", "wk", ("restart",), in_cluster=True)
 CONNECTORS = Kind(
     "connectors",
     "connector",
     "cn",
     ("create", "configure", "delete", "start", "stop", "pause", "resume", "restart"),
+    in_cluster=True,
 )
 NODES = Kind("nodes", "node", "no", ("delete",))
-COPY_RUNS = Kind("copy-runs", "copy-run", "cr", ("watch",))
+COPY_RUNS = Kind("copy-runs", "copy-run", "cr", ("watch",), in_cluster=True)
 WORKLOADS = Kind("workloads", "workload", "wl")
 
 KINDS = (BROKER_CLUSTERS, WORKER_CLUSTERS, WORKERS, CONNECTORS, NODES, COPY_RUNS, WORKLOADS)
@@ -44,8 +47,19 @@ def legal_kinds(verb: str = "") -> str:
     return ", ".join(f"{k.plural} ({k.short})" for k in KINDS if not verb or verb in k.verbs)
 
 
-def kind_of(word: str, verb: str = "") -> Kind:
-    """The kind a user means. Raises InvalidArgument naming the nearest and the legal kinds, or those with the verb."""
+def kind_of(word: str, verb: str = "", *, cluster: str = "") -> Kind:
+    """The kind a user means, where `cluster` is what stands behind --cluster.
+
+    Raises InvalidArgument naming the nearest and the legal kinds, or those with the verb, or those of clusters.
+    """
+    kind = _kind_of(word, verb)
+    if cluster and not kind.in_cluster:
+        legal = ", ".join(k.plural for k in KINDS if k.in_cluster)
+        raise InvalidArgument(f"--cluster: not for {kind.plural}, only for {legal}")
+    return kind
+
+
+def _kind_of(word: str, verb: str) -> Kind:
     plain = word.lower().replace("_", "-")
     for kind in KINDS:
         if plain in kind.words or plain.replace("-", "") in {w.replace("-", "") for w in kind.words}:

@@ -24,12 +24,15 @@ async def print_logs(gateway: Gateway, kind: Kind, resource: Any, *, follow: boo
         raise NotFound(f"no process runs for this {kind.singular}, so it has no log")
     nodes = {n.name: n.status.agent_address for n in await gateway.list(kinds.NODES)}
 
+    about: dict[str, str] = {}
+    if kind is kinds.CONNECTORS:
+        about = {"worker_cluster": resource.worker_cluster, "connector": resource.name}
+
     async def one(workload: Any) -> None:
         prefix = f"{workload.name} | ".encode() if len(workloads) > 1 else b""
         async with channel(nodes[workload.node]) as link:
             stub: Any = AgentServiceStub(link)
-            connector = resource.name if kind is kinds.CONNECTORS else ""
-            request = StreamLogsRequest(workload=workload.name, tail_lines=tail, follow=follow, connector=connector)
+            request = StreamLogsRequest(workload=workload.name, tail_lines=tail, follow=follow, **about)
             async for piece in translated_stream(stub.StreamLogs(request)):
                 for line in piece.lines.splitlines(keepends=True):
                     sys.stdout.buffer.write(prefix + line)

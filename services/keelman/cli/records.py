@@ -57,7 +57,9 @@ class Where:
 
 
 def where(gateway: str | None, home: Path | None, name: str, *, cluster: str, worker: str) -> Where:
-    """As the options say."""
+    """As the options say. Raises InvalidArgument for a cluster beside the worker that is asked."""
+    if worker and cluster:
+        raise InvalidArgument("--cluster: not together with --worker, which is asked itself")
     return Where(Target(gateway, home), name, cluster, worker)
 
 

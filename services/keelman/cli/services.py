@@ -95,22 +95,20 @@ def check_ports(plans: Mapping[str, Plan]) -> None:
                 )
 
 
-def free_settings(home: Home) -> dict[str, dict[str, str]]:
-    """Settings with ports that are free now: those that this home was given before, while they are free.
+def free_settings(home: Home, note: Callable[[str], None]) -> dict[str, dict[str, str]]:
+    """Settings with ports that are free now: those that this home was given before, or else others, which is noted.
 
-    This process holds them as long as it lives. Raises Unavailable (NO_FREE_PORTS).
+    This process holds them as long as it lives. Call it with the home locked. Raises Unavailable (NO_FREE_PORTS).
     """
     file = home.root / "ports.json"
-    try:
-        first = int(json.loads(file.read_text(encoding="utf-8"))["first"])
-        kept = True
-    except (OSError, ValueError, KeyError, TypeError):
-        first, kept = 0, False
     count = SERVICE_PORTS + WORKER_PORTS + BROKER_PORTS + SPARK_PORTS
-    # A broker or worker that lives on from before holds its port rightly: only the services' own must be free.
-    own = range(first, first + SERVICE_PORTS)
-    if not kept or not all(port_is_free("127.0.0.1", p) for p in own) or not hold_row(range(first, first + count)):
-        first = free_row(count)[0]
+    first = _kept_port(file)
+    why = _why_not_again(range(first, first + count)) if first else "none before"
+    if why:
+        before, first = first, free_row(count)[0]
+        if before:
+            had, has = (f"{one} to {one + count - 1}" for one in (before, first))
+            note(f"{why}: this home, which had {had}, has ports {has} now")
         home.root.mkdir(parents=True, exist_ok=True)
         write_file(file, json.dumps({"first": first, "count": count}).encode())
     state, gateway, http, agent = range(first, first + SERVICE_PORTS)
@@ -126,6 +124,22 @@ def free_settings(home: Home) -> dict[str, dict[str, str]]:
         "gateway": {"port": str(gateway), "http_port": str(http)},
         "agent": {"port": str(agent)},
     }
+
+
+def _kept_port(file: Path) -> int:
+    """The first port that the home had before; 0 for none."""
+    try:
+        return int(json.loads(file.read_text(encoding="utf-8"))["first"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0
+
+
+def _why_not_again(row: range) -> str:
+    # A broker or worker that lives on from before holds its port rightly: only the services' own must be free.
+    for port in row[:SERVICE_PORTS]:
+        if not port_is_free("127.0.0.1", port):
+            return f"port {port} is taken by another process"
+    return "" if hold_row(row) else f"ports {row[0]} to {row[-1]} are another `keelman up`'s"
 
 
 class Running:

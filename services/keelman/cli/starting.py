@@ -151,6 +151,9 @@ class _Shown:
     def say(self, text: str) -> None:
         self._line.say(text)
 
+    def note(self, text: str) -> None:
+        self._line.note(text)
+
     def serving(self, system: System) -> None:
         self._line.say("services answer")
 
@@ -163,6 +166,8 @@ class _Shown:
 def _show(line: Line, heard: Heard) -> None:
     if heard.kind == "say":
         line.say(heard.text)
+    elif heard.kind == "note":
+        line.note(heard.text)
 
 
 def print_system(system: System, options: Options) -> None:

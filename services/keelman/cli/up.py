@@ -25,7 +25,7 @@ from keelman.cli.waiting import until
 from keelman.model.errors import AlreadyExists, FailedPrecondition, KeelmanError, NotFound, Unavailable
 from keelman.rpc.channels import channel, is_serving
 from keelman.runtime import java, maven
-from keelman.runtime.home import Home, write_file
+from keelman.runtime.home import Home, writable, write_file
 from keelman.runtime.supervise import Siblings, deadline, first_of
 
 BROKER_CLUSTER = "default"
@@ -33,6 +33,7 @@ BROKER_SECONDS = 180.0
 DRAIN_SECONDS = 90.0
 GRACE_SECONDS = 150.0
 POLL_SECONDS = 0.1
+NO_PORTS: Mapping[str, Mapping[str, str]] = {}
 
 
 class Reporter(Protocol):
@@ -40,6 +41,9 @@ class Reporter(Protocol):
 
     def say(self, text: str) -> None:
         """What is being done or waited for now."""
+
+    def note(self, text: str) -> None:
+        """What is to be known also when the start is over."""
 
     def serving(self, system: System) -> None:
         """All services answer; the broker may still be starting."""
@@ -58,10 +62,9 @@ class Options:
     broker: bool = True
 
 
-def plans_for(options: Options) -> dict[str, Plan]:
-    """The plans of all services. Raises InvalidArgument."""
-    made = free_settings(options.home) if options.free_ports else {}
-    merged = {s: {**made.get(s, {}), **options.given.get(s, {})} for s in {*made, *options.given}}
+def plans_for(options: Options, ports: Mapping[str, Mapping[str, str]] = NO_PORTS) -> dict[str, Plan]:
+    """The plans of all services, with `ports` for the settings that are not given. Raises InvalidArgument."""
+    merged = {s: {**ports.get(s, {}), **options.given.get(s, {})} for s in {*ports, *options.given}}
     agent = dict(merged.get("agent", {}))
     if "node" not in agent and "KEELMAN_AGENT_NODE" not in os.environ:
         known = _known_node(options.home)
@@ -75,10 +78,12 @@ async def run(options: Options, reporter: Reporter, stop: asyncio.Event) -> None
     Raises FailedPrecondition when this home is up already or Java is missing, InvalidArgument for settings that are not
     legal, Unavailable for ports that are taken and for a service or broker that does not come up; nothing is left then.
     """
-    plans = plans_for(options)
     reporter.say("checking Java and ports")
     found = await asyncio.to_thread(java.find)
     with locked(options.home):
+        # Only here: whoever looks for ports holds them, and writes down those of this home.
+        ports = free_settings(options.home, reporter.note) if options.free_ports else NO_PORTS
+        plans = plans_for(options, ports)
         check_ports(plans)
         if options.broker:
             await first_of(maven.jars(maven.Lock.read(maven.KAFKA_BROKER), progress=reporter.say), stop.wait())
@@ -209,8 +214,9 @@ async def _drain(home: Home, known: Mapping[str, Running], reporter: Reporter) -
 
 @contextlib.contextmanager
 def locked(home: Home) -> Iterator[None]:
-    """Holds the home's lock. Raises FailedPrecondition when another process does."""
-    home.root.mkdir(parents=True, exist_ok=True)
+    """Holds the home's lock. Raises FailedPrecondition when another process does, InvalidArgument where it cannot be
+    written."""
+    writable("home", home.root, home.log("up").parent)
     with home.lock.open("a+") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

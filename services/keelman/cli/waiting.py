@@ -41,6 +41,13 @@ class Line:
         else:
             print(text, file=sys.stderr, flush=True)
 
+    def note(self, text: str) -> None:
+        """What stays to be read: on a line of its own."""
+        if self._status is not None:
+            self._status.console.print(_escaped(text))
+        else:
+            print(text, file=sys.stderr, flush=True)
+
     def pause(self) -> None:
         """Leaves the terminal to others until the next `say`."""
         if self._status is not None:

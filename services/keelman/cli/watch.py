@@ -11,14 +11,16 @@ from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_ENDED, COPY_RUN_STAT
 from keelman.cli.gateway import Gateway
 from keelman.cli.kinds import COPY_RUNS
 from keelman.cli.output import plain, table
+from keelman.rpc.errors import translated_stream
 
 OVER = (COPY_RUN_STATE_ENDED, COPY_RUN_STATE_FAILED)
 
 
 async def print_watch(gateway: Gateway, *, cluster: str, connector: str, form: str) -> None:
-    """Goes on until it is interrupted. `form` is table, wide or json. Raises Unavailable when the gateway goes."""
+    """Goes on until it is interrupted. `form` is table, wide or json. Raises NotFound for an unknown worker cluster,
+    Unavailable when the gateway goes."""
     request = cr.WatchCopyRunsRequest(worker_cluster=cluster, connector=connector)
-    answers = gateway.copy_runs.WatchCopyRuns(request)
+    answers = translated_stream(gateway.copy_runs.WatchCopyRuns(request))
     if form == "json":
         async for answer in answers:
             for run in answer.copy_runs:

@@ -285,7 +285,8 @@ class Dispatcher:
         self._busy.forget(now)
         for run, why in self._placing.misplaced():
             run.moving = why
-            log.info("copy_run_moves", copy_run=run.uid, connector=run.copy_run.connector, why=why)
+            cluster, connector, _ = run.task
+            log.info("copy_run_moves", copy_run=run.uid, worker_cluster=cluster, connector=connector, why=why)
             self._pass_on(run, RunOrder(run_uid=run.uid, drain=Drain()))
 
     def drain(self) -> None:

@@ -32,10 +32,16 @@ FROZEN_SECONDS = 30.0
 def load_pyspark() -> None:
     """Imports what the driver needs; about a second, so it is done while the JVM starts."""
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # a lost JVM is told once, by its watcher
+    # A lost JVM is told once, by its watcher. py4j tells it by the root logger as well, with a trace.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_unlike_py4j)
     import pandas  # noqa: F401, PLC0415  (slow, and only here)
     import pyarrow  # noqa: F401, PLC0415
     import pyspark.sql.pandas.functions  # noqa: F401, PLC0415
+
+
+def _unlike_py4j(record: logging.LogRecord) -> bool:
+    return record.module != "java_gateway"
 
 
 def open_session(gateway: Gateway, configuration: Mapping[str, str]) -> Any:

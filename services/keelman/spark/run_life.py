@@ -85,6 +85,7 @@ class RunLife:
         log.info(
             "copy_run_ended",
             copy_run=run.uid,
+            worker_cluster=run.copy_run.worker_cluster,
             connector=run.copy_run.connector,
             task=run.copy_run.task,
             failed=run.copy_run.state == COPY_RUN_STATE_FAILED,

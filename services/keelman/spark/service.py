@@ -15,8 +15,9 @@ import keelman
 from keelman.api.copy.v1 import copy_run_service_pb2_grpc, slot_service_pb2_grpc, worker_link_service_pb2_grpc
 from keelman.engine.slot import DEFAULT_LOOP, SlotOrder
 from keelman.kafka.feed import ReportPublisher
-from keelman.model.errors import InvalidArgument, Unavailable
+from keelman.model.errors import Unavailable
 from keelman.rpc.server import Service, checked_address, port_taken, serve
+from keelman.runtime.home import writable
 from keelman.runtime.logging import get_logger
 from keelman.runtime.ports import port_is_free
 from keelman.runtime.supervise import Siblings, first_of
@@ -200,11 +201,6 @@ def package_roots() -> list[Path]:
 
 def fresh_folder(folder: Path) -> Path:
     """An empty folder; what an earlier life left in it is removed. Raises InvalidArgument when it cannot be had."""
-    try:
-        shutil.rmtree(folder, ignore_errors=True)
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidArgument.of(
-            "spark.work_folder", str(folder.parent), f"a writable folder ({error.strerror})"
-        ) from None
+    shutil.rmtree(folder, ignore_errors=True)
+    writable("spark.work_folder", folder, private=True)
     return folder

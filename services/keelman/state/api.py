@@ -244,9 +244,11 @@ class WorkerApi(worker_grpc.WorkerServiceServicer):
     async def ListWorkers(
         self, request: worker_pb.ListWorkersRequest, context: Context
     ) -> worker_pb.ListWorkersResponse:
-        """A page of workers."""
-        everything = (await loaded(self.database)).workloads.values()
-        cluster = request.worker_cluster
+        """A page of workers. Raises NotFound for an unknown worker cluster."""
+        snapshot, cluster = await loaded(self.database), request.worker_cluster
+        if cluster:
+            store.found_worker_cluster(snapshot, cluster)
+        everything = snapshot.workloads.values()
         found = [w for w in everything if isinstance(w.spec, WorkerSpec) and cluster in ("", w.cluster)]
         part, token = page(found, lambda w: w.name, request.page_size, request.page_token)
         return worker_pb.ListWorkersResponse(workers=[self._shown(w) for w in part], next_page_token=token)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import uuid
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypeVar
 
 from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
@@ -35,6 +36,8 @@ UPDATED = event_pb2.EVENT_TYPE_UPDATED
 DELETED = event_pb2.EVENT_TYPE_DELETED
 NODE, BROKER_CLUSTER, WORKER_CLUSTER, WORKLOAD = "node", "broker_cluster", "worker_cluster", "workload"
 NOUNS = (NODE, BROKER_CLUSTER, WORKER_CLUSTER, WORKLOAD)
+MOST_NAMED = 20  # in an error
+T = TypeVar("T")
 
 
 async def load(session: AsyncSession) -> Snapshot:
@@ -202,23 +205,26 @@ async def settle(tx: Transaction) -> None:
 
 def found_broker_cluster(snapshot: Snapshot, name: str) -> BrokerCluster:
     """The broker cluster of that name; raises NotFound."""
-    if name not in snapshot.broker_clusters:
-        raise NotFound(f"no broker cluster is named {name!r}", metadata={"broker_cluster": name})
-    return snapshot.broker_clusters[name]
+    return _found(BROKER_CLUSTER, snapshot.broker_clusters, name)
 
 
 def found_worker_cluster(snapshot: Snapshot, name: str) -> WorkerCluster:
     """The worker cluster of that name; raises NotFound."""
-    if name not in snapshot.worker_clusters:
-        raise NotFound(f"no worker cluster is named {name!r}", metadata={"worker_cluster": name})
-    return snapshot.worker_clusters[name]
+    return _found(WORKER_CLUSTER, snapshot.worker_clusters, name)
 
 
 def found_node(snapshot: Snapshot, name: str) -> Node:
     """The node of that name; raises NotFound."""
-    if name not in snapshot.nodes:
-        raise NotFound(f"no node is named {name!r}", metadata={"node": name})
-    return snapshot.nodes[name]
+    return _found(NODE, snapshot.nodes, name)
+
+
+def _found(noun: str, known: Mapping[str, T], name: str) -> T:
+    if name in known:
+        return known[name]
+    names = sorted(known)
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    there = f"those there are: {', '.join(names[:MOST_NAMED])}{more}" if names else "there is none yet"
+    raise NotFound(f"no {noun.replace('_', ' ')} is named {name!r}: {there}", metadata={noun: name})
 
 
 def check_etag(name: str, given: str, present: str) -> None:

@@ -14,11 +14,13 @@ from keelman.model.errors import NotFound, Unavailable
 from keelman.rpc.pages import copy_run_key, page
 from keelman.rpc.server import Context
 from keelman.runtime.supervise import first_of
+from keelman.state import store
 from keelman.state.api import loaded
 from keelman.state.database import Database
 from keelman.state.hub import Hub
 from keelman.state.reports import ENDED, Reports
 from keelman.state.sessions import Sessions
+from keelman.state.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,21 +55,20 @@ class CopyRunApi(copy_run_service_pb2_grpc.CopyRunServiceServicer):
     async def ListCopyRuns(
         self, request: runs_pb.ListCopyRunsRequest, context: Context
     ) -> runs_pb.ListCopyRunsResponse:
-        """A page of copy runs."""
-        found = [
-            r
-            for r in self.reports.copy_runs(await loaded(self.database))
-            if _matches(request, r) and (request.include_ended or r.state not in ENDED)
-        ]
+        """A page of copy runs. Raises NotFound for an unknown worker cluster."""
+        everything = self._all(request.worker_cluster, await loaded(self.database))
+        found = [r for r in everything if _matches(request, r) and (request.include_ended or r.state not in ENDED)]
         part, token = page(found, copy_run_key, request.page_size, request.page_token)
         return runs_pb.ListCopyRunsResponse(copy_runs=part, next_page_token=token)
 
     async def WatchCopyRuns(
         self, request: runs_pb.WatchCopyRunsRequest, context: Context
     ) -> AsyncIterator[runs_pb.WatchCopyRunsResponse]:
-        """The present copy runs, then each change: reports change them, and so does what happens to their processes."""
+        """The present copy runs, then each change: reports change them, and so does what happens to their processes.
+        Raises NotFound for a worker cluster that is unknown when the watch begins."""
         sent: dict[str, copy_run_pb2.CopyRun] = {}
         first = True
+        self._all(request.worker_cluster, await loaded(self.database))
         with self.commits.subscribed() as commit, self.reports.hub.subscribed() as report:
             while not self.stopping.is_set():
                 commit.clear()
@@ -79,6 +80,13 @@ class CopyRunApi(copy_run_service_pb2_grpc.CopyRunServiceServicer):
                 sent, first = found, False
                 await first_of(commit.wait(), report.wait(), self.stopping.wait())
         raise Unavailable("the state service is stopping: watch again", reason="STOPPING")
+
+    def _all(self, cluster: str, snapshot: Snapshot) -> list[copy_run_pb2.CopyRun]:
+        """Raises NotFound for a worker cluster that is unknown. One that is deleted is known by its copy runs."""
+        found = self.reports.copy_runs(snapshot)
+        if cluster and not any(r.worker_cluster == cluster for r in found):
+            store.found_worker_cluster(snapshot, cluster)
+        return found
 
 
 def _matches(request: Any, run: copy_run_pb2.CopyRun) -> bool:

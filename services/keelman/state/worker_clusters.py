@@ -83,6 +83,8 @@ def found_worker(snapshot: Snapshot, name: str) -> Workload:
     """The workload of a worker's name, e.g. "demo/0"; raises NotFound."""
     workload = snapshot.workloads.get(f"{WorkloadKind.WORKER}/{name}")
     if workload is None:
+        if cluster := name.rpartition("/")[0]:
+            store.found_worker_cluster(snapshot, cluster)
         raise NotFound(f"no worker is named {name!r} (a name is <worker cluster>/<number>)", metadata={"worker": name})
     return workload
 

@@ -44,7 +44,7 @@ class Spark:
         self.port = free_ports(1)[0]
         self.address = f"127.0.0.1:{self.port}"
         self.log = folder / "spark.log"
-        given = {"port": self.port, "work_folder": folder / "work", "lease_seconds": 4, "slots_per_worker": 2, **flags}
+        given = {"port": self.port, "work_folder": folder / "work", "lease_seconds": 10, "slots_per_worker": 2, **flags}
         environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
         with self.log.open("wb") as log:
             self.process = subprocess.Popen(
@@ -183,7 +183,7 @@ class Worker:
     def cut(self, uid: str, reason: str = "WITHDRAWN") -> None:
         self.order(uid, cut=Cut(reason=reason))
 
-    async def reached(self, uid: str, state: int, seconds: float = 40) -> RunUpdate:
+    async def reached(self, uid: str, state: int, seconds: float = 60) -> RunUpdate:
         name = states.CopyRunState.Name(state)  # type: ignore[arg-type]
 
         def found() -> RunUpdate | None:

@@ -71,7 +71,7 @@ class TiedSystem:
         self._ready.set()
 
     def _heard(self, heard: Heard) -> None:
-        if heard.kind == "say":
+        if heard.kind in ("say", "note"):
             self._say(heard.text)
         elif heard.kind == "serving":
             self._phases.end("services")

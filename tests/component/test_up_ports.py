@@ -1,0 +1,58 @@
+"""`keelman up --free-ports`: the home's own ports, at each start the same."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.component
+
+
+class Home:
+    """A home and the commands for it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    async def run(self, *words: str) -> tuple[int, str]:
+        """Exit code of a command, and all that it says."""
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "keelman.cli", *words, "--home", str(self.folder)),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        async with asyncio.timeout(180):
+            out, _ = await process.communicate()
+        return process.returncode or 0, out.decode()
+
+    async def up(self) -> tuple[int, str]:
+        """Starts the system, or finds it running."""
+        code, said = await self.run("up", "--detach", "--free-ports", "--no-broker")
+        assert code == 0, said
+        system = json.loads((self.folder / "system.json").read_text())
+        return int(system["gateway"].rpartition(":")[2]), said
+
+
+@pytest.mark.timeout(400)
+async def test_the_ports_of_a_home_are_kept_until_somebody_else_has_one(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    try:
+        first, _ = await home.up()
+        again, said = await home.up()
+        assert (again, "already running" in said) == (first, True)
+        assert (await home.run("down"))[0] == 0
+        second, said = await home.up()
+        assert (second, " is taken " in said) == (first, False)
+        assert (await home.run("down"))[0] == 0
+        with socket.create_server(("127.0.0.1", first)):
+            third, said = await home.up()
+        assert third != first
+        assert f"port {first} is taken by another process: this home" in said
+    finally:
+        await home.run("down")

@@ -1,0 +1,42 @@
+"""The driver's side of a JVM that is lost."""
+
+import logging
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+from py4j.java_gateway import GatewayParameters, JavaGateway
+from py4j.protocol import Py4JError
+
+from keelman.spark.driver import load_pyspark
+
+
+@pytest.fixture
+def lost() -> Iterator[int]:
+    """The port of what hangs up in the middle of a call, as a JVM that is killed."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def hang_up() -> None:
+            with server.accept()[0] as call:
+                call.recv(1)
+            server.close()
+
+        thread = threading.Thread(target=hang_up)
+        thread.start()
+        yield server.getsockname()[1]
+        thread.join()
+
+
+def test_a_lost_jvm_is_not_told_by_py4j(lost: int, caplog: pytest.LogCaptureFixture) -> None:
+    level, filters = logging.getLogger("py4j").level, list(logging.getLogger().filters)
+    load_pyspark()
+    try:
+        with pytest.raises(Py4JError):
+            JavaGateway(gateway_parameters=GatewayParameters(port=lost)).jvm.java.lang.System.currentTimeMillis()
+        assert caplog.records == []
+        logging.warning("of another")
+        assert caplog.messages == ["of another"]
+    finally:
+        logging.getLogger("py4j").setLevel(level)
+        logging.getLogger().filters[:] = filters
