@@ -14,8 +14,8 @@ from aiokafka.protocol.metadata import MetadataRequest
 from keelman.kafka import reauthentication
 from keelman.kafka.clients import low_level_client
 from keelman.kafka.connections import asked, connection_to
-from keelman.kafka.jaas import OAUTHBEARER, SCRAM
-from keelman.kafka.oauth import ALLOWED_KEY, URL_KEY, allow_urls
+from keelman.kafka.jaas import SCRAM
+from keelman.kafka.oauth import ALLOWED_KEY, allow_urls
 from keelman.testing.eventually import eventually
 from keelman.testing.secure_broker import SECRET, USER, SecureBroker, secure_broker
 from keelman.testing.token_server import token_server
@@ -39,16 +39,6 @@ def scram(broker: SecureBroker, listener: str) -> Properties:
         "security.protocol": "SASL_PLAINTEXT",
         "sasl.mechanism": "SCRAM-SHA-512",
         "sasl.jaas.config": f'{SCRAM} required username="{USER}" password="{SECRET}";',
-    }
-
-
-def bearer(broker: SecureBroker, url: str) -> Properties:
-    return {
-        "bootstrap.servers": broker.at("OAUTH"),
-        "security.protocol": "SASL_PLAINTEXT",
-        "sasl.mechanism": "OAUTHBEARER",
-        "sasl.jaas.config": f'{OAUTHBEARER} required clientId="me" clientSecret="secret";',
-        URL_KEY: url,
     }
 
 
@@ -77,7 +67,7 @@ async def test_no_request_is_lost_when_tokens_end(broker: SecureBroker) -> None:
     with token_server() as server:
         allow_urls(server.url)
         server.life_seconds = TOKEN_SECONDS
-        await sessions(bearer(broker, server.url), 3)
+        await sessions(broker.with_tokens_of(server.url), 3)
         assert len(server.asked) >= 3, "with a token of its own each"
 
 
@@ -99,7 +89,7 @@ async def test_a_farewell_is_said_with_a_token(broker: SecureBroker, tmp_path: P
     """By a process of its own, which has to be told whom it may ask for one."""
     with token_server() as server:
         properties, member = tmp_path / "worker.properties", tmp_path / "member.json"
-        given = bearer(broker, server.url) | {ALLOWED_KEY: server.url}
+        given = broker.with_tokens_of(server.url) | {ALLOWED_KEY: server.url}
         properties.write_text("".join(f"{key}={value}\n" for key, value in given.items()))
         Note("gone", "http://w:1/", leader=False, group="g", session_ms=10_000, rebalance_ms=1_000).write(member)
         command = [sys.executable, "-m", "keelman.worker.group.farewell"]

@@ -18,7 +18,6 @@ from keelman.engine.dead_letter_reader import survey
 from keelman.engine.loops import SILENT_SECONDS
 from keelman.engine.ranges import Range, rows
 from keelman.engine.replay import replay
-from keelman.kafka.jaas import OAUTHBEARER
 from keelman.kafka.oauth import ALLOWED_KEY, URL_KEY, allow_urls
 from keelman.model.errors import KeelmanError, Unavailable
 from keelman.testing.secure_broker import SecureBroker, secure_broker
@@ -44,17 +43,9 @@ def server() -> Iterator[TokenServer]:
 
 
 def bearer(broker: SecureBroker, url: str) -> Properties:
-    """A worker's properties."""
-    return {
-        "bootstrap.servers": broker.at("OAUTH"),
-        "security.protocol": "SASL_PLAINTEXT",
-        "sasl.mechanism": "OAUTHBEARER",
-        "sasl.jaas.config": f'{OAUTHBEARER} required clientId="me" clientSecret="secret";',
-        "sasl.login.retry.backoff.ms": "10",
-        "sasl.login.retry.backoff.max.ms": "50",
-        URL_KEY: url,
-        ALLOWED_KEY: url,
-    }
+    """A worker's properties; who gives no token is asked again soon."""
+    soon = {"sasl.login.retry.backoff.ms": "10", "sasl.login.retry.backoff.max.ms": "50"}
+    return {**broker.with_tokens_of(url), **soon, ALLOWED_KEY: url}
 
 
 def fill(broker: SecureBroker, topic: str, *values: bytes) -> None:

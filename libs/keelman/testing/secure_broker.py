@@ -12,6 +12,7 @@ from pathlib import Path
 from keelman.broker.jvm import class_path
 from keelman.broker.prepare import prepare
 from keelman.broker.properties import written
+from keelman.kafka.oauth import URL_KEY
 from keelman.kafka.probe import ask_broker
 from keelman.runtime.ports import free_ports
 from keelman.runtime.tether import tethered
@@ -47,6 +48,16 @@ class SecureBroker:
     def at(self, listener: str) -> str:
         """Bootstrap servers: PLAINTEXT, TLS, MUTUAL, SASL (PLAIN, SCRAM), SASLTLS and SHORT (the same), OAUTH."""
         return f"127.0.0.1:{self.ports[listener]}"
+
+    def with_tokens_of(self, url: str) -> dict[str, str]:
+        """The properties of a client of OAUTH, which gets its tokens at this URL."""
+        return {
+            "bootstrap.servers": self.at("OAUTH"),
+            "security.protocol": "SASL_PLAINTEXT",
+            "sasl.mechanism": "OAUTHBEARER",
+            "sasl.jaas.config": f'{_OAUTH} required clientId="me" clientSecret="secret";',
+            URL_KEY: url,
+        }
 
 
 @contextlib.asynccontextmanager
