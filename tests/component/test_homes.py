@@ -6,8 +6,9 @@ import asyncio
 import os
 import re
 import sys
+import tempfile
 from asyncio.subprocess import DEVNULL, PIPE, STDOUT
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -61,12 +62,18 @@ CASES = [
 ]
 
 
+@pytest.fixture
+def home() -> Iterator[Path]:
+    """Still to be made. Its path is short: sockets of homes that are too deep are not in them."""
+    with tempfile.TemporaryDirectory(prefix="keelman-") as folder:
+        yield Path(folder) / "home"
+
+
 @pytest.mark.parametrize("way", ["closed", "a file"])
 @pytest.mark.parametrize(("command", "folder", "setting"), CASES, ids=[f"{c[0].__name__} {c[1]}" for c in CASES])
 async def test_a_folder_that_cannot_be_written_is_told_at_the_start(
-    tmp_path: Path, command: Any, folder: str, setting: str, way: str
+    home: Path, command: Any, folder: str, setting: str, way: str
 ) -> None:
-    home = tmp_path / "home"
     blocked = home / folder
     blocked.parent.mkdir(exist_ok=True)
     if way == "closed":

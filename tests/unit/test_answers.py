@@ -50,6 +50,7 @@ def batch(**more: Any) -> SourceBatch:
         (answers.READ, batch()),
         (answers.READ, batch(keys=ROWS, partitions=(0, None), timestamps_ms=[1, None], headers=[(), [("h", b"v")]])),
         (answers.READ, batch(offsets=[({"p": 1}, {"n": 1}), ({"p": 2}, None)], boundary="abort", passed=7)),
+        (answers.READ, batch(topic="", values=Column([]), offsets=[({"p": 1}, None)])),
         (answers.READ, batch(values=Column([]), packed=[PackedRecords(b"..", 0, 40)], delivered={0: print})),
         (answers.PARTITIONS, ()),
         (answers.PARTITIONS, {1: {"p": 1}}.values()),
@@ -91,8 +92,11 @@ def test_no_answer_takes_anything(answer: Answer) -> None:
             r"what Odd.read returned is of type str: 'a{99}; expected a SourceBatch, or None when there is none",
         ),
         (["a", "b"], r"what Odd.read returned is of type list: \['a', 'b'\]; expected a SourceBatch"),
-        (batch(topic=None), "topic of what Odd.read returned is None; expected the name of a topic"),
-        (batch(topic=""), "topic of what Odd.read returned is of type str: ''; expected the name of a topic"),
+        (batch(topic=None), "topic of what Odd.read returned is None; expected the name of a topic, which may"),
+        (
+            batch(topic=""),
+            "topic of what Odd.read returned is of type str: ''; expected the name of a topic, which may",
+        ),
         (batch(values=["a"]), r"values of what Odd.read returned is of type list: \['a'\]; expected a Column whose"),
         (
             batch(values=Column("ab")),

@@ -142,8 +142,10 @@ def _done(found: object) -> bool:
 
 
 def _one_a_record(what: str, batch: SourceBatch) -> None:
-    """Raises WrongAnswer unless all that has an entry a record has as many as there are values."""
+    """Raises WrongAnswer unless records have a topic, and what has an entry a record as many as there are values."""
     records = len(batch.values.values)
+    if records or batch.packed:
+        _TOPIC.expect(f"topic of {what}", batch.topic)
     each: list[tuple[str, Sequence[Any] | None]] = [
         ("schemas of the values", batch.values.schemas),
         ("keys", None if batch.keys is None else batch.keys.values),
@@ -159,9 +161,10 @@ def _one_a_record(what: str, batch: SourceBatch) -> None:
 
 _PLAIN = (str, int, float, bool, type(None))
 _TRUTH = Legal("True or False", _is(bool))
+_TOPIC = Legal("the name of a topic, which may be empty where there are no records", lambda found: found != "")
 _DONE = Legal("nothing, with all done that it is called for", _done)
 _BATCH = {
-    "topic": Legal("the name of a topic", lambda found: isinstance(found, str) and found != ""),
+    "topic": Legal(_TOPIC.text, _is(str)),
     "values": Legal("a Column whose values are a list", _column),
     "keys": Legal("None or a Column whose values are a list", _none_or(_column)),
     "partitions": Legal("None or a list with a number or None a record", _none_or(_whole_numbers)),
