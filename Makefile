@@ -6,12 +6,13 @@ SHELL := /bin/bash
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+PIP = $(BIN)/python -m pip install -q --disable-pip-version-check
 STAMP := $(VENV)/.ready
 JARS := $(VENV)/.jars
 PROTOS := $(shell find protos -name '*.proto')
 WIRE := libs/keelman/api/py.typed
 
-.PHONY: bench explore masters help setup protos fmt lint types contracts unit component e2e accidents test faults check run lock clean
+.PHONY: bench explore masters help setup protos fmt lint types contracts unit component e2e accidents test faults operations check run lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -20,23 +21,28 @@ setup: $(STAMP) $(WIRE) $(JARS) ## virtual environment, Java, Kafka's jars, wire
 
 $(STAMP): requirements/dev.txt pyproject.toml tools/build_protos.py
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if v >= (3, 11) else f"keelman needs Python 3.11 or newer; {sys.executable} is {v[0]}.{v[1]}: name another with make PYTHON=...")'
-	@echo "== virtual environment"
+	@echo "== virtual environment in $(VENV)"
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install -q --disable-pip-version-check --require-hashes -r requirements/dev.txt
-	$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@echo "== $$(grep -c '==' requirements/dev.txt) Python packages: some minutes, where pip has none kept (PySpark alone: 400 MB)"
+	@$(PIP) --require-hashes -r requirements/dev.txt
+	@echo "== keelman itself"
+	@$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
 $(JARS): $(STAMP) libs/keelman/runtime/kafka_broker.lock
-	@echo "== Java and Kafka"
+	@echo "== Java, and PostgreSQL for its tests"
 	@$(BIN)/python tools/ensure_system.py
-	$(BIN)/python -m keelman.broker prepare
-	$(BIN)/python -m keelman.spark.archive
+	@echo "== Kafka's jars and the archive of their classes"
+	@$(BIN)/python -m keelman.broker prepare
+	@echo "== archive of Spark's classes: half a minute where there is none"
+	@$(BIN)/python -m keelman.spark.archive
 	@touch $@
 
 protos: $(STAMP) ## generate the wire code from protos/
 	$(BIN)/python tools/build_protos.py
 
 $(WIRE): $(PROTOS) tools/build_protos.py $(STAMP)
+	@echo "== wire code from protos"
 	@$(BIN)/python tools/build_protos.py 2>/dev/null
 	@touch $@
 
@@ -86,6 +92,10 @@ test: unit component e2e accidents ## all tests; sets itself up on a clean clone
 SEEDS ?= 3
 faults: setup ## every accident on every path, with seeds; writes docs/faults.md and build/faults.json: [SEEDS=3] [ONLY=x,y] [RESUME=1]
 	$(BIN)/python tests/chaos/faults.py --seeds '$(SEEDS)' --only '$(ONLY)' $(if $(RESUME),--resume)
+
+SECONDS ?= 60
+operations: setup ## clients and accidents of chance on three workers, and whether all answers can have been: [SEEDS=3] [FIRST=1] [SECONDS=60]
+	PYTHONPATH=tests/chaos:tests/component $(BIN)/python -m operations --seeds '$(SEEDS)' --first '$(or $(FIRST),1)' --seconds '$(SECONDS)'
 
 check: lint types contracts test ## everything that must be green before a commit lands
 

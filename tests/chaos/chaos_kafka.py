@@ -69,6 +69,13 @@ class Topics:
         Raises AssertionError when it takes too long."""
         return [(m.offset(), m.value()) for m in self._messages(partition, aborted=aborted)]
 
+    def by_key(self, partition: Partition) -> dict[bytes | None, list[bytes | None]]:
+        """The values of each key that committed readers see, in their order."""
+        found: dict[bytes | None, list[bytes | None]] = {}
+        for message in self._messages(partition):
+            found.setdefault(message.key(), []).append(message.value())
+        return found
+
     def table(self, partition: Partition) -> list[tuple[bytes, bytes]]:
         """The latest committed value of every key."""
         found = {m.key(): m.value() for m in self._messages(partition)}

@@ -36,6 +36,8 @@ from keelman.testing.eventually import eventually
 
 LIST_SECONDS = 5
 """So long a list waits for a worker: no less, or one that is only busy is called unreachable too."""
+OLD = [(b"age", b"75"), (b"warning", b'110 - "as known at 2026-01-01T00:00:00Z: the brokers do not answer"')]
+"""Headers of an answer that a worker gives while no broker answers."""
 
 
 class Worker:
@@ -134,7 +136,7 @@ class Worker:
             "size": size,
             "sha256": digest.hexdigest(),
         }
-        headers = [(b"x-answer", b"1"), (b"x-answer", b"2"), (b"connection", b"x-hop"), (b"x-hop", b"1")]
+        headers = [(b"x-answer", b"1"), (b"x-answer", b"2"), (b"connection", b"x-hop"), (b"x-hop", b"1"), *OLD]
         await _answer(send, 299, orjson.dumps(told), headers)
 
     async def _stream(self, send: Any) -> None:

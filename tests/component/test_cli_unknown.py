@@ -30,7 +30,7 @@ CLUSTER = [
     *(f"{verb} wk nosuch/0" for verb in ("get", "describe", "logs", "restart")),
     *(f"{verb} wk 0 --cluster nosuch" for verb in ("get", "restart")),
     *(f"{verb} cn nosuch/x" for verb in ("get", "describe", "logs", "start", "stop", "pause", "resume", "restart")),
-    *(f"{verb} cn x --cluster nosuch" for verb in ("get", "delete")),
+    *(f"{verb} cn {name} --cluster nosuch" for verb in ("get", "delete") for name in ("x", "nosuch/x")),
     "create cn x --cluster nosuch --set connector.class=FileStreamSink",
     "configure cn nosuch/x --set tasks.max=2",
     "watch copy-runs --cluster nosuch",

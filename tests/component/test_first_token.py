@@ -12,7 +12,9 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from copy_harness import Run, create_topic, ticket, until
+from worker_kit import WorkerProcess, link_side, workers
 
+from keelman.connectors.mirror_source import ASSIGNED, MirrorSource
 from keelman.engine.clients import client_settings, portable, with_token
 from keelman.engine.dead_letter_reader import survey
 from keelman.engine.loops import SILENT_SECONDS
@@ -130,6 +132,41 @@ def test_a_replay_begins_once_there_is_a_token(broker: SecureBroker, server: Tok
     more: dict[str, Any] = {"to": "", "stage": "", "exception": "", "since_ms": None, "most": 10, "cursor": None}
     request = {"seconds": 20.0, "sink": True, "dry_run": False, **more, **letters_of(broker, server.url, name)}
     assert told_then_given(server, lambda: replay(request))["cursor"] is None
+
+
+def test_a_mirror_says_why_and_looks_again(broker: SecureBroker, server: TokenServer, name: str) -> None:
+    fill(broker, name, b"one")
+    config = {"connector.class": "MirrorSource", "topics": name, "emit.offset-syncs.enabled": "false"}
+    config |= {"source.cluster.alias": "there", "target.cluster.alias": "here", "sync.topic.acls.enabled": "false"}
+    config |= {f"source.cluster.{key}": value for key, value in bearer(broker, server.url).items()}
+    config |= {"target.cluster.bootstrap.servers": broker.at("PLAINTEXT"), "replication.factor": "1", "name": name}
+    assert MirrorSource.settled([(config, [])]) == [False]
+    told_then_given(server, lambda: MirrorSource.tend(config))
+    tasks = MirrorSource.task_configs(config, 1)
+    assert [task[ASSIGNED] for task in tasks] == [f"{name}-0"]
+    assert MirrorSource.settled([(config, tasks)]) == [True]
+
+
+async def test_a_worker_says_that_a_preview_may_come_later(
+    broker: SecureBroker, server: TokenServer, name: str, tmp_path: Path
+) -> None:
+    fill(broker, name, b"one")
+    config = {"connector.class": "FileStreamSink", "topics": name, "file": str(tmp_path / "out")}
+    config |= {f"consumer.override.{key}": value for key, value in bearer(broker, server.url).items()}
+    async with link_side() as (_, address):
+        worker = WorkerProcess(tmp_path, broker.at("PLAINTEXT"), name, address, {ALLOWED_KEY: server.url})
+        async with workers(worker):
+
+            async def told() -> tuple[int, dict[str, Any]]:
+                asked = {"config": config, "from": "beginning"}
+                answer = await worker.ask("POST", f"/connectors/{name}/preview", asked)
+                return answer.status_code, answer.json()
+
+            words = f"the preview of {name}: {URL_KEY}: {server.url} answered 503"
+            assert await told() == (503, {"error_code": 503, "message": words})
+            server.status = 200
+            status, found = await told()
+            assert (status, len(found["records"])) == (200, 1), found
 
 
 def letters_of(broker: SecureBroker, url: str, topic: str) -> dict[str, Any]:

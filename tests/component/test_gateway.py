@@ -16,7 +16,7 @@ import grpc
 import httpx
 import pytest
 import pytest_asyncio
-from gateway_system import LIST_SECONDS, Process, System, running_system
+from gateway_system import LIST_SECONDS, OLD, Process, System, running_system
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from prometheus_client.parser import text_string_to_metric_families
 
@@ -340,7 +340,8 @@ async def test_the_proxy_changes_nothing(http: httpx.AsyncClient, demo: str) -> 
         ]
         assert answer.headers.get_list("x-answer") == ["1", "2"]
         assert "x-hop" not in answer.headers
-        assert sorted(answer.headers) == ["content-length", "content-type", "x-answer"]
+        assert sorted(answer.headers) == ["age", "content-length", "content-type", "warning", "x-answer"]
+        assert {key.encode(): answer.headers[key].encode() for key in ("age", "warning")} == dict(OLD)
 
 
 async def test_the_proxy_sends_dots_and_no_body_as_they_are(system: System, demo: str) -> None:

@@ -1,5 +1,6 @@
 """Two workers, asked through either: what one was told the other knows, and what only the leader can do is done."""
 
+import asyncio
 import base64
 import hashlib
 import hmac
@@ -18,6 +19,7 @@ from worker_kit import LinkSide, WorkerProcess, link_side, workers
 from keelman.api.copy.v1.copy_run_pb2 import CopyProgress
 from keelman.kafka.clients import admin_client
 from keelman.kafka.reading import read_topic
+from keelman.runtime.http_heads import MAX_HEAD_BYTES
 from keelman.testing.eventually import eventually
 from keelman.worker.rest.signatures import ALGORITHM, AUTHORIZATION
 
@@ -78,6 +80,25 @@ async def test_a_change_may_name_what_it_changes(pair: Pair) -> None:
     assert (await two.ask("PATCH", "/connectors/tagged/config", {"a": "b"}, headers=match)).status_code == 412
     assert (await one.ask("GET", "/connectors/tagged/config")).json()["batch.size"] == "5"
     assert (await one.ask("DELETE", "/connectors/tagged")).status_code == 204
+
+
+async def test_the_largest_head_that_one_takes_the_other_takes_too(pair: Pair) -> None:
+    """One of them sends it on to the other, with headers of its own."""
+    body = json.dumps(SOURCE).encode()
+    head = (
+        b"PUT /connectors/large/config HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nConnection: close\r\n"
+    )
+    head += b"Content-Length: %d\r\nAuthorization: Basic " % len(body)
+    head += b"a" * (MAX_HEAD_BYTES - len(head) - 4) + b"\r\n\r\n"
+    for worker in pair[:2]:
+        host, _, port = worker.id.rpartition(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(head + body)
+        async with asyncio.timeout(60):
+            said = await reader.read()
+        writer.close()
+        assert said.split()[1] in (b"200", b"201"), said
+    assert (await pair[0].ask("DELETE", "/connectors/large")).status_code == 204
 
 
 async def is_at(worker: WorkerProcess, logger: str, level: str) -> bool:

@@ -17,7 +17,7 @@ from keelman.cli import kinds
 from keelman.cli.complaint import complain
 from keelman.cli.create import Wanted, broker_spec, checked_options, connector_config, worker_spec
 from keelman.cli.exits import StartFailed, exit_code_of
-from keelman.cli.kinds import KINDS, kind_of
+from keelman.cli.kinds import KINDS, cluster_and_name, kind_of
 from keelman.cli.main import SERVICES, main
 from keelman.cli.record_commands import app
 from keelman.cli.services import check_ports, free_settings, planned
@@ -43,6 +43,14 @@ def test_an_unknown_kind_names_the_nearest_and_the_legal_ones() -> None:
         kind_of("conectors")
     assert "did you mean 'connectors'" in raised.value.message
     assert all(kind.plural in raised.value.message for kind in KINDS)
+
+
+def test_a_name_may_begin_with_the_cluster_that_is_given_too() -> None:
+    for kind in (kinds.CONNECTORS, kinds.WORKERS):
+        for name, cluster in (("demo/in", ""), ("demo/in", "demo"), ("in", "demo")):
+            assert cluster_and_name(kind, name, cluster) == ("demo", "in")
+    assert cluster_and_name(kinds.CONNECTORS, "in") == ("", "in")
+    assert cluster_and_name(kinds.CONNECTORS, "demo/a/b", "demo") == ("demo", "a/b")
 
 
 def test_a_verb_that_a_kind_lacks_names_the_kinds_that_have_it() -> None:
@@ -85,6 +93,9 @@ def test_no_two_kinds_share_a_word() -> None:
         (["get", "nodes", "--ended"], 2, "--ended: not for nodes, only for copy-runs"),
         (["get", "nodes", "--cluster", "c"], 2, "--cluster: not for nodes, only for workers, connectors, copy-runs"),
         (["stop", "wc", "x", "--cluster", "c"], 2, "--cluster: not for worker-clusters, only for workers"),
+        (["create", "cn", "o/x", "--cluster", "c", "--set", "connector.class=x"], 2, "is of 'o', not of 'c'"),
+        (["create", "cn", "x", "--set", "connector.class=x"], 2, "CLUSTER/NAME, or NAME with --cluster WC"),
+        (["preview", "o/x", "--cluster", "c"], 2, "is of 'o', not of 'c'; a connector 'o/x' of 'c' is c/o/x"),
         (["preview", "x", "--worker", "h:1", "--cluster", "c"], 2, "--cluster: not together with --worker"),
         (["get", "nodes", "-o", "xml"], 2, "one of table, wide, json, yaml, name"),
         (["watch", "copy-runs", "-o", "yaml"], 2, "one of table, wide, json"),

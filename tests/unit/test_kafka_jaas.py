@@ -8,6 +8,7 @@ import pytest
 from keelman.kafka.jaas import ALLOWED, PLAIN, parse
 from keelman.model.errors import InvalidArgument
 
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256, SCRAM-SHA-512", "OAUTHBEARER")
 RECORDED = json.loads((Path(__file__).resolve().parents[1] / "recorded" / "clients.json").read_text())["jaas"]
 
 
@@ -21,7 +22,9 @@ def test_it_is_read_as_java_reads_it(said: dict[str, object]) -> None:
         with pytest.raises(InvalidArgument) as raised:
             parse(text)
         java = str(said["error"]).partition(" The system property")[0].removesuffix(".")
-        assert raised.value.message.startswith(f"sasl.jaas.config: {java}")
+        message = raised.value.message
+        assert message.startswith(f"sasl.jaas.config: {java}; legal is one login module with its options, MODULE")
+        assert all(f"{module} ({mechanism}" in message for module, mechanism in zip(ALLOWED, MECHANISMS, strict=True))
     else:
         module = parse(text)
         assert module.name == said["module"]

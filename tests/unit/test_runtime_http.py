@@ -121,6 +121,7 @@ def head(line: bytes, size: int) -> bytes:
 
 
 GET = b"GET / HTTP/1.1"
+SENT_ON = GET + b"\r\nX-Keelman-Seconds: 5.000"
 
 
 @pytest.mark.parametrize(
@@ -133,6 +134,8 @@ GET = b"GET / HTTP/1.1"
         (b"GET / HTTP/1.0\r\n\r\n", 200, b""),
         (head(GET, 8192), 200, b""),
         (head(GET, 8193), 431, b"the request's head is larger than 8192 bytes"),
+        (head(SENT_ON, 8192 + 1024), 200, b""),
+        (head(SENT_ON, 8193 + 1024), 431, b"the request's head is larger than 8192 bytes"),
         (head(GET, 20_000), 431, b"the request's head is larger than 8192 bytes"),
         (head(GET, 20_000)[:-4], 431, b"the request's head is larger than 8192 bytes"),
         (b"GET /?" + b"a" * 8180 + b" HTTP/1.1\r\nHost: x\r\n\r\n", 431, b"the request's head is larger than 8192"),

@@ -52,3 +52,26 @@ async def test_a_task_may_have_nothing_to_copy_when_its_connector_was_deleted_a_
         await eventually(lambda: len(link.sent) > 1, what="it is told to drain")
         assert link.sent[1].WhichOneof("order") == "drain", link.sent[1]
         link.updated(RunUpdate(run_uid=link.sent[0].run_uid, state=copy.COPY_RUN_STATE_ENDED))
+
+
+async def test_a_former_copy_run_uses_no_topic_for_a_connector_that_is_made_again(tmp_path: Path) -> None:
+    """It drains for a while after its connector was deleted, and tells what it copies until then."""
+    store, link = StandaloneStore(checked(alone(tmp_path / "offsets"), standalone=True), worker_id="w:1"), Link()
+    owned = OwnedWork(store, cast("Any", link), cast("Any", link), worker_cluster="w", worker="w:1")
+    used: list[str] = []
+    owned.topics_used(lambda _, update: used.extend(update.topics))
+    made = [records.connector_record("c", SOURCE), *records.task_records("c", [SOURCE]), records.commit_record("c", 1)]
+    await store.write_config(made)
+    async with Siblings() as siblings:
+        owned.begin(siblings)
+        await owned.take([Work("c", 0)], [])
+        owned.follow()
+        await eventually(lambda: link.sent)
+        uid = link.sent[0].run_uid
+        link.updated(RunUpdate(run_uid=uid, state=copy.COPY_RUN_STATE_RUNNING, topics=["before"]))
+        await store.write_config(records.deletion_records("c", 1))
+        await store.write_config(made)
+        link.updated(RunUpdate(run_uid=uid, state=copy.COPY_RUN_STATE_RUNNING, topics=["after"]))
+        assert used == ["before"]
+        link.updated(RunUpdate(run_uid=uid, state=copy.COPY_RUN_STATE_ENDED))
+        await owned.take([], [Work("c", 0)])

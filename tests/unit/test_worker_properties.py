@@ -217,7 +217,7 @@ def test_references_without_a_value_are_told() -> None:
 
 
 def test_token_endpoints_that_java_may_ask_are_ours_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    url, key = "https://idp.example/token", "org.apache.kafka.sasl.oauthbearer.allowed.urls"
+    url, key = "https://java.example/token", "org.apache.kafka.sasl.oauthbearer.allowed.urls"
     oauth = {
         "security.protocol": "SASL_SSL",
         "sasl.mechanism": "OAUTHBEARER",

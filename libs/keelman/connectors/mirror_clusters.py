@@ -27,6 +27,8 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from keelman.engine.clients import with_token
+
 T = TypeVar("T")
 TopicConfig = Mapping[str, ConfigEntry]
 Acls = Mapping[str, AbstractSet[AclBinding]]  # by the topic that they name, those of no pattern
@@ -213,10 +215,11 @@ class Clusters:
     def at(self, settings: Mapping[str, Any]) -> Cluster:
         """The cluster that these settings of librdkafka's lead to; to be asked for anew for each look.
 
-        One that is logged in to by code of ours (OAUTHBEARER) is its asker's alone.
+        One that is logged in to by code of ours (OAUTHBEARER) is its asker's alone. Raises Unauthenticated and
+        Unavailable while there is no token for it.
         """
         if any(callable(value) for value in settings.values()):
-            return Cluster(settings)
+            return Cluster(with_token(settings))
         key = tuple(sorted((name, str(value)) for name, value in settings.items()))
         with self._lock:
             known = self._known.pop(key, None)

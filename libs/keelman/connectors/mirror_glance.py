@@ -77,7 +77,7 @@ class Glances:
         self._known: dict[Hashable, Glance] = {}
 
     def at(self, config: Mapping[str, str], side: Side) -> Glance:
-        """The one that a mirror's configuration names. Raises ConfigValueError."""
+        """The one that a mirror's configuration names. Raises ConfigValueError, and what `Clusters.at` raises."""
         key = frozenset(admin_properties(config, side).items())
         known = self._known.get(key)
         if known is None:

@@ -32,6 +32,7 @@ from keelman.connectors.mirror_split import backlogs, dealt
 from keelman.connectors.mirror_syncs import OffsetSyncs
 from keelman.connectors.mirror_topics import MirrorTopics
 from keelman.kafka.isolation import reads_committed
+from keelman.model.errors import KeelmanError
 
 ASSIGNED = "task.assigned.partitions"
 SOURCE_SERVERS = "source.cluster.bootstrap.servers"
@@ -123,7 +124,7 @@ class MirrorSource(Connector):
         keep what they have."""
         glances, looks = Glances(), {}
         for number, (config, tasks) in enumerate(asked):
-            with contextlib.suppress(ConnectError):
+            with contextlib.suppress(ConnectError, KeelmanError):
                 at = cache(partial(glances.at, config))
                 look = MirrorTopics(_parsed(config), at, _mirrored(config, tasks))
                 for side, topics in look.compared().items():
@@ -131,7 +132,7 @@ class MirrorSource(Connector):
                 looks[number] = look
         found = [False] * len(asked)
         for number, look in looks.items():
-            with contextlib.suppress(ConnectError):
+            with contextlib.suppress(ConnectError, KeelmanError):
                 keeps = look.only is not None or sorted(_assigned(asked[number][1])) == look.partitions()
                 found[number] = keeps and not look.changes()
         return found

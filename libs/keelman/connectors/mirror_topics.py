@@ -47,13 +47,15 @@ class Changes:
 
 
 class MirrorTopics:
-    """One look at both clusters. All its calls block and raise RetriableConnectError when a cluster does not answer."""
+    """One look at both clusters. All its calls block and raise RetriableConnectError when a cluster does not answer,
+    Unauthenticated or Unavailable when there is no token for it."""
 
     def __init__(
         self, parsed: Mapping[str, Any], at: Callable[[Side], View], only: Collection[str] | None = None
     ) -> None:
         """`parsed` is the connector's configuration, `at` leads to the two clusters, each time to the same ones, and
-        raises ConfigValueError. With `only` the copies of these topics are tended as they are, and none is made."""
+        raises ConfigValueError beside that. With `only` the copies of these topics are tended as they are, and none is
+        made."""
         self._parsed = parsed
         self._choice = TopicChoice(parsed)
         self._seconds = parsed["admin.timeout.ms"] / 1000

@@ -4,7 +4,7 @@
 answers each on standard output, after an empty line when it is ready, until its input ends. Requests: {"id", "method",
 "class", ...arguments}. Each gets two lines: {"id"} when it is heard, before any of the plugin's code runs for it, so
 that whoever finds the process dead knows whether it died of the request; then {"id", "result"} or {"id", "error":
-{"type", "name", "message"}}, with key and value of a ConfigValueError.
+{"type", "name", "message"}}, with key and value of a ConfigValueError, with the reason of what is Unavailable.
 What the plugin prints goes to standard error. The worker's side is `plugin_client.PluginHost`.
 """
 
@@ -23,7 +23,7 @@ from keelman.connect.config.info import keys_to_json
 from keelman.connect.errors import ConfigValueError, ConnectError, RetriableConnectError
 from keelman.connect.plugin import Connector, Direction
 from keelman.connectors import plugins, registry, validation
-from keelman.model.errors import InvalidArgument
+from keelman.model.errors import InvalidArgument, Unavailable
 from keelman.runtime.error_text import error_text, plain
 from keelman.runtime.output_brake import bound_memory, brake_output
 
@@ -151,15 +151,19 @@ def error_to_json(error: BaseException) -> dict[str, Any]:
         return {**found, "type": "value", "key": plain(str(error.key)), "value": value}
     if isinstance(error, InvalidArgument):
         return {**found, "type": "argument"}
+    if isinstance(error, Unavailable):
+        return {**found, "type": "unavailable", "reason": error.reason}
     if isinstance(error, ConnectError):
         return {**found, "type": "retriable" if isinstance(error, RetriableConnectError) else "connect"}
     return {**found, "type": "other"}
 
 
-def error_from_json(error: Mapping[str, Any], where: str) -> ConnectError | InvalidArgument:
+def error_from_json(error: Mapping[str, Any], where: str) -> ConnectError | InvalidArgument | Unavailable:
     """The error to raise in the worker. A message of Connect's own for a value stays as it is."""
     if error["type"] == "argument":
         return InvalidArgument(error["message"])
+    if error["type"] == "unavailable":
+        return Unavailable(f"{where}: {error['message']}", reason=error["reason"])
     if error["type"] == "value":
         return ConfigValueError(error["key"], error["value"], whole=error["message"])
     message = (

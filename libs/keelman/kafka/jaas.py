@@ -19,6 +19,11 @@ _KERBEROS = "com.sun.security.auth.module.Krb5LoginModule"
 _FLAGS = ("REQUIRED", "REQUISITE", "SUFFICIENT", "OPTIONAL")
 _ESCAPES = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _KEY = "sasl.jaas.config"
+_LEGAL = (
+    'legal is one login module with its options, MODULE required OPTION="VALUE" OPTION="VALUE"; where MODULE is '
+    f"{PLAIN} (PLAIN) or {SCRAM} (SCRAM-SHA-256, SCRAM-SHA-512), both with username and password, "
+    f"or {OAUTHBEARER} (OAUTHBEARER)"
+)
 
 Token: TypeAlias = tuple[str, str | None]
 """A kind (`word`, `number` or the character itself) and a text; numbers and single characters have none."""
@@ -34,8 +39,8 @@ class LoginModule:
 
 
 def parse(text: str) -> LoginModule:
-    """The one login module of a `sasl.jaas.config`. Raises InvalidArgument with Java's message, never with a secret;
-    for a module that is not one of `ALLOWED` before anything is done with it."""
+    """The one login module of a `sasl.jaas.config`. Raises InvalidArgument with Java's message and what is legal, never
+    with a secret; for a module that is not one of `ALLOWED` before anything is done with it."""
     found = list(_modules(_tokens(text)))
     if not found:
         raise _illegal("Login module not specified in JAAS config")
@@ -49,12 +54,12 @@ def parse(text: str) -> LoginModule:
 
 def _not_allowed(name: str) -> str:
     if name == _KERBEROS:
-        return f"{name}: Kerberos (GSSAPI) is not supported; {', '.join(ALLOWED)} are"
-    return f"{name} is not allowed; {', '.join(ALLOWED)} are"
+        return f"{name}: Kerberos (GSSAPI) is not supported"
+    return f"{name} is not allowed"
 
 
 def _illegal(why: str) -> InvalidArgument:
-    return InvalidArgument(f"{_KEY}: {why}", metadata={"field": _KEY})
+    return InvalidArgument(f"{_KEY}: {why}; {_LEGAL}", metadata={"field": _KEY})
 
 
 def _modules(tokens: Iterator[Token]) -> Iterator[LoginModule]:

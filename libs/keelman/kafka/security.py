@@ -48,7 +48,7 @@ def login(given: Mapping[str, str]) -> tuple[str, jaas.LoginModule]:
     text = given.get("sasl.jaas.config", "").strip()
     if not text:
         raise InvalidArgument(
-            f"sasl.jaas.config is missing: {mechanism} needs {MECHANISMS[mechanism][0]} with its options"
+            f'sasl.jaas.config is missing: {mechanism} needs {MECHANISMS[mechanism][0]} required OPTION="VALUE" ...;'
         )
     module = jaas.parse(text)
     if module.name not in MECHANISMS[mechanism]:

@@ -7,7 +7,7 @@ import contextlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from aiokafka.errors import (
     KafkaError,
@@ -117,6 +117,9 @@ class FencingWriter:
         """Gives the claim up without fencing anyone. Waits for no broker for longer than a few seconds."""
         made, self._producer, self.claimed_at = self._producer, None, None
         stack, self._stack = self._stack, AsyncExitStack()
+        for batches in made._message_accumulator._batches.values() if made is not None else ():
+            for batch in batches:  # that nobody sends any more
+                batch._drain_waiter.add_done_callback(_noted)
         await _dropped(stack, made)
 
     async def write(
@@ -170,7 +173,10 @@ def check_sizes(records: Sequence[Record]) -> None:
 
 async def _sent(made: Producer, topic: str, records: Sequence[Record]) -> Ends:
     """Returns when all records are acknowledged; raises the first failure once none is under way any more."""
-    sent = [await made.send(topic, key=key, value=value) for key, value in records]
+    sent = []
+    for key, value in records:
+        sent.append(await made.send(topic, key=key, value=value))
+        sent[-1].add_done_callback(_noted)
     if sent:
         await asyncio.wait(sent)
     for problem in [one.exception() for one in sent]:
@@ -179,8 +185,9 @@ async def _sent(made: Producer, topic: str, records: Sequence[Record]) -> Ends:
     return {told.partition: told.offset + 1 for told in (one.result() for one in sent)}
 
 
-def _noted(end: asyncio.Future[None]) -> None:
-    """A transaction that fails is told by what was sent in it; the library's own word for it need not be logged."""
+def _noted(end: asyncio.Future[Any]) -> None:
+    """A transaction that fails is told by what was sent in it, and what was sent by whoever still waits for it; the
+    library's own word for either need not be logged."""
     if not end.cancelled():
         end.exception()
 

@@ -1,10 +1,16 @@
-"""Heads of requests, as Connect's server takes them: of at most 8 KiB, and of HTTP/1.0 and 1.1 alone."""
+"""Heads of requests, as Connect's server takes them: of at most 8 KiB, and of HTTP/1.0 and 1.1 alone.
+
+One that a worker sends on has headers of that worker's beside: what the one has taken is not too large for the next.
+"""
 
 from __future__ import annotations
 
 import h11
 
 MAX_HEAD_BYTES = 8192
+SENT_ON_BYTES = 1024  # more for a request that is sent on
+SENT_ON = b"x-keelman-"
+"""How the names of headers begin that a worker adds to what it sends on."""
 VERSIONS = (b"1.0", b"1.1")
 
 
@@ -19,7 +25,7 @@ class BoundedHeads(h11.Connection):
     """A server's side of one connection. h11 by itself takes every version, and bounds only what is not yet whole."""
 
     def __init__(self) -> None:
-        super().__init__(h11.SERVER, MAX_HEAD_BYTES)
+        super().__init__(h11.SERVER, MAX_HEAD_BYTES + SENT_ON_BYTES)
 
     def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
         """The next event. Raises HeadRefused (414, 426, 431, 505), RemoteProtocolError for what is no HTTP."""
@@ -39,10 +45,12 @@ def _check(request: h11.Request) -> None:
     if request.http_version not in VERSIONS:
         status = 426 if request.http_version == b"2.0" else 505
         raise HeadRefused(status, f"HTTP/{request.http_version.decode()} is not spoken here: use HTTP/1.1")
-    if len(request.target) > MAX_HEAD_BYTES:
+    sent_on = any(name.startswith(SENT_ON) for name, _ in request.headers)
+    most = MAX_HEAD_BYTES + (SENT_ON_BYTES if sent_on else 0)
+    if len(request.target) > most:
         raise _too_large(in_first_line=True)
     size = len(request.method) + len(request.target) + len("  HTTP/1.1\r\n\r\n")
-    if size + sum(len(name) + len(value) + len(": \r\n") for name, value in request.headers) > MAX_HEAD_BYTES:
+    if size + sum(len(name) + len(value) + len(": \r\n") for name, value in request.headers) > most:
         raise _too_large(in_first_line=False)
 
 

@@ -24,7 +24,7 @@ from keelman.cli.describe import print_description
 from keelman.cli.exits import OK
 from keelman.cli.gateway import Gateway
 from keelman.cli.gateway import gateway as open_gateway
-from keelman.cli.kinds import kind_of
+from keelman.cli.kinds import cluster_and_name, kind_of
 from keelman.cli.logs import print_logs
 from keelman.cli.output import checked_format, print_list, print_one
 from keelman.cli.reached import before, wait_for
@@ -77,6 +77,9 @@ def create(target: Target, word: str, name: str, wanted: Wanted, form: str, *, s
     """`keelman create`. Options are checked before the gateway is asked."""
     kind, form = kind_of(word, "create"), checked_format(form)
     checked_options(kind, wanted, start=start)
+    owner, plain = cluster_and_name(kind, name, wanted.cluster)
+    if kind is kinds.CONNECTORS and not owner:
+        raise InvalidArgument.of("connector", name, "CLUSTER/NAME, or NAME with --cluster WC")
     if wait is not None and kind is kinds.WORKER_CLUSTERS and not start:
         raise InvalidArgument("--wait: a new worker cluster is stopped; give --start too, or wait on `keelman start`")
     made_of: Any = {
@@ -93,7 +96,6 @@ def create(target: Target, word: str, name: str, wanted: Wanted, form: str, *, s
             if start:
                 made = await gateway.act("start", kind, name)
         else:
-            owner, plain = _owner(name, wanted.cluster)
             made = await gateway.create_connector(owner, plain, made_of)
         if wait is not None:
             made = await wait_for(gateway, "start", kind, columns.key_of(kind, made), seconds=wait)
@@ -214,12 +216,3 @@ def _with(target: Target, body: Callable[[Gateway], Awaitable[None]]) -> int:
 
     asyncio.run(whole())
     return OK
-
-
-def _owner(name: str, cluster: str) -> tuple[str, str]:
-    owner, slash, plain = name.partition("/")
-    if cluster:
-        return cluster, name
-    if not slash:
-        raise InvalidArgument.of("connector", name, "CLUSTER/NAME, or NAME with --cluster WC")
-    return owner, plain

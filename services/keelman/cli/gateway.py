@@ -98,19 +98,18 @@ class Gateway:
         raise NotFound(f"there is no workload {name!r}")
 
     async def full_name(self, kind: Kind, name: str, cluster: str) -> str:
-        """The name that says all: a connector's and a worker's with its worker cluster. Raises NotFound."""
+        """The name that says all: a connector's and a worker's with its worker cluster. Raises NotFound, and
+        InvalidArgument for a name of another worker cluster than `cluster`."""
         if kind is kinds.CONNECTORS:
             return "/".join(await self.connector_name(name, cluster))
-        if kind is kinds.WORKERS and cluster and not name.startswith(f"{cluster}/"):
-            return f"{cluster}/{name}"
+        if kind is kinds.WORKERS:
+            return "/".join(filter(None, kinds.cluster_and_name(kind, name, cluster)))
         return name
 
     async def connector_name(self, name: str, cluster: str) -> tuple[str, str]:
         """Worker cluster and plain name of a connector; without a cluster, the only one that has it."""
-        if cluster:
-            return cluster, name
-        owner, slash, plain = name.partition("/")
-        if slash and owner and plain:
+        owner, plain = kinds.cluster_and_name(kinds.CONNECTORS, name, cluster)
+        if owner:
             return owner, plain
         owners = [c.worker_cluster for c in await self.list(kinds.CONNECTORS) if c.name == name]
         if len(owners) == 1:

@@ -59,6 +59,20 @@ def kind_of(word: str, verb: str = "", *, cluster: str = "") -> Kind:
     return kind
 
 
+def cluster_and_name(kind: Kind, name: str, cluster: str = "") -> tuple[str, str]:
+    """The worker cluster, empty where nothing names it, and the plain name of one of a kind that is of clusters.
+
+    `cluster` is what stands behind --cluster; the name may begin with it. Raises InvalidArgument for one of another.
+    """
+    owner, slash, plain = name.partition("/")
+    if not (slash and owner and plain):
+        return cluster, name
+    if cluster not in ("", owner):
+        other = f"; a {kind.singular} {name!r} of {cluster!r} is {cluster}/{name}" if kind is CONNECTORS else ""
+        raise InvalidArgument(f"--cluster: {kind.singular} {name!r} is of {owner!r}, not of {cluster!r}{other}")
+    return owner, plain
+
+
 def _kind_of(word: str, verb: str) -> Kind:
     plain = word.lower().replace("_", "-")
     for kind in KINDS:

@@ -13,6 +13,7 @@ from urllib.parse import quote
 import httpx
 
 from keelman.cli.commands import Target
+from keelman.cli.kinds import CONNECTORS, cluster_and_name
 from keelman.cli.system import running_system
 from keelman.cli.target import gateway_address, home_of
 from keelman.model.errors import DeadlineExceeded, Unavailable, class_of_http_status
@@ -54,10 +55,8 @@ async def connector_rest(target: Target, worker: str, name: str, cluster: str) -
     """The connector's, by the worker's URL, or through the gateway, where `name` may be CLUSTER/NAME."""
     url, plain = worker, name
     if not worker:
-        owner, slash, rest = name.partition("/")
-        if cluster or (slash and owner and rest):
-            cluster, plain = (cluster, name) if cluster else (owner, rest)
-        else:
+        cluster, plain = cluster_and_name(CONNECTORS, name, cluster)
+        if not cluster:
             async with target.open() as gateway:
                 cluster, plain = await gateway.connector_name(name, "")
         url = f"{_gateway_http(target.gateway, target.home)}/clusters/{quote(cluster, safe='')}"

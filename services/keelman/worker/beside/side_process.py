@@ -31,13 +31,16 @@ WORDS = {"preview": "the preview", "dead_letters": "the dead letters", "replay":
 
 @asynccontextmanager
 async def asking() -> AsyncIterator[None]:
-    """Around a question and what has to be known for it: ends with the time of the request, and what connectors,
-    their configurations and secrets do wrong is told as RestError 400. Raises DeadlineExceeded."""
+    """Around a question and what has to be known for it: ends with the time of the request. What connectors, their
+    configurations and secrets do wrong is told as RestError 400, what is away and may be back as 503. Raises
+    DeadlineExceeded."""
     try:
         async with deadline(deadlines.remaining(), DeadlineExceeded(deadlines.TIMED_OUT)):
             yield
     except ConnectError as error:
         raise RestError(400, str(error)) from None
+    except Unavailable as error:
+        raise RestError(503, error.message) from None
 
 
 class SideProcess:

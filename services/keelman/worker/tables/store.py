@@ -14,7 +14,7 @@ from keelman.kafka.layout import Work
 from keelman.kafka.table import Row, TopicTable
 from keelman.kafka.topics import topics_there
 from keelman.kafka.writer import FencingWriter, Record, TopicWriter
-from keelman.model.errors import Unavailable
+from keelman.model.errors import DeadlineExceeded, Unavailable
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logging import get_logger
 from keelman.runtime.redaction import REDACTOR
@@ -71,6 +71,7 @@ class Store:
         self._config_read = 0.0  # when the last read of it that has ended began
         self._pending: dict[Work, Status | None] = {}
         self._said: dict[Work, Status] = {}
+        self._erased: set[Work] = set()  # of what was said, that of which a tombstone has come
         self._told = asyncio.Event()
         self._written = asyncio.Event()
 
@@ -190,6 +191,10 @@ class Store:
     async def write_topics_used(self, written: Sequence[Record]) -> None:
         """Writes which connector uses which topic; returns when this worker's table has it."""
         await self._plain.write(self.properties.status_topic.name, written)
+        await self.read_statuses()
+
+    async def read_statuses(self) -> None:
+        """Reads the status topic to its end. Raises DeadlineExceeded, Unavailable."""
         await self._statuses.read_to_end(seconds=READ_SECONDS)
 
     async def read_offsets(self) -> None:
@@ -215,6 +220,7 @@ class Store:
         """The group has lost this worker: what it was about to say of its work is another's to say now."""
         self._pending.clear()
         self._said.clear()
+        self._erased.clear()
         self._written.set()
 
     async def flush(self, *, seconds: float) -> None:
@@ -234,17 +240,20 @@ class Store:
         backoff, told = Backoff(first=0.1, most=2.0), ""
         while True:
             self._told.clear()
-            if self._pending and not self.right():
+            if (self._pending or self._erased) and not self.right():
                 await asyncio.sleep(RIGHT_SECONDS)
                 continue
             batch = dict(self._pending)
-            allowed = [(w, s) for w, s in batch.items() if s is None or self.statuses.allows(w, s)]
+            allowed = [(work, status) for work, status in batch.items() if self._may_write(work, status)]
             try:
+                if self._erased:
+                    await self._say_what_was_erased()
+                    continue  # perhaps without its place by now
                 if allowed:
                     await self._plain.write(
                         self.properties.status_topic.name, [(key_of(w), s.value() if s else None) for w, s in allowed]
                     )
-            except Unavailable as error:
+            except (Unavailable, DeadlineExceeded) as error:
                 if told != error.message:
                     log.warning("statuses_unwritten", error=error.message)
                 told = error.message
@@ -258,6 +267,20 @@ class Store:
             if not self._pending:
                 self._written.set()
                 await self._told.wait()
+
+    def _may_write(self, work: Work, status: Status | None) -> bool:
+        """A tombstone for what was made again before it could be written would take the new one's status."""
+        return work not in self.config.work() if status is None else self.statuses.allows(work, status)
+
+    async def _say_what_was_erased(self) -> None:
+        """A tombstone may be long on its way: meanwhile what it is for was made again, and has its status here."""
+        await self.read_config()  # else it would be said of what is deleted
+        erased, self._erased = self._erased, set()
+        for work in erased & self._said.keys() - self._pending.keys():
+            if work not in self.config.work():
+                del self._said[work]
+            elif work not in self.statuses.statuses:
+                self.tell(work, self._said[work])
 
     def changed_about(self, connector: str) -> None:
         """Something about this connector is another than it was: whoever looks after connectors has a look."""
@@ -306,11 +329,16 @@ class Store:
             del self.statuses.lost[work]
 
     def _say_again(self, key: str) -> None:
-        """A worker that was frozen had a status on its way when it lost its place: this worker's word is the later."""
+        """A worker that was frozen had a status on its way when it lost its place: this worker's word is the later.
+
+        It may be so behind a tombstone too."""
         work = work_of(key)
         said = self._said.get(work) if work is not None else None
         found = self.statuses.statuses.get(work) if work is not None else None
-        if work is None or said is None or found is None or work in self._pending:
+        if work is None or said is None or work in self._pending:
             return
-        if found.worker_id != said.worker_id and found.generation < said.generation:
+        if found is None:
+            self._erased.add(work)
+            self._told.set()
+        elif found.worker_id != said.worker_id and found.generation < said.generation:
             self.tell(work, said)

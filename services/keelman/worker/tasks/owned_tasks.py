@@ -7,6 +7,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from keelman.api.copy.v1 import run_order_pb2 as orders
 from keelman.api.copy.v1 import ticket_pb2 as wire
@@ -51,6 +52,13 @@ class _Running:
     stall_seconds: float = 0.0
 
 
+class _CopyRun(NamedTuple):
+    """Whose it is, and how far the config topic was read when its ticket was granted."""
+
+    task: CopyTask
+    config_offset: int
+
+
 class OwnedTasks:
     """Steered by OwnedWork. `has` says whether a work is this worker's, `tell` has a status written soon."""
 
@@ -70,7 +78,7 @@ class OwnedTasks:
         self.heap = Heap()
         self._turns = Turns()
         self._groups = SinkGroups(store, self.parking)
-        self._runs: dict[str, CopyTask] = {}
+        self._runs: dict[str, _CopyRun] = {}
         self._grace = store.properties.shutdown_ms / 1000
         self._siblings: Siblings | None = None
         self._tasks: dict[Work, _Running] = {}
@@ -193,7 +201,7 @@ class OwnedTasks:
         def ticket(uid: str) -> wire.StartTicket | None:
             granted = grants.ticket(work, made.config, uid)
             if granted is not None:
-                self._runs[uid] = task
+                self._runs[uid] = _CopyRun(task, granted.config_offset)
             return granted
 
         duties = TaskDuties(
@@ -265,11 +273,13 @@ class OwnedTasks:
             self._awake[work] = self._tasks[work]
 
     def _updated(self, update: orders.RunUpdate) -> None:
-        task = self._runs.get(update.run_uid)
-        if task is not None:
+        run = self._runs.get(update.run_uid)
+        if run is not None:
+            task = run.task
             self.measured.note(task.work, update)
             self.meters.note(task.work, update)
-            self.topics_used(task.work, update)
+            if not self._store.config.deleted.since(task.work.connector, run.config_offset):
+                self.topics_used(task.work, update)  # else by one that is no more: its name may be another's by now
             if update.HasField("progress"):
                 self._store.committed(task.work.connector, update.progress.offsets)
             task.update(update)
@@ -278,11 +288,11 @@ class OwnedTasks:
         """The link's other side has these copy runs: what it has lost begins anew, what nobody here knows is cut."""
         for uid in uids - self._runs.keys():
             self._link.send(orders.RunOrder(run_uid=uid, cut=orders.Cut(reason="WITHDRAWN")))
-        for uid, task in list(self._runs.items()):
+        for uid, run in list(self._runs.items()):
             if uid in uids:
-                task.linked(uid)
+                run.task.linked(uid)
             else:
-                task.lost(uid)
+                run.task.lost(uid)
 
 
 def _alike(one: TaskConfig, other: TaskConfig) -> bool:

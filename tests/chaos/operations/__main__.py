@@ -1,0 +1,63 @@
+"""Rounds, one a seed: `python -m operations [--seeds 3] [--first 1] [--seconds 60]`; `make operations` sets the path.
+
+Prints a line a round, and each violation as it is found. Histories and logs are kept in build/operations.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from spark_kit import spark_service
+
+from keelman.testing.broker import running_broker
+from operations.round import Round
+
+KEPT = Path("build/operations")
+MORE_SECONDS = 300.0
+"""What a round may take beyond the time in which clients ask."""
+
+
+async def rounds(arguments: argparse.Namespace) -> int:
+    """How many were not clean."""
+    bad = 0
+    with tempfile.TemporaryDirectory(prefix="keelman-operations-") as name:
+        folder = Path(name)
+        async with running_broker(folder / "broker") as bootstrap, spark_service(folder / "spark") as spark:
+            for seed in range(arguments.first, arguments.first + arguments.seeds):
+                bad += await _round(seed, arguments, bootstrap, spark.address, folder / str(seed))
+    return bad
+
+
+async def _round(seed: int, arguments: argparse.Namespace, bootstrap: str, spark: str, folder: Path) -> bool:
+    """Whether it was not clean."""
+    folder.mkdir()
+    begun, kept = time.monotonic(), arguments.kept / f"seed{seed}"
+    one = Round(seed, arguments.seconds, bootstrap, spark, folder)
+    try:
+        async with asyncio.timeout(arguments.seconds + MORE_SECONDS):
+            await one.run()
+    except Exception as error:  # whatever it is, the other rounds are to be run
+        one.violation(f"not run to its end: {type(error).__name__}: {error}")
+    finally:
+        one.keep(kept)
+    print(f"{one} ({time.monotonic() - begun:.0f} s, kept in {kept})", flush=True)
+    return bool(one.violations)
+
+
+def main() -> int:
+    """0 when every round was clean."""
+    parser = argparse.ArgumentParser(prog="make operations", description=__doc__)
+    parser.add_argument("--seeds", type=int, default=3, help="how many rounds")
+    parser.add_argument("--first", type=int, default=1, help="the first seed")
+    parser.add_argument("--seconds", type=float, default=60, help="how long clients ask in a round")
+    parser.add_argument("--kept", type=Path, default=KEPT, help="where histories and logs are kept")
+    return min(1, asyncio.run(rounds(parser.parse_args())))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,29 @@
+"""What sources have delivered that count: every number of each task, and under exactly once none of them twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from chaos_kafka import Topics
+
+from operations.connectors import WHOLE, Connectors
+
+FIRST = 5
+
+
+def missing_or_doubled(topics: Topics, connectors: Connectors, *, exactly_once: bool) -> Iterator[str]:
+    """One line for each task of a source that has lost numbers or, where that may not be, doubled some."""
+    for word in WHOLE:
+        found: dict[bytes | None, list[int]] = {}
+        for topic in connectors.topics(word):
+            for partition in topics.partitions(topic):
+                for key, values in topics.by_key(partition).items():
+                    found.setdefault(key, []).extend(int(value or b"-1") for value in values)
+        for key, numbers in found.items():
+            task = f"{connectors.full(word)}, task {(key or b'0').decode()}"
+            lost = sorted({*range(max(numbers) + 1)}.difference(numbers))
+            doubled = len(numbers) - len({*numbers})
+            if lost:
+                yield f"{task}: {len(lost)} of {max(numbers) + 1} numbers lost: {lost[:FIRST]}"
+            if doubled and exactly_once:
+                yield f"{task}: {doubled} numbers doubled"

@@ -1,0 +1,50 @@
+"""What clients have asked for and been answered: one operation a request. Pure."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+NEVER = math.inf
+
+
+@dataclass
+class Operation:
+    """One request. Its seconds count from the round's begin; `status` is 0 when no answer came."""
+
+    kind: str
+    connector: str = ""
+    """Empty for one that concerns them all."""
+    body: Any = None
+    begun: float = 0.0
+    ended: float = NEVER
+    status: int = 0
+    answer: Any = None
+    worker: int = 0
+    """Which of them was asked."""
+    client: int = 0
+    query: str = ""
+    error: str = ""
+
+    @property
+    def message(self) -> str:
+        """What an answer that refuses says."""
+        told = self.answer.get("message") if isinstance(self.answer, dict) else None
+        return told if isinstance(told, str) else ""
+
+    def __str__(self) -> str:
+        told = [f"{self.begun:.3f}..{self.ended:.3f} worker {self.worker}: {self.kind}{self.query}"]
+        told += [f"{self.connector}", f"{json.dumps(self.body)}" if self.body is not None else ""]
+        told += [f"-> {self.status}", self.error or self.message]
+        return " ".join(word for word in told if word)
+
+
+def write(file: Path, operations: Iterable[Operation]) -> None:
+    """One line of JSON each, as they were begun."""
+    file.parent.mkdir(parents=True, exist_ok=True)
+    lines = [json.dumps(asdict(one)) for one in sorted(operations, key=lambda one: one.begun)]
+    file.write_text("".join(f"{line}\n" for line in lines))

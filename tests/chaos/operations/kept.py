@@ -1,0 +1,149 @@
+"""What a worker cluster keeps of one connector, and how each operation changes it or tells of it. Pure.
+
+An operation is taken to happen at one moment between its begin and its answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from operations.answers import KINDS, sure
+from operations.history import Operation
+
+Config = frozenset[tuple[str, str]]
+STARTED, PAUSED, STOPPED = "STARTED", "PAUSED", "STOPPED"
+TARGETS = {"pause": PAUSED, "resume": STARTED, "stop": STOPPED}
+TRUE_NOW = ("list", "expand", "info", "config", "tasks", "offsets", "restart", "restart task", "status")
+"""What is answered to these is so when it is answered; what a worker has used of late is told somewhat later."""
+WITHOUT_STATUS = ("restart", "restart task", "status")
+"""These are answered with 404, too, for a connector that has no status yet, or not that task."""
+END = "end"
+"""What is kept in the end as the config topic has it, told as an operation: `config`, `target`, `topics`."""
+
+
+class Kept(NamedTuple):
+    """One connector's state; there is none without `config`."""
+
+    config: Config | None = None
+    target: str = ""
+    offset: str | None = None
+    """What its offsets have to be told as; None when nobody knows, since it runs or ran."""
+    topics: frozenset[str] = frozenset()
+    """All that it may have used since it was created."""
+
+    def __str__(self) -> str:
+        if self.config is None:
+            return "none"
+        known = "" if self.offset is None else f" at {self.offset}"
+        return f"{self.target}{known} {dict(sorted(self.config))}"
+
+
+NONE = Kept()
+
+
+def tells(operation: Operation, name: str) -> bool:
+    """Whether anything follows from the operation for the connector of that name."""
+    kind, status, message = operation.kind, operation.status, operation.message
+    if operation.connector not in ("", name) or kind == END:
+        return kind == END and operation.connector == name
+    if not sure(operation):
+        return KINDS[kind].writes
+    if status == 400:
+        return STOPPED in message
+    if status == 404 and kind in WITHOUT_STATUS:
+        return "Unknown connector" in message
+    return KINDS[kind].writes or kind in TRUE_NOW
+
+
+def after(operation: Operation, kept: Kept, name: str) -> Kept | None:
+    """What is kept once the operation is done; None when, with this before it, it cannot be, or not be answered so.
+
+    One that is not sure to be done may as well be left out: that is up to who puts operations in an order.
+    """
+    there = kept.config is not None
+    if operation.kind == END or not KINDS[operation.kind].writes:
+        return kept if _true(operation, kept, name) else None
+    if not sure(operation):
+        return _done(operation, kept)
+    refused = {404: not there, 409: there, 400: there and kept.target != STOPPED}
+    if operation.status in refused:
+        return kept if refused[operation.status] else None
+    done = _done(operation, kept)
+    if operation.kind == "put" and (operation.status == 201) == there:
+        return None
+    if operation.kind == "patch" and done and _config(operation.answer["config"]) != done.config:
+        return None
+    return done
+
+
+def _done(operation: Operation, kept: Kept) -> Kept | None:
+    kind, body = operation.kind, operation.body
+    if kept.config is None:
+        return _made(operation)
+    if kind == "put":
+        return _configured(kept, {**body, "name": operation.connector})
+    if kind == "patch":
+        changed = {**dict(kept.config), **body}
+        return _configured(kept, {key: value for key, value in changed.items() if value is not None})
+    if kind in TARGETS:
+        still = kept.target == STOPPED == TARGETS[kind]
+        return kept._replace(target=TARGETS[kind], offset=kept.offset if still else None)
+    if kind in ("alter offsets", "reset offsets") and kept.target == STOPPED:
+        return kept._replace(offset=_altered(operation) if sure(operation) else None)
+    return NONE if kind == "delete" else None
+
+
+def _made(operation: Operation) -> Kept | None:
+    """Of nothing."""
+    body = operation.body
+    if operation.kind == "create":
+        target = body.get("initial_state", STARTED).replace("RUNNING", STARTED)
+        return _created({**body["config"], "name": body["name"]}, target)
+    return _created({**body, "name": operation.connector}, STARTED) if operation.kind == "put" else None
+
+
+def _true(operation: Operation, kept: Kept, name: str) -> bool:
+    """Whether what a read was answered is so."""
+    kind, answer, there = operation.kind, operation.answer, kept.config is not None
+    if kind == "list":
+        return (name in answer) == there
+    if kind == "expand":
+        told = answer.get(name, {}).get("info")  # absent for one that has no status yet, too
+        return told is None or _config(told["config"]) == kept.config
+    if kind == END:
+        same = _config(answer["config"]) == kept.config
+        return same and (not there or (answer["target"] == kept.target and kept.topics >= {*answer["topics"]}))
+    if operation.status == 404 or not there:
+        return operation.status == 404 and not there
+    if kind in ("config", "info"):
+        return _config(answer if kind == "config" else answer["config"]) == kept.config
+    return kind != "offsets" or kept.offset in (None, _offset(answer["offsets"]))
+
+
+def _created(config: Mapping[str, str], target: str) -> Kept:
+    return Kept(_config(config), target, None, _topics(config))
+
+
+def _configured(kept: Kept, config: Mapping[str, str]) -> Kept:
+    return kept._replace(config=_config(config), topics=kept.topics | _topics(config))
+
+
+def _config(config: Mapping[str, str] | None) -> Config | None:
+    return None if config is None else frozenset(config.items())
+
+
+def _topics(config: Mapping[str, str]) -> frozenset[str]:
+    return frozenset(config.get("topics", config.get("topic", "")).split(",")) - {""}
+
+
+def _offset(offsets: list[Any]) -> str:
+    return str(offsets[0]["offset"]) if offsets else "no offsets"
+
+
+def _altered(operation: Operation) -> str | None:
+    """Nobody knows the first partition of a sink's whose one partition alone was altered."""
+    if operation.kind == "reset offsets":
+        return _offset([])
+    rows = operation.body["offsets"]
+    return None if "kafka_topic" in rows[0]["partition"] else _offset(rows)

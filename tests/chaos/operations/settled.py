@@ -1,0 +1,156 @@
+"""What differs, once nobody asks for anything any more, between what is asked for and what is there."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from group_kit import Workers
+
+from keelman.api.copy.v1 import copy_run_pb2 as copy
+from keelman.api.copy.v1 import copy_run_service_pb2 as service
+from keelman.api.copy.v1.copy_run_service_pb2_grpc import CopyRunServiceStub
+from keelman.kafka.reading import read_topic
+from keelman.rpc.channels import channel
+from keelman.worker.tables.config_state import ConfigState
+from operations.connectors import tasks_of
+from operations.kept import PAUSED, STARTED, STOPPED
+
+SHOWN = {STARTED: "RUNNING", PAUSED: "PAUSED", STOPPED: "STOPPED"}
+METRIC = re.compile(r'^keelman_(?:task|connector)_state\{connector="([^"]+)"(?:,task="(\d+)")?,state="(\w+)"\} 1', re.M)
+HANDED_ON = ("tag", "patched", "topic", "topics", "tasks.max")
+"""What every class gives its tasks as it is."""
+LOOK_SECONDS = 30.0
+
+
+class Place(NamedTuple):
+    """Who has a connector or, with a number, a task of it, and in which state."""
+
+    connector: str
+    task: int | None
+    worker: str
+    state: str
+
+
+@dataclass
+class Told:
+    """What one worker tells."""
+
+    id: str
+    names: set[str]
+    expanded: dict[str, Any]
+    topics: dict[str, list[str]]
+    places: set[Place]
+
+
+async def config_topic(bootstrap: str, group: str) -> ConfigState:
+    """What the group's config topic has."""
+    state = ConfigState()
+    rows = await read_topic(
+        {"bootstrap.servers": bootstrap}, f"{group}-configs", client_id="look", seconds=LOOK_SECONDS
+    )
+    for row in rows:
+        state.apply(row.key.decode(), row.value, row.offset)
+    return state
+
+
+async def differences(workers: Workers, bootstrap: str, spark: str, group: str, names: list[str]) -> list[str]:
+    """One line each; of these connectors, whether they are there or not. Raises httpx.HTTPError."""
+    config = await config_topic(bootstrap, group)
+    told = [await _told(workers, number, names) for number in range(len(workers.processes))]
+    async with channel(spark) as link:
+        asked = service.ListCopyRunsRequest(worker_cluster=group, page_size=1000)
+        runs = list((await CopyRunServiceStub(link).ListCopyRuns(asked)).copy_runs)
+    return differing(config, told, runs)
+
+
+def differing(config: ConfigState, told: list[Told], runs: list[copy.CopyRun]) -> list[str]:
+    """The same of what the config topic has, the workers tell and the Spark service runs. Pure."""
+    found = [*_among_workers(config, told), *_metrics(told), *_runs(told[0], runs)]
+    for name in config.connectors.keys() & told[0].expanded.keys():
+        found += _connector(config, name, told[0].expanded[name])
+    return found
+
+
+async def _told(workers: Workers, number: int, names: list[str]) -> Told:
+    worker = workers.processes[number]
+    listed = (await worker.ask("GET", "/connectors")).json()
+    expanded = (await worker.ask("GET", "/connectors?expand=info&expand=status")).json()
+    topics = {name: (await worker.ask("GET", f"/connectors/{name}/topics")).json()[name]["topics"] for name in names}
+    places = measured(worker.id, (await worker.ask("GET", "/metrics")).text)
+    return Told(worker.id, set(listed), expanded, topics, places)
+
+
+def measured(worker: str, metrics: str) -> set[Place]:
+    """What the text of a worker's metrics says of connectors and tasks."""
+    found = METRIC.findall(metrics)
+    return {Place(name, int(task) if task else None, worker, state) for name, task, state in found}
+
+
+def _among_workers(config: ConfigState, told: list[Told]) -> Iterator[str]:
+    """All tell the same, of the connectors that there are."""
+    for one in told:
+        for what, found in (("lists", one.names), ("expands", one.expanded.keys())):
+            if found != config.connectors.keys():
+                yield f"{one.id} {what} {sorted(found)}, there are {sorted(config.connectors)}"
+        for name, expanded in one.expanded.items():
+            if expanded != told[0].expanded.get(name):
+                yield f"{name}: {one.id} tells {expanded}, {told[0].id} {told[0].expanded.get(name)}"
+        for name, topics in one.topics.items():
+            if topics != told[0].topics[name]:
+                yield f"{name}: topics by {one.id} {topics}, by {told[0].id} {told[0].topics[name]}"
+            if topics and name not in config.connectors:
+                yield f"{name}: is deleted, and has topics {topics} by {one.id}"
+
+
+def _metrics(told: list[Told]) -> Iterator[str]:
+    """Each connector and task is in the metrics of the worker that has it by its status, and of no other."""
+    places = {place for one in told for place in one.places}
+    known = set()
+    for name, expanded in told[0].expanded.items():
+        status = expanded["status"]
+        known.add(Place(name, None, status["connector"]["worker_id"], status["connector"]["state"]))
+        known |= {Place(name, task["id"], task["worker_id"], task["state"]) for task in status["tasks"]}
+    for place in places - known:
+        yield f"by metrics, not by status: {place}"
+    for place in known - places:
+        if place.state != "STOPPED":
+            yield f"by status, not by metrics: {place}"
+
+
+def _runs(told: Told, runs: list[copy.CopyRun]) -> Iterator[str]:
+    """A task has one copy run at most, by its own worker, and only while it runs."""
+    running = {
+        (name, task["id"], task["worker_id"])
+        for name, expanded in told.expanded.items()
+        for task in expanded["status"]["tasks"]
+        if task["state"] == "RUNNING"
+    }
+    for run in runs:
+        at = run.connector, run.task, run.worker
+        if run.state != copy.COPY_RUN_STATE_RUNNING or at not in running:
+            yield f"copy run of {at} is {copy.CopyRunState.Name(run.state)}; it is running: {at in running}"
+        running.discard(at)
+
+
+def _connector(config: ConfigState, name: str, expanded: dict[str, Any]) -> Iterator[str]:
+    """It is as it was asked for, its tasks with what it is configured with now."""
+    asked, target = config.connectors[name], config.target(name)
+    status = expanded["status"]
+    states = [task["state"] for task in status["tasks"]]
+    if expanded["info"]["config"] != asked:
+        yield f"{name}: told config {expanded['info']['config']}, in the topic {asked}"
+    if status["connector"]["state"] != SHOWN[target]:
+        yield f"{name}: {target} was asked for, it is {status['connector']}"
+    if target == STARTED and states != ["RUNNING"] * tasks_of(asked):
+        yield f"{name}: {tasks_of(asked)} running tasks were asked for, they are {status['tasks']}"
+    if target == PAUSED and {*states} - {"PAUSED"}:
+        yield f"{name}: a pause was asked for, tasks are {status['tasks']}"
+    if target == STOPPED and states:
+        yield f"{name}: a stop was asked for, tasks are {status['tasks']}"
+    if target == STARTED:
+        for number, task in enumerate(config.tasks.get(name, ())):
+            if any(task.get(key) != asked.get(key) for key in HANDED_ON):
+                yield f"{name}: task {number} is configured with {dict(task)}, the connector with {asked}"
