@@ -2,11 +2,13 @@
 
 import asyncio
 import gc
+import weakref
 
 import pytest
 from copy_harness import create_topic
 
 from keelman.kafka.writer import FencingWriter
+from keelman.testing.eventually import eventually
 
 pytestmark = pytest.mark.component
 
@@ -21,15 +23,18 @@ async def test_a_writer_given_up_while_it_is_fenced_leaves_nothing_for_the_log(b
             FencingWriter({"bootstrap.servers": bootstrap}, client_id=client, transactional_id=name) for client in "ab"
         )
         await former.write(name, [(b"k", b"v")])
+        assert former._producer is not None
+        batches = weakref.ref(former._producer._message_accumulator)
         await latter.claim()
-        writing = asyncio.ensure_future(former.write(name, [(b"k", b"1"), (b"l", b"2")]))
-        for _ in range(turns):
+        writing = asyncio.ensure_future(former.write(name, [(b"k", b"1"), (b"k", b"2"), (b"l", b"3")]))
+        for turn in range(turns):
             await asyncio.sleep(0)
-        writing.cancel()
-        await asyncio.wait([writing])
+            if turn == turns - 1:
+                writing.cancel()
+        await asyncio.gather(writing, return_exceptions=True)
         await former.close()
         await latter.close()
         del former, writing
-        gc.collect()
+        await eventually(lambda b=batches: gc.collect() >= 0 and b() is None, what="it is gone")
     asyncio.get_running_loop().set_exception_handler(None)
     assert unheard == []

@@ -211,4 +211,7 @@ def main(folder: str, memory_bytes: int) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], int(sys.argv[2]))
+    try:
+        main(sys.argv[1], int(sys.argv[2]))
+    except BrokenPipeError:  # the worker has ended
+        os._exit(1)  # an ordinary end would try to say what is left
