@@ -77,13 +77,13 @@ async def test_two_live_workers_of_one_address(bootstrap: str, tmp_path: Path) -
             assert (await create(stranger, "elsewhere")).status_code == 201, "another group's is no matter"
             assert TOLD not in stranger.output
 
-            assert await other.end() == 0
-            other.extra["rest.advertised.port"] = str(other.port)
+            assert await two.end() == 0
+            two.extra["rest.advertised.port"] = str(two.port)
             for name in ("moved", "killed"):  # the second time its member is still in the group as it comes back
-                await other.start()
-                made = await create(other, name)
+                await two.start()
+                made = await create(two, name)
                 assert made.status_code == 201, made.text
-                await other.end(signal.SIGKILL)
+                await two.end(signal.SIGKILL)
             assert [w.output.count(TOLD) for w in pair] == [1, 1]
 
 
