@@ -107,11 +107,11 @@ async def running(keelman: Keelman) -> list[dict[str, Any]]:
 async def slot(keelman: Keelman) -> Accident:
     await eventually(lambda: both_run(keelman), seconds=60, every=0.2, what="both copy runs are in their slots")
     slots = {r["slot"] for r in await running(keelman)}
-    # The JVM's Python child is the daemon; the slots are the daemon's children.
+    # The JVM's Python child is the daemon; its children are the slots' keepers.
     jvm = jvm_of((await workload(keelman, "spark/"))["pid"])
     assert jvm is not None
     titles = {f"keelman {name}" for name in slots}
-    victim = next(p for daemon in jvm.children() for p in daemon.children() if " ".join(p.cmdline()).strip() in titles)
+    victim = next(p for p in jvm.children(recursive=True) if " ".join(p.cmdline()).strip() in titles)
 
     async def back() -> bool:
         return await both_run(keelman) and {r["slot"] for r in await running(keelman)} != slots
