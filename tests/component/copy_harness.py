@@ -24,6 +24,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from keelman.api.copy.v1 import copy_run_pb2, ticket_pb2
 from keelman.api.copy.v1.run_order_pb2 import RunUpdate
+from keelman.connect.config.definition import ConfigDef
 from keelman.connect.offsets import parse_key
 from keelman.connect.plugin import Connector, load_connector
 from keelman.connectors import file_sink
@@ -36,6 +37,25 @@ OFFSET_TOPIC = "test-offsets"
 OFFSET_PARTITIONS = 5
 STATES = copy_run_pb2.CopyRunState
 T = TypeVar("T")
+
+
+class OneTask(Connector):
+    """A connector without keys of its own, for whose one task a test opens what it likes."""
+
+    version = "1"
+    runs_on = "anywhere"
+
+    @classmethod
+    def config_def(cls) -> ConfigDef:
+        return ConfigDef()
+
+    @classmethod
+    def task_configs(cls, config: Any, max_tasks: int) -> list[dict[str, str]]:
+        return [dict(config)]
+
+    @classmethod
+    def supports_exactly_once(cls, config: Any) -> bool:
+        return True
 
 
 def create_topic(bootstrap: str, topic: str, partitions: int = 1, **config: str) -> None:

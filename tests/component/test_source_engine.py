@@ -11,12 +11,11 @@ from typing import Any, TypeVar
 
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
-from copy_harness import OFFSET_PARTITIONS, Run, committed_offsets, create_topic, messages, ticket, until
+from copy_harness import OFFSET_PARTITIONS, OneTask, Run, committed_offsets, create_topic, messages, ticket, until
 
 from keelman.api.copy.v1 import ticket_pb2
 from keelman.api.copy.v1.copy_run_pb2 import LAG_UNIT_RECORDS
-from keelman.connect.config.definition import ConfigDef
-from keelman.connect.plugin import Connector, Direction, Reader
+from keelman.connect.plugin import Direction, Reader
 from keelman.connect.records import Column, SourceBatch
 from keelman.connect.topic_plan import TopicPlan
 from keelman.connect.watches import FileWatch, Watch
@@ -139,23 +138,9 @@ class Bench:
         self.feed = feed or self.feed
         opened = self.feed
 
-        class FedSource(Connector):
+        class FedSource(OneTask):
             names = ("FedSource",)
-            version = "1"
             direction = Direction.SOURCE
-            runs_on = "anywhere"
-
-            @classmethod
-            def config_def(cls) -> ConfigDef:
-                return ConfigDef()
-
-            @classmethod
-            def task_configs(cls, config: Any, max_tasks: int) -> list[dict[str, str]]:
-                return [dict(config)]
-
-            @classmethod
-            def supports_exactly_once(cls, config: Any) -> bool:
-                return True
 
             @classmethod
             def open_reader(cls, config: Any, offset: Any) -> Reader:

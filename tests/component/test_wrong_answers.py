@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
-from copy_harness import Run, create_topic, ticket
+from copy_harness import OneTask, Run, create_topic, ticket
 
-from keelman.connect.config.definition import ConfigDef
 from keelman.connect.plugin import Connector, Direction, Reader, Writer
 from keelman.connect.records import Column, SourceBatch
 from keelman.connect.schema import STRING
@@ -32,22 +31,7 @@ class OddWriter(Writer):
     def commit(self, offsets: Any, *, clean: bool) -> None: ...
 
 
-class Odd(Connector):
-    version = "1"
-    runs_on = "anywhere"
-
-    @classmethod
-    def config_def(cls) -> ConfigDef:
-        return ConfigDef()
-
-    @classmethod
-    def task_configs(cls, config: Any, max_tasks: int) -> list[dict[str, str]]:
-        return [dict(config)]
-
-    @classmethod
-    def supports_exactly_once(cls, config: Any) -> bool:
-        return True
-
+class Odd(OneTask):
     @classmethod
     def open_reader(cls, config: Any, offset: Any) -> Reader:
         return OddReader()
