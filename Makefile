@@ -12,7 +12,7 @@ JARS := $(VENV)/.jars
 PROTOS := $(shell find protos -name '*.proto')
 WIRE := libs/keelman/api/py.typed
 
-.PHONY: bench explore masters help setup protos fmt lint types contracts unit component e2e accidents test faults operations check run lock clean
+.PHONY: bench explore masters help setup protos fmt lint types contracts unit component e2e accidents chaos alone test faults operations check run lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -83,8 +83,12 @@ masters: setup ## tests on every kind of Spark master; as root
 e2e: setup ## every process as a user would start it, with accidents
 	$(PYTEST) -v tests/e2e
 
-accidents: setup ## one accident of each kind while records flow, and the hand-back to Kafka Connect
+accidents: chaos alone ## one accident of each kind while records flow, and the hand-back to Kafka Connect
+
+chaos: setup
 	$(PYTEST) -v tests/chaos
+
+alone: setup
 	$(PYTEST) -v -m accident tests/component
 
 test: unit component e2e accidents ## all tests; sets itself up on a clean clone
