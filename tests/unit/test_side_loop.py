@@ -1,8 +1,11 @@
-"""The event loop beside the task loops."""
+"""The event loop of plain threads: the one beside all of them, and the one that a thread drives itself."""
 
 import asyncio
+import socket
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import nullcontext
 
 import pytest
 
@@ -10,6 +13,13 @@ from keelman.engine.control import Control, CutShort
 from keelman.runtime.side_loop import SideLoop
 
 LOOP = SideLoop("test")
+
+
+@pytest.fixture(params=["beside", "driven"], autouse=True)
+def kind(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Each test is run on both."""
+    with LOOP.driven_here() if request.param == "driven" else nullcontext():
+        yield request.param
 
 
 async def answer() -> int:
@@ -70,3 +80,97 @@ def test_what_is_posted_is_done_in_order() -> None:
         LOOP.post(done.append, number)
     assert LOOP.call(answer()) == 7
     assert done == list(range(100))
+
+
+def test_a_signal_ends_the_wait_for_it() -> None:
+    signal = LOOP.signal()
+    assert not signal.wait(0.01)
+
+    async def sets() -> None:
+        asyncio.get_running_loop().call_later(0.01, signal.set)
+
+    LOOP.call(sets())
+    assert signal.wait(60)
+    assert signal.wait(60), "it stays set"
+    signal.clear()
+    assert not signal.wait(0.01)
+
+
+def test_what_is_posted_goes_out_at_once() -> None:
+    ours, theirs = socket.socketpair()
+
+    async def connected() -> asyncio.StreamWriter:
+        return (await asyncio.open_connection(sock=ours))[1]
+
+    writer = LOOP.call(connected())
+    LOOP.post(writer.write, b"now")
+    theirs.settimeout(60)
+    assert theirs.recv(3) == b"now"
+    theirs.close()
+
+    async def closed() -> None:
+        writer.close()
+        await writer.wait_closed()
+
+    LOOP.call(closed())
+
+
+def test_an_answer_that_came_while_the_thread_was_busy_is_in_time() -> None:
+    ours, theirs = socket.socketpair()
+
+    async def connected() -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await asyncio.open_connection(sock=ours)
+
+    reader, writer = LOOP.call(connected())
+
+    async def asked() -> bytes:
+        async with asyncio.timeout(0.2):
+            return await reader.readexactly(6)
+
+    async def begins() -> "asyncio.Task[bytes]":
+        return asyncio.create_task(asked())
+
+    task = LOOP.call(begins())
+    theirs.send(b"answer")
+    busy_until = time.monotonic() + 0.4
+    while time.monotonic() < busy_until:
+        pass
+
+    async def finished() -> bytes:
+        return await task
+
+    assert LOOP.call(finished()) == b"answer"
+    theirs.close()
+
+    async def closed() -> None:
+        writer.close()
+
+    LOOP.call(closed())
+
+
+def test_what_is_left_in_a_driven_loop_is_cancelled_at_its_end() -> None:
+    ended = threading.Event()
+
+    async def long() -> None:
+        try:
+            await asyncio.sleep(60)
+        finally:
+            await asyncio.sleep(0)
+            ended.set()
+
+    left: list[asyncio.Task[None]] = []
+
+    async def begins() -> None:
+        left.append(asyncio.create_task(long()))
+        await asyncio.sleep(0)
+
+    with LOOP.driven_here():
+        LOOP.call(begins())
+    assert ended.is_set()
+
+
+def test_a_driven_loop_resolves_names() -> None:
+    async def resolved() -> object:
+        return await asyncio.get_running_loop().getaddrinfo("localhost", 80, type=socket.SOCK_STREAM)
+
+    assert LOOP.call(resolved())

@@ -3,7 +3,6 @@ involved."""
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -83,7 +82,7 @@ class MirrorReader(Reader):
         self._ends_met: set[TopicPartition] = set()
         self._backlog = Backlog(self._whole, self._reached)
         self._wait = IDLE_SECONDS
-        self._news = threading.Event()
+        self._news = KAFKA_LOOP.signal()
         self._trouble_logged_at = time.monotonic() - TROUBLE_LOG_SECONDS + PASSING_SECONDS
         reset = starts_at(properties)
         # Checksums are looked at where batches are taken apart; what is passed on whole keeps its own, and the brokers

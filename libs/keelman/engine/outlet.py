@@ -96,6 +96,12 @@ class Outlet(ABC):
         if sum(len(one.data) for one in self._kept) >= SEND_BYTES:
             self._post(self._take_kept())
 
+    def let_out(self, seconds: float) -> None:
+        """Waits until all that was sent is delivered, for so long at most: while its thread waits for anything else,
+        the loop of a copy run does nothing."""
+        if self._sent_bytes != self._done_bytes:
+            self._wait(_within(seconds, self._made.flush()))
+
     @abstractmethod
     def commit(self, offset_topic: str, offsets: Sequence[OffsetRecord]) -> None:
         """Commits all that was sent since the last commit, with these offsets."""
@@ -219,6 +225,12 @@ class Outlet(ABC):
         if not count:
             raise RunFailure("BROKER_LOST", f"topic {topic} is not there")
         return count
+
+
+async def _within(seconds: float, work: Coroutine[Any, Any, None]) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await work
 
 
 async def _closed(producer: BatchProducer) -> None:

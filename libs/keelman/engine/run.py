@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from contextvars import copy_context
 
 from keelman.api.copy.v1.copy_run_pb2 import (
@@ -27,6 +28,7 @@ from keelman.engine.standing import method_in
 from keelman.engine.teller import Teller
 from keelman.kafka.oauth import ALLOWED_KEY, allow_urls
 from keelman.runtime.logging import bind
+from keelman.runtime.side_loop import KAFKA_LOOP
 
 
 class CopyRunLoop:
@@ -124,7 +126,9 @@ class CopyRunLoop:
             bound_slot(self._ticket.worker_config)
         connector = self._find(self._ticket.connector_config["connector.class"])
         try:
-            self._kind_of_copy(connector)(self._ticket, connector, self._control, self._teller).run()
+            # Third-party code waits where it likes, and what was sent is to go out meanwhile.
+            with nullcontext() if self._ticket.HasField("plugin") else KAFKA_LOOP.driven_here():
+                self._kind_of_copy(connector)(self._ticket, connector, self._control, self._teller).run()
         except WrongAnswer as wrong:
             wrong.connector = connector.names[0]
             raise

@@ -184,7 +184,7 @@ class SourceCopy:
             return
         seen = None if self._pending or self._idle.wakeful else self._glance()
         if seen is None:
-            self._control.wait(seconds)
+            self._rest(seconds)
         elif not seen:
             LOOKOUT.wait(self._control, self._glance, quiet=self._idle.quiet)
 
@@ -200,7 +200,13 @@ class SourceCopy:
             if self._pending and seconds > SHORT_REST_SECONDS:
                 self._end(self._boundary.after(None))
             self._tell_when_due()
-            self._control.wait(min(seconds, LONGEST_REST_SECONDS))
+            self._rest(min(seconds, LONGEST_REST_SECONDS))
+
+    def _rest(self, seconds: float) -> None:
+        """Waits that long at most, and meanwhile lets go out what was sent."""
+        until = time.monotonic() + seconds
+        self._outlet.let_out(seconds)
+        self._control.wait(max(0.0, until - time.monotonic()))
 
     def _send(self, batch: SourceBatch) -> None:
         if not self._open:

@@ -1,7 +1,6 @@
-"""An event loop in a thread of its own, for threads that wait for what coroutines do.
+"""An event loop for plain threads that wait for what coroutines do: the thread's own, or one beside all of them.
 
-A task loop is a plain thread; the Kafka requests of all task loops of a process share this one loop, its sockets and no
-further threads.
+A copy run's thread drives a loop of its own for its Kafka requests; threads without one share a loop in a further one.
 """
 
 from __future__ import annotations
@@ -10,13 +9,26 @@ import asyncio
 import concurrent.futures
 import os
 import threading
-from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, Protocol, TypeVar
+
+from keelman.runtime.driven_loop import BEAT_SECONDS, END_SECONDS, DrivenLoop
 
 T = TypeVar("T")
 
-BEAT_SECONDS = 0.5
-END_SECONDS = 5.0
+
+class Signal(Protocol):
+    """What a coroutine of the loop sets and its thread waits for."""
+
+    def set(self) -> None:
+        """Ends the wait; called in the loop."""
+
+    def clear(self) -> None:
+        """Forgets that it was set."""
+
+    def wait(self, timeout: float) -> bool:
+        """Whether it was set, by now or within so many seconds."""
 
 
 class SideLoop:
@@ -27,7 +39,20 @@ class SideLoop:
         self._name = name
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._here = _Here()
         os.register_at_fork(after_in_child=self._forget)
+
+    @contextmanager
+    def driven_here(self) -> Iterator[None]:
+        """In this block the calls of this thread run a loop of its own. What they begin is to be used in this thread
+        only, and goes on only while the thread waits for something in the loop."""
+        before = self._here.loop
+        self._here.loop = loop = DrivenLoop()
+        try:
+            yield
+        finally:
+            self._here.loop = before
+            loop.close()
 
     def call(self, work: Coroutine[Any, Any, T], beat: Callable[[], None] = lambda: None) -> T:
         """Waits for a coroutine's result; not to be called in the loop itself. Raises what it raises.
@@ -35,6 +60,8 @@ class SideLoop:
         `beat` is called before, and each half second meanwhile. What it raises cancels the work and comes out of here,
         once the work has ended or a few seconds are over.
         """
+        if self._here.loop is not None:
+            return self._here.loop.call(work, beat)
         try:
             beat()
         except BaseException:
@@ -56,7 +83,14 @@ class SideLoop:
 
     def post(self, function: Callable[..., object], *arguments: object) -> None:
         """Calls a function in the loop, soon; nobody waits for it."""
-        self._running().call_soon_threadsafe(function, *arguments)
+        if self._here.loop is not None:
+            self._here.loop.post(function, *arguments)
+        else:
+            self._running().call_soon_threadsafe(function, *arguments)
+
+    def signal(self) -> Signal:
+        """One for this thread to wait for."""
+        return threading.Event() if self._here.loop is None else self._here.loop.signal()
 
     def _forget(self) -> None:
         self._lock = threading.Lock()
@@ -70,5 +104,9 @@ class SideLoop:
             return self._loop
 
 
+class _Here(threading.local):
+    loop: DrivenLoop | None = None
+
+
 KAFKA_LOOP = SideLoop("kafka")
-"""For the Kafka requests of this process's task loops."""
+"""For the Kafka requests of this process's copy runs, previews and replays."""
