@@ -7,7 +7,9 @@ two that are both busy keep each other from it. A thread that runs its own loop 
 from __future__ import annotations
 
 import asyncio
+import selectors
 import socket
+import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -18,8 +20,9 @@ T = TypeVar("T")
 BEAT_SECONDS = 0.5
 END_SECONDS = 5.0
 CLOSE_SECONDS = 2.0
-LONG_SECONDS = 1.0
-"""A loop that stood for longer first looks which connections were closed meanwhile."""
+LONG_SECONDS = 0.1
+"""A loop that stood for longer has something to catch up with."""
+MAX_TURNS = 100
 
 _RESOLVERS = ThreadPoolExecutor(8, "resolver")
 """Look up host names for all loops of a process, which would start threads for it each."""
@@ -29,7 +32,7 @@ class DrivenLoop:
     """Used in the thread that made it. Begins nothing until it is first needed."""
 
     def __init__(self) -> None:
-        self._loop: _StandingClockLoop | None = None
+        self._loop: _CatchingUpLoop | None = None
 
     def call(self, work: Coroutine[Any, Any, T], beat: Callable[[], None]) -> T:
         """Runs the loop until the coroutine has its result. Raises what it raises.
@@ -43,7 +46,7 @@ class DrivenLoop:
             work.close()
             raise
         loop = self._made()
-        loop.catch_up()
+        loop.catch_up()  # a connection that was closed meanwhile is not to be used again
         task = loop.create_task(work)
         task.add_done_callback(loop.wake)
         try:
@@ -78,16 +81,16 @@ class DrivenLoop:
         loop.run(0, lambda: True)  # connections that were dropped are closed in the next turn
         loop.close()
 
-    def _made(self) -> _StandingClockLoop:
+    def _made(self) -> _CatchingUpLoop:
         if self._loop is None:
-            self._loop = _StandingClockLoop()
+            self._loop = _CatchingUpLoop()
         return self._loop
 
 
 class LoopSignal:
     """Like threading.Event; whoever waits runs the loop meanwhile."""
 
-    def __init__(self, loop: _StandingClockLoop) -> None:
+    def __init__(self, loop: _CatchingUpLoop) -> None:
         self._loop = loop
         self._is_set = False
 
@@ -105,50 +108,60 @@ class LoopSignal:
         return self._loop.run(seconds, lambda: self._is_set)
 
 
-class _StandingClockLoop(asyncio.SelectorEventLoop):
-    """Its clock stands still while nobody runs it. Else a thread that was busy for longer than a request's time-out
-    would find the time-out due before it has read the answer, which came long ago."""
+class _CatchingUpLoop(asyncio.SelectorEventLoop):
+    """After it has stood, it reads what has come meanwhile before its clock goes on. Else a thread that was busy for
+    longer than a request's time-out would find that due before it has read the answer, which came long ago."""
 
     def __init__(self) -> None:
-        self._stood_seconds = 0.0
-        self._stands_since: float | None = None
-        super().__init__()
-        self._stands_since = super().time()
+        self._sockets = selectors.DefaultSelector()
+        self._clock_stands_at: float | None = None
+        self._stood_since = time.monotonic()
+        super().__init__(self._sockets)
 
     def time(self) -> float:
-        """Seconds in which the loop ran."""
-        now = super().time() if self._stands_since is None else self._stands_since
-        return now - self._stood_seconds
+        """Seconds of the monotonic clock."""
+        return super().time() if self._clock_stands_at is None else self._clock_stands_at
 
     def wake(self, _done: object = None) -> None:
         """Ends a `run` that is under way, to look whether it is done."""
         if self.is_running():
             self.stop()
 
-    def catch_up(self) -> None:
-        """Takes note of what has happened on the connections since the loop stood, where that is long."""
-        if self._stands_since is not None and super().time() - self._stands_since > LONG_SECONDS:
-            for _ in range(2):  # what the socket says comes to who reads the connection in the next turn
-                self.run(0, lambda: True)
-
     def run(self, seconds: float, done: Callable[[], bool]) -> bool:
         """Runs until `done`, for so many seconds at most; what `done` says then. With 0 seconds: a single turn."""
-        if self._stands_since is not None:
-            self._stood_seconds += super().time() - self._stands_since
-            self._stands_since = None
+        self.catch_up()
         try:
             if seconds <= 0:
-                self.stop()
-                self.run_forever()
+                self._turn()
             else:
                 self._run_until(self.time() + seconds, done)
         finally:
-            self._stands_since = super().time()
+            self._stood_since = self.time()
         return done()
+
+    def catch_up(self) -> None:
+        """Reads what has come while the loop stood, where that was long."""
+        if self.time() - self._stood_since <= LONG_SECONDS:
+            return
+        self._clock_stands_at = self._stood_since
+        try:
+            for _ in range(MAX_TURNS):
+                if not self._sockets.select(0):
+                    break
+                self._turn()
+            for _ in range(2):  # to who reads a connection, and from there to who waits for the answer
+                self._turn()
+        finally:
+            self._clock_stands_at = None
+            self._stood_since = self.time()
 
     async def getaddrinfo(self, *where: Any, **more: Any) -> Any:
         """As the loop's own, in threads that all loops share."""
         return await self.run_in_executor(_RESOLVERS, partial(socket.getaddrinfo, *where, **more))
+
+    def _turn(self) -> None:
+        self.stop()
+        self.run_forever()
 
     def _run_until(self, deadline: float, done: Callable[[], bool]) -> None:
         timer = self.call_at(deadline, self.stop)
