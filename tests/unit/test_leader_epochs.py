@@ -10,11 +10,14 @@ from keelman.kafka.leader_epochs import (
     AskedEpoch,
     AskEpochEnds,
     AskMetadata,
+    AskOffsets,
     BrokerAddress,
     EpochEnd,
     EpochEnds,
+    FoundOffset,
     Leader,
     Metadata,
+    Offsets,
     passes,
 )
 
@@ -70,6 +73,13 @@ def test_ends_of_epochs() -> None:
     )
     told = EpochEnds.decode(BytesIO(answer))
     assert told.parts == {("t", 0): EpochEnd(2, 1 << 40), ("t", 1): EpochEnd(-1, -1, CODES["FENCED_LEADER_EPOCH"])}
+
+
+def test_offsets_are_asked_of_who_leads_in_an_epoch() -> None:
+    asked = AskOffsets(1, {("t", 3): (-2, 5)})
+    assert asked.encode() == struct.pack(">ib", -1, 1) + b"\2\2t\2" + struct.pack(">iiq", 3, 5, -2) + b"\0\0\0"
+    answer = struct.pack(">i", 0) + b"\2\2t\2" + struct.pack(">ihqqi", 3, 0, -1, 77, 5) + b"\0\0\0"
+    assert Offsets.decode(BytesIO(answer)).parts == {("t", 3): FoundOffset(77)}
 
 
 @pytest.mark.parametrize(

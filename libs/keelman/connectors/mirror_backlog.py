@@ -23,11 +23,16 @@ FEW_BATCHES = 2
 
 @dataclass(slots=True)
 class Run:
-    """What a portion has of one partition; `index` is that of its last record or batch in the portion."""
+    """What a portion has of one partition; `index` is that of its last record or batch in the portion.
+
+    `epoch` is the leader epoch of that record, -1 when not known, `topic_id` that of its topic, empty when not known.
+    """
 
     last: int
     index: int
     skipped: bool
+    epoch: int = -1
+    topic_id: str = ""
 
 
 @dataclass(slots=True)
@@ -53,6 +58,7 @@ class _Piece:
     data: memoryview
     begins: int
     small: bool
+    topic_id: str
     columns: Columns | None = None
     at: int = 0
 
@@ -86,7 +92,10 @@ class Backlog:
         """Behind all that is there."""
         one = TopicPartition(fetched.topic, fetched.partition)
         small = _small(fetched.batches)
-        self._items.extend(_Piece(one, header, data, fetched.position, small) for header, data in fetched.batches)
+        topic_id = fetched.topic_id
+        self._items.extend(
+            _Piece(one, header, data, fetched.position, small, topic_id) for header, data in fetched.batches
+        )
         self._items.append(_Mark(one, fetched.next, fetched.end))
 
     def take(self, most: int | None) -> Portion | None:
@@ -122,7 +131,7 @@ class Backlog:
             if portion.values or (most is not None and portion.records + header.records > most):
                 return False
             portion.packed.append(PackedRecords(piece.data, piece.one.partition, header.records))
-            self._note(portion, piece.one, header.base_offset, header.last_offset, header.records)
+            self._note(portion, piece, header.base_offset, header.last_offset, header.records)
             self._items.popleft()
             return True
         room = (most or LOOSE_RECORDS) - portion.records
@@ -137,19 +146,21 @@ class Backlog:
             end = min(end, begin + room)
         if end > begin:
             _extend(portion, columns, begin, end, piece.one.partition)
-            self._note(portion, piece.one, columns.offsets[begin], columns.offsets[end - 1], end - begin)
+            self._note(portion, piece, columns.offsets[begin], columns.offsets[end - 1], end - begin)
         piece.at = end
         if end == len(columns.offsets):
             self._items.popleft()
         return True
 
-    def _note(self, portion: Portion, one: TopicPartition, first: int, last: int, count: int) -> None:
+    def _note(self, portion: Portion, piece: _Piece, first: int, last: int, count: int) -> None:
+        one = piece.one
         before = self._last.get(one, first - 1)
         skipped = first != before + 1 or last - first != count - 1
         known = portion.runs.get(one)
         portion.records += count
         index = (len(portion.packed) or len(portion.values)) - 1
-        portion.runs[one] = Run(last, index, skipped or (known is not None and known.skipped))
+        epoch = piece.header.leader_epoch if piece.header.magic >= 2 else -1
+        portion.runs[one] = Run(last, index, skipped or (known is not None and known.skipped), epoch, piece.topic_id)
         self._last[one] = last
 
 

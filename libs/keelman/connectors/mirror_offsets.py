@@ -1,4 +1,5 @@
-"""What a user may set a mirror's offsets to, in MirrorMaker 2's words."""
+"""A mirror's offsets: MirrorMaker 2's, with what tells a log that was truncated or made anew beside them; and what a
+user may set them to, in MirrorMaker 2's words."""
 
 from __future__ import annotations
 
@@ -8,8 +9,35 @@ from typing import Any
 from keelman.connect.errors import ConnectError
 from keelman.connect.java.text import java_text
 from keelman.connect.offsets import AlteredOffsets
+from keelman.kafka.position import Position
 
+OFFSET, EPOCH, TOPIC_ID = "offset", "leader_epoch", "topic_id"
 _MOST = (1 << 31) - 1
+
+
+def source_offset(offset: int, epoch: int, topic_id: str) -> dict[str, Any]:
+    """The source offset of a record, with its leader epoch (none: -1) and its topic's id (none: empty).
+
+    MirrorMaker 2 reads `offset` alone, writes no other key, and lets a user set others
+    (MirrorUtils.java, `unwrapOffset` and `validateSourceOffset`).
+    """
+    made: dict[str, Any] = {OFFSET: offset}
+    if epoch >= 0:
+        made[EPOCH] = epoch
+    if topic_id:
+        made[TOPIC_ID] = topic_id
+    return made
+
+
+def position_behind(offset: Mapping[str, Any]) -> Position:
+    """Where a partition is read on behind the record of a source offset.
+
+    Of one without an epoch and a topic's id, as MirrorMaker 2 or a user have written it, nobody can say whether its
+    record still is in the log that is there.
+    """
+    last, epoch, topic_id = int(offset[OFFSET]), offset.get(EPOCH), offset.get(TOPIC_ID)
+    epochs = [(epoch, last)] if isinstance(epoch, int) and epoch >= 0 else []
+    return Position(last + 1, topic_id if isinstance(topic_id, str) else "", epochs)
 
 
 def check_mirrored(offsets: AlteredOffsets) -> bool:

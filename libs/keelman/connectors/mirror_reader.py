@@ -15,8 +15,9 @@ from keelman.connect.records import Column, Offset, Partition, SourceBatch, Topi
 from keelman.connect.topic_plan import TopicPlan
 from keelman.connect.watches import TopicWatch
 from keelman.connectors.mirror_backlog import Backlog, Portion
+from keelman.connectors.mirror_offsets import position_behind, source_offset
 from keelman.connectors.mirror_syncs import OffsetSyncs
-from keelman.kafka.batch_fetcher import EARLIEST, LATEST, BatchFetcher, FetchFailure, Reset
+from keelman.kafka.batch_fetcher import EARLIEST, LATEST, BatchFetcher, FetchFailure, Position, Reset
 from keelman.kafka.fetch_client import FetchClient, FetchSettings
 from keelman.kafka.fetched import Part
 from keelman.kafka.isolation import reads_committed
@@ -89,10 +90,12 @@ class MirrorReader(Reader):
         # that it is passed on to refuse a wrong one.
         self._settings = FetchSettings.of({"check.crcs": "false", **properties})
         first = LATEST if reset == "latest" else EARLIEST
-        positions: dict[Part, int] = {(*one,): self._next.get(one, first) for one in starts}
+        positions: dict[Part, Position] = {
+            (*one,): Position(first) if offset is None else position_behind(offset) for one, offset in starts.items()
+        }
         self._fetcher = KAFKA_LOOP.call(self._open(f"mirror-{alias}", positions, reset))
 
-    async def _open(self, client_id: str, positions: Mapping[Part, int], reset: Reset) -> BatchFetcher:
+    async def _open(self, client_id: str, positions: Mapping[Part, Position], reset: Reset) -> BatchFetcher:
         client = FetchClient(self._properties, client_id=self._properties.get("client.id", client_id))
         return BatchFetcher(
             client,
@@ -148,7 +151,7 @@ class MirrorReader(Reader):
         for one, run in portion.runs.items():
             if self._syncs is not None:
                 delivered[run.index] = partial(self._delivered, one, run.last, run.skipped)
-            self._next[one] = max(self._next.get(one, 0), run.last + 1)
+            self._next[one] = run.last + 1
         return SourceBatch(
             topic=self._topics[portion.topic],
             values=Column(portion.values),
@@ -156,7 +159,10 @@ class MirrorReader(Reader):
             partitions=portion.partitions,
             timestamps_ms=portion.timestamps_ms,
             headers=portion.headers if any(portion.headers) else None,
-            offsets=tuple((self._names[one], {"offset": run.last}) for one, run in portion.runs.items()),
+            offsets=tuple(
+                (self._names[one], source_offset(run.last, run.epoch, run.topic_id))
+                for one, run in portion.runs.items()
+            ),
             short=short,
             raw=True,
             packed=portion.packed,
@@ -183,8 +189,8 @@ class MirrorReader(Reader):
         return sum(max(0, ends.get(one, 0) - at) for one, at in self._next.items()) if self._next else None
 
     def watch(self) -> TopicWatch | None:
-        """The ends of all partitions, once they are reached."""
-        if len(self._at_end) < len(self._names):
+        """The ends of all partitions, once they are reached, at leaders that another broker takes for such too."""
+        if len(self._at_end) < len(self._names) or not self._fetcher.confirmed():
             return None
         return TopicWatch(self._properties, dict(self._next))
 

@@ -14,7 +14,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 from aiokafka.errors import KafkaError, NoError, for_code
-from aiokafka.structs import TopicPartition
 
 from keelman.kafka.connections import answer_of
 from keelman.kafka.error_codes import name_of
@@ -22,15 +21,18 @@ from keelman.kafka.fetch_client import FetchClient, FetchSettings
 from keelman.kafka.fetch_session import FetchedPart, FetchSession
 from keelman.kafka.fetched import Part
 from keelman.kafka.isolation import reads_committed
+from keelman.kafka.leader_epochs import NO_EPOCH, Leader, passes
 from keelman.model.errors import Unavailable
 from keelman.runtime.supervise import Siblings
 
 REFRESH_SECONDS = 10.0
 RETRY_SECONDS = 0.25
+CALM_SECONDS = 1.0  # a leader that is lost after so long without a loss is looked for at once
 LEAST_WAIT_MS, MOST_WAIT_MS = 250, 1_000  # what is wanted newly waits for an answer that is under way
 KEPT_SECONDS = 10.0  # that the connections are kept for nothing
 ANSWER_SECONDS = 5.0
 PAUSE_SECONDS = 0.1  # at least, from one question to the next
+NOBODY = Leader(-1, NO_EPOCH)
 SMALL = FetchSettings(answer_bytes=1, partition_bytes=1)
 
 
@@ -54,9 +56,12 @@ class EndWatch:
         self._told = told
         self._isolation = int(read_committed)
         self._home: dict[Part, int] = {}
-        self._led: dict[int, dict[Part, None]] = {}
+        self._led: dict[int, dict[Part, int]] = {}  # of each leader its partitions, each with the epoch it is led in
+        self._ids: dict[str, str] = {}
         self._topics: frozenset[str] = frozenset()
         self._changed = asyncio.Event()
+        self._lost_at = float("-inf")
+        client.cluster.add_listener(self._learned)
         self.refreshed = float("-inf")
         """When the metadata was asked for last: another value, perhaps another number of partitions."""
 
@@ -98,8 +103,10 @@ class EndWatch:
                     await self._know()
                     self._place(leaders)
                     homeless = not self._wanted.keys() <= self._home.keys()
+                    before = self._lost_at
                     await self._other(RETRY_SECONDS if homeless else REFRESH_SECONDS)
-                    await asyncio.sleep(RETRY_SECONDS)  # many that park together are one change
+                    if self._lost_at == before or self._lost_at - before < CALM_SECONDS:
+                        await asyncio.sleep(RETRY_SECONDS)  # many that park together are one change
         except (KafkaError, OSError, TimeoutError) as error:
             raise Unavailable(f"no broker tells where partitions end: {error!r}") from None
 
@@ -131,16 +138,33 @@ class EndWatch:
             if cluster.partitions_for_topic(part[0]) is None:
                 gone.gone[part] = "UNKNOWN_TOPIC_OR_PARTITION"
                 continue
-            node = cluster.leader_for_partition(TopicPartition(*part))
-            if node is None or node == -1:
+            leader = self._client.leader_of(part) or NOBODY
+            if leader.node == -1:
                 self.refreshed = float("-inf")
                 continue
-            self._home[part] = node
+            node = self._home[part] = leader.node
             if node not in self._led:
                 self._led[node] = {}
                 leaders.start(self._follow(node), name=f"ends of broker {node}")
-            self._led[node][part] = None
+            self._led[node][part] = leader.epoch
         self._told(gone)
+
+    def _learned(self, _cluster: object) -> None:
+        """A broker has told of the leaders, each time another one: a leader that is one no longer is left, even while
+        it keeps a question; and a topic that was made anew is told as gone."""
+        for part, node in list(self._home.items()):
+            leader = self._client.leader_of(part) or NOBODY
+            if leader.node not in (-1, node) or leader.epoch != self._led[node][part]:
+                self._leave([part])
+                self._changed.set()
+        gone = Ends()
+        for topic in self._topics:
+            now = self._client.leaders.topic_id(topic)
+            if now and self._ids.setdefault(topic, now) != now:
+                self._ids[topic] = now
+                gone.gone |= {part: "UNKNOWN_TOPIC_ID" for part in self._wanted if part[0] == topic}
+        if gone.gone:
+            self._told(gone)
 
     async def _follow(self, node: int) -> None:
         """Asks one broker for as long as it leads any of the partitions."""
@@ -152,9 +176,10 @@ class EndWatch:
                 del self._led[node]
                 return
             begun, before = loop.time(), len(led)
-            positions = {part: self._wanted[part] for part in led}
+            positions = {part: (self._wanted[part], epoch) for part, epoch in led.items()}
             answer = await answer_of(self._client, node, session.request(positions, wait_ms))
-            ends = self._ends(session.answered(answer))
+            answered = session.answered(answer)
+            ends = self._ends(one for one in answered if one.part in led and led[one.part] == positions[one.part][1])
             self._told(ends)
             quiet = not (ends.offsets or ends.gone) and len(led) == before
             wait_ms = min(2 * wait_ms, MOST_WAIT_MS) if quiet else LEAST_WAIT_MS
@@ -166,9 +191,9 @@ class EndWatch:
             problem = for_code(told.code)
             if problem is NoError:
                 ends.offsets[told.part] = told.last_stable_offset if self._isolation else told.high_watermark
-            elif problem.invalid_metadata or problem.retriable:
+            elif passes(told.code):
                 self._leave([told.part])
-                self.refreshed = float("-inf")
+                self.refreshed, self._lost_at = float("-inf"), asyncio.get_running_loop().time()
                 self._changed.set()
             else:
                 ends.gone[told.part] = name_of(told.code)

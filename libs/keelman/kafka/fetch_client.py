@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
-from aiokafka.errors import KafkaError
+from aiokafka.errors import IncompatibleBrokerVersion, KafkaError
 from aiokafka.protocol.metadata import MetadataRequest
+from aiokafka.structs import TopicPartition
 
 from keelman.kafka.clients import Client, client_arguments, no_broker
 from keelman.kafka.contact import contact
+from keelman.kafka.fetched import Part
 from keelman.kafka.known_brokers import BROKERS
+from keelman.kafka.leader_epochs import NO_EPOCH, AskMetadata, Leader, Metadata, TopicInfo
+from keelman.kafka.leaders import Leaders
 from keelman.model.errors import InvalidArgument
 from keelman.runtime.background import Background
 from keelman.runtime.logging import get_logger
+
+LEARN_SECONDS = 30.0
+METADATA_SECONDS = 5.0
+"""One broker has so long to tell about topics; then the next one is asked."""
 
 _log = get_logger()
 
@@ -68,6 +78,10 @@ class FetchClient(Client):  # type: ignore[misc]
         """`properties` are Java's. Raises InvalidArgument."""
         super().__init__(**client_arguments(properties), client_id=client_id, request_timeout_ms=request_timeout_ms)
         self.properties = properties
+        self.leaders = Leaders()
+        """What is known of leaders beside what `cluster` has: their epochs, and the ids of topics."""
+        self._told_at: dict[Any, float] = {}
+        self._asked_at: dict[Any, float] = {}
         self._background = Background(self._unsynced)
 
     async def bootstrap(self) -> None:
@@ -84,6 +98,34 @@ class FetchClient(Client):  # type: ignore[misc]
         """Ends at once."""
         await self._background.close()
         await super().close()
+
+    async def learn(self, topics: Collection[str]) -> str:
+        """Asks who leads the partitions of these topics; why nobody has told, or empty."""
+        try:
+            async with asyncio.timeout(LEARN_SECONDS):
+                if not self.cluster.brokers():
+                    await self.bootstrap()
+                self.set_topics(topics)
+                if await self.force_metadata_update():
+                    return ""
+                # Perhaps all brokers have moved: the first addresses may know them.
+                await self.bootstrap()
+        except (KafkaError, OSError, TimeoutError) as error:
+            return one_line(error)
+        return "no broker tells about topics"
+
+    def leader_of(self, part: Part) -> Leader | None:
+        """The newest that is known, a node of -1 while there is none; None when there is no such partition."""
+        node = self.cluster.leader_for_partition(TopicPartition(*part))
+        if node is None:
+            return None
+        return self.leaders.of(part) or Leader(node, NO_EPOCH)
+
+    def confirmed(self, since: float) -> bool:
+        """Whether two brokers have told who leads since then, by the loop's clock: of any partition one that does not
+        think itself its leader. A single broker leads all there is."""
+        told = sum(at > since for at in self._told_at.copy().values())
+        return told > 1 or len(self.cluster.brokers()) == 1
 
     async def _resumed(self) -> bool:
         """Whether one of the brokers that were known lately has taken us."""
@@ -102,19 +144,60 @@ class FetchClient(Client):  # type: ignore[misc]
 
     async def _metadata_update(self, cluster_metadata: Any, topics: Iterable[str]) -> bool:
         """The library's own asks the brokers to make the topics that are not there, where they may; and for all topics
-        there are while none is named."""
-        nodes = [broker.nodeId for broker in self.cluster.brokers()]
-        nodes += [node for node, _group in self._conns if node == "bootstrap"]
-        random.shuffle(nodes)
-        for node in nodes:
+        there are while none is named; and knows no epochs of leaders."""
+        for node in self._in_turn():
             try:
-                answer = await self.send(node, MetadataRequest(list(topics), False))
+                answer = await self._told_by(node, list(topics))
             except (KafkaError, OSError, TimeoutError):
                 continue
             if answer.brokers:
+                self._told_at[node] = self._loop.time()
                 cluster_metadata.update_metadata(answer)
                 return True
         return False
+
+    def _in_turn(self) -> list[Any]:
+        """Who is asked for metadata: first a broker that keeps no other request waiting, of these the one that was
+        asked the longest ago. So a broker that is cut off from its cluster is not believed for long."""
+        nodes = [broker.nodeId for broker in self.cluster.brokers()]
+        nodes += [node for node, _group in self._conns if node == "bootstrap"]
+        random.shuffle(nodes)
+        busy = {node: len(connection._requests) for (node, _group), connection in self._conns.items()}
+        nodes.sort(key=lambda node: (busy.get(node, 0) > 0, self._asked_at.get(node, float("-inf"))))
+        return nodes
+
+    async def _told_by(self, node: Any, topics: list[str]) -> Any:
+        """A broker's answer as the library has it, with what is behind in it put right."""
+        self._asked_at[node] = self._loop.time()
+        async with asyncio.timeout(METADATA_SECONDS):
+            try:
+                told: Metadata = await self.send(node, AskMetadata(topics))
+            except IncompatibleBrokerVersion:
+                return await self.send(node, MetadataRequest(topics, False))
+        return _as_the_library_has_it(told, self.leaders.learn(told.topics))
+
+
+def one_line(error: BaseException) -> str:
+    """What an error says, or its name."""
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _as_the_library_has_it(told: Metadata, topics: Mapping[str, TopicInfo]) -> SimpleNamespace:
+    """As an answer to Metadata 5, the newest that it knows."""
+    return SimpleNamespace(
+        API_VERSION=5,
+        brokers=[tuple(broker) for broker in told.brokers],
+        controller_id=told.controller,
+        topics=[
+            (
+                topic.code,
+                topic.name,
+                topic.internal,
+                [(one.code, number, one.node, one.replicas, one.isr) for number, one in topic.partitions.items()],
+            )
+            for topic in topics.values()
+        ],
+    )
 
 
 async def opened(properties: Mapping[str, str], *, client_id: str, timeout_ms: int) -> FetchClient:

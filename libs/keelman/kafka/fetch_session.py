@@ -49,11 +49,12 @@ class Fetch(Request[_Struct]):  # type: ignore[misc]
         isolation: int,
         wait_ms: int,
         session: tuple[int, int],
-        wanted: Mapping[Part, int],
-        positions: Mapping[Part, int],
+        wanted: Mapping[Part, tuple[int, int]],
+        positions: Mapping[Part, tuple[int, int]],
         forgotten: list[Part],
     ) -> None:
-        """`wanted` is all that is to be read, for brokers without sessions, `positions` what the session asks for."""
+        """`wanted` is all that is to be read, for brokers without sessions, `positions` what the session asks for: the
+        offset and leader epoch of each."""
         self._settings = settings
         self._isolation = isolation
         self._wait_ms = wait_ms
@@ -67,8 +68,8 @@ class Fetch(Request[_Struct]):  # type: ignore[misc]
         version = request_struct_class.API_VERSION
         settings, size = self._settings, self._settings.partition_bytes
         topics: dict[str, list[tuple[int, ...]]] = {}
-        for (topic, number), at in (self._positions if version >= 7 else self._wanted).items():
-            epoch = (_UNKNOWN,) if version >= 9 else ()
+        for (topic, number), (at, led_in) in (self._positions if version >= 7 else self._wanted).items():
+            epoch = (led_in,) if version >= 9 else ()
             start = (_UNKNOWN,) if version >= 5 else ()
             topics.setdefault(topic, []).append((number, *epoch, at, *start, size))
         fields: list[Any] = [_CONSUMER, self._wait_ms, settings.min_bytes, settings.answer_bytes, self._isolation]
@@ -92,10 +93,11 @@ class FetchSession:
         self._isolation = isolation
         self._id = 0
         self._epoch = 0
-        self._known: dict[Part, int] = {}
+        self._known: dict[Part, tuple[int, int]] = {}
 
-    def request(self, wanted: dict[Part, int], wait_ms: int) -> Fetch:
-        """For these positions. All of them in the first request, and always where the broker keeps no session."""
+    def request(self, wanted: dict[Part, tuple[int, int]], wait_ms: int) -> Fetch:
+        """For these offsets, each with the epoch that its leader leads in, -1 for any: in another one it refuses. All
+        of them in the first request, and always where the broker keeps no session."""
         known = self._known if self._epoch else {}
         changed = {one: at for one, at in wanted.items() if known.get(one) != at}
         forgotten = [one for one in known if one not in wanted]

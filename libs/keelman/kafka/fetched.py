@@ -23,6 +23,7 @@ class Fetched:
 
     `next` is where the next one begins, behind markers and what was aborted too. `end` is the high watermark, with
     read_committed the last stable offset; when `next` is there too, all is read. `size` counts the bytes it holds.
+    `topic_id` is empty where the brokers tell none.
     """
 
     topic: str
@@ -32,15 +33,23 @@ class Fetched:
     next: int
     end: int
     size: int = 0
+    topic_id: str = ""
 
 
 def whole_batches(
-    data: bytes, position: int, aborted: Iterable[tuple[int, int]], *, read_committed: bool, check_crcs: bool
+    data: bytes,
+    position: int,
+    aborted: Iterable[tuple[int, int]],
+    *,
+    read_committed: bool,
+    check_crcs: bool,
+    epochs: list[tuple[int, int]] | None = None,
 ) -> tuple[list[tuple[BatchHeader, memoryview]], int]:
     """The data batches of a fetched record set, and the position behind all that it has whole.
 
     `aborted` are the answer's aborted transactions, each the producer's id and the offset where it began: what that
-    producer wrote from there to its abort marker is left out. Raises CorruptBatch.
+    producer wrote from there to its abort marker is left out. Each leader epoch is put behind `epochs`, with the offset
+    where it was met first. Raises CorruptBatch.
     """
     found: list[tuple[BatchHeader, memoryview]] = []
     begins = sorted(aborted, key=lambda one: one[1], reverse=True) if read_committed else []
@@ -55,6 +64,8 @@ def whole_batches(
             continue
         if check_crcs and calc_crc32c(batch[COVERED_FROM:]) != header.crc:
             raise CorruptBatch(f"the batch of offset {header.base_offset} has a wrong checksum")
+        if epochs is not None and (not epochs or epochs[-1][0] != header.leader_epoch):
+            epochs.append((header.leader_epoch, max(position, header.base_offset)))
         while begins and begins[-1][1] <= header.last_offset:
             open_aborted.add(begins.pop()[0])
         if header.control:
