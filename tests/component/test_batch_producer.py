@@ -324,6 +324,15 @@ async def test_a_failure_is_told_at_once_and_what_it_belongs_to_can_still_be_abo
         assert await within(30, visible(kafka, topic)) == ["behind"]  # before the open transaction's time-out
 
 
+async def test_a_batch_that_was_damaged_before_is_not_sent_again_and_again(topic: str, opened: Open) -> None:
+    async with opened(f"tx-{topic}") as producer:
+        damaged = batch("good")
+        damaged[-2] ^= 1
+        producer.send(topic, 0, damaged, 1)
+        with pytest.raises(ProduceFailure, match=r"CORRUPT_MESSAGE: .*damaged before it was sent"):
+            await within(5, producer.flush())  # what may pass is sent for as long as a delivery may take
+
+
 async def test_a_topic_with_a_limit_of_its_own_gets_smaller_batches(kafka: KafkaProxy, opened: Open) -> None:
     topic = f"small{next(NUMBERS)}"
     async with admin_client({"bootstrap.servers": kafka.address}, client_id="test") as admin:

@@ -11,6 +11,7 @@ import pytest
 from brokers_kit import Trio, three_brokers, write
 from confluent_kafka.admin import AdminClient
 
+from keelman.connect.errors import ConnectError
 from keelman.connect.records import Offset
 from keelman.connectors.mirror_source import ASSIGNED, MirrorSource
 from keelman.kafka.batch_fetcher import BatchFetcher
@@ -199,3 +200,17 @@ async def test_a_mirror_that_comes_back_knows_the_topic_that_it_has_read(trio: T
     assert values == second
     values, _ = await asyncio.to_thread(mirrored, trio, name, {"offset": 4}, second[-1])
     assert values == second[5:], "an offset of MirrorMaker's says nothing of what it was read from"
+
+
+async def test_a_batch_that_is_damaged_on_disk_fails_a_mirror_with_its_reason(trio: Trio, name: str) -> None:
+    await asyncio.to_thread(trio.create, name, [1])
+    for value in (b"good", b"damaged"):
+        await asyncio.to_thread(write, trio.bootstrap, name, [value])
+    (segment,) = trio.brokers[1].home.rglob(f"{name}-0/00000000000000000000.log")
+    with segment.open("r+b") as log:
+        log.seek(segment.read_bytes().index(b"damaged"))
+        log.write(b"D")
+    with pytest.raises(
+        ConnectError, match=rf"partition 0 of topic {name}: Record batch at offset 1 is invalid, cause: "
+    ):
+        await asyncio.to_thread(mirrored, trio, name, None, b"damaged")

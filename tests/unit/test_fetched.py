@@ -1,6 +1,7 @@
 """What is left of a fetched record set: without markers, without what was aborted, and where the next one begins."""
 
 import struct
+from contextlib import suppress
 
 import pytest
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
@@ -8,7 +9,7 @@ from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 from aiokafka.record.util import calc_crc32c
 
 from keelman.kafka.fetched import whole_batches
-from keelman.kafka.record_batch import CorruptBatch, decode
+from keelman.kafka.record_batch import CorruptBatch, decode, intact
 
 ABORT, COMMIT = b"\x00\x00\x00\x00", b"\x00\x00\x00\x01"
 
@@ -111,3 +112,45 @@ def test_a_damaged_batch_is_refused() -> None:
     damaged[-3] ^= 1
     with pytest.raises(CorruptBatch, match="offset 0"):
         left(bytes(damaged))
+
+
+DAMAGE_AT = {"attributes": 22, "last offset": 26, "producer": 50, "count": 60, "records": 63}
+
+
+@pytest.mark.parametrize("at", DAMAGE_AT.values(), ids=DAMAGE_AT.keys())
+@pytest.mark.parametrize("kind", ["marker", "aborted", "before", "empty"])
+def test_no_damaged_header_leaves_records_out(kind: str, at: int) -> None:
+    """Checksums of what is passed on are not looked at: who gets it refuses them. What is left out never gets there."""
+    first = {
+        "marker": marker(3, 7, COMMIT),
+        "aborted": data(3, [b"a"], 7),
+        "before": data(0, [b"a"]),
+        "empty": placed(bytearray(data(3, [b"a"])[:61]), 3),
+    }[kind]
+    if kind == "empty":
+        header = bytearray(first)
+        struct.pack_into(">i", header, 8, len(header) - 12)
+        struct.pack_into(">i", header, 57, 0)
+        first = placed(header, 3)
+    log = bytearray(first + data(4, [b"b"]))
+    if at >= len(first):
+        pytest.skip("it has no records")
+    aborted = ((7, 3),) if kind == "aborted" else ()
+    ask = {"read_committed": True, "check_crcs": False}
+    assert [header.base_offset for header, _ in whole_batches(bytes(log), 3, aborted, **ask)[0]] == [4]
+    log[at] ^= 1
+    batches = None
+    with suppress(CorruptBatch):
+        batches, _ = whole_batches(bytes(log), 3, aborted, **ask)
+    assert batches is None or not intact(bytes(batches[0][1])), "it is passed on, as damaged as it is"
+
+
+def test_damage_that_would_leave_records_out_is_told() -> None:
+    """A record becomes a marker, or one that is read already."""
+    for at, bit in ((22, 0x20), (26, 0x80)):
+        log = bytearray(data(2, [b"a", b"b"]) + data(4, [b"c"]))
+        log[at] ^= bit
+        if at == 26:
+            struct.pack_into(">i", log, 23, -1)
+        with pytest.raises(CorruptBatch, match="offset 2 is invalid"):
+            whole_batches(bytes(log), 3, (), read_committed=True, check_crcs=False)

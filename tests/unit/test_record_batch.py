@@ -6,6 +6,7 @@ import struct
 from collections.abc import Sequence
 
 import pytest
+from aiokafka import codec as codecs
 from aiokafka.record.default_records import _DefaultRecordBatchBuilderPy, _DefaultRecordBatchPy
 from aiokafka.record.legacy_records import LegacyRecordBatchBuilder
 from hypothesis import given, settings
@@ -13,7 +14,10 @@ from hypothesis import strategies as st
 
 from keelman.kafka.crc32c import after, crc32c
 from keelman.kafka.record_batch import (
+    GZIP,
     HEADER_BYTES,
+    NONE,
+    ZSTD,
     BatchHeader,
     Columns,
     CorruptBatch,
@@ -277,3 +281,24 @@ def test_old_message_sets(magic: int, codec: int) -> None:
     assert [offset for one in read for offset in one.offsets] == [0, 1]
     assert [time for one in read for time in one.timestamps_ms] == ([5, 6] if magic else [-1, -1])
     assert [headers for one in read for headers in one.headers] == [[], []]
+
+
+@pytest.mark.parametrize("codec", [NONE, GZIP, ZSTD])
+def test_header_names_that_are_not_utf_8_are_read_as_java_reads_them(codec: int) -> None:
+    rows = [(b"v", [("name", b"1")]), (None, [("x\x01y", None), ("naming", b"2")]), (b"w" * 300, [])]
+    plain = encode([v for v, _ in rows], [b"k", None, b"l"], [5, -3, 7], [h for _, h in rows], now_ms=1)
+    plain[plain.index(b"x\x01y") : plain.index(b"x\x01y") + 3] = b"x\xffy"
+    odd = bytearray(plain)
+    if codec:
+        packed = {GZIP: codecs.gzip_encode, ZSTD: codecs.zstd_encode}[codec](bytes(plain[HEADER_BYTES:]))
+        odd[HEADER_BYTES:] = packed
+        struct.pack_into(">i", odd, 8, len(odd) - 12)
+        struct.pack_into(">H", odd, 21, codec)
+    struct.pack_into(">I", odd, 17, crc32c(memoryview(odd)[21:]))
+    columns = decode(read_header(odd), odd)
+    assert columns.headers == [[("name", b"1")], [("x\ufffdy", None), ("naming", b"2")], []]
+    assert (columns.values, columns.keys) == ([b"v", None, b"w" * 300], [b"k", None, b"l"])
+    assert (columns.offsets, columns.timestamps_ms) == ([0, 1, 2], [5, -3, 7])
+    odd[-1] ^= 1
+    with pytest.raises(CorruptBatch, match="Record is corrupt"):
+        decode(read_header(odd), odd)

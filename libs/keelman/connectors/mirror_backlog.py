@@ -10,7 +10,7 @@ from typing import Any
 
 from keelman.connect.records import PackedRecords, TopicPartition
 from keelman.kafka.fetched import Fetched
-from keelman.kafka.record_batch import BatchHeader, Columns, decode
+from keelman.kafka.record_batch import BatchHeader, Columns, CorruptBatch, decode
 
 # So many records that are taken apart, or one batch of them, stay in the processor's caches until packed again.
 LOOSE_RECORDS = 2_000
@@ -139,7 +139,11 @@ class Backlog:
             return False
         columns = piece.columns
         if columns is None:
-            columns = piece.columns = decode(header, piece.data)
+            try:
+                columns = piece.columns = decode(header, piece.data)
+            except CorruptBatch as error:
+                text = f"partition {piece.one.partition} of topic {piece.one.topic}: {error.message}"
+                raise CorruptBatch(text) from error
             piece.at = bisect_left(columns.offsets, piece.begins)
         begin, end = piece.at, len(columns.offsets)
         if most is not None:

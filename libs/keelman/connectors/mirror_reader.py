@@ -9,7 +9,7 @@ from functools import partial
 
 from confluent_kafka import KafkaError, KafkaException
 
-from keelman.connect.errors import ConfigValueError
+from keelman.connect.errors import ConfigValueError, ConnectError
 from keelman.connect.plugin import Reader
 from keelman.connect.records import Column, Offset, Partition, SourceBatch, TopicPartition
 from keelman.connect.topic_plan import TopicPlan
@@ -31,8 +31,6 @@ MOST_IDLE_SECONDS = 0.5
 TROUBLE_LOG_SECONDS = 10.0
 PASSING_SECONDS = 2.0
 """A leader that moves is no news."""
-CORRUPT_MESSAGE = 2
-"""Kafka's code for a batch with a wrong checksum."""
 MOST_BATCH_BYTES = 1_048_588
 """What a topic takes by default (`max.message.bytes`). Larger batches are taken apart and packed anew."""
 
@@ -86,9 +84,11 @@ class MirrorReader(Reader):
         self._news = KAFKA_LOOP.signal()
         self._trouble_logged_at = time.monotonic() - TROUBLE_LOG_SECONDS + PASSING_SECONDS
         reset = starts_at(properties)
-        # Checksums are looked at where batches are taken apart; what is passed on whole keeps its own, and the brokers
-        # that it is passed on to refuse a wrong one.
-        self._settings = FetchSettings.of({"check.crcs": "false", **properties})
+        # Checksums are looked at where batches are taken apart or left out; what is passed on whole keeps its own, and
+        # the brokers that it is passed on to refuse a wrong one. The run that comes after that looks at all until its
+        # first commit, and so finds the one that was refused and says where it is.
+        self._check_crcs = FetchSettings.of({"check.crcs": "false", **properties}).check_crcs
+        self._settings = FetchSettings.of({**properties, "check.crcs": "true"})
         first = LATEST if reset == "latest" else EARLIEST
         positions: dict[Part, Position] = {
             (*one,): Position(first) if offset is None else position_behind(offset) for one, offset in starts.items()
@@ -111,7 +111,10 @@ class MirrorReader(Reader):
         return tuple(self._names.values())
 
     def read(self) -> SourceBatch | None:
-        """What was fetched of one topic; waits a little when nothing was. Raises KafkaException."""
+        """What was fetched of one topic; waits a little when nothing was.
+
+        Raises KafkaException, and ConnectError for a batch that is damaged where it is read.
+        """
         try:
             if not self._backlog:
                 self._receive()
@@ -119,7 +122,7 @@ class MirrorReader(Reader):
         except FetchFailure as error:
             raise KafkaException(KafkaError(error.code, str(error))) from error
         except CorruptBatch as error:
-            raise KafkaException(KafkaError(CORRUPT_MESSAGE, str(error))) from error
+            raise ConnectError(error.message) from error
         if portion is None:
             return None
         short = not self._backlog and not self._fetcher.waiting and not self.left()
@@ -151,7 +154,7 @@ class MirrorReader(Reader):
         for one, run in portion.runs.items():
             if self._syncs is not None:
                 delivered[run.index] = partial(self._delivered, one, run.last, run.skipped)
-            self._next[one] = run.last + 1
+            self._next[one] = max(self._next.get(one, 0), run.last + 1)
         return SourceBatch(
             topic=self._topics[portion.topic],
             values=Column(portion.values),
@@ -180,6 +183,7 @@ class MirrorReader(Reader):
 
     def committed(self) -> None:
         """Publishes the offset syncs that are due."""
+        self._fetcher.check_crcs = self._check_crcs
         if self._syncs is not None:
             self._syncs.committed()
 

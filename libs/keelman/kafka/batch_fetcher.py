@@ -17,6 +17,7 @@ from keelman.kafka.fetched import Fetched, Part, whole_batches
 from keelman.kafka.leader_epochs import passes
 from keelman.kafka.position import EARLIEST, LATEST, Position, made_anew
 from keelman.kafka.position_checks import FetchFailure, PositionChecks, Reset
+from keelman.kafka.record_batch import CorruptBatch
 from keelman.runtime.background import Background
 from keelman.runtime.backoff import Backoff
 
@@ -57,6 +58,8 @@ class BatchFetcher:
         self._client = client
         self._isolation = int(read_committed)
         self._settings = settings or FetchSettings()
+        self.check_crcs = self._settings.check_crcs
+        """Whether the checksums of all batches are looked at, else of those alone that are left out; may change."""
         self._arrivals = Arrivals(self._settings.held_bytes, arrived)
         self._loop = asyncio.get_running_loop()
         self._positions = {one: Position(at) if isinstance(at, int) else at for one, at in positions.items()}
@@ -307,14 +310,17 @@ class BatchFetcher:
     def _take_in(self, told: FetchedPart, epoch: int, end: int) -> None:
         one, position = told.part, self._positions[told.part]
         before, epochs = position.offset, list[tuple[int, int]]()
-        batches, behind = whole_batches(
-            told.data,
-            before,
-            told.aborted,
-            read_committed=bool(self._isolation),
-            check_crcs=self._settings.check_crcs,
-            epochs=epochs,
-        )
+        try:
+            batches, behind = whole_batches(
+                told.data,
+                before,
+                told.aborted,
+                read_committed=bool(self._isolation),
+                check_crcs=self.check_crcs,
+                epochs=epochs,
+            )
+        except CorruptBatch as error:
+            raise CorruptBatch(f"partition {one[1]} of topic {one[0]}: {error.message}") from error
         position.topic_id = position.topic_id or self._client.leaders.topic_id(one[0])
         position.advance(behind, epochs, epoch)
         self.ends[one] = end

@@ -19,6 +19,7 @@ from keelman.kafka.lane import Lane
 from keelman.kafka.partition_queue import Identity, PartitionQueue, QueuedBatch
 from keelman.kafka.produce_failure import (
     AGAIN,
+    CORRUPT,
     DUPLICATE,
     LEADER_MOVED,
     LEADER_NOT_AVAILABLE,
@@ -31,6 +32,7 @@ from keelman.kafka.produce_failure import (
     ProduceFailure,
 )
 from keelman.kafka.producer_settings import MOST_IN_FLIGHT, ProducerSettings
+from keelman.kafka.record_batch import intact
 from keelman.kafka.wire import Produce, Produced
 from keelman.runtime.background import Background
 
@@ -255,7 +257,9 @@ class BatchSender:
         if code in TOO_LARGE and batch.records > 1:
             self._split(queue, batch)
             return
-        if code not in AGAIN:
+        if code not in AGAIN or (code == CORRUPT and not intact(batch.data)):
+            if code == CORRUPT:
+                text = f"the record batch was damaged before it was sent ({text})"
             if code in TOO_LARGE:
                 text = f"a record of {len(batch.data)} bytes is too large for it, see max.message.bytes"
             self._failed(ProduceFailure(code, f"{queue.topic}-{queue.partition}: {text}"))

@@ -6,14 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from aiokafka.record.util import calc_crc32c
-
-from keelman.kafka.record_batch import BatchHeader, CorruptBatch, decode, record_batches
+from keelman.kafka.record_batch import BatchHeader, decode, record_batches, verify
 
 Part: TypeAlias = tuple[str, int]
 """A topic's name and the number of a partition."""
-COVERED_FROM = 21
-"""A batch's checksum covers it from its attributes on. https://kafka.apache.org/documentation/#recordbatch"""
 _ABORT = b"\x00\x00"
 
 
@@ -49,7 +45,7 @@ def whole_batches(
 
     `aborted` are the answer's aborted transactions, each the producer's id and the offset where it began: what that
     producer wrote from there to its abort marker is left out. Each leader epoch is put behind `epochs`, with the offset
-    where it was met first. Raises CorruptBatch.
+    where it was met first. Without `check_crcs` only those are checked that are left out. Raises CorruptBatch.
     """
     found: list[tuple[BatchHeader, memoryview]] = []
     begins = sorted(aborted, key=lambda one: one[1], reverse=True) if read_committed else []
@@ -62,16 +58,21 @@ def whole_batches(
                 found.append((header, batch))
                 position = header.base_offset + 1
             continue
-        if check_crcs and calc_crc32c(batch[COVERED_FROM:]) != header.crc:
-            raise CorruptBatch(f"the batch of offset {header.base_offset} has a wrong checksum")
+        if check_crcs:
+            verify(header, batch)
         if epochs is not None and (not epochs or epochs[-1][0] != header.leader_epoch):
             epochs.append((header.leader_epoch, max(position, header.base_offset)))
         while begins and begins[-1][1] <= header.last_offset:
             open_aborted.add(begins.pop()[0])
+        passed_over = (
+            header.control or header.records <= 0 or header.last_offset < position or _gone(header, open_aborted)
+        )
+        if passed_over and not check_crcs:
+            verify(header, batch)  # no word of a header that may be damaged leaves records out
         if header.control:
             if open_aborted and _aborts(header, batch):
                 open_aborted.discard(header.producer_id)
-        elif header.records > 0 and header.last_offset >= position and not _gone(header, open_aborted):
+        elif not passed_over:
             found.append((header, batch))
         position = max(position, header.last_offset + 1)
     return found, position

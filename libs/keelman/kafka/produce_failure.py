@@ -8,6 +8,7 @@ from keelman.model.errors import Unavailable
 NETWORK = -1
 """The code of trouble that is no broker's answer."""
 
+CORRUPT = CODES["CORRUPT_MESSAGE"]
 DUPLICATE = CODES["DUPLICATE_SEQUENCE_NUMBER"]
 OUT_OF_ORDER = CODES["OUT_OF_ORDER_SEQUENCE_NUMBER"]
 CONCURRENT = CODES["CONCURRENT_TRANSACTIONS"]
@@ -39,7 +40,7 @@ AGAIN = (
     | {
         CODES[name]
         for name in (
-            "CORRUPT_MESSAGE",  # damaged on its way; a mirror's may have been before, and is given up in time
+            "CORRUPT_MESSAGE",  # damaged on its way; one that was before is given up
             "REQUEST_TIMED_OUT",
             "BROKER_NOT_AVAILABLE",
             "NETWORK_EXCEPTION",

@@ -17,6 +17,7 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 from aiokafka.record.memory_records import MemoryRecords
 
 from keelman.kafka.crc32c import after, crc32c
+from keelman.kafka.odd_headers import OddHeadersBatch
 from keelman.model.errors import FailedPrecondition
 
 Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
@@ -241,13 +242,12 @@ def decode(header: BatchHeader, data: bytes | bytearray | memoryview) -> Columns
     if header.magic >= 2 and header.records == 0:  # all compacted away
         return Columns([], [], [], [], [])
     try:
-        batch = MemoryRecords(bytes(data)).next_batch()
-        records = list(batch) if batch is not None and header.magic <= 2 and batch.validate_crc() else None
+        records = _records(header, bytes(data))
+    except CorruptBatch:
+        raise
     except Exception as error:
         # Each codec has errors of its own for what it cannot read.
         raise CorruptBatch(f"the batch of offset {header.base_offset} cannot be read: {error}") from error
-    if records is None:
-        raise CorruptBatch(f"the batch of offset {header.base_offset} has a wrong checksum or an unknown format")
     return Columns(
         [record.offset for record in records],
         [record.timestamp for record in records] if header.magic else [-1] * len(records),  # magic 0 has no time
@@ -255,6 +255,33 @@ def decode(header: BatchHeader, data: bytes | bytearray | memoryview) -> Columns
         [record.value for record in records],
         [record.headers for record in records],
     )
+
+
+def intact(batch: bytes | bytearray) -> bool:
+    """Whether a batch's checksum is that of what is in it."""
+    return crc32c(memoryview(batch)[_ATTRIBUTES_AT:]) == read_header(batch).crc
+
+
+def verify(header: BatchHeader, data: bytes | bytearray | memoryview) -> None:
+    """Raises CorruptBatch for a batch of magic 2 that is not as it was written, in Java's words."""
+    computed = crc32c(memoryview(data)[_ATTRIBUTES_AT:])
+    if computed != header.crc:
+        raise CorruptBatch(
+            f"Record batch at offset {header.base_offset} is invalid, cause: Record is corrupt "
+            f"(stored crc = {header.crc}, computed crc = {computed})"
+        )
+
+
+def _records(header: BatchHeader, data: bytes) -> list[Any]:
+    if header.magic == 2:
+        verify(header, data)
+    batch = MemoryRecords(data).next_batch()
+    if batch is None or header.magic > 2 or (header.magic < 2 and not batch.validate_crc()):
+        raise CorruptBatch(f"the batch of offset {header.base_offset} has a wrong checksum or an unknown format")
+    try:
+        return list(batch)
+    except UnicodeDecodeError:
+        return list(OddHeadersBatch(data))
 
 
 def halves(batch: bytes | bytearray) -> list[tuple[bytearray, int]]:
