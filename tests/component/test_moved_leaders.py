@@ -21,6 +21,7 @@ from keelman.kafka.fetch_client import FetchClient
 from keelman.kafka.fetched import Part
 from keelman.kafka.leader_epochs import epoch_ends
 from keelman.kafka.record_batch import decode, read_header
+from keelman.kafka.table import TopicTable
 from keelman.runtime.supervise import Siblings
 from keelman.testing.eventually import eventually
 
@@ -214,3 +215,22 @@ async def test_a_batch_that_is_damaged_on_disk_fails_a_mirror_with_its_reason(tr
         ConnectError, match=rf"partition 0 of topic {name}: Record batch at offset 1 is invalid, cause: "
     ):
         await asyncio.to_thread(mirrored, trio, name, None, b"damaged")
+
+
+async def test_a_table_is_not_read_to_the_end_that_a_cut_off_leader_tells(trio: Trio, name: str) -> None:
+    controller = await trio.controller()
+    ousted, heir = [node for node in trio.brokers if node != controller]
+    others = ",".join(trio.brokers[node].bootstrap for node in (controller, heir))
+    await asyncio.to_thread(trio.create, name, [ousted, heir])
+    table = TopicTable(name, 1, lambda _row: None)
+    async with table.opened({"bootstrap.servers": trio.bootstrap}, client_id="reads", read_committed=True):
+        await asyncio.to_thread(write, trio.bootstrap, name, [b"before"], acks="all")
+        assert await table.end_offsets() == {0: 1}
+        trio.cut_off(ousted)
+        try:
+            await trio.led_by(name, heir, by=others)
+            assert (await trio.leader(name, by=trio.brokers[ousted].bootstrap)).node == ousted, "it knows nothing"
+            await asyncio.to_thread(write, others, name, [b"behind"], acks="1")
+            assert await table.end_offsets() == {0: 2}
+        finally:
+            trio.cut_off(ousted, off=False)

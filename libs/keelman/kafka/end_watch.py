@@ -21,7 +21,7 @@ from keelman.kafka.fetch_client import FetchClient, FetchSettings
 from keelman.kafka.fetch_session import FetchedPart, FetchSession
 from keelman.kafka.fetched import Part
 from keelman.kafka.isolation import reads_committed
-from keelman.kafka.leader_epochs import NO_EPOCH, Leader, passes
+from keelman.kafka.leader_epochs import NOBODY, passes
 from keelman.model.errors import Unavailable
 from keelman.runtime.supervise import Siblings
 
@@ -32,7 +32,6 @@ LEAST_WAIT_MS, MOST_WAIT_MS = 250, 1_000  # what is wanted newly waits for an an
 KEPT_SECONDS = 10.0  # that the connections are kept for nothing
 ANSWER_SECONDS = 5.0
 PAUSE_SECONDS = 0.1  # at least, from one question to the next
-NOBODY = Leader(-1, NO_EPOCH)
 SMALL = FetchSettings(answer_bytes=1, partition_bytes=1)
 
 

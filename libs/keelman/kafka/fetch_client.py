@@ -17,7 +17,7 @@ from keelman.kafka.clients import Client, client_arguments, no_broker
 from keelman.kafka.contact import contact
 from keelman.kafka.fetched import Part
 from keelman.kafka.known_brokers import BROKERS
-from keelman.kafka.leader_epochs import NO_EPOCH, AskMetadata, Leader, Metadata, TopicInfo
+from keelman.kafka.leader_epochs import NO_EPOCH, NOBODY, AskMetadata, Leader, Metadata, TopicInfo
 from keelman.kafka.leaders import Leaders
 from keelman.model.errors import InvalidArgument
 from keelman.runtime.background import Background
@@ -83,6 +83,7 @@ class FetchClient(Client):  # type: ignore[misc]
         self._told_at: dict[Any, float] = {}
         self._asked_at: dict[Any, float] = {}
         self._background = Background(self._unsynced)
+        self._follows = False  # with a task of its own instead of the library's
 
     async def bootstrap(self) -> None:
         """Connects to a broker, to learn of the others where they are not known. Raises KafkaConnectionError that says
@@ -91,7 +92,13 @@ class FetchClient(Client):  # type: ignore[misc]
             if not self.cluster.brokers() and await self._resumed():
                 return
             await self._background.close()
-            await super().bootstrap()
+            try:
+                await super().bootstrap()
+            except BaseException:
+                if self._follows:  # who asks for metadata next waits for it
+                    self._background.start(self._md_synchronizer())
+                raise
+            self._follows = False
             BROKERS.met(self.properties, self.cluster._brokers)
 
     async def close(self) -> None:
@@ -121,6 +128,27 @@ class FetchClient(Client):  # type: ignore[misc]
             return None
         return self.leaders.of(part) or Leader(node, NO_EPOCH)
 
+    async def confirm(self, leaders: Mapping[Part, Leader]) -> bool:
+        """Whether these lead still, by the word of another broker than each: one that is cut off from its cluster goes
+        on to take itself for the leader. Where the cluster has one broker there is nobody else to ask.
+
+        Raises KafkaError when no other broker answers.
+        """
+        nodes = self._in_turn()
+        open_parts = dict(leaders) if len(self.cluster.brokers()) > 1 else {}
+        while open_parts:
+            node = next((one for one in nodes if any(leader.node != one for leader in open_parts.values())), None)
+            if node is None:
+                raise KafkaError("no other broker tells who leads")
+            nodes.remove(node)
+            try:
+                self._take_in(self.cluster, await self._told_by(node, sorted({topic for topic, _ in leaders})), node)
+            except (KafkaError, OSError, TimeoutError):
+                continue
+            open_parts = {part: leader for part, leader in open_parts.items() if leader.node == node}
+        now = {part: self.leader_of(part) or NOBODY for part in leaders}
+        return all((now[part].node, now[part].epoch) == (was.node, was.epoch) for part, was in leaders.items())
+
     def confirmed(self, since: float) -> bool:
         """Whether two brokers have told who leads since then, by the loop's clock: of any partition one that does not
         think itself its leader. A single broker leads all there is."""
@@ -134,6 +162,7 @@ class FetchClient(Client):  # type: ignore[misc]
         for node in random.sample(sorted(known), len(known)):
             if await self._get_conn(node) is not None:
                 self._background.start(self._md_synchronizer())
+                self._follows = True
                 return True
         BROKERS.forget(self.properties)
         self.cluster._brokers = {}
@@ -150,11 +179,16 @@ class FetchClient(Client):  # type: ignore[misc]
                 answer = await self._told_by(node, list(topics))
             except (KafkaError, OSError, TimeoutError):
                 continue
-            if answer.brokers:
-                self._told_at[node] = self._loop.time()
-                cluster_metadata.update_metadata(answer)
+            if self._take_in(cluster_metadata, answer, node):
                 return True
         return False
+
+    def _take_in(self, cluster: Any, answer: Any, node: Any) -> bool:
+        if not answer.brokers:
+            return False
+        self._told_at[node] = self._loop.time()
+        cluster.update_metadata(answer)
+        return True
 
     def _in_turn(self) -> list[Any]:
         """Who is asked for metadata: first a broker that keeps no other request waiting, of these the one that was

@@ -54,6 +54,9 @@ class Leader:
     isr: tuple[int, ...] = ()
 
 
+NOBODY = Leader(-1, NO_EPOCH)
+
+
 @dataclass(frozen=True, slots=True)
 class TopicInfo:
     """What a broker tells of one topic. `id` is as Kafka's tools show it, empty when the broker tells none; a topic

@@ -27,7 +27,7 @@ from keelman.runtime.logging import get_logger
 Reset: TypeAlias = Literal["earliest", "latest", "none"]
 _Led: TypeAlias = Mapping[Part, tuple[Position, int]]
 _Still: TypeAlias = Callable[[Part], bool]
-_UNCOMMITTED = 0
+READ_UNCOMMITTED = 0
 
 _log = get_logger()
 
@@ -117,8 +117,8 @@ class PositionChecks:
     async def _find_missing(self, node: int, led: _Led, still: _Still) -> dict[Part, int]:
         """Decides on positions that a leader's log does not have."""
         missing = {one: epoch for one, (at, epoch) in led.items() if at.missing}
-        begins = await self._offsets(node, _UNCOMMITTED, {one: (EARLIEST, epoch) for one, epoch in missing.items()})
-        ends = await self._offsets(node, _UNCOMMITTED, {one: (LATEST, epoch) for one, epoch in missing.items()})
+        begins = await self._offsets(node, READ_UNCOMMITTED, {one: (EARLIEST, epoch) for one, epoch in missing.items()})
+        ends = await self._offsets(node, READ_UNCOMMITTED, {one: (LATEST, epoch) for one, epoch in missing.items()})
         problems: dict[Part, int] = {}
         for one in filter(still, missing):
             position = led[one][0]
@@ -155,23 +155,31 @@ class PositionChecks:
     async def _offsets(
         self, node: int, isolation: int, asked: Mapping[Part, tuple[int, int]]
     ) -> dict[Part, FoundOffset]:
-        if not asked:
-            return {}
-        try:
-            answer: Offsets = await answer_of(self._client, node, AskOffsets(isolation, asked))
-            found = dict(answer.parts)
-        except IncompatibleBrokerVersion:
-            topics: dict[str, list[tuple[int, int]]] = {}
-            for (topic, number), (timestamp, _epoch) in asked.items():
-                topics.setdefault(topic, []).append((number, timestamp))
-            old = await answer_of(self._client, node, OffsetRequest(-1, isolation, list(topics.items())))
-            found = {
-                (topic, number): FoundOffset(offset, code)
-                for topic, told in old.topics
-                for number, code, _time, offset in told
-            }
-        silent = FoundOffset(-1, CODES["UNKNOWN_SERVER_ERROR"])
-        return {one: found.get(one, silent) for one in asked}
+        return await offsets_of(self._client, node, isolation, asked) if asked else {}
+
+
+async def offsets_of(
+    client: Client, node: int, isolation: int, asked: Mapping[Part, tuple[int, int]]
+) -> dict[Part, FoundOffset]:
+    """Where partitions begin (EARLIEST) or end (LATEST) by their leader; `asked` has that and its epoch for each.
+
+    Raises KafkaError.
+    """
+    try:
+        answer: Offsets = await answer_of(client, node, AskOffsets(isolation, asked))
+        found = dict(answer.parts)
+    except IncompatibleBrokerVersion:
+        topics: dict[str, list[tuple[int, int]]] = {}
+        for (topic, number), (timestamp, _epoch) in asked.items():
+            topics.setdefault(topic, []).append((number, timestamp))
+        old = await answer_of(client, node, OffsetRequest(-1, isolation, list(topics.items())))
+        found = {
+            (topic, number): FoundOffset(offset, code)
+            for topic, told in old.topics
+            for number, code, _time, offset in told
+        }
+    silent = FoundOffset(-1, CODES["UNKNOWN_SERVER_ERROR"])
+    return {one: found.get(one, silent) for one in asked}
 
 
 def _not_there(one: Part, position: Position, why: str) -> FetchFailure:

@@ -8,14 +8,13 @@ import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 
-from aiokafka.errors import KafkaError, NoError, for_code
-from aiokafka.protocol.offset import OffsetRequest
-from aiokafka.structs import TopicPartition
+from aiokafka.errors import KafkaError, for_code
 
 from keelman.kafka.batch_fetcher import EARLIEST, LATEST, BatchFetcher, FetchFailure
-from keelman.kafka.clients import Client, low_level_client
-from keelman.kafka.fetch_client import FetchClient, FetchSettings
-from keelman.kafka.fetched import Fetched
+from keelman.kafka.fetch_client import FetchClient, FetchSettings, opened
+from keelman.kafka.fetched import Fetched, Part
+from keelman.kafka.leader_epochs import Leader
+from keelman.kafka.position_checks import READ_UNCOMMITTED, offsets_of
 from keelman.kafka.record_batch import decode
 from keelman.model.errors import DeadlineExceeded, KeelmanError, PermissionDenied, Unavailable
 from keelman.runtime.backoff import Backoff
@@ -42,14 +41,14 @@ class TopicTable:
 
     `read_to_end()` is the strong read: what was written before the call is applied when it returns. The ends are taken
     with ListOffsets READ_UNCOMMITTED even where records are read committed, since the end of a read_committed reader
-    comes too early while a transaction is open.
+    comes too early while a transaction is open; and no leader is believed that no other broker takes for one.
     """
 
     def __init__(self, topic: str, partitions: int, apply: Callable[[Row], None]) -> None:
         self.topic = topic
-        self._partitions = [TopicPartition(topic, n) for n in range(partitions)]
+        self._parts: list[Part] = [(topic, number) for number in range(partitions)]
         self._apply = apply
-        self._client: Client | None = None
+        self._client: FetchClient | None = None
         self._fetcher: Callable[[], BatchFetcher] | None = None
         self._reading: BatchFetcher | None = None
         self._heard_at = time.monotonic()
@@ -74,12 +73,13 @@ class TopicTable:
             client = FetchClient(properties, client_id=client_id, request_timeout_ms=REQUEST_MS)
             return BatchFetcher(client, positions, read_committed=read_committed, reset="earliest", settings=settings)
 
-        async with low_level_client(properties, client_id=client_id, timeout_ms=REQUEST_MS) as client:
-            self._client, self._fetcher = client, fetcher
-            try:
-                yield self
-            finally:
-                self._client = self._fetcher = None
+        client = await opened(properties, client_id=client_id, timeout_ms=REQUEST_MS)
+        self._client, self._fetcher = client, fetcher
+        try:
+            yield self
+        finally:
+            self._client = self._fetcher = None
+            await client.close()
 
     @property
     def heard_at(self) -> float:
@@ -185,23 +185,25 @@ class TopicTable:
             except (KafkaError, OSError) as error:
                 log.debug("list_offsets_failed", topic=self.topic, error=repr(error))
                 await asyncio.sleep(backoff.next())
-                await self._client.force_metadata_update()
+                await self._client.learn({self.topic})
 
-    async def _ask_ends(self, client: Client) -> dict[int, int]:
+    async def _ask_ends(self, client: FetchClient) -> dict[int, int]:
         if client.cluster.partitions_for_topic(self.topic) is None:
-            await client.add_topic(self.topic)
-        by_leader: dict[int, list[tuple[int, int]]] = {}
-        for tp in self._partitions:
-            leader = client.cluster.leader_for_partition(tp)
-            if leader is None or leader == -1:
-                raise KafkaError(f"{tp} has no leader now")
-            by_leader.setdefault(leader, []).append((tp.partition, LATEST))
+            await client.learn({self.topic})
+        led: dict[Part, Leader] = {}
+        by_leader: dict[int, dict[Part, tuple[int, int]]] = {}
+        for one in self._parts:
+            leader = client.leader_of(one)
+            if leader is None or leader.node < 0:
+                raise KafkaError(f"partition {one[1]} of topic {one[0]} has no leader now")
+            led[one] = leader
+            by_leader.setdefault(leader.node, {})[one] = (LATEST, leader.epoch)
         ends: dict[int, int] = {}
-        for leader, asked in by_leader.items():
-            answer = await client.send(leader, OffsetRequest(-1, 0, [(self.topic, asked)]))
-            for _, parts in answer.topics:
-                for partition, code, _, offset in parts:
-                    if for_code(code) is not NoError:
-                        raise for_code(code)()
-                    ends[partition] = offset
+        for node, asked in by_leader.items():
+            for one, found in (await offsets_of(client, node, READ_UNCOMMITTED, asked)).items():
+                if found.code:
+                    raise for_code(found.code)()
+                ends[one[1]] = found.offset
+        if not await client.confirm(led):
+            raise KafkaError(f"the leaders of topic {self.topic} have changed")
         return ends
