@@ -154,7 +154,7 @@ def write(bootstrap: str, topic: str, values: list[bytes], **config: str) -> flo
 
 @contextlib.asynccontextmanager
 async def three_brokers(home: Path) -> AsyncIterator[Trio]:
-    """Brokers 1, 2 and 3; who falls behind for two seconds is out of the in-sync replicas."""
+    """Brokers 1, 2 and 3, in racks r1, r2 and r3; who falls behind for two seconds is out of the in-sync replicas."""
     ports = dict(zip(NODES, free_ports(3), strict=True))
     controllers = dict(zip(NODES, free_ports(3), strict=True))
     async with contextlib.AsyncExitStack() as stack:
@@ -175,7 +175,8 @@ async def three_brokers(home: Path) -> AsyncIterator[Trio]:
                 f"--cluster-id={CLUSTER_ID}",
                 f"--voters={','.join(voters)}",
                 "--heap-mb=256",
-                "--properties=replica.lag.time.max.ms=2000,min.insync.replicas=1",
+                f"--properties=replica.lag.time.max.ms=2000,min.insync.replicas=1,broker.rack=r{node},"
+                "replica.selector.class=org.apache.kafka.common.replica.RackAwareReplicaSelector",
             )
             brokers[node] = BrokerProcess(home / str(node), ports[node], controllers[node], flags)
         trio = Trio(brokers, links)

@@ -3,13 +3,14 @@
 import asyncio
 import statistics
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 from brokers_kit import Trio, three_brokers, write
 from confluent_kafka.admin import AdminClient
+from copy_harness import OFFSET_PARTITIONS, OFFSET_TOPIC, Run, create_topic, ticket
 
 from keelman.connect.errors import ConnectError
 from keelman.connect.records import Offset
@@ -17,7 +18,7 @@ from keelman.connectors.mirror_source import ASSIGNED, MirrorSource
 from keelman.kafka.batch_fetcher import BatchFetcher
 from keelman.kafka.clients import low_level_client
 from keelman.kafka.end_watch import EndWatch
-from keelman.kafka.fetch_client import FetchClient
+from keelman.kafka.fetch_client import FetchClient, FetchSettings
 from keelman.kafka.fetched import Part
 from keelman.kafka.leader_epochs import epoch_ends
 from keelman.kafka.record_batch import decode, read_header
@@ -59,7 +60,8 @@ class Reading:
 
 @asynccontextmanager
 async def reading(trio: Trio, positions: Mapping[Part, Any], **more: Any) -> AsyncIterator[Reading]:
-    client = FetchClient({"bootstrap.servers": trio.bootstrap}, client_id="fetches")
+    given = {"bootstrap.servers": trio.bootstrap}
+    client = FetchClient(given, client_id="fetches", request_timeout_ms=2 * 1000 * int(SECONDS))
     fetcher = BatchFetcher(client, positions, **{"read_committed": True, "reset": "earliest", **more})
     try:
         yield Reading(fetcher)
@@ -116,6 +118,23 @@ async def test_the_tail_that_a_log_has_lost_is_not_taken_for_read(trio: Trio, na
         finally:
             trio.thaw(2)
     assert found.values == old + lost + new
+
+
+async def test_a_frozen_follower_of_the_own_rack_is_left(trio: Trio, name: str) -> None:
+    await asyncio.to_thread(trio.create, name, [1, 2])
+    async with reading(trio, {(name, 0): 0}, settings=FetchSettings(rack="r2")) as found:
+        await asyncio.to_thread(write, trio.bootstrap, name, [b"before"], acks="all")
+        await found.until(b"before")
+        await eventually(lambda: (name, 0) in found.fetcher._near, what="it is read from the follower")
+        await asyncio.to_thread(write, trio.bootstrap, name, [b"near"], acks="all")
+        await found.until(b"near")
+        trio.freeze(2)
+        try:
+            await asyncio.to_thread(write, trio.bootstrap, name, [b"behind"], acks="all")
+            await found.until(b"behind")
+        finally:
+            trio.thaw(2)
+    assert found.values == [b"before", b"near", b"behind"]
 
 
 async def test_a_topic_that_is_made_anew_is_read_from_its_beginning(trio: Trio, name: str) -> None:
@@ -234,3 +253,45 @@ async def test_a_table_is_not_read_to_the_end_that_a_cut_off_leader_tells(trio: 
             assert await table.end_offsets() == {0: 2}
         finally:
             trio.cut_off(ousted, off=False)
+
+
+async def test_damage_that_the_target_refuses_is_found_by_the_next_run(
+    trio: Trio, name: str, runs: Callable[..., Run]
+) -> None:
+    """It is far behind the first commit, until which a run looks at all checksums."""
+    config = {
+        "name": f"{name}-connector",
+        "connector.class": "MirrorSource",
+        "source.cluster.alias": "src",
+        "target.cluster.alias": "dst",
+        "source.cluster.bootstrap.servers": trio.bootstrap,
+        "target.cluster.bootstrap.servers": trio.bootstrap,
+        "topics": name,
+        "replication.factor": "1",
+        "emit.offset-syncs.enabled": "false",
+        "heartbeats.replication.enabled": "false",
+        "keelman.commit.interval.ms": "1",
+        "source.consumer.max.partition.fetch.bytes": "20000",
+        "source.consumer.fetch.max.bytes": "20000",
+    }
+
+    def begin() -> dict[str, str]:
+        create_topic(trio.bootstrap, OFFSET_TOPIC, OFFSET_PARTITIONS, **{"cleanup.policy": "compact"})
+        trio.create(name, [1])
+        write(trio.bootstrap, name, [b"%d" % number * 5_000 for number in range(300)], **{"batch.num.messages": 1})
+        write(trio.bootstrap, name, [b"damaged" + b"x" * 5_000])
+        (segment,) = trio.brokers[1].home.rglob(f"{name}-0/00000000000000000000.log")
+        with segment.open("r+b") as log:
+            log.seek(segment.read_bytes().index(b"damaged"))
+            log.write(b"D")
+        MirrorSource.tend(config)
+        return MirrorSource.task_configs(config, 1)[0]
+
+    task = await asyncio.to_thread(begin)
+    told = []
+    while not told or (told[-1].retriable and len(told) < 6):
+        run = await asyncio.to_thread(runs, ticket(trio.bootstrap, task))
+        told.append(await asyncio.to_thread(run.until_state, "FAILED"))
+    assert f"partition 0 of topic {name}: Record batch at offset 300 is invalid, cause: " in told[-1].message
+    assert len(told) == 1 or "CORRUPT_MESSAGE" in told[0].message
+    print([one.message for one in told])

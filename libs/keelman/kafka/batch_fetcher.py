@@ -167,8 +167,9 @@ class BatchFetcher:
         leader = self._client.leader_of(one)
         if leader is None or leader.node < 0:
             return False
-        elsewhere = leader.node != node and one not in self._near
-        return elsewhere or leader.epoch != epoch or self._is_another(one)
+        elsewhere = leader.node != node and self._near.get(one, 0.0) < self._loop.time()
+        gone = self._client.cluster.broker_metadata(node) is None
+        return elsewhere or gone or leader.epoch != epoch or self._is_another(one)
 
     async def _refresh(self) -> None:
         """Asks who leads as long as a leader brings nothing: it may be one no longer."""
@@ -199,6 +200,8 @@ class BatchFetcher:
         if leader.node < 0:
             return f"partition {one[1]} of topic {one[0]} has no leader"
         if self._is_another(one):
+            if not self._client.leaders.agreed(one[0]):
+                return f"topic {one[0]} may have been made anew: another broker is asked"
             self._checks.restart(one, self._positions[one], self._client.leaders.topic_id(one[0]))
             self._told_end[one] = -1
         self._homeless.discard(one)

@@ -24,7 +24,7 @@ from keelman.runtime.background import Background
 from keelman.runtime.logging import get_logger
 
 LEARN_SECONDS = 30.0
-METADATA_SECONDS = 5.0
+METADATA_SECONDS = 8.0
 """One broker has so long to tell about topics; then the next one is asked."""
 
 _log = get_logger()
@@ -208,7 +208,7 @@ class FetchClient(Client):  # type: ignore[misc]
                 told: Metadata = await self.send(node, AskMetadata(topics))
             except IncompatibleBrokerVersion:
                 return await self.send(node, MetadataRequest(topics, False))
-        return _as_the_library_has_it(told, self.leaders.learn(told.topics))
+        return _as_the_library_has_it(told, self.leaders.learn(told.topics, node, len(told.brokers)))
 
 
 def one_line(error: BaseException) -> str:
