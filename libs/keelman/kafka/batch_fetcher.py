@@ -169,7 +169,8 @@ class BatchFetcher:
             return False
         elsewhere = leader.node != node and self._near.get(one, 0.0) < self._loop.time()
         gone = self._client.cluster.broker_metadata(node) is None
-        return elsewhere or gone or leader.epoch != epoch or self._is_another(one)
+        another = self._is_another(one) or self._client.leaders.disputed(one[0])
+        return elsewhere or gone or another or leader.epoch != epoch
 
     async def _refresh(self) -> None:
         """Asks who leads as long as a leader brings nothing: it may be one no longer."""
@@ -199,9 +200,10 @@ class BatchFetcher:
             return f"there is no partition {one[1]} of topic {one[0]}"
         if leader.node < 0:
             return f"partition {one[1]} of topic {one[0]} has no leader"
-        if self._is_another(one):
-            if not self._client.leaders.agreed(one[0]):
-                return f"topic {one[0]} may have been made anew: another broker is asked"
+        leaders, another = self._client.leaders, self._is_another(one)
+        if leaders.disputed(one[0]) or (another and not leaders.agreed(one[0])):
+            return f"topic {one[0]} may have been made anew: another broker is asked"
+        if another:
             self._checks.restart(one, self._positions[one], self._client.leaders.topic_id(one[0]))
             self._told_end[one] = -1
         self._homeless.discard(one)

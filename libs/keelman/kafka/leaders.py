@@ -31,6 +31,12 @@ class Leaders:
         """Whether two brokers, or the only one, have told this id last."""
         return self._agreed(topic, self.topic_id(topic))
 
+    def disputed(self, topic: str) -> bool:
+        """Whether a broker has told another id last, and no two have told this one: a third is to be asked."""
+        return not self.agreed(topic) and any(
+            word != self.topic_id(topic) for word in self._words.get(topic, {}).values()
+        )
+
     def learn(self, topics: Mapping[str, TopicInfo], node: int, brokers: int) -> dict[str, TopicInfo]:
         """What one of so many brokers has told, with all in it that is behind put right."""
         self._brokers = brokers
