@@ -91,11 +91,12 @@ class Trio:
 
     async def controller(self) -> int:
         """The active one, by what each broker has on disk."""
-        leaders: list[int] = []
+        told: list[tuple[int, int]] = []
         for broker in self.brokers.values():
-            (state,) = broker.home.rglob("quorum-state")
-            leaders.append(int(json.loads(state.read_text(encoding="utf-8"))["leaderId"]))
-        return max(leaders)
+            (file,) = broker.home.rglob("quorum-state")
+            state = json.loads(file.read_text(encoding="utf-8"))
+            told.append((int(state["leaderEpoch"]), int(state["leaderId"])))
+        return max(told)[1]
 
     async def led_by(self, topic: str, node: int, by: str = "") -> Leader:
         """Waits until the partition has that leader."""
