@@ -1,7 +1,9 @@
 """A connector's transforms on the way into Kafka and out of it, on a real broker."""
 
 import json
+import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -55,6 +57,39 @@ def test_lines_become_structs_in_topics_of_their_own(
     }
     assert [message.headers() for message in found] == [[("h", b"[1,2]")]] * 3
     assert messages(bootstrap, name) == [], "the first topic gets nothing"
+
+
+def test_lines_carry_the_time_at_which_they_were_read(
+    bootstrap: str, name: str, runs: Callable[..., Run], tmp_path: Path
+) -> None:
+    """As the records of Connect's FileStreamSourceTask do; transforms see it, and Kafka has the very same."""
+    created = f"{name}-{datetime.now(UTC):%Y}"
+    create_topic(bootstrap, created, 1)
+    given = tmp_path / "given.txt"
+    given.write_bytes(b"one\ntwo\n")
+    begun = time.time_ns() // 1_000_000
+    config = {
+        "name": name,
+        "connector.class": "FileStreamSource",
+        "file": str(given),
+        "topic": name,
+        "value.converter": JSON,
+        "value.converter.schemas.enable": "false",
+        **chain(
+            hoist={"type": f"{TRANSFORMS}HoistField$Value", "field": "line"},
+            insert={"type": f"{TRANSFORMS}InsertField$Value", "timestamp.field": "read"},
+            route={"type": f"{TRANSFORMS}TimestampRouter", "timestamp.format": "yyyy"},
+        ),
+    }
+    run = runs(ticket(bootstrap, config))
+    run.until_records(2)
+    run.drain()
+    found = messages(bootstrap, created)
+    times = [message.timestamp()[1] for message in found]
+    assert [json.loads(one.value()) for one in found] == [
+        {"line": line, "read": read} for line, read in zip(("one", "two"), times, strict=True)
+    ]
+    assert all(begun <= one <= time.time_ns() // 1_000_000 for one in times)
 
 
 def test_records_are_filtered_and_taken_apart_before_a_sink(

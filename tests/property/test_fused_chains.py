@@ -14,7 +14,7 @@ import pytest
 
 from keelman.connect.converters.json_data import schema_json
 from keelman.connect.converters.logical import TIMESTAMP, TIMESTAMP_SCHEMA, moment, number_of
-from keelman.connect.records import Column, Origin, SinkBatch, SourceBatch
+from keelman.connect.records import Column, Origin, Repeated, SinkBatch, SourceBatch
 from keelman.connect.schema import Field, Schema, Struct
 from keelman.engine.sink_conversion import SinkConversion
 from keelman.engine.source_conversion import SourceConversion
@@ -170,7 +170,7 @@ def outcome(show: Callable[[Any], Any], work: Callable[..., Any], *given: Any) -
 def sent(made: Iterable[Any]) -> Any:
     """What goes into Kafka."""
     return [
-        (one.topic, values, keys, one.partitions, one.timestamps_ms, [tuple(h) for h in one.headers or ()])
+        (one.topic, values, keys, one.partitions, list(one.timestamps_ms or ()), [tuple(h) for h in one.headers or ()])
         for one, values, keys in made
     ]
 
@@ -187,7 +187,7 @@ def test_sources(seed: int) -> None:
             "topic",
             values,
             draws.choice((None, keys)),
-            timestamps_ms=draws.choice((None, draws.choices(MILLISECONDS, k=len(batch)))),
+            timestamps_ms=draws.choice((None, draws.choices(MILLISECONDS, k=len(batch)), Repeated(5, len(batch)))),
             headers=draws.choice((None, [one or () for one in draws.choices(HEADERS, k=len(batch))])),
         )
         conversion = SourceConversion(config, {})

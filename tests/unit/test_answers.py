@@ -11,7 +11,7 @@ import pytest
 from keelman.connect import answers
 from keelman.connect.answers import Answer, WrongAnswer
 from keelman.connect.plugin import KeptOffset
-from keelman.connect.records import Column, PackedRecords, SourceBatch, TopicPartition
+from keelman.connect.records import Column, PackedRecords, Repeated, SourceBatch, TopicPartition
 from keelman.connect.topic_plan import TopicPlan
 from keelman.connect.watches import FileWatch
 from keelman.connectors.mock import MockReader
@@ -48,6 +48,7 @@ def batch(**more: Any) -> SourceBatch:
     [
         (answers.READ, None),
         (answers.READ, batch()),
+        (answers.READ, batch(timestamps_ms=Repeated(7, 2))),
         (answers.READ, batch(keys=ROWS, partitions=(0, None), timestamps_ms=[1, None], headers=[(), [("h", b"v")]])),
         (answers.READ, batch(offsets=[({"p": 1}, {"n": 1}), ({"p": 2}, None)], boundary="abort", passed=7)),
         (answers.READ, batch(topic="", values=Column([]), offsets=[({"p": 1}, None)])),
@@ -109,6 +110,7 @@ def test_no_answer_takes_anything(answer: Answer) -> None:
             batch(timestamps_ms=7),
             "timestamps_ms of .* is of type int: 7; expected None or a list with a number or None",
         ),
+        (batch(timestamps_ms=Repeated("7", 2)), "timestamps_ms of .* expected None or a list with a number or None"),
         (batch(timestamps_ms=["7", "8"]), r"timestamps_ms of .* is of type list: \['7', '8'\]; expected"),
         (batch(partitions=[0]), "partitions of .* are 1; expected as many as there are values, 2"),
         (batch(headers=[("h", b"v"), ("h", b"v")]), "headers of .* expected None or a list with pairs of name and"),

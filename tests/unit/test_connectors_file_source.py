@@ -3,6 +3,7 @@
 import os
 import random
 import shutil
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,17 @@ class Follower:
         """As after a crash or a stop: only the offset is left."""
         self.reader.close()
         self.reader = self._open()
+
+
+def test_the_records_of_a_read_carry_its_time(tmp_path: Path) -> None:
+    follower = Follower(tmp_path / "in")
+    follower.path.write_bytes(b"one\ntwo\n")
+    begun = time.time_ns() // 1_000_000
+    batch = follower.reader.read()
+    assert batch is not None
+    assert batch.timestamps_ms is not None
+    assert len(batch.timestamps_ms) == 2
+    assert begun <= batch.timestamps_ms[0] == batch.timestamps_ms[1] <= time.time_ns() // 1_000_000  # type: ignore[operator]
 
 
 @pytest.fixture

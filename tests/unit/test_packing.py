@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keelman.connect.records import Column, SourceBatch
+from keelman.connect.records import Column, Repeated, SourceBatch
 from keelman.engine.failure import RunFailure
 from keelman.engine.packing import SEND_BYTES, Packed, Packing
 from keelman.kafka.record_batch import decode, read_header
@@ -108,6 +108,22 @@ def test_who_asked_is_told_the_offset_that_his_record_got() -> None:
         assert one.told is not None
         one.told(100)
     assert sorted(told) == [("c", 0, 101), ("d", 1, 101)]
+
+
+def test_one_time_for_all_records_of_a_read_is_the_time_of_each() -> None:
+    """Also of reads that are held together, and of those that go to several partitions."""
+
+    def times(batches: list[Packed]) -> list[int]:
+        return [time for one in batches for time in decode(read_header(one.data), one.data).timestamps_ms]
+
+    large, small = packing(1), packing(1)
+    assert times(added(large, [b"x" * 1000] * 300, timestamps_ms=Repeated(7, 300))) == [7] * 300
+    for time in (7, 8, 8):
+        assert added(small, [b"a"] * 2, timestamps_ms=Repeated(time, 2)) == []
+    assert times(list(small.flush())) == [7, 7, 8, 8, 8, 8]
+    apart = packing(2)
+    assert added(apart, [b"a"] * 3, partitions=[0, 1, 0], timestamps_ms=Repeated(9, 3)) == []
+    assert times(list(apart.flush())) == [9] * 3
 
 
 def test_lists_of_others_are_not_added_to() -> None:

@@ -14,7 +14,7 @@ from keelman.connect.config.definition import ConfigDef
 from keelman.connect.data_set import DataSink
 from keelman.connect.errors import ConfigValueError, ConnectError
 from keelman.connect.plugin import LEAST_REFRESH_SECONDS, KeptOffset, Reader, Writer
-from keelman.connect.records import Column, PackedRecords, SourceBatch, TopicPartition
+from keelman.connect.records import Column, PackedRecords, Repeated, SourceBatch, TopicPartition
 from keelman.connect.topic_plan import TopicPlan
 from keelman.connect.watches import FileWatch, TopicWatch
 
@@ -114,7 +114,8 @@ def _number(found: object) -> bool:
 
 def _whole_numbers(found: Any) -> bool:
     """A batch may have many of them: they are looked at one by one only where their types alone do not tell."""
-    return _in_order(found) and (set(map(type, found)) <= {int, type(None)} or _all(_none_or(_whole_number), found))
+    some = found[:1] if isinstance(found, Repeated) else found
+    return _in_order(found) and (set(map(type, some)) <= {int, type(None)} or _all(_none_or(_whole_number), some))
 
 
 def _pairs(found: Any) -> bool:

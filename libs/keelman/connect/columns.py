@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import Any
 
 from keelman.connect.record import Header
-from keelman.connect.records import Column
+from keelman.connect.records import Column, Repeated
 from keelman.connect.schema import Schema, Struct
 
 
@@ -149,6 +149,8 @@ class ColumnBatch:
 
 def taken(given: Sequence[Any], places: Sequence[int]) -> list[Any]:
     """What is at some places."""
+    if isinstance(given, Repeated):
+        return [given.value] * len(places)
     return list(itemgetter(*places)(given)) if len(places) > 1 else [given[place] for place in places]
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from itertools import repeat
+from typing import Any, Literal, NamedTuple, TypeVar, overload
 
 from keelman.connect.java.text import utf8_text
 from keelman.connect.schema import Schema
@@ -16,6 +17,33 @@ Offset = Mapping[str, Any]
 """A source offset: string keys, primitive values, e.g. {"position": 1234}."""
 
 Headers = Sequence[tuple[str, bytes | None]]
+
+T_co = TypeVar("T_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated(Sequence[T_co]):
+    """The same value for each of a number of records, without a list of it."""
+
+    value: T_co
+    records: int
+
+    def __len__(self) -> int:
+        return self.records
+
+    def __contains__(self, value: object) -> bool:
+        return self.records > 0 and value == self.value
+
+    def __iter__(self) -> Iterator[T_co]:
+        return repeat(self.value, self.records)
+
+    @overload
+    def __getitem__(self, index: int) -> T_co: ...
+    @overload
+    def __getitem__(self, index: slice) -> Repeated[T_co]: ...
+    def __getitem__(self, index: int | slice) -> T_co | Repeated[T_co]:
+        places = range(self.records)[index]
+        return self.value if isinstance(places, int) else Repeated(self.value, len(places))
 
 
 class TopicPartition(NamedTuple):
@@ -77,6 +105,7 @@ class SourceBatch:
 
     `short` says that the reader found less than it asked for, so that the engine commits at once. `partitions`,
     `timestamps_ms` and `headers` have one entry a record where the connector sets them; keys and values are converted.
+    A time that all records share is best given as Repeated.
     `raw` says that keys and values are payloads already, to be written as they are, whatever the converters.
     With `packed` there are no keys and values: the records come in batches that are passed on whole, in this order.
     `boundary` ends the transaction after this batch, where the connector says so (`transaction.boundary=connector`).

@@ -13,7 +13,7 @@ from keelman.connect.errors import ConnectError, RetriableConnectError
 from keelman.connect.java.text import valid_utf8
 from keelman.connect.offsets import AlteredOffsets
 from keelman.connect.plugin import Connector, Direction, Reader
-from keelman.connect.records import Column, Offset, Partition, SourceBatch
+from keelman.connect.records import Column, Offset, Partition, Repeated, SourceBatch
 from keelman.connect.schema import STRING
 from keelman.connect.watches import FileWatch, Watch
 from keelman.connectors.file_lines import LineEnds, first_lines, line_end, split_lines
@@ -110,7 +110,7 @@ class FileReader(Reader):
     Lines end with \\n, \\r or \\r\\n; one without its end stays in the file until there is more. Bytes that are not
     UTF-8 become U+FFFD, as Java reads them. The file may come into being later. When another file takes its name, the
     old one is read until it has not grown for a while, its last line also without an end, and then the new one from its
-    first byte. A file that was truncated is read from its first byte too.
+    first byte. A file that was truncated is read from its first byte too. Records carry the time of their read.
     """
 
     def __init__(self, path: str, topic: str, offset: Offset | None = None, most_lines: int | None = None) -> None:
@@ -233,7 +233,16 @@ class FileReader(Reader):
         file.advance(block, taken)
         offsets = ((self._partition, file.offset()),)
         values = Column(lines, STRING, utf8=True)
-        return SourceBatch(self._topic, values, offsets=offsets, short=short, position=position, passed=taken)
+        read_at = Repeated(time.time_ns() // 1_000_000, len(lines))
+        return SourceBatch(
+            self._topic,
+            values,
+            timestamps_ms=read_at,
+            offsets=offsets,
+            short=short,
+            position=position,
+            passed=taken,
+        )
 
     def _behind(self, ends: LineEnds, index: int) -> tuple[Partition, Offset]:
         """Where the file goes on behind a line."""

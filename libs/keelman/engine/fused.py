@@ -16,7 +16,7 @@ from keelman.connect.columns import ColumnBatch, Data, Nulls, StructColumn, take
 from keelman.connect.converters.converter import Converter
 from keelman.connect.java.text import is_utf8
 from keelman.connect.record import Header
-from keelman.connect.records import Column, Headers, Origin, SinkBatch, SourceBatch
+from keelman.connect.records import Column, Headers, Origin, Repeated, SinkBatch, SourceBatch
 from keelman.connect.schema import OPTIONAL_BYTES
 from keelman.connect.shapes import column_of, data_of, places_of
 
@@ -156,10 +156,13 @@ class Parts:
         whole = list(chain.from_iterable(map(of, self.batches)))
         return whole if self._order is None else taken(whole, self._order)
 
-    def some(self, of: Any) -> list[Any] | None:
+    def some(self, of: Any) -> Sequence[Any] | None:
         """The same of what some records have; None where none has it."""
-        if all(of(one) is None for one in self.batches):
+        columns = [of(one) for one in self.batches]
+        if all(one is None for one in columns):
             return None
+        if all(isinstance(one, Repeated) and one.value == columns[0].value for one in columns):
+            return Repeated(columns[0].value, len(self.origins))
         found = self.ordered(lambda one: of(one) or [None] * one.count)
         return None if found.count(None) == len(found) else found
 

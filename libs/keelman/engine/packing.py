@@ -9,7 +9,8 @@ from itertools import count
 from random import randrange
 from typing import Any
 
-from keelman.connect.records import Headers, SourceBatch
+from keelman.connect.columns import taken
+from keelman.connect.records import Headers, Repeated, SourceBatch
 from keelman.engine.failure import RunFailure
 from keelman.engine.progress import payload_bytes
 from keelman.engine.record_size import too_large
@@ -28,11 +29,11 @@ RECORD_BYTES = 16  # a null with a null key takes room, too
 
 @dataclass(slots=True)
 class Columns:
-    """Records of one partition, in order."""
+    """Records of one partition, in order. What is added to has lists."""
 
     values: list[bytes | None]
     keys: list[bytes | None] | None = None
-    timestamps_ms: list[int | None] | None = None
+    timestamps_ms: list[int | None] | Repeated[int | None] | None = None
     headers: list[Headers | None] | None = None
     size: int = 0
 
@@ -44,13 +45,13 @@ class Columns:
         """Puts the other behind."""
         self.values += other.values
         for mine, theirs in zip(self._rest(), other._rest(), strict=True):
-            if mine is not None and theirs is not None:
+            if isinstance(mine, list) and theirs is not None:
                 mine.extend(theirs)
         self.size += other.size
 
     def picked(self, at: list[int]) -> Columns:
         """Those with these indices."""
-        keys, times, headers = (None if c is None else [c[i] for i in at] for c in self._rest())
+        keys, times, headers = (None if c is None else taken(c, at) for c in self._rest())
         values = [self.values[i] for i in at]
         return Columns(values, keys, times, headers, size_of(values, keys))
 
@@ -59,7 +60,7 @@ class Columns:
         keys, times, headers = (None if c is None else list(c) for c in self._rest())
         return Columns(list(self.values), keys, times, headers, self.size)
 
-    def _rest(self) -> tuple[list[Any] | None, ...]:
+    def _rest(self) -> tuple[Sequence[Any] | None, ...]:
         return self.keys, self.timestamps_ms, self.headers
 
 
@@ -99,7 +100,9 @@ class Packing:
         """Takes records in; gives what is ready to go out. `tell` is called with each of the batch's `delivered`, the
         partition and the offset. `payload` is the bytes of values and keys, where they are counted already."""
         size = size_of(values, keys) if payload is None else payload + RECORD_BYTES * len(values)
-        times = None if batch.timestamps_ms is None else list(batch.timestamps_ms)
+        times = batch.timestamps_ms
+        if times is not None and not isinstance(times, Repeated):
+            times = list(times)
         headers: list[Headers | None] | None = None if batch.headers is None else list(batch.headers)
         whole = Columns(values, keys, times, headers, size)
         for partition, at in self._dealt(batch.topic, batch.partitions, keys, len(values)):
@@ -146,12 +149,14 @@ class Packing:
             yield from self._packed(topic, partition, held)
 
     def _packed(self, topic: str, partition: int, columns: Columns, asked: _Asked | None = None) -> Iterator[Packed]:
-        now = int(time.time() * 1000)
+        now, times = int(time.time() * 1000), columns.timestamps_ms
+        if isinstance(times, Repeated):
+            now, times = now if times.value is None else times.value, None
         self._sticky.pop(topic, None)
         batches = pack(
             columns.values,
             columns.keys,
-            columns.timestamps_ms,
+            times,
             columns.headers,
             now_ms=now,
             codec=self.codec,

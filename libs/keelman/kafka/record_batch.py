@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from operator import length_hint
@@ -169,8 +170,8 @@ def pack(
     A single record over it has a batch of its own. Raises ValueError when a column has another length.
     """
     number = len(values)
-    times = [now_ms] * number if timestamps_ms is None else [now_ms if time is None else time for time in timestamps_ms]
-    old = (now_ms if timestamps_ms is None else min(times, default=0)) < 0
+    times, oldest = _times(timestamps_ms, number, now_ms)
+    old = oldest < 0
     # The builder takes -1 for no time at all: such columns are given to it later by so much that none has it.
     later = next(by for by in count(1) if -1 - by not in times) if old else 0
     columns: tuple[Sequence[Any], ...] = (
@@ -297,6 +298,17 @@ def halves(batch: bytes | bytearray) -> list[tuple[bytearray, int]]:
         times, headers = columns.timestamps_ms[some], columns.headers[some]
         made.append((encode(values, keys, times, headers, now_ms=-1, codec=header.codec), len(values)))
     return made
+
+
+def _times(given: Sequence[int | None] | None, number: int, now_ms: int) -> tuple[Sequence[int], int]:
+    """A time for each record, and the least of them."""
+    if given is None:
+        return [now_ms] * number, now_ms
+    if given and given[0] is not None:
+        with suppress(TypeError):  # there is a null among them
+            return given, min(given)  # type: ignore[return-value, type-var]
+    times = [now_ms if time is None else time for time in given]
+    return times, min(times, default=0)
 
 
 def _int64(value: int) -> int:

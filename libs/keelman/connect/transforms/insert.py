@@ -12,7 +12,7 @@ from keelman.connect.converters.logical import TIMESTAMP_SCHEMA, moment
 from keelman.connect.errors import ConfigValueError, DataError
 from keelman.connect.java.numbers import Int32
 from keelman.connect.record import Record
-from keelman.connect.records import Column
+from keelman.connect.records import Column, Repeated
 from keelman.connect.schema import Field, Schema, Struct
 from keelman.connect.transforms.base import Part, Recent, Transform, a_map, a_struct, got, null_default, with_fields
 
@@ -130,11 +130,12 @@ class InsertField(Transform):
         given: Sequence[Any] | None = columns[what]
         if given is None:
             return None if what == "offset" else NULL
+        convert = Int32 if what == "partition" else moment if what == "timestamp" and typed else None
+        if isinstance(given, Repeated):
+            return Constant(given.value if given.value is None or convert is None else convert(given.value))
         if None in given:
             return None
-        if what == "partition":
-            return Column(list(map(Int32, given)))
-        return Column(list(map(moment, given)) if what == "timestamp" and typed else list(given))
+        return Column(list(given) if convert is None else list(map(convert, given)))
 
     def apply(self, record: Record) -> Record:
         """Leaves null alone."""

@@ -14,7 +14,7 @@ from keelman.connect.errors import ConfigValueError, ConnectError, DataError
 from keelman.connect.java.dates import JavaDateFormat, ParseError, PatternError
 from keelman.connect.java.numbers import java_class
 from keelman.connect.record import Record
-from keelman.connect.records import Column
+from keelman.connect.records import Column, Repeated
 from keelman.connect.schema import Field, Schema, Struct, java_type
 from keelman.connect.shapes import by_topic
 from keelman.connect.transforms.base import (
@@ -76,6 +76,9 @@ class TimestampRouter(Transform):
     def columnar(self, batch: ColumnBatch) -> list[ColumnBatch] | None:
         """Times are told apart only as far as the pattern tells them apart."""
         times = batch.timestamps_ms
+        if isinstance(times, Repeated) and times.value is not None and not self._problem:
+            batch.topic = self._routed(batch.topic, times.value)
+            return [batch]
         if times is None or None in times or self._problem:
             return None
         unit = self._format.unit_ms
