@@ -20,6 +20,7 @@ _MAKERS = {
     "metadata": records.metadata,
     "predicate": records.predicates,
     "reader": converters.readers,
+    "schema-content": converters.with_schema_content,
     "replace": values.replace,
     "route": records.route,
     "timestamp": records.timestamps,

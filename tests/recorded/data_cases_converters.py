@@ -195,6 +195,95 @@ def readers() -> Iterator[Case]:
             yield {"converter": f"{CONNECT}converters.{name}Converter", "config": {}, "bytes": raw}
 
 
+STRUCT_CONTENT = (
+    '{"type":"struct","fields":[{"field":"a","type":"int32"},'
+    '{"field":"b","type":"string","optional":true,"default":"d"}]}'
+)
+DECIMAL_CONTENT = (
+    '{"type":"bytes","name":"org.apache.kafka.connect.data.Decimal","version":1,"parameters":{"scale":"2"}}'
+)
+TIMESTAMP_CONTENT = '{"type":"int64","name":"org.apache.kafka.connect.data.Timestamp","version":1}'
+SEVEN_CONTENT = '{"type":"int32","optional":true,"default":7}'
+CONTENTS = (
+    STRUCT_CONTENT,
+    DECIMAL_CONTENT,
+    TIMESTAMP_CONTENT,
+    '{"type":"int32","name":"org.apache.kafka.connect.data.Date","version":1}',
+    '{"type":"int32","name":"org.apache.kafka.connect.data.Time","version":1}',
+    '{"type":"int32"}',
+    SEVEN_CONTENT,
+    '{"type":"bytes"}',
+    '{"type":"boolean"}',
+    '{"type":"string","optional":true}',
+    '{"type":"array","items":{"type":"int32"}}',
+    '{"type":"map","keys":{"type":"string"},"values":{"type":"string"}}',
+    '{"type":"int32"} more',
+    "",
+    " ",
+    "null",
+)
+ILLEGAL_CONTENTS = (
+    "{}",
+    "5",
+    "[]",
+    '"int32"',
+    "{",
+    "int32",
+    '{"type":"nothing"}',
+    '{"type":"array"}',
+    '{"schema":{"type":"int32"},"payload":1}',
+)
+
+
+def with_schema_content() -> Iterator[Case]:
+    """JSON whose schema the configuration gives, both ways."""
+    texts = (
+        "",
+        "null",
+        "5",
+        "true",
+        "12345678901234567890",
+        "1.10",
+        '"x"',
+        '"BM4="',
+        "[1,2]",
+        '{"a":1}',
+        '{"a":"1","c":2}',
+        '{"b":"x"}',
+        '{"schema":{"type":"string"},"payload":"x"}',
+        '{"schema":{"type":"int32"},"payload":5}',
+        "{",
+    )
+    name = CONNECT + "json.JsonConverter"
+    for content in CONTENTS:
+        config = {"schema.content": content}
+        yield {"converter": name, "config": config, "bytes": None}
+        for text in texts:
+            yield {"converter": name, "config": config, "bytes": text.encode().hex()}
+        if content in {STRUCT_CONTENT, TIMESTAMP_CONTENT}:
+            for text in texts:
+                off = {**config, "schemas.enable": "false"}
+                yield {"converter": name, "config": off, "bytes": text.encode().hex()}
+        if content in {STRUCT_CONTENT, '{"type":"int32"}', ""}:
+            for flag in ("true", "false"):
+                both = {**config, "schemas.enable": flag}
+                yield {"converter": name, "config": both, "data": data(of("int32", 5), schema("int32"))}
+                yield {"converter": name, "config": both, "data": data(of("string", "x"), schema("string"))}
+                yield {"converter": name, "config": both, "data": data(of("string", "x"))}
+                yield {"converter": name, "config": both, "data": data(FLAT_NULLS, FLAT)}
+                yield {"converter": name, "config": both, "data": data(None)}
+    for text in ("null", '{"a":1}', "5"):
+        config = {"schema.content": SEVEN_CONTENT, "replace.null.with.default": "false"}
+        yield {"converter": name, "config": config, "bytes": text.encode().hex()}
+    for content in ILLEGAL_CONTENTS:
+        for flag in ("true", "false"):
+            yield {
+                "converter": name,
+                "config": {"schema.content": content, "schemas.enable": flag},
+                "bytes": "35",
+            }
+
+
 def header_converters() -> Iterator[Case]:
     """SimpleHeaderConverter, both ways."""
     name = CONNECT + "storage.SimpleHeaderConverter"

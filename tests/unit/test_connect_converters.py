@@ -6,10 +6,11 @@ import json
 
 import pytest
 
+from keelman.connect.columns import StructColumn
 from keelman.connect.converters.configured import converter_for
 from keelman.connect.converters.converter import ByteArrayConverter, StringConverter
 from keelman.connect.converters.json_converter import JsonConverter
-from keelman.connect.errors import DataError
+from keelman.connect.errors import ConfigValueError, DataError
 from keelman.connect.records import Column
 from keelman.connect.schema import STRING, Field, Schema, Struct
 
@@ -110,3 +111,27 @@ def test_a_required_null_cannot_be_written() -> None:
         "schema": {"type": "string", "optional": True},
         "payload": None,
     }
+
+
+def test_a_schema_of_the_configuration_is_that_of_all_records_but_nulls() -> None:
+    """Record by record, and as columns for a chain."""
+    content = '{"type":"struct","fields":[{"field":"at","type":"int64","optional":true}]}'
+    converter = converter_for(
+        "header", {}, {"header.converter": JsonConverter.name, "header.converter.schema.content": content}
+    )
+    schema = Schema("struct", fields=(Field("at", Schema("int64", optional=True)),))
+    read = converter.to_connect([b'{"at":1}', None, b"{}"])
+    assert read.values == [Struct(schema, {"at": 1}), None, Struct(schema, {"at": None})]
+    assert [read.schema_of(n) for n in range(3)] == [schema, None, schema]
+    columns = converter.to_columns([b'{"at":1}', b'{"at":2}'])
+    assert isinstance(columns, StructColumn)
+    assert (columns.schema, columns.rows(2)) == (schema, [Struct(schema, {"at": 1}), Struct(schema, {"at": 2})])
+
+
+def test_a_schema_that_cannot_be_read_names_its_key() -> None:
+    with pytest.raises(
+        ConfigValueError, match=r"for configuration value.converter.schema.content: Unknown schema type: x; "
+    ):
+        converter_for(
+            "value", {"value.converter": JsonConverter.name, "value.converter.schema.content": '{"type":"x"}'}, {}
+        )

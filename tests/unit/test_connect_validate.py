@@ -40,7 +40,6 @@ CONFLUENT = "io.confluent."  # converters that do not come with Kafka Connect
 OWN_KEYS = {"use.defaults.from": "a key of Connect's filter of properties, which is part of the mirror here"}
 OWN_GROUPS = ("Copying", "Restarts", "Bad Records")  # of keys that begin with keelman., and of sources' dead letters
 LACKING_KEYS = {
-    "schema.content": "JSON without its schema beside it is not read by a schema of the configuration",
     "forwarding.admin.class": "no Java class is loaded to administer clusters",
     "topic.filter.class": "no Java class is loaded to choose topics: topics and topics.exclude do",
     "config.property.filter.class": "no Java class is loaded to choose properties: config.properties.exclude does",
@@ -58,6 +57,7 @@ DIFFERENT = {
     "keys of java.lang.String": "a class that is no plugin is unknown, where Connect says 500",
     "keys of org.apache.kafka.connect.transforms.InsertField": "an abstract class is unknown, where Connect says 500",
     "create source connector.plugin.version='9.9'": "Connect's 500 is of a null pointer; ours is the list of errors",
+    "key.converter.schema.content='{'": "a schema that cannot be read is refused here; Connect's task fails with it",
     "mirror exactly.once.support='required'": "mirrors read committed records here unless told otherwise",
     "mirror source.cluster.alias=None, topics='('": "patterns of topics are checked here",
     "sasl.jaas.config=": "a JAAS configuration that cannot be read is refused here",

@@ -14,11 +14,11 @@ from keelman.connect.config import converter_keys
 from keelman.connect.config.definition import ConfigDef
 from keelman.connect.converters.converter import Converter
 from keelman.connect.converters.json_columns import JsonColumns
-from keelman.connect.converters.json_data import Plain, cut_numbers, has_decimals, parse_schema, schema_json
+from keelman.connect.converters.json_data import MISSING, Plain, cut_numbers, has_decimals, parse_schema, schema_json
 from keelman.connect.converters.json_quick import CareError, quick_json
 from keelman.connect.converters.json_reading import read_all, read_structs
 from keelman.connect.converters.logical import decimal_text, no_constant, whole_text
-from keelman.connect.errors import DataError, SerializationError
+from keelman.connect.errors import ConfigValueError, DataError, SerializationError, in_one_line
 from keelman.connect.java.text import json_text
 from keelman.connect.records import Column
 from keelman.connect.schema import Schema
@@ -29,6 +29,7 @@ _ENVELOPE = (
     "If you are trying to deserialize plain JSON data, set schemas.enable=false in your converter configuration."
 )
 _UNREADABLE = "Converting byte[] to Kafka Connect data failed due to serialization error: "
+_UNREADABLE_CONTENT = "Failed to parse schema in converter config due to serialization error: "
 _LONG = re.compile(rb"\d{19}")
 _TOO_DEEP = "depth limit exceeded"  # beyond 1,024 levels; Connect's parser takes a thousand
 _ZERO = re.compile(r"0\d")
@@ -44,8 +45,8 @@ class JsonConverter(Converter):
 
     @classmethod
     def config_def(cls) -> ConfigDef:
-        """`schemas.enable`, `schemas.cache.size`, `decimal.format`, `replace.null.with.default`."""
-        return converter_keys.json_keys()
+        """`schemas.enable`, `schemas.cache.size`, `schema.content`, `decimal.format`, `replace.null.with.default`."""
+        return converter_keys.json_keys(_legal_content)
 
     def __init__(self, config: Mapping[str, str]) -> None:
         super().__init__(config)
@@ -53,6 +54,8 @@ class JsonConverter(Converter):
         self._defaults: bool = self.config["replace.null.with.default"]
         self._plain = Plain(numeric=self.config["decimal.format"].upper() == "NUMERIC", defaults=self._defaults)
         self._columns = JsonColumns(self._plain)
+        self._content = schema_content(self.config["schema.content"])
+        self._content_exact = has_decimals(self._content)
         self._texts: dict[Schema, str] = {}
         self._last: tuple[Schema | None, str] = (None, "null")
         self._parsed: dict[bytes, tuple[Schema | None, bool]] = {}  # and whether it has decimals
@@ -76,6 +79,8 @@ class JsonConverter(Converter):
         """Values, each with its schema when schemas are enabled. Raises DataError for what is not such JSON."""
         if not self._schemas:
             return Column(_bare_all(payloads))
+        if self._content is not None:
+            return self._under(self._content, payloads)
         alike = self._alike(payloads)
         if alike is not None:
             return Column(read_all(*alike, defaults=self._defaults), alike[0])
@@ -94,7 +99,10 @@ class JsonConverter(Converter):
 
     def to_columns(self, payloads: list[bytes | None]) -> Column | StructColumn:
         """Structs as columns where all payloads begin with the same schema."""
-        alike = self._alike(payloads) if self._schemas else None
+        if self._content is not None and self._schemas:
+            alike = None if None in payloads else (self._content, self._trees(payloads))
+        else:
+            alike = self._alike(payloads) if self._schemas else None
         structs = None if alike is None else read_structs(*alike, defaults=self._defaults)
         return self.to_connect(payloads) if structs is None else structs
 
@@ -158,6 +166,17 @@ class JsonConverter(Converter):
                 return None
         return self._begins[begin], trees
 
+    def _under(self, schema: Schema, payloads: list[bytes | None]) -> Column:
+        """Of the schema of the configuration; a null is a null without one. Raises DataError."""
+        found = iter(read_all(schema, self._trees(payloads), defaults=self._defaults))
+        read = [None if one is None else next(found) for one in payloads]
+        return Column.of_each(read, [None if one is None else schema for one in payloads])
+
+    def _trees(self, payloads: list[bytes | None]) -> list[Any]:
+        """Of those that are not null, which the schema of the configuration is for. Raises DataError."""
+        there = [one for one in payloads if one is not None]
+        return [loads(one, exact=self._content_exact) if one.strip(_SPACES) else MISSING for one in there]
+
     def _open(self, payload: bytes) -> tuple[Schema | None, Any, bool]:
         """The schema and the payload, and whether that has still to be read."""
         for begin, known in self._begins.items():
@@ -202,6 +221,30 @@ class JsonConverter(Converter):
 
 
 _MOST_BEGINS = 8
+_SPACES = b" \t\r\n"
+
+
+def schema_content(text: str | None) -> Schema | None:
+    """The schema that `schema.content` gives; None where it gives none. Raises DataError."""
+    if not (text or "").strip():
+        return None
+    data = (text or "").encode()
+    try:
+        schema = parse_schema(loads(data))
+        return parse_schema(loads(data, exact=True)) if has_decimals(schema) else schema
+    except DataError as error:
+        if isinstance(error.__cause__, SerializationError):
+            raise DataError(_UNREADABLE_CONTENT) from error.__cause__
+        raise
+
+
+def _legal_content(name: str, value: Any) -> None:
+    try:
+        schema_content(value)
+    except DataError as error:
+        raise ConfigValueError(
+            name, value, f"{in_one_line(error)}; expected a schema as JsonConverter writes it"
+        ) from None
 
 
 def _bare_all(payloads: list[bytes | None]) -> list[Any]:

@@ -27,6 +27,13 @@ from keelman.connect.java.numbers import INTEGERS, Float32, cut, java_class
 from keelman.connect.schema import TYPES, Field, Schema, Struct, checked, java_type
 
 
+class Missing:
+    """What an empty text holds: no JSON at all. To a schema it is no value of any type, but not null."""
+
+
+MISSING = Missing()
+
+
 class Plain:
     """Connect's data as JSON's own types. Logical types are decimal.Decimal and datetimes in UTC."""
 
@@ -91,7 +98,9 @@ def read(schema: Schema | None, tree: Any, *, defaults: bool = True) -> Any:
         if schema.optional:
             return None
         raise DataError(f"Invalid null value for required {java_type(schema)} field")
-    return _to_logical(schema, _shape(schema, tree, defaults=defaults))
+    if schema.name in LOGICAL:
+        return _logical(schema, schema.name, tree)
+    return _shape(schema, tree, defaults=defaults)
 
 
 def cut_numbers(tree: Any) -> Any:
@@ -105,7 +114,7 @@ def cut_numbers(tree: Any) -> Any:
     return tree
 
 
-_LONG = 1 << 63
+_INT, _LONG = 1 << 31, 1 << 63
 
 
 def _shape(schema: Schema, tree: Any, *, defaults: bool) -> Any:  # noqa: PLR0911  one line a type
@@ -120,11 +129,11 @@ def _shape(schema: Schema, tree: Any, *, defaults: bool) -> Any:  # noqa: PLR091
     if kind == "map":
         return _map(schema, tree, defaults=defaults)
     if kind == "bytes":
-        if schema.name == DECIMAL and isinstance(tree, int | float | decimal.Decimal):
-            return decimal.Decimal(str(tree) if isinstance(tree, float) else tree)
+        if not isinstance(tree, str):
+            return None
         try:
             return base64.b64decode(tree, validate=True)
-        except (TypeError, ValueError):
+        except ValueError:
             raise DataError("Invalid bytes field") from None
     number = tree if isinstance(tree, int | float | decimal.Decimal) and not isinstance(tree, bool) else 0
     if kind in INTEGERS:
@@ -248,14 +257,24 @@ def _from_logical(schema: Schema, value: Any) -> Any:
     raise DataError(f"Invalid type for {str(schema.name).rpartition('.')[2]}: {type(value).__name__}")
 
 
-def _to_logical(schema: Schema, value: Any) -> Any:
-    if schema.name == DECIMAL and isinstance(value, bytes):
-        return decimal_of(value, scale_of(schema))
-    if schema.name == DATE:
-        return day(value)
-    if schema.name in (TIME, TIMESTAMP):
-        return moment(value)
-    return value
+def _logical(schema: Schema, name: str, tree: Any) -> Any:
+    """The value of a logical type, whose schema need not be of the type that is meant for it. Raises DataError."""
+    whole = isinstance(tree, int) and not isinstance(tree, bool)
+    text = f"Invalid type for {name.rpartition('.')[2]}, underlying representation should be "
+    if name == TIMESTAMP:
+        _expect(whole, f"{text}integral but was ", tree)
+        return moment(cut(tree, 64))
+    if name in (DATE, TIME):
+        _expect(whole and -_INT <= tree < _INT, f"{text}integer but was ", tree)
+        return day(tree) if name == DATE else moment(tree)
+    if isinstance(tree, str):
+        try:
+            return decimal_of(base64.b64decode(tree, validate=True), scale_of(schema))
+        except (ValueError, DataError):
+            raise DataError("Invalid bytes for Decimal field") from None
+    number = isinstance(tree, int | float | decimal.Decimal) and not isinstance(tree, bool)
+    _expect(number, f"{text}numeric or bytes but was ", tree)
+    return decimal.Decimal(str(tree) if isinstance(tree, float) else tree)
 
 
 _NODES: dict[type, str] = {
@@ -265,4 +284,6 @@ _NODES: dict[type, str] = {
     bool: "BOOLEAN",
     int: "NUMBER",
     float: "NUMBER",
+    decimal.Decimal: "NUMBER",
+    Missing: "MISSING",
 }
