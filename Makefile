@@ -103,8 +103,8 @@ operations: setup ## clients and accidents of chance on three workers, and wheth
 
 check: lint types contracts test ## everything that must be green before a commit lands
 
-bench: setup ## beside Apache Kafka Connect on this machine: [BENCH=name], a table and build/bench.json
-	PYTHONPATH=tests $(BIN)/python -m bench $(BENCH)
+bench: setup ## beside Apache Kafka Connect on this machine: [BENCH=name] [ROUNDS=n], a table and build/bench.json
+	PYTHONPATH=tests $(BIN)/python -m bench $(BENCH) $(if $(ROUNDS),--rounds $(ROUNDS))
 
 run: setup ## copy a real data set file -> topic -> file: [ONCE=1] [INPUT=path OUTPUT=path] [KEELMAN_HOME=path]
 	@INPUT='$(INPUT)' OUTPUT='$(OUTPUT)' ONCE='$(ONCE)' $(BIN)/python -m keelman.cli.demo

@@ -8,26 +8,30 @@ import platform
 import shutil
 import tempfile
 import time
+import traceback
 from contextlib import AsyncExitStack
 from pathlib import Path
 
 import psutil
 from rich.console import Console
 
-from bench.figures import save, show
-from bench.rows import Bench
-from keelman.testing.broker import running_broker
+from bench.figures import Figure, save, show
+from bench.rows import THREE, Bench
 
 NAMES = (
     *("mirror-eos", "file-source", "file-sink", "trickle", "active-300", "wake", "start"),
     *("worker-start", "create", "idle-10k", "list-10k", "failover", "takeover"),
-    *("json-smt", "avro"),
+    *("json-smt", "avro", f"mirror-eos{THREE}", f"file-source{THREE}"),
 )
 RESULTS = Path("build/bench.json")
 
 
 async def main() -> int:
-    """Runs what is asked for, prints the table, writes build/bench.json; the exit code says only whether all ran."""
+    """Runs what is asked for and prints the table; the exit code says only whether all ran.
+
+    Each row is in build/bench.json as soon as it is measured. One that fails is noted there, and the next ones are
+    measured all the same.
+    """
     parser = argparse.ArgumentParser(prog="make bench", description=__doc__)
     parser.add_argument("names", nargs="*", choices=[[], *NAMES], help="rows to measure; all when none is named")
     parser.add_argument("--records", type=int, default=5_000_000, help="records of the throughput rows")
@@ -40,29 +44,47 @@ async def main() -> int:
     options = parser.parse_args()
     console = Console(width=200)
     folder = Path(tempfile.mkdtemp(prefix="keelman-bench-"))
-    begun = time.monotonic()
+    begun, figures, failed = time.monotonic(), list[Figure](), list[str]()
     try:
         async with AsyncExitStack() as stack:
-            bootstrap = await stack.enter_async_context(running_broker(folder / "broker", lasting=True))
-            bench = Bench(stack, console, folder, bootstrap, options)
-            try:
-                for name in options.names or NAMES:
-                    await getattr(bench, name.replace("-", "_"))()
-            finally:
-                if bench.figures:
-                    show(bench.figures, console)
-                    save(bench.figures, RESULTS, machine())
+            bench = Bench(stack, console, folder, options)
+            for name in options.names or NAMES:
+                found, failure = await row(bench, name)
+                save(name, found, failure, RESULTS, machine())
+                figures += found
+                failed += [name] if failure else []
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        if figures:
+            show(figures, console)
     bench.say(f"took {(time.monotonic() - begun) / 60:.1f} minutes; figures in {RESULTS}")
-    return 0
+    if failed:
+        bench.say(f"NOT measured: {', '.join(failed)}")
+    return 1 if failed else 0
+
+
+async def row(bench: Bench, name: str) -> tuple[list[Figure], str]:
+    """The figures of a row, or why there are none."""
+    try:
+        return await bench.measure(name), ""
+    except (Exception, SystemExit) as error:
+        traceback.print_exc()
+        reason = shortened(f"{type(error).__name__}: {error}")
+        bench.say(f"{name} failed: {reason}")
+        return [], reason
+
+
+def shortened(text: str, most: int = 500) -> str:
+    """In one line, cut when it is long: errors may have a log in them."""
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[:most]}..."
 
 
 def machine() -> dict[str, object]:
     """What it was measured on."""
     memory = round(psutil.virtual_memory().total / 2**30)
     load = [round(value, 1) for value in psutil.getloadavg()]
-    when = time.strftime("%Y-%m-%d %H:%M")
+    when = time.strftime("%Y-%m-%d %H:%M:%S")
     return {
         "processors": psutil.cpu_count(),
         "memory_gib": memory,

@@ -7,13 +7,40 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 LINE_BYTES = 100
 # Clients that outlive their broker would say so every 50 ms.
 QUIET = {"log_level": 0}
 PARTITIONS = 4
+LED_SECONDS = 60.0
+VISIBLE_SECONDS = 60.0
+# What a topic that was made just now answers, or one whose leader moves, or a broker that is away for a moment.
+PASSES = frozenset(
+    {
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError.REPLICA_NOT_AVAILABLE,
+        KafkaError.BROKER_NOT_AVAILABLE,
+        KafkaError.COORDINATOR_NOT_AVAILABLE,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.NOT_COORDINATOR,
+        KafkaError.NOT_CONTROLLER,
+        KafkaError.REQUEST_TIMED_OUT,
+        KafkaError.NETWORK_EXCEPTION,
+        KafkaError.OFFSET_NOT_AVAILABLE,
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+        KafkaError._TIMED_OUT,
+        KafkaError._TRANSPORT,
+        KafkaError._ALL_BROKERS_DOWN,
+        KafkaError._UNKNOWN_PARTITION,
+        KafkaError._UNKNOWN_TOPIC,
+        KafkaError._WAIT_COORD,
+    }
+)
 
 
 def line(number: int) -> bytes:
@@ -30,11 +57,18 @@ def write_lines(file: Path, count: int, start: int = 0) -> None:
             stream.write(b"".join(line(n) + b"\n" for n in range(first, min(first + 100_000, start + count))))
 
 
-class Topics:
-    """Topics of one broker."""
+def passes(error: KafkaException) -> bool:
+    """Whether it passes by itself: whoever asks again gets another answer."""
+    return error.args[0].code() in PASSES
 
-    def __init__(self, bootstrap: str) -> None:
+
+class Topics:
+    """Topics of one cluster."""
+
+    def __init__(self, bootstrap: str, replication: int = 1) -> None:
+        """`replication` is what topics made here have."""
         self._bootstrap = bootstrap
+        self._replication = replication
         self._admin = AdminClient({"bootstrap.servers": bootstrap, **QUIET})
         # Its watermarks are those of a reader of committed records: the last stable offset.
         self._looker = Consumer(
@@ -42,10 +76,14 @@ class Topics:
         )
 
     def create(self, topic: str, partitions: int = PARTITIONS, **config: str) -> None:
-        """Makes a topic and waits until it is known; keys of `config` have `_` for `.`."""
+        """Makes a topic and waits until each partition has a leader; keys of `config` have `_` for `.`."""
         settings = {key.replace("_", "."): value for key, value in config.items()}
-        new = NewTopic(topic, num_partitions=partitions, replication_factor=1, config=settings)
-        self._admin.create_topics([new])[topic].result(60)
+        new = NewTopic(topic, num_partitions=partitions, replication_factor=self._replication, config=settings)
+        deadline = time.monotonic() + LED_SECONDS
+        self._made(new, deadline)
+        while (led := self._led(topic)) < partitions:
+            assert time.monotonic() < deadline, f"{led} of {partitions} partitions of {topic} have a leader"
+            time.sleep(0.05)
 
     def delete(self, topic: str) -> None:
         """Deletes a topic if it is there."""
@@ -55,16 +93,18 @@ class Topics:
             return
 
     def fill(self, topic: str, count: int) -> None:
-        """Numbered records with keys, evenly over the partitions."""
+        """Numbered records with keys, evenly over the partitions. Raises AssertionError unless all are there once."""
         producer = Producer(
             {
                 "bootstrap.servers": self._bootstrap,
+                "enable.idempotence": True,
                 "partitioner": "murmur2_random",
                 "linger.ms": 50,
                 "batch.size": 1_000_000,
                 "batch.num.messages": 100_000,
                 "queue.buffering.max.messages": 1_000_000,
                 "queue.buffering.max.kbytes": 262_144,
+                **QUIET,
             }
         )
         for first in range(0, count, 50_000):
@@ -80,7 +120,9 @@ class Topics:
                 if messages:
                     producer.poll(0.05)
             producer.poll(0)
-        producer.flush(120)
+        assert not producer.flush(120), f"not all of {count} records reached {topic}"
+        there = self.visible(topic, self.partitions(topic))
+        assert there == count, f"{topic} has {there} of {count} records"
 
     def partitions(self, topic: str) -> list[int]:
         """The topic's partitions; empty while there is no such topic."""
@@ -88,14 +130,46 @@ class Topics:
         return [] if found is None or found.error is not None else sorted(found.partitions)
 
     def visible(self, topic: str, partitions: list[int]) -> int:
-        """How far a reader of committed records could read, over all partitions, control records counted."""
+        """How far a reader of committed records could read, over all partitions, control records counted.
+
+        What passes by itself is waited for. Raises KafkaException.
+        """
+        return sum(self._end(TopicPartition(topic, partition)) for partition in partitions)
+
+    def _end(self, partition: TopicPartition) -> int:
+        deadline = time.monotonic() + VISIBLE_SECONDS
+        while True:
+            try:
+                return max(0, int(self._looker.get_watermark_offsets(partition, timeout=20)[1]))
+            except KafkaException as error:
+                if not passes(error) or time.monotonic() > deadline:
+                    raise
+            time.sleep(0.05)
+
+    def _made(self, new: NewTopic, deadline: float) -> None:
+        again = False
+        while True:
+            try:
+                self._admin.create_topics([new])[new.topic].result(60)
+            except KafkaException as error:
+                if again and error.args[0].code() == KafkaError.TOPIC_ALREADY_EXISTS:
+                    return  # made by a request whose answer was lost
+                if not passes(error) or time.monotonic() > deadline:
+                    raise
+            else:
+                return
+            again = True
+            time.sleep(0.05)
+
+    def _led(self, topic: str) -> int:
+        """How many of its partitions have a leader."""
         try:
-            ends = [self._looker.get_watermark_offsets(TopicPartition(topic, p), timeout=20)[1] for p in partitions]
+            found = self._looker.list_topics(topic, 20).topics.get(topic)
         except KafkaException as error:
-            if not error.args[0].retriable():
+            if not passes(error):
                 raise
-            return 0  # a topic that was made just now has no leader yet
-        return sum(max(0, end) for end in ends)
+            return 0
+        return 0 if found is None else sum(one.leader >= 0 for one in found.partitions.values())
 
     def first(self, topic: str) -> bytes:
         """The value of the first record of the first partition. Raises AssertionError when there is none."""

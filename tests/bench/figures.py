@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -14,7 +15,8 @@ from rich.table import Table
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One row. `ratio` is ours over the peer's; `goal` and `limit` are texts such as ">= 1.3" and "<= 500"."""
+    """One row. `ratio` is ours over the peer's: where both were measured in rounds, the median of the ratios of each
+    round, of which `ratios` has the least and the most. `goal` and `limit` are texts such as ">= 1.3" and "<= 500"."""
 
     name: str
     unit: str
@@ -26,6 +28,7 @@ class Figure:
     goal: str
     rounds: int
     spread: str
+    ratios: str = ""
 
     @property
     def met(self) -> bool | None:
@@ -53,16 +56,27 @@ def compared(  # noqa: PLR0917
     mine = statistics.median(ours)
     medians = {variant: statistics.median(values) for variant, values in peers.items() if values}
     best = better(medians, key=lambda variant: medians[variant]) if medians else ""
-    rows = []
+    rows: list[Figure] = []
     for variant, median in sorted(medians.items(), key=lambda item: item[0] != best):
         spread = f"{spread_of(ours)} | {spread_of(peers[variant])}"
         rounds = min(len(ours), len(peers[variant]))
-        counts = goal if variant == best else ""
-        rows.append(Figure(name, unit, mine, median, variant, "", mine / median, counts, rounds, spread))
+        ratio, ratios = ratio_of(ours, peers[variant])
+        named = [(name, goal if variant == best else "")]
         if also and variant in also:
-            own_name, own_goal = also[variant]
-            rows.append(Figure(own_name, unit, mine, median, variant, "", mine / median, own_goal, rounds, spread))
+            named.append(also[variant])
+        rows += [
+            Figure(own, unit, mine, median, variant, "", ratio, wanted, rounds, spread, ratios) for own, wanted in named
+        ]
     return rows
+
+
+def ratio_of(ours: Sequence[float], peers: Sequence[float]) -> tuple[float, str]:
+    """Ours over theirs, and its least and most: by pairs of one round each where both have all rounds, else of the
+    medians. A machine that is slow for a while slows both of a pair."""
+    if len(ours) != len(peers):
+        return statistics.median(ours) / statistics.median(peers), ""
+    ratios = [mine / theirs for mine, theirs in zip(ours, peers, strict=True)]
+    return statistics.median(ratios), spread_of(ratios) if len(ratios) > 1 else ""
 
 
 def alone(name: str, unit: str, values: Sequence[float], value: float, limit: str) -> Figure:
@@ -96,22 +110,43 @@ def number(value: float | None) -> str:
 def show(figures: Sequence[Figure], console: Console) -> None:
     """Prints the table."""
     table = Table(title="keelman beside Apache Kafka Connect")
-    for head in ("name", "unit", "ours", "peer", "variant of the peer", "ratio", "goal", "met", "rounds", "spread"):
+    heads = (
+        "name",
+        "unit",
+        "ours",
+        "peer",
+        "variant of the peer",
+        "ratio",
+        "of pairs",
+        "goal",
+        "met",
+        "rounds",
+        "spread",
+    )
+    for head in heads:
         table.add_column(head, justify="right" if head in ("ours", "peer", "ratio") else "left")
     for one in figures:
         met = {True: "[green]yes[/]", False: "[red]no[/]", None: ""}[one.met]
         ratio = "-" if one.ratio is None else f"{one.ratio:.2f}"
         cells = (one.name, one.unit, number(one.ours), number(one.peer), one.peer_variant, ratio)
-        table.add_row(*cells, one.goal or one.limit, met, str(one.rounds), one.spread)
+        table.add_row(*cells, one.ratios, one.goal or one.limit, met, str(one.rounds), one.spread)
     console.print(table)
 
 
-def save(figures: Sequence[Figure], file: Path, machine: Mapping[str, object]) -> None:
-    """Writes all rows; rows of other names that the file has from earlier runs stay."""
+def save(row: str, figures: Sequence[Figure], failure: str, file: Path, measured: Mapping[str, object]) -> None:
+    """Puts one row that was measured into the file, where those of other names stay as they are.
+
+    `measured` says when and on what. A row that failed keeps the figures of an earlier run, which say when they were
+    measured, and is listed among `failures` until it is measured again. The file is replaced as a whole.
+    """
+    told = json.loads(file.read_text()) if file.exists() else {}
     names = {one.name for one in figures}
-    kept = []
-    if file.exists():
-        kept = [row for row in json.loads(file.read_text()).get("figures", []) if row["name"] not in names]
-    rows = kept + [asdict(one) for one in figures]
+    kept = [one for one in told.get("figures", []) if one["name"] not in names]
+    failures = [one for one in told.get("failures", []) if one["row"] != row]
+    if failure:
+        failures.append({"row": row, "reason": failure, "measured": dict(measured)})
+    rows = kept + [{**asdict(one), "measured": dict(measured)} for one in figures]
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps({"machine": machine, "figures": rows}, indent=1) + "\n")
+    made = file.with_suffix(".new")
+    made.write_text(json.dumps({"figures": rows, "failures": failures}, indent=1) + "\n")
+    os.replace(made, file)

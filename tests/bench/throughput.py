@@ -53,6 +53,7 @@ class Load:
     topic: str
     file: Path
     folder: Path
+    replication: int = 1
 
 
 def mirror_config(load: Load, alias: str, more: Mapping[str, str]) -> dict[str, str]:
@@ -66,8 +67,8 @@ def mirror_config(load: Load, alias: str, more: Mapping[str, str]) -> dict[str, 
         "target.cluster.bootstrap.servers": load.bootstrap,
         "source.consumer.isolation.level": "read_committed",
         "topics": load.topic,
-        "replication.factor": "1",
-        "offset-syncs.topic.replication.factor": "1",
+        "replication.factor": str(load.replication),
+        "offset-syncs.topic.replication.factor": str(load.replication),
         "sync.topic.acls.enabled": "false",
         "key.converter": BYTES,
         "value.converter": BYTES,

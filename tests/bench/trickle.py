@@ -68,14 +68,15 @@ async def trickle(system: System, load: Load, more: Mapping[str, str], *, record
     await create(system, name, config)
     await running(system, name)
     reader = Reader(load.bootstrap, copy)
-    producer = Producer({"bootstrap.servers": load.bootstrap, "linger.ms": 0, "acks": "all"})
+    producer = Producer({"bootstrap.servers": load.bootstrap, "linger.ms": 0, "enable.idempotence": True, **QUIET})
     sent: dict[int, float] = {}
     try:
         start = time.perf_counter()
         for index in range(records + WARM_UP):
             await asyncio.sleep(max(0.0, start + index / PER_SECOND - time.perf_counter()))
             producer.produce(topic, b"%d %s" % (index, b"x" * 90))
-            await asyncio.to_thread(producer.flush, 10)
+            left = await asyncio.to_thread(producer.flush, 10)
+            assert not left, f"the source topic did not take record {index} within 10 s"
             sent[index] = time.perf_counter()
         deadline = time.monotonic() + 30
         while len(reader.came) < len(sent):
