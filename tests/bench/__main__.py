@@ -36,6 +36,7 @@ async def main() -> int:
     parser.add_argument("names", nargs="*", choices=[[], *NAMES], help="rows to measure; all when none is named")
     parser.add_argument("--records", type=int, default=5_000_000, help="records of the throughput rows")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--warm-up", type=int, default=1, help="rounds before those that count")
     parser.add_argument("--trickle", type=int, default=400, help="records of one round of the trickle")
     parser.add_argument("--connectors", type=int, default=300)
     parser.add_argument("--samples", type=int, default=60, help="samples of wake, start and create")

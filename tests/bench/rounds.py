@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeVar
 
@@ -21,17 +22,23 @@ async def interleaved(
     measure: Callable[[str], Awaitable[T]],
     rank: Callable[[Sequence[T]], float],
     say: Callable[[int, str, T], None],
+    *,
+    warm_up: int = 0,
 ) -> dict[str, list[T]]:
     """What was measured of each, round by round; ours under OURS.
 
-    From the second round on the variant that is best so far, by the least `rank`, is measured next to ours.
+    From the second round on the variant that is best so far, by the least `rank`, is measured next to ours. The
+    `warm_up` rounds before, whose numbers are below 0, do not count: Java's compiler takes as much of the processors in
+    the first seconds of a copy as the copy itself, on the brokers' side for both systems.
     """
     found: dict[str, list[T]] = {OURS: [], **{variant: [] for variant in variants}}
-    for turn in range(turns):
-        ranked = sorted(variants, key=lambda one: rank(found[one])) if turn else list(variants)
+    for turn in range(-warm_up, turns):
+        ranked = sorted(variants, key=lambda one: rank(found[one])) if found[OURS] else list(variants)
         for name in order(turn, ranked):
-            found[name].append(await measure(name))
-            say(turn, name, found[name][-1])
+            value = await measure(name)
+            say(turn, name, value)
+            if turn >= 0:
+                found[name].append(value)
     return found
 
 
@@ -39,3 +46,13 @@ def picked(found: Mapping[str, Sequence[T]], of: Callable[[T], float]) -> tuple[
     """One figure of what was measured: ours, and that of each variant."""
     figures = {name: [of(one) for one in values] for name, values in found.items()}
     return figures.pop(OURS), figures
+
+
+def slowness(rounds: Sequence[tuple[float, float]]) -> float:
+    """The best has least of it: by the rates of its rounds."""
+    return -statistics.median(rate for rate, _ in rounds)
+
+
+def lateness(rounds: Sequence[list[float]]) -> float:
+    """The same by the latencies of each of its rounds."""
+    return statistics.median(map(statistics.median, rounds))

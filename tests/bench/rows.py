@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,9 @@ from rich.console import Console
 from bench import avro, failover, many, quickness, ten_thousand, throughput, trickle, workers
 from bench.data import Topics
 from bench.figures import Figure, alone, beside, compared, number, percentile
-from bench.rounds import OURS, interleaved, picked
+from bench.rounds import OURS, interleaved, lateness, picked, slowness
 from bench.sites import Site
-from bench.systems import Keelman, System, connect, keelman
+from bench.systems import Keelman, System, connect, cpu_seconds, keelman
 
 THREE = "-3-brokers"
 """Behind the name of a row that is measured on three brokers."""
@@ -55,6 +55,10 @@ class Bench:
         """One line of progress, with the time."""
         self.console.print(f"[dim]{time.strftime('%H:%M:%S')}[/] {text}", highlight=False)
 
+    def turn(self, turn: int) -> str:
+        """Which round it is."""
+        return "warm-up" if turn < 0 else f"{turn + 1}/{self.options.rounds}"
+
     @property
     def bootstrap(self) -> str:
         """Of the brokers of this row."""
@@ -86,19 +90,22 @@ class Bench:
         *,
         exactly_once: bool,
     ) -> tuple[list[float], dict[str, list[float]]]:
-        """Ours and each variant of the peer in turn, round after round."""
+        """Ours and each variant of the peer in turn, round after round; adds what each takes of the processors."""
         load, ours, peer = self.load, await self.ours(), await self.peer(exactly_once=exactly_once)
 
-        async def one(of: str) -> float:
-            return await (measure(ours, load, {}) if of == OURS else measure(peer, load, variants[of]))
+        async def one(of: str) -> tuple[float, float]:
+            system, more = (ours, {}) if of == OURS else (peer, variants[of])
+            before = cpu_seconds(system.processes())
+            rate = await measure(system, load, more)
+            return rate, (cpu_seconds(system.processes()) - before) * 1e6 / load.count
 
-        def say(turn: int, of: str, rate: float) -> None:
-            self.say(f"{name} {turn + 1}/{self.options.rounds}: {of}: {number(rate)}/s")
+        def say(turn: int, of: str, found: tuple[float, float]) -> None:
+            rate, cpu = found
+            self.say(f"{name} {self.turn(turn)}: {of}: {number(rate)}/s, {cpu:.2f} processor seconds a million")
 
-        found = await interleaved(
-            self.options.rounds, list(variants), one, lambda rates: -statistics.median(rates), say
-        )
-        return picked(found, float)
+        found = await interleaved(self.options.rounds, list(variants), one, slowness, say, warm_up=self.options.warm_up)
+        self.figures += compared(f"{name}-cpu", "s/million", *picked(found, lambda one: one[1]), "")
+        return picked(found, lambda one: one[0])
 
     async def mirror_eos(self) -> None:
         """Kafka to Kafka, exactly-once."""
@@ -144,14 +151,11 @@ class Bench:
 
         def say(turn: int, of: str, took: list[float]) -> None:
             self.say(
-                f"trickle {turn + 1}/{self.options.rounds}: {of}: p50 {statistics.median(took):.1f} ms, "
+                f"trickle {self.turn(turn)}: {of}: p50 {statistics.median(took):.1f} ms, "
                 f"p99 {percentile(took, 0.99):.1f} ms"
             )
 
-        def rank(rounds: Sequence[list[float]]) -> float:
-            return statistics.median(map(statistics.median, rounds))
-
-        found = await interleaved(self.options.rounds, list(variants), one, rank, say)
+        found = await interleaved(self.options.rounds, list(variants), one, lateness, say, warm_up=self.options.warm_up)
         self.figures += compared("trickle-p50", "ms", *picked(found, statistics.median), "<= 0.9")
         self.figures += compared("trickle-p99", "ms", *picked(found, lambda took: percentile(took, 0.99)), "<= 0.9")
 

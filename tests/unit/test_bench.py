@@ -50,6 +50,17 @@ async def test_the_best_variant_so_far_is_measured_next_to_ours() -> None:
     assert picked(found, float) == ([9.0, 9.0], {"slow": [1.0, 1.0], "quick": [3.0, 3.0]})
 
 
+async def test_rounds_of_warming_up_do_not_count() -> None:
+    went: list[int] = []
+
+    async def measure(_: str) -> float:
+        return 1.0
+
+    found = await interleaved(1, ["a"], measure, min, lambda turn, *_: went.append(turn), warm_up=2)
+    assert went == [-2, -2, -1, -1, 0, 0]
+    assert found == {OURS: [1.0], "a": [1.0]}
+
+
 def test_a_ratio_is_the_median_of_the_pairs() -> None:
     """A round in which the machine was slow is slow for both."""
     quick, slow = compared("x", "/s", [20, 2, 30], {"a": [10, 1, 10], "b": [5, 1, 5]}, ">= 1.5")
