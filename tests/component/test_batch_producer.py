@@ -2,32 +2,24 @@
 
 import asyncio
 import itertools
-import struct
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
-from io import BytesIO
-from typing import Any, ClassVar
+from functools import partial
 
 import pytest
 from aiokafka.admin import NewTopic
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, ResourceType
+from producer_harness import batch, numbered, open_producer, transaction_version, visible, within
 
 from keelman.kafka import writer as writers
-from keelman.kafka.batch_producer import FEATURE, BatchProducer, ProduceFailure, ProducerSettings
-from keelman.kafka.clients import admin_client, low_level_client
-from keelman.kafka.features import AskFeatures
-from keelman.kafka.fetch_client import opened as met
-from keelman.kafka.known_brokers import BROKERS
+from keelman.kafka.batch_producer import BatchProducer, ProduceFailure
+from keelman.kafka.clients import admin_client
 from keelman.kafka.record_batch import encode
-from keelman.kafka.wire import Request
-from keelman.kafka.wire_fields import compact
 from keelman.kafka.writer import FencingWriter
 from keelman.model.errors import Unavailable
 from keelman.testing.broker import proxied_broker
-from keelman.testing.eventually import eventually
-from keelman.testing.kafka_proxy import END_TXN, PRODUCE, Fate, KafkaProxy, of_client
+from keelman.testing.kafka_proxy import ADD_PARTITIONS_TO_TXN, END_TXN, PRODUCE, Fate, KafkaProxy, of_client
 
 pytestmark = pytest.mark.component
 NUMBERS = itertools.count()
@@ -49,111 +41,20 @@ async def topic(kafka: KafkaProxy) -> str:
     return name
 
 
-@dataclass(frozen=True)
-class SetTransactionVersion(Request):
-    """UpdateFeatures 1."""
-
-    API_KEY: ClassVar[int] = 57
-    API_VERSION: ClassVar[int] = 1
-    level: int
-
-    def encode(self) -> bytes:
-        upgrade, downgrade = 1, 2
-        how = upgrade if self.level == 2 else downgrade
-        return struct.pack(">i", 30_000) + b"\2" + compact(FEATURE) + struct.pack(">hb", self.level, how) + b"\0\0\0"
-
-    class RESPONSE_TYPE:
-        @classmethod
-        def decode(cls, data: BytesIO) -> bytes:
-            return data.read()
-
-
-@asynccontextmanager
-async def transaction_version(kafka: KafkaProxy, level: int) -> AsyncIterator[None]:
-    """Brokers of this level; 2 again afterwards."""
-    properties = {"bootstrap.servers": kafka.address}
-    async with low_level_client(properties, client_id="admin", timeout_ms=60_000) as client:
-
-        async def reached(level: int) -> None:
-            await client.send(client.get_random_node(), SetTransactionVersion(level))
-
-            async def there() -> bool:
-                told = await client.send(client.get_random_node(), AskFeatures())
-                return bool(told.features.get(FEATURE, 0) == level)
-
-            await eventually(there)
-            BROKERS.forget(properties)  # it would be seen a minute later
-
-        await reached(level)
-        try:
-            yield
-        finally:
-            await reached(2)
-
-
 @pytest.fixture(params=[2, 0])
 async def version(request: pytest.FixtureRequest, kafka: KafkaProxy) -> AsyncIterator[int]:
     """Transaction versions with and without an epoch for each transaction."""
     if request.param == 2:
         yield 2
         return
-    async with transaction_version(kafka, request.param):
+    async with transaction_version(kafka.address, request.param):
         yield request.param
 
 
 @pytest.fixture
 def opened(kafka: KafkaProxy) -> Open:
     """Makes producers that have fenced."""
-
-    @asynccontextmanager
-    async def open_one(transactional_id: str | None = None, **settings: Any) -> AsyncIterator[BatchProducer]:
-        properties = {"bootstrap.servers": kafka.address}
-        client = await met(properties, client_id="producer", timeout_ms=30_000)
-        producer = BatchProducer(client, ProducerSettings(transactional_id, **settings))
-        try:
-            await producer.fence()
-            yield producer
-        finally:
-            await producer.close()
-
-    return open_one
-
-
-def batch(*values: str) -> bytearray:
-    return encode([value.encode() for value in values], now_ms=int(time.time() * 1000))
-
-
-def numbered(prefix: str, count: int) -> list[str]:
-    return [f"{prefix}{number}" for number in range(count)]
-
-
-async def visible(kafka: KafkaProxy, topic: str, partition: int = 0) -> list[str]:
-    """All committed values; waits while a transaction is open there."""
-
-    def read() -> list[str]:
-        settings = {"bootstrap.servers": kafka.address, "group.id": "look", "auto.offset.reset": "earliest"}
-        part = TopicPartition(topic, partition, 0)
-        plain = Consumer({**settings, "isolation.level": "read_uncommitted"})
-        _, end = plain.get_watermark_offsets(part, timeout=30)
-        plain.close()
-        consumer = Consumer({**settings, "fetch.wait.max.ms": 20})
-        consumer.assign([part])
-        found: list[str] = []
-        deadline = time.monotonic() + 60
-        while end and consumer.position([part])[0].offset < end:
-            assert time.monotonic() < deadline, f"{topic} was not read to {end}: {len(found)}"
-            message = consumer.poll(0.05)
-            if message is not None and message.error() is None:
-                found.append(message.value().decode())
-        consumer.close()
-        return found
-
-    return await asyncio.to_thread(read)
-
-
-async def within(seconds: float, work: Awaitable[Any]) -> Any:
-    async with asyncio.timeout(seconds):
-        return await work
+    return partial(open_producer, kafka.address)
 
 
 async def test_only_what_is_committed_is_seen_in_all_partitions_and_topics(
@@ -179,9 +80,9 @@ async def test_only_what_is_committed_is_seen_in_all_partitions_and_topics(
             await producer.end(commit=commit)
         producer.send(topic, 1, batch("never"), 1)
         await producer.end(commit=False)
-    assert await visible(kafka, topic) == [f"{name}{turn}" for turn in (0, 2, 3) for name in "abe"]
-    assert await visible(kafka, topic, 1) == ["c0", "c2", "c3"]
-    assert await visible(kafka, other) == ["d0", "d2", "d3"]
+    assert await visible(kafka.address, topic) == [f"{name}{turn}" for turn in (0, 2, 3) for name in "abe"]
+    assert await visible(kafka.address, topic, 1) == ["c0", "c2", "c3"]
+    assert await visible(kafka.address, other) == ["d0", "d2", "d3"]
     assert told == [0, 2, 4, 6, 8, 10, 12, 14]  # each end left a marker
 
 
@@ -196,7 +97,7 @@ async def test_what_is_sent_without_a_pause_goes_out_together(kafka: KafkaProxy,
                 producer.send(topic, partition, batch(str(number)), 1)
         await producer.flush()
         assert kafka.counts[PRODUCE] - before == 3
-    assert await visible(kafka, topic, 1) == ["first", "0", "1", "2"]
+    assert await visible(kafka.address, topic, 1) == ["first", "0", "1", "2"]
 
 
 async def test_two_producers_without_transactions_keep_their_orders(
@@ -211,7 +112,7 @@ async def test_two_producers_without_transactions_keep_their_orders(
         await one.flush()
         await two.flush()
         await one.end(commit=True)
-    found = await visible(kafka, topic)
+    found = await visible(kafka.address, topic)
     assert len(found) == 100
     for name in ("one", "two"):
         assert [value for value in found if value.startswith(name)] == numbered(name, 50)
@@ -222,7 +123,7 @@ async def test_a_producer_that_is_not_idempotent_delivers_too(kafka: KafkaProxy,
         for value in numbered("n", 20):
             producer.send(topic, 0, batch(value), 1)
         await producer.flush()
-    assert await visible(kafka, topic) == numbered("n", 20)
+    assert await visible(kafka.address, topic) == numbered("n", 20)
 
 
 @pytest.mark.parametrize("fate", [Fate.LOSE_ANSWER, Fate.CUT, Fate.RESET, Fate.DROP])
@@ -239,7 +140,7 @@ async def test_batches_arrive_once_and_in_order_through_a_request_that_is_lost(
         for one in lost:
             await one.seen()
     for partition in (0, 1):
-        assert await visible(kafka, topic, partition) == numbered("n", 40)[partition::2]
+        assert await visible(kafka.address, topic, partition) == numbered("n", 40)[partition::2]
 
 
 async def test_a_commit_whose_answer_is_lost(kafka: KafkaProxy, topic: str, opened: Open, version: int) -> None:
@@ -255,7 +156,7 @@ async def test_a_commit_whose_answer_is_lost(kafka: KafkaProxy, topic: str, open
                 await producer.end(commit=True)
         assert lost.answer is not None
         assert producer.coordinator_losses == 1
-    assert await visible(kafka, topic) == (["first", "second"] if version == 2 else ["first"])
+    assert await visible(kafka.address, topic) == (["first", "second"] if version == 2 else ["first"])
 
 
 async def test_a_commit_that_comes_late_does_not_touch_the_next_transaction(
@@ -273,7 +174,73 @@ async def test_a_commit_that_comes_late_does_not_touch_the_next_transaction(
         producer.send(topic, 0, batch("second"), 1)
         await within(60, producer.end(commit=True))
         assert producer.coordinator_losses > 0
-    assert await visible(kafka, topic) == ["first", "second"]
+    assert await visible(kafka.address, topic) == ["first", "second"]
+
+
+@asynccontextmanager
+async def unwritable_transaction_state(servers: str) -> AsyncIterator[None]:
+    """The coordinator cannot write its log and answers UNKNOWN_SERVER_ERROR: no batch of it is as small as it may be.
+
+    https://github.com/apache/kafka/blob/4.3/core/src/main/scala/kafka/coordinator/transaction/TransactionStateManager.scala
+    """
+
+    def alter(how: AlterConfigOpType, value: str | None) -> None:
+        entry = ConfigEntry("max.message.bytes", value, incremental_operation=how)
+        resource = ConfigResource(ResourceType.TOPIC, "__transaction_state", incremental_configs=[entry])
+        admin = AdminClient({"bootstrap.servers": servers})
+        for changed in admin.incremental_alter_configs([resource]).values():
+            changed.result(30)
+
+    await asyncio.to_thread(alter, AlterConfigOpType.SET, "1")
+    try:
+        yield
+    finally:
+        await asyncio.to_thread(alter, AlterConfigOpType.DELETE, None)
+
+
+async def test_a_broker_that_fails_is_no_lost_connection(
+    kafka: KafkaProxy, topic: str, opened: Open, version: int
+) -> None:
+    """Nor is it asked again, as by Java's producer: the transaction is lost, and so is what else its attempt has."""
+    async with opened(f"tx-{topic}") as producer:
+        producer.send(topic, 0, batch("first"), 1)
+        await producer.end(commit=True)
+        async with unwritable_transaction_state(kafka.address):
+            producer.send(topic, 1, batch("second"), 1)
+            with pytest.raises(ProduceFailure, match="UNKNOWN_SERVER_ERROR") as failure:
+                await within(10, producer.end(commit=True))
+            assert failure.value.code == -1
+            with pytest.raises(ProduceFailure, match="UNKNOWN_SERVER_ERROR"):
+                async with asyncio.timeout(10), opened(f"other-{topic}"):
+                    pass
+        assert producer.coordinator_losses == 0
+        await within(10, producer.end(commit=False))
+    assert await visible(kafka.address, topic) == ["first"]
+    assert await visible(kafka.address, topic, 1) == []
+
+
+async def test_the_coordinator_is_asked_beside_batches_that_are_slow(
+    kafka: KafkaProxy, topic: str, opened: Open
+) -> None:
+    """A batch that waits for longer than the coordinator is waited for, and a request to it that is never answered."""
+    async with (
+        transaction_version(kafka.address, 0),
+        opened(f"tx-{topic}", request_timeout_ms=3000, delivery_timeout_ms=20_000) as producer,
+    ):
+        held = kafka.catch(PRODUCE, transactional_id=f"tx-{topic}")
+        producer.send(topic, 0, batch("slow"), 1)
+        await held.seen()
+        before = kafka.counts[PRODUCE]
+        unanswered = kafka.catch(ADD_PARTITIONS_TO_TXN, Fate.DROP, transactional_id=f"tx-{topic}")
+        added = kafka.catch(ADD_PARTITIONS_TO_TXN, Fate.WATCH, transactional_id=f"tx-{topic}")
+        producer.send(topic, 1, batch("beside"), 1)
+        await unanswered.seen()
+        await added.answered(10)
+        held.release()
+        await within(10, producer.end(commit=True))
+        assert kafka.counts[PRODUCE] - before == 1  # none was sent twice
+    assert await visible(kafka.address, topic) == ["slow"]
+    assert await visible(kafka.address, topic, 1) == ["beside"]
 
 
 async def test_a_successor_shuts_a_producer_out(kafka: KafkaProxy, topic: str, opened: Open, version: int) -> None:
@@ -289,7 +256,7 @@ async def test_a_successor_shuts_a_producer_out(kafka: KafkaProxy, topic: str, o
             await old.end(commit=False)
             new.send(topic, 0, batch("of the new"), 1)
             await new.end(commit=True)
-    assert await visible(kafka, topic) == ["of the new"]
+    assert await visible(kafka.address, topic) == ["of the new"]
 
 
 async def test_a_batch_from_before_a_successor_is_refused(
@@ -302,7 +269,7 @@ async def test_a_batch_from_before_a_successor_is_refused(
         assert failure.value.name in ("INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED")
         with pytest.raises(ProduceFailure):
             await old.room()
-    assert await visible(kafka, topic) == []
+    assert await visible(kafka.address, topic) == []
 
 
 async def test_a_failure_is_told_at_once_and_what_it_belongs_to_can_still_be_aborted(
@@ -321,7 +288,7 @@ async def test_a_failure_is_told_at_once_and_what_it_belongs_to_can_still_be_abo
         async with opened() as other:
             other.send(topic, 0, batch("behind"), 1)
             await other.flush()
-        assert await within(30, visible(kafka, topic)) == ["behind"]  # before the open transaction's time-out
+        assert await within(30, visible(kafka.address, topic)) == ["behind"]  # before the open transaction's time-out
 
 
 async def test_a_batch_that_was_damaged_before_is_not_sent_again_and_again(topic: str, opened: Open) -> None:
@@ -344,7 +311,7 @@ async def test_a_topic_with_a_limit_of_its_own_gets_smaller_batches(kafka: Kafka
             producer.send(topic, 0, encode(some, now_ms=int(time.time() * 1000)), 20)
         await within(60, producer.end(commit=True))
         assert producer.most_bytes[topic] < 1000
-    assert await visible(kafka, topic) == values
+    assert await visible(kafka.address, topic) == values
 
 
 async def test_what_cannot_be_delivered_fails_in_time(topic: str, opened: Open) -> None:
@@ -366,7 +333,7 @@ async def test_brokers_that_are_away_for_a_while_are_waited_for(kafka: KafkaProx
             await within(0.5, producer.flush())
         kafka.refusing = False
         await within(60, producer.end(commit=True))
-    assert await visible(kafka, topic) == ["before", *numbered("n", 5)]
+    assert await visible(kafka.address, topic) == ["before", *numbered("n", 5)]
 
 
 async def test_room_is_waited_for_and_a_frozen_broker_holds_nobody_up_that_closes(
@@ -419,4 +386,4 @@ async def test_the_leaders_writer_waits_for_no_broker_that_has_stopped_to_answer
         await writer.claim()
     await writer.write(topic, [(b"k", b"last")])
     await writer.close()
-    assert [*await visible(kafka, topic), *await visible(kafka, topic, 1)] == ["first", "last"]
+    assert [*await visible(kafka.address, topic), *await visible(kafka.address, topic, 1)] == ["first", "last"]

@@ -18,6 +18,7 @@ from keelman.model.errors import Unavailable
         ("INVALID_TIMESTAMP", "TASK_FAILED", False),
         ("TOPIC_AUTHORIZATION_FAILED", "NOT_ALLOWED", False),
         ("UNSUPPORTED_COMPRESSION_TYPE", "TASK_FAILED", False),
+        ("UNKNOWN_SERVER_ERROR", "TASK_FAILED", True),
         ("NOT_ENOUGH_REPLICAS", "BROKER_LOST", True),
         ("UNSUPPORTED_VERSION", "BROKER_LOST", True),  # brokers whose features were lowered: the next producer looks
     ],
@@ -30,7 +31,8 @@ def test_a_code_says_whether_a_new_ticket_helps(name: str, reason: str, retriabl
 
 
 def test_trouble_with_connections_passes() -> None:
-    assert judge(ProduceFailure(NETWORK, "gone")).retriable
+    verdict = judge(ProduceFailure(NETWORK, "gone"))
+    assert (verdict.reason, verdict.retriable, verdict.message) == ("BROKER_LOST", True, "NETWORK: gone")
     assert judge(Unavailable("no broker answers")).reason == "BROKER_LOST"
 
 

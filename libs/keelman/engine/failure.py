@@ -128,8 +128,8 @@ def judge_code(code: int) -> tuple[str, bool]:
         return BROKER_REFUSED, False
     if code in _FORBIDDEN:
         return NOT_ALLOWED, False
-    if code in _LASTING:
-        return "TASK_FAILED", False
+    if code in _LASTING or code == KafkaError.UNKNOWN:  # UNKNOWN_SERVER_ERROR: a broker was there, and failed
+        return "TASK_FAILED", code not in _LASTING
     return "BROKER_LOST", True
 
 

@@ -5,18 +5,24 @@ from __future__ import annotations
 import asyncio
 from typing import Any, cast
 
+from aiokafka.client import ConnectionGroup
 from aiokafka.conn import CloseReason
 from aiokafka.errors import NodeNotReadyError, RequestTimedOutError
 
 from keelman.kafka.clients import Client
 
+BATCHES = ConnectionGroup.COORDINATION
+"""The library's name for a second connection to a broker; record batches have it for themselves. A broker serves the
+requests of one connection one after another, so what is asked of a coordinator, or about topics, would wait behind
+batches that replicas or a quota hold up, and giving it up would give up those batches."""
 
-async def connection_to(client: Client, node: int) -> Any | None:
+
+async def connection_to(client: Client, node: int, group: ConnectionGroup = ConnectionGroup.DEFAULT) -> Any | None:
     """aiokafka's connection to a broker, made where there is none; None when it cannot be had.
 
     The library's own `send` would do, but that two requests behind one connection that is being made may change places.
     """
-    return await client._get_conn(node)
+    return await client._get_conn(node, group=group)
 
 
 async def asked_about(client: Client, topic: str) -> bool:

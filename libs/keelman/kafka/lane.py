@@ -1,4 +1,4 @@
-"""The way of a producer's requests to one broker: a connection, and what is under way on it."""
+"""The way of a producer's record batches to one broker: a connection for them alone, and what is under way on it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 from aiokafka.errors import IncompatibleBrokerVersion, KafkaError
 
 from keelman.kafka.clients import Client
-from keelman.kafka.connections import asked, connection_to, give_up
+from keelman.kafka.connections import BATCHES, asked, connection_to, give_up
 from keelman.kafka.produce_failure import NETWORK, delay, first_delay
 from keelman.kafka.wire import Produce, Produced
 from keelman.runtime.background import Background
@@ -76,7 +76,7 @@ class Lane:
 
     async def _connected(self) -> None:
         try:
-            self._connection = await connection_to(self._client, self._node)
+            self._connection = await connection_to(self._client, self._node, BATCHES)
         finally:
             self._connecting = False
         if self._connection is None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from keelman.kafka.error_codes import CODES, name_of
 from keelman.model.errors import Unavailable
 
-NETWORK = -1
-"""The code of trouble that is no broker's answer."""
+NETWORK = -(1 << 16)
+"""The code of trouble that is no broker's answer; no broker can send it, since error codes have 16 bits. A broker's -1 is
+UNKNOWN_SERVER_ERROR, which is not retriable."""
 
 CORRUPT = CODES["CORRUPT_MESSAGE"]
 DUPLICATE = CODES["DUPLICATE_SEQUENCE_NUMBER"]
@@ -66,7 +67,7 @@ SHUT_OUT = frozenset(
 
 
 class ProduceFailure(Unavailable):
-    """Final for its producer. `code` is Kafka's error code, -1 for trouble with connections, `name` the code's name."""
+    """Final for its producer. `code` is Kafka's error code or NETWORK, `name` the code's name."""
 
     def __init__(self, code: int, message: str) -> None:
         self.code = code
