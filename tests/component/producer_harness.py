@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from confluent_kafka import Consumer, TopicPartition
 
 from keelman.kafka.batch_producer import FEATURE, BatchProducer, ProducerSettings
-from keelman.kafka.clients import low_level_client
+from keelman.kafka.clients import low_level_client, producer
 from keelman.kafka.features import AskFeatures
 from keelman.kafka.fetch_client import opened as met
 from keelman.kafka.known_brokers import BROKERS
@@ -34,6 +34,24 @@ async def open_producer(
         yield producer
     finally:
         await producer.close()
+
+
+async def write_epoch(servers: str, transactional_id: str, epoch: int) -> None:
+    """Makes that the last epoch given to the id, once the broker is started anew: there are 32,767 and each costs a
+    third of a millisecond.
+
+    A record of the coordinator's own log, which brokers take from a client of this name:
+    https://github.com/apache/kafka/blob/4.3/transaction-coordinator/src/main/resources/common/message/TransactionLogValue.json
+    """
+    async with open_producer(servers, transactional_id) as made:
+        who = made.identity
+    now, name = int(time.time() * 1000), transactional_id.encode()
+    key = struct.pack(">hh", 0, len(name)) + name
+    empty, no_partitions = 0, -1
+    value = struct.pack(">hqhibiqq", 0, who.producer_id, epoch, 10_000, empty, no_partitions, now, now)
+    async with producer({"bootstrap.servers": servers}, client_id="__admin_client") as writer:
+        for partition in await writer.partitions_for("__transaction_state"):
+            await writer.send_and_wait("__transaction_state", value, key, partition)
 
 
 @dataclass(frozen=True)

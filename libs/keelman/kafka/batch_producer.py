@@ -73,6 +73,11 @@ class BatchProducer:
         """How often a request to the transaction coordinator was lost with its answer."""
         return self._coordinator.losses
 
+    @property
+    def identity(self) -> Identity:
+        """Who it is to the brokers now."""
+        return self._sender.identity
+
     async def fence(self) -> None:
         """Shuts out whoever had the transactional id before, and ends what it left open; asks for a while.
 
