@@ -20,7 +20,7 @@ from keelman.connect.records import Column, SourceBatch
 from keelman.connect.topic_plan import TopicPlan
 from keelman.connect.watches import FileWatch, Watch
 from keelman.kafka import batch_producer
-from keelman.testing.broker import proxied_broker
+from keelman.testing.broker import BrokerProcess, proxied_broker
 from keelman.testing.kafka_proxy import END_TXN, Catch, Fate
 
 pytestmark = pytest.mark.component
@@ -34,15 +34,15 @@ T = TypeVar("T")
 class Brokers:
     """One broker behind a proxy that sees requests, both run by a loop in a thread of its own."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, broker: BrokerProcess | None = None) -> None:
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
-        self._open = proxied_broker(home)
-        self.proxy = self._call(self._open.__aenter__())
+        self._open = proxied_broker(home, broker)
+        self.proxy = self.call(self._open.__aenter__())
         self.bootstrap = self.proxy.address
 
-    def _call(self, work: Any) -> Any:
+    def call(self, work: Any) -> Any:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result(150)
 
     def catch(self, fate: Fate, transactional_id: str, nth: int) -> Catch:
@@ -50,16 +50,16 @@ class Brokers:
         return self.proxy.catch(END_TXN, fate, transactional_id=transactional_id, nth=nth)
 
     def seen(self, caught: Catch) -> None:
-        self._call(caught.seen())
+        self.call(caught.seen())
 
     def release(self, caught: Catch) -> bytes:
         """Lets a held request go on; the broker's answer."""
         self._loop.call_soon_threadsafe(caught.release)
-        answer: bytes = self._call(caught.answered())
+        answer: bytes = self.call(caught.answered())
         return answer
 
     def close(self) -> None:
-        self._call(self._open.__aexit__(None, None, None))
+        self.call(self._open.__aexit__(None, None, None))
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()

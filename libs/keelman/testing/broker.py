@@ -32,6 +32,8 @@ class BrokerProcess:
     flags: tuple[str, ...] = ()
     lasting: bool = False
     """Runs as it is shipped, with both of Java's compilers, which pays after a minute under load."""
+    module: str = "keelman.broker"
+    """What is run; `keelman.testing.broker_3_9` is one of Kafka 3.9."""
     _child: asyncio.subprocess.Process | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -58,7 +60,7 @@ class BrokerProcess:
     async def spawn(self) -> None:
         """Starts the process and does not wait for it."""
         self.home.mkdir(parents=True, exist_ok=True)
-        command = [sys.executable, "-m", "keelman.broker", "run", "--home", str(self.home)]
+        command = [sys.executable, "-m", self.module, "run", "--home", str(self.home)]
         command += ["--port", str(self.port), "--controller-port", str(self.controller_port)]
         command += [f"--start-seconds={START_SECONDS:g}", *([] if self.lasting else [SHORT_LIVED]), *self.flags]
         plain = {k: v for k, v in os.environ.items() if not k.startswith("KEELMAN_BROKER_")}
@@ -121,9 +123,9 @@ async def running_broker(home: Path, *flags: str, lasting: bool = False) -> Asyn
 
 
 @contextlib.asynccontextmanager
-async def proxied_broker(home: Path) -> AsyncIterator[KafkaProxy]:
-    """A broker that clients reach through a proxy alone, whose address it advertises."""
-    broker = BrokerProcess(home)
+async def proxied_broker(home: Path, broker: BrokerProcess | None = None) -> AsyncIterator[KafkaProxy]:
+    """A broker that clients reach through a proxy alone, whose address it advertises; `broker`, where given."""
+    broker = broker or BrokerProcess(home)
     async with KafkaProxy("127.0.0.1", broker.port) as proxy:
         broker.flags = ("--advertised", proxy.address)
         await broker.start()
