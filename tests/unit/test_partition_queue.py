@@ -119,3 +119,16 @@ def test_a_held_queue_waits_longer_each_time_until_something_is_delivered() -> N
     assert (queue.trouble, queue.trouble_text) == (0, "")
     queue.hold(20.0, CONCURRENT, "")
     assert abs(queue.retry_at - 20.001) < 1e-9
+
+
+def test_after_a_pause_the_first_batch_goes_alone() -> None:
+    queue, _ = queue_of(1, 1, 1, 1)
+    assert queue.may_send(10.0, WHO)
+    proven(queue)
+    assert queue.may_send(10.5, WHO)
+    take(queue)
+    assert queue.may_send(10.5, WHO)
+    queue.delivered(queue.in_flight[0])
+    assert queue.may_send(11.6, WHO)
+    take(queue)
+    assert not queue.may_send(11.6, WHO)

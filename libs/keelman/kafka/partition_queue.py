@@ -9,6 +9,9 @@ from dataclasses import dataclass, field
 from keelman.kafka.produce_failure import delay, first_delay
 from keelman.kafka.record_batch import SEQUENCES, halves, stamp
 
+FORGOTTEN_SECONDS = 1.0
+"""After such a pause a broker may have forgotten the producer: producer.id.expiration.ms, a day unless set."""
+
 
 @dataclass(slots=True, eq=False)
 class QueuedBatch:
@@ -50,17 +53,22 @@ class PartitionQueue:
     _identity: Identity = field(default_factory=Identity)
     _sequence: int = 0
     _proven: int = -1
+    _sent_at: float = 0.0
 
     def may_send(self, now: float, identity: Identity) -> bool:
         """Whether the first of those that wait may go now.
 
         A batch that is sent again goes alone, so that none that was sent before overtakes it. Nor does anything go
-        beside the first batch that this producer id ever sends to the partition: a broker that knows nothing of a
-        producer takes any sequence number for its first, so a second batch could be taken without the first.
+        beside the first batch that this producer id ever sends to the partition, or sends after a pause: a broker that
+        knows nothing of a producer takes any sequence number for its first, so a second batch could be taken without
+        the first.
         """
         if not self.waiting or now < self.retry_at:
             return False
         if not self.in_flight:
+            if now - self._sent_at > FORGOTTEN_SECONDS:
+                self._proven = -1
+            self._sent_at = now
             return True
         return self.waiting[0].sequence < 0 and identity.producer_id >= 0 and self._proven == identity.producer_id
 

@@ -123,11 +123,11 @@ async def running_broker(home: Path, *flags: str, lasting: bool = False) -> Asyn
 
 
 @contextlib.asynccontextmanager
-async def proxied_broker(home: Path, broker: BrokerProcess | None = None) -> AsyncIterator[KafkaProxy]:
+async def proxied_broker(home: Path, broker: BrokerProcess | None = None, *flags: str) -> AsyncIterator[KafkaProxy]:
     """A broker that clients reach through a proxy alone, whose address it advertises; `broker`, where given."""
     broker = broker or BrokerProcess(home)
     async with KafkaProxy("127.0.0.1", broker.port) as proxy:
-        broker.flags = ("--advertised", proxy.address)
+        broker.flags = (*flags, "--advertised", proxy.address)
         await broker.start()
         try:
             yield proxy
