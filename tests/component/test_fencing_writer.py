@@ -24,7 +24,7 @@ async def test_a_writer_given_up_while_it_is_fenced_leaves_nothing_for_the_log(b
         )
         await former.write(name, [(b"k", b"v")])
         assert former._producer is not None
-        batches = weakref.ref(former._producer._message_accumulator)
+        batches = weakref.ref(former._producer._sender)
         await latter.claim()
         writing = asyncio.ensure_future(former.write(name, [(b"k", b"1"), (b"k", b"2"), (b"l", b"3")]))
         for turn in range(turns):

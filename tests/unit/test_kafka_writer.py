@@ -6,7 +6,7 @@ import struct
 import pytest
 
 from keelman.kafka.clients import low_level_client
-from keelman.kafka.writer import FencingWriter, _ended
+from keelman.kafka.writer import FencingWriter
 from keelman.model.errors import Unavailable
 
 
@@ -28,20 +28,6 @@ async def test_a_broker_that_refuses_us_later_on_is_tried_again() -> None:
             await writer.claim()
         with pytest.raises(Unavailable):
             await writer.write("configs", [(b"k", b"v")])
-
-
-async def test_a_step_that_the_library_cancels_is_one_that_was_not_done() -> None:
-    """Its connections' ends: once a close was given up, the next one would end whoever closes."""
-    closed = asyncio.get_running_loop().create_future()
-
-    async def close() -> None:
-        await asyncio.gather(closed)
-
-    given_up = asyncio.ensure_future(close())
-    await asyncio.sleep(0)
-    given_up.cancel()
-    await asyncio.wait([given_up])
-    assert not await _ended(close())
 
 
 async def test_a_client_given_up_before_its_first_answer_leaves_no_connection() -> None:

@@ -161,9 +161,11 @@ def admin_settings(config: Mapping[str, str], side: Side) -> dict[str, Any]:
     return client_settings(admin_properties(config, side), "admin")
 
 
-def producer_settings(config: Mapping[str, str], side: Side) -> dict[str, Any]:
-    """librdkafka's settings for a producer of offset syncs."""
-    return client_settings(_reachable(config, side, "producer"), "producer")
+def producer_settings(config: Mapping[str, str], side: Side) -> dict[str, str]:
+    """Java's properties for a producer of offset syncs."""
+    properties = _reachable(config, side, "producer")
+    client_settings(properties, "producer")  # raises for what is not legal
+    return properties
 
 
 def _reachable(config: Mapping[str, str], side: Side, kind: str) -> dict[str, str]:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from typing import Any
-
-from confluent_kafka import KafkaError, KafkaException, Producer
 
 from keelman.connect.records import TopicPartition
-from keelman.engine.clients import with_token
+from keelman.engine.best_effort_writer import BestEffortWriter
 from keelman.runtime.logging import get_logger
 
 _log = get_logger()
@@ -56,12 +53,11 @@ class OffsetSyncs:
     effort, there as here: one that is lost is made up for by the next.
     """
 
-    def __init__(self, settings: Mapping[str, Any], topic: str, most_lag: int) -> None:
-        """The producer is opened at the first sync: a mirror that is idle needs none."""
-        self._settings = {**settings, "linger.ms": 5, "queue.buffering.max.kbytes": 1024}
+    def __init__(self, properties: Mapping[str, str], topic: str, most_lag: int) -> None:
+        """`properties` are Java's, of a producer, which connects with the first sync: an idle mirror needs none."""
+        self._writer = BestEffortWriter(properties, topic, client_id="offset-syncs", failed=self._lost, partition=0)
         self._topic = topic
         self._most_lag = most_lag
-        self._producer: Producer | None = None
         self._states: dict[TopicPartition, PartitionState] = {}
         self._due: list[tuple[TopicPartition, int, int]] = []
         self._late: dict[TopicPartition, tuple[int, int]] = {}
@@ -79,24 +75,14 @@ class OffsetSyncs:
         """What was noted is committed."""
         ready = [*self._due, *((partition, *offsets) for partition, offsets in self._late.items())]
         self._due, self._late = [], {}
-        if self._producer is None:
-            if not ready:
-                return
-            self._producer = Producer({**with_token(self._settings), "on_delivery": self._delivered})
-        try:
-            for partition, upstream, downstream in ready:
-                self._producer.produce(self._topic, sync_value(upstream, downstream), sync_key(partition), 0)
-        except (BufferError, KafkaException) as error:
-            _log.warning("offset_sync_lost", topic=self._topic, error=str(error))
-        self._producer.poll(0)
+        if ready:
+            self._writer.write(
+                [(sync_key(one), sync_value(upstream, downstream)) for one, upstream, downstream in ready]
+            )
 
     def close(self) -> None:
         """Waits a second for what is under way."""
-        if self._producer is not None:
-            self._producer.flush(1.0)
-            self._producer.purge()
-            self._producer = None
+        self._writer.close(1.0)
 
-    def _delivered(self, error: KafkaError | None, _message: object) -> None:
-        if error is not None:
-            _log.warning("offset_sync_lost", topic=self._topic, error=error.str())
+    def _lost(self, why: str) -> None:
+        _log.warning("offset_sync_lost", topic=self._topic, error=why)

@@ -18,11 +18,6 @@ from keelman.runtime.side_loop import KAFKA_LOOP
 _JAVA = "java."
 
 
-def producer_properties(worker: Mapping[str, str], connector: Mapping[str, str]) -> dict[str, Any]:
-    """For producers: the worker's common keys, its `producer.`, then the connector's `producer.override.`."""
-    return client_settings(merged(worker, connector, "producer"), "producer")
-
-
 def consumer_properties(worker: Mapping[str, str], connector: Mapping[str, str]) -> dict[str, Any]:
     """For consumers: the worker's common keys, its `consumer.`, then the connector's `consumer.override.`."""
     return client_settings(merged(worker, connector, "consumer"), "consumer")

@@ -21,7 +21,7 @@ from keelman.connect.plugin import Connector, Reader
 from keelman.connect.records import Offset, Partition, SourceBatch
 from keelman.connect.watches import Watch
 from keelman.engine.boundary import Act, boundary_for
-from keelman.engine.clients import admin_properties, producer_properties
+from keelman.engine.clients import admin_properties
 from keelman.engine.control import Control, GaveUp
 from keelman.engine.idle import Idle, park_after_seconds
 from keelman.engine.lookout import LOOKOUT
@@ -124,10 +124,10 @@ class SourceCopy:
             return
         admin = admin_properties(self._worker, self._config)
         ensure_offset_topic(self._ticket.offset_topic, self._outlet.partitions, admin, self._worker)
-        properties = producer_properties(self._worker, {})
-        properties.setdefault("client.id", f"connector-offsets-{self._ticket.connector}-{self._ticket.task}")
+        client_id = f"connector-offsets-{self._ticket.connector}-{self._ticket.task}"
+        properties = merged(self._worker, {}, "producer")
         self._worker_offsets = WorkerOffsets(
-            self._ticket.worker_offset_topic, properties, self._control, self._ticket.connector
+            self._ticket.worker_offset_topic, properties, self._control, self._ticket.connector, client_id
         )
         stack.callback(self._worker_offsets.close)
 

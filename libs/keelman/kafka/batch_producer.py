@@ -9,10 +9,12 @@ https://cwiki.apache.org/confluence/display/KAFKA/KIP-890:+Transactions+Server-S
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from aiokafka.errors import KafkaError
 from aiokafka.protocol.metadata import MetadataRequest
+from aiokafka.protocol.offset import OffsetRequest
+from aiokafka.structs import TopicPartition
 
 from keelman.kafka.batch_sender import BatchSender
 from keelman.kafka.connections import asked_about
@@ -43,6 +45,7 @@ ATTEMPT_SECONDS = 2.0
 FEATURE = "transaction.version"
 EPOCH_EACH = 2
 """From this version on each transaction has an epoch of its own."""
+LATEST = -1
 MARKING_SECONDS = 0.02
 """So long after its end the markers of a transaction may still be under way, so that the next cannot begin yet."""
 
@@ -134,6 +137,11 @@ class BatchProducer:
         while self._checked().outstanding:
             await self._sender.moved.wait()
 
+    async def until(self, done: Callable[[], bool]) -> None:
+        """Returns once `done` says so, which is asked whenever batches were delivered. Raises the first failure."""
+        while not done():
+            await self._checked().moved.wait()
+
     async def end(self, *, commit: bool) -> None:
         """Commits or aborts what was sent since the last end; where nothing was, there is nothing to do.
 
@@ -200,6 +208,20 @@ class BatchProducer:
             if topic in cluster.unauthorized_topics:
                 raise ProduceFailure(TOPIC_DENIED, topic)
         return len(cluster.partitions_for_topic(topic) or ())
+
+    async def log_ends(self, topic: str, partitions: Iterable[int]) -> dict[int, int]:
+        """Where these partitions end, open transactions and all. Raises ProduceFailure."""
+        ends: dict[int, int] = {}
+        for number in partitions:
+            leader = self._client.cluster.leader_for_partition(TopicPartition(topic, number))
+            try:
+                answer = await self._client.send(leader, OffsetRequest(-1, 0, [(topic, [(number, LATEST)])]))
+            except (KafkaError, OSError, TimeoutError) as error:
+                raise ProduceFailure(NETWORK, f"no broker tells the end of {topic}-{number}: {error!r}") from None
+            ((_, ((_, code, _, ends[number]),)),) = answer.topics
+            if code:
+                raise ProduceFailure(code, f"{topic}-{number}")
+        return ends
 
     async def cluster_id(self) -> str:
         """The Kafka cluster's own. Raises ProduceFailure when no broker tells."""

@@ -5,35 +5,19 @@ Fenced is also what a dead producer has left open: the coordinator aborts it, so
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from aiokafka.client import CoordinationType
-from aiokafka.errors import (
-    ConcurrentTransactions,
-    CoordinatorLoadInProgressError,
-    CoordinatorNotAvailableError,
-    KafkaError,
-    NoError,
-    NotCoordinatorError,
-    for_code,
-)
-from aiokafka.protocol.transaction import InitProducerIdRequest
-
 from keelman.kafka.clients import Client, low_level_client
+from keelman.kafka.coordinator import Coordinator
+from keelman.kafka.produce_failure import ProduceFailure
+from keelman.kafka.wire import InitProducerId, ProducerId
 from keelman.model.errors import Unavailable
-from keelman.runtime.backoff import Backoff
 from keelman.runtime.supervise import deadline, supervise
 
 REQUEST_MS = 10_000
 TRANSACTION_MS = 10_000
-AGAIN = (
-    ConcurrentTransactions,
-    CoordinatorLoadInProgressError,
-    CoordinatorNotAvailableError,
-    NotCoordinatorError,
-)
+ATTEMPT_SECONDS = 2.0
 
 
 async def fence_all(
@@ -46,20 +30,12 @@ async def fence_all(
         deadline(seconds, late),
         low_level_client(properties, client_id=client_id, timeout_ms=REQUEST_MS) as client,
     ):
-        await supervise(*(partial(_fence, client, one) for one in transactional_ids))
+        await supervise(*(partial(_fence, client, one, 2 * seconds) for one in transactional_ids))
 
 
-async def _fence(client: Client, transactional_id: str) -> None:
-    backoff = Backoff(first=0.02, most=1.0)
-    while True:
-        try:
-            coordinator = await client.coordinator_lookup(CoordinationType.TRANSACTION, transactional_id)
-            answer = await client.send(coordinator, InitProducerIdRequest(transactional_id, TRANSACTION_MS))
-            problem = for_code(answer.error_code)
-            if problem is NoError:
-                return
-            if problem not in AGAIN:
-                raise Unavailable(f"producer {transactional_id} cannot be fenced: {problem.__name__}")
-        except (KafkaError, OSError, AssertionError):
-            await client.force_metadata_update()
-        await asyncio.sleep(backoff.next())
+async def _fence(client: Client, transactional_id: str, seconds: float) -> None:
+    coordinator = Coordinator(client, transactional_id, ATTEMPT_SECONDS)
+    try:
+        await coordinator.ask(InitProducerId(transactional_id, TRANSACTION_MS), ProducerId, seconds=seconds)
+    except ProduceFailure as error:
+        raise Unavailable(f"producer {transactional_id} cannot be fenced: {error.name}") from None

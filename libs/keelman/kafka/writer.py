@@ -6,30 +6,34 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack
-from typing import Any, TypeAlias
+from functools import partial
+from typing import TypeAlias
 
-from aiokafka.errors import (
-    KafkaError,
-    MessageSizeTooLargeError,
-    OutOfOrderSequenceNumber,
-    ProducerFenced,
-    RecordListTooLargeError,
-)
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
-from keelman.kafka.clients import Producer, producer
+from keelman.kafka.batch_producer import BatchProducer, ProduceFailure, ProducerSettings
+from keelman.kafka.error_codes import CODES
+from keelman.kafka.fetch_client import opened
+from keelman.kafka.partitioner import partition_for
+from keelman.kafka.produce_failure import TOO_LARGE as REFUSED_SIZES
+from keelman.kafka.produce_failure import UNKNOWN_TOPIC
+from keelman.kafka.record_batch import pack
 from keelman.model.errors import Conflict, Exhausted, KeelmanError, Unauthenticated, Unavailable
-from keelman.runtime.supervise import guarded
 
 Record: TypeAlias = tuple[bytes, bytes | None]
 Ends: TypeAlias = Mapping[int, int]
 """Of each partition that was written to: the offset after the last record written."""
 SECONDS = 30.0
-END_SECONDS = 3.0  # for each step of giving up: brokers that do not answer are not waited for
+REQUEST_MS = 10_000
+TRANSACTION_MS = 10_000
+END_SECONDS = 3.0
+"""For an abort: brokers that do not answer are not waited for."""
 MOST_BYTES = 1_048_576
-"""Of a record with what surrounds it: max.request.size of Java's producer, unless set, and of this library's."""
+"""Of a record with what surrounds it: max.request.size of Java's producer, unless set."""
 TOO_LARGE = "RECORD_TOO_LARGE"
+KEPT_OUT = CODES["TRANSACTIONAL_ID_AUTHORIZATION_FAILED"]
+FENCED = frozenset(CODES[name] for name in ("INVALID_PRODUCER_EPOCH", "PRODUCER_FENCED", "INVALID_PRODUCER_ID_MAPPING"))
+"""Another has claimed the transactional id; or nobody has used it for so long (a week) that its mapping has expired."""
 
 
 class TopicWriter:
@@ -38,50 +42,61 @@ class TopicWriter:
     def __init__(self, properties: Mapping[str, str], client_id: str) -> None:
         self._properties = properties
         self._client_id = client_id
-        self._stack = AsyncExitStack()
-        self._producer: Producer | None = None
-        self._renewing = asyncio.Lock()
+        self._producer: BatchProducer | None = None
+        self._alone = asyncio.Lock()
 
     @staticmethod
     @contextlib.asynccontextmanager
     async def opened(properties: Mapping[str, str], *, client_id: str) -> AsyncIterator[TopicWriter]:
         """A writer for the block. Raises Unavailable when no broker answers."""
         writer = TopicWriter(properties, client_id)
+        writer._producer = await _opened(properties, client_id)
         try:
-            await writer._renew(None)
             yield writer
         finally:
-            await writer._stack.aclose()
+            await writer.close()
 
-    async def write(self, topic: str, records: Sequence[Record]) -> Ends:
+    async def close(self) -> None:
+        """Ends at once."""
+        made, self._producer = self._producer, None
+        if made is not None:
+            await made.close()
+
+    async def write(self, topic: str, records: Sequence[Record], *, partition: int | None = None) -> Ends:
         """Returns when all records, in order, are acknowledged. Raises Unavailable, and Exhausted for a record that is
-        too large: others may have been written then, unless it is so by `MOST_BYTES`."""
+        too large: others may have been written then, unless it is so by `MOST_BYTES`.
+
+        Without a `partition` keys decide, as with Java's producer.
+        """
         check_sizes(records)
-        made = self._producer
-        assert made is not None
         try:
             async with asyncio.timeout(SECONDS):
-                try:
-                    return await _sent(made, topic, records)
-                except KafkaError as error:
-                    with contextlib.suppress(KeelmanError):
-                        await self._renew(made)
-                    if not isinstance(error, OutOfOrderSequenceNumber):
-                        raise
-                return await _sent(self._producer, topic, records)
-        except (KafkaError, TimeoutError) as error:
+                made = self._producer
+                if made is not None:
+                    with contextlib.suppress(ProduceFailure):
+                        return await _sent(made, topic, records, partition)
+                # A failure ends a producer for all that use it. With one of its own each write fails for itself alone.
+                async with self._alone:
+                    return await self._again(made, topic, records, partition)
+        except (ProduceFailure, TimeoutError) as error:
             raise _unwritten(topic, error) from None
 
-    async def _renew(self, broken: Producer | None) -> None:
-        """Another producer instead of this one, which left out the sequence numbers of what was refused or came too
-        late: a broker takes nothing behind them."""
-        async with self._renewing:
-            if self._producer is not broken:  # another write has done it
-                return
-            stack = AsyncExitStack()
-            made = await stack.enter_async_context(producer(self._properties, client_id=self._client_id))
-            before, self._stack, self._producer = self._stack, stack, made
-            await _dropped(before, broken)
+    async def _again(
+        self, broken: BatchProducer | None, topic: str, records: Sequence[Record], partition: int | None
+    ) -> Ends:
+        """Writes with another producer, which is everybody's from then on. Raises ProduceFailure."""
+        if broken is not None and self._producer is broken:
+            self._producer = None
+            await broken.close()
+        made = await _opened(self._properties, self._client_id)
+        try:
+            ends = await _sent(made, topic, records, partition)
+            if self._producer is None:
+                self._producer = made
+            return ends
+        finally:
+            if self._producer is not made:
+                await made.close()
 
 
 class FencingWriter:
@@ -94,8 +109,7 @@ class FencingWriter:
         self._properties = properties
         self._client_id = client_id
         self._transactional_id = transactional_id
-        self._stack = AsyncExitStack()
-        self._producer: Producer | None = None
+        self._producer: BatchProducer | None = None
         self.claimed_at: float | None = None
         """When, by the monotonic clock, all others were shut out; None before, and once this one was."""
 
@@ -105,22 +119,20 @@ class FencingWriter:
         await self.close()
         try:
             async with asyncio.timeout(SECONDS):
-                self._producer = await self._stack.enter_async_context(
-                    producer(self._properties, client_id=self._client_id, transactional_id=self._transactional_id)
-                )
-        except (KafkaError, TimeoutError, Unauthenticated) as error:
-            why = error.message if isinstance(error, Unauthenticated) else repr(error)
+                self._producer = await _opened(self._properties, self._client_id, self._transactional_id)
+        except (ProduceFailure, TimeoutError, Unauthenticated) as error:
+            if isinstance(error, ProduceFailure) and error.code == KEPT_OUT:
+                rules = f"access rules keep this worker out of transactional id {self._transactional_id!r} (WRITE)"
+                raise Unavailable(f"the brokers' {rules}", reason="KEPT_OUT") from None
+            why = repr(error) if isinstance(error, TimeoutError) else error.message
             raise Unavailable(f"transactional id {self._transactional_id} cannot be claimed: {why}") from None
         self.claimed_at = time.monotonic()
 
     async def close(self) -> None:
-        """Gives the claim up without fencing anyone. Waits for no broker for longer than a few seconds."""
+        """Gives the claim up without fencing anyone, and waits for no broker."""
         made, self._producer, self.claimed_at = self._producer, None, None
-        stack, self._stack = self._stack, AsyncExitStack()
-        for batches in made._message_accumulator._batches.values() if made is not None else ():
-            for batch in batches:  # that nobody sends any more
-                batch._drain_waiter.add_done_callback(_noted)
-        await _dropped(stack, made)
+        if made is not None:
+            await made.close()
 
     async def write(
         self, topic: str, records: Sequence[Record], *, confirm: Callable[[], Awaitable[None]] | None = None
@@ -136,25 +148,22 @@ class FencingWriter:
         made = self._producer
         assert made is not None
         try:
-            # Not the library's own block: it waits for the brokers' answer to an abort without end.
             async with asyncio.timeout(SECONDS):
-                await made.begin_transaction()
-                made._txn_manager.wait_for_transaction_end().add_done_callback(_noted)
-                # Each is waited for: the library would commit without those that a broker refused.
                 ends = await _sent(made, topic, records)
                 if confirm is not None:
                     await confirm()
-                await made.commit_transaction()
+                await made.end(commit=True)
                 return ends
-        except (KafkaError, TimeoutError) as error:
-            # A broker may refuse a record of a writer that was fenced for another reason; the coordinator knows.
-            told = error if isinstance(error, ProducerFenced) else await _problem(made.abort_transaction())
+        except (ProduceFailure, TimeoutError, asyncio.CancelledError) as error:
+            await _aborted(made)
             await self.close()
-            if isinstance(told, ProducerFenced):
+            if isinstance(error, asyncio.CancelledError):
+                raise
+            if isinstance(error, ProduceFailure) and error.code in FENCED:
                 raise Conflict(f"another worker has claimed {self._transactional_id}", reason="FENCED") from None
             raise _unwritten(topic, error) from None
         except BaseException:
-            if not await _ended(made.abort_transaction()):
+            if not await _aborted(made):
                 await self.close()
             raise
 
@@ -171,29 +180,56 @@ def check_sizes(records: Sequence[Record]) -> None:
             )
 
 
-async def _sent(made: Producer, topic: str, records: Sequence[Record]) -> Ends:
-    """Returns when all records are acknowledged; raises the first failure once none is under way any more."""
-    sent = []
-    for key, value in records:
-        sent.append(await made.send(topic, key=key, value=value))
-        sent[-1].add_done_callback(_noted)
-    if sent:
-        await asyncio.wait(sent)
-    for problem in [one.exception() for one in sent]:
-        if problem is not None:
-            raise problem
-    return {told.partition: told.offset + 1 for told in (one.result() for one in sent)}
+async def _opened(properties: Mapping[str, str], client_id: str, transactional_id: str | None = None) -> BatchProducer:
+    """One that has fenced. Raises ProduceFailure, Unavailable and Unauthenticated."""
+    client = await opened(properties, client_id=client_id, timeout_ms=REQUEST_MS)
+    settings = ProducerSettings(
+        transactional_id,
+        transaction_timeout_ms=TRANSACTION_MS,
+        delivery_timeout_ms=int(SECONDS * 1000),
+        request_timeout_ms=REQUEST_MS,
+    )
+    made = BatchProducer(client, settings)
+    try:
+        await made.fence()
+    except BaseException:
+        await made.close()
+        raise
+    return made
 
 
-def _noted(end: asyncio.Future[Any]) -> None:
-    """A transaction that fails is told by what was sent in it, and what was sent by whoever still waits for it; the
-    library's own word for either need not be logged."""
-    if not end.cancelled():
-        end.exception()
+async def _sent(made: BatchProducer, topic: str, records: Sequence[Record], partition: int | None = None) -> Ends:
+    """Returns when all records are acknowledged. Raises the producer's failure."""
+    count = await made.partitions(topic)
+    if not count:
+        raise ProduceFailure(UNKNOWN_TOPIC, topic)
+    parts: dict[int, list[Record]] = {}
+    for record in records:
+        parts.setdefault(partition_for(record[0], count) if partition is None else partition, []).append(record)
+    now_ms, most_bytes = int(time.time() * 1000), made.most_bytes.get(topic, MOST_BYTES)
+    ends: dict[int, int] = {}
+    left, exact = 0, True
+
+    def delivered(partition: int, count: int, base_offset: int) -> None:
+        nonlocal left, exact
+        left -= 1
+        exact &= base_offset >= 0
+        ends[partition] = base_offset + count
+
+    for number, some in parts.items():
+        keys, values = [key for key, _ in some], [value for _, value in some]
+        for batch, _, packed in pack(values, keys, now_ms=now_ms, most_bytes=most_bytes):
+            left += 1
+            made.send(topic, number, batch, packed, partial(delivered, number, packed))
+    await made.until(lambda: not left)
+    if exact and made.most_bytes.get(topic, MOST_BYTES) == most_bytes:
+        return ends
+    await made.flush()  # of a batch that was split only the first half is told
+    return await made.log_ends(topic, ends)
 
 
 def _unwritten(topic: str, error: Exception) -> KeelmanError:
-    if isinstance(error, MessageSizeTooLargeError | RecordListTooLargeError):
+    if isinstance(error, ProduceFailure) and error.code in REFUSED_SIZES:
         return Exhausted(
             f"topic {topic} takes no record as large as this one: raise max.message.bytes of the topic "
             "(the brokers' message.max.bytes, 1048588 unless set)",
@@ -202,24 +238,11 @@ def _unwritten(topic: str, error: Exception) -> KeelmanError:
     return Unavailable(f"topic {topic} cannot be written: {error!r}")
 
 
-async def _dropped(stack: AsyncExitStack, made: Producer | None) -> None:
-    """Closes a producer, at once where that takes too long."""
-    if not await _ended(stack.aclose()) and made is not None:
-        await _ended(made._sender.close())
-        await _ended(made.client.close())
-
-
-async def _ended(step: Awaitable[None]) -> bool:
-    """Whether this step of giving up was done in its time."""
-    return await _problem(step) is None
-
-
-async def _problem(step: Awaitable[None]) -> Exception | None:
-    """Why it was not. AssertionError: the library's word for one too late. RuntimeError: a step before was given up,
-    and with it the library has cancelled what this one waits for."""
+async def _aborted(made: BatchProducer) -> bool:
+    """Whether the transaction was aborted in its time."""
     try:
         async with asyncio.timeout(END_SECONDS):
-            await guarded(step)
-    except (KafkaError, TimeoutError, AssertionError, RuntimeError) as error:
-        return error
-    return None
+            await made.end(commit=False)
+    except (ProduceFailure, TimeoutError):
+        return False
+    return True

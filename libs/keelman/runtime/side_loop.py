@@ -81,6 +81,10 @@ class SideLoop:
                 concurrent.futures.wait([future], END_SECONDS)
                 raise
 
+    def start(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
+        """Begins a coroutine that nobody has to wait for."""
+        return asyncio.run_coroutine_threadsafe(work, self._running())
+
     def post(self, function: Callable[..., object], *arguments: object) -> None:
         """Calls a function in the loop, soon; nobody waits for it."""
         if self._here.loop is not None:

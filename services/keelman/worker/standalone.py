@@ -91,7 +91,7 @@ class MemoryWriter(TopicWriter):
     def __init__(self, *tables: MemoryTable) -> None:
         self._tables = {table.topic: table for table in tables}
 
-    async def write(self, topic: str, records: Sequence[Record]) -> Ends:
+    async def write(self, topic: str, records: Sequence[Record], *, partition: int | None = None) -> Ends:
         """Applies the records at once."""
         for record in records:
             self._tables[topic].append(record)
