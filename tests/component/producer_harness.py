@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 from confluent_kafka import Consumer, TopicPartition
 
 from keelman.kafka.batch_producer import FEATURE, BatchProducer, ProducerSettings
-from keelman.kafka.clients import low_level_client, producer
+from keelman.kafka.clients import low_level_client
 from keelman.kafka.features import AskFeatures
 from keelman.kafka.fetch_client import opened as met
 from keelman.kafka.known_brokers import BROKERS
@@ -49,9 +49,11 @@ async def write_epoch(servers: str, transactional_id: str, epoch: int) -> None:
     key = struct.pack(">hh", 0, len(name)) + name
     empty, no_partitions = 0, -1
     value = struct.pack(">hqhibiqq", 0, who.producer_id, epoch, 10_000, empty, no_partitions, now, now)
-    async with producer({"bootstrap.servers": servers}, client_id="__admin_client") as writer:
-        for partition in await writer.partitions_for("__transaction_state"):
-            await writer.send_and_wait("__transaction_state", value, key, partition)
+    log = "__transaction_state"
+    async with open_producer(servers, client_id="__admin_client") as writer:
+        for partition in range(await writer.partitions(log)):
+            writer.send(log, partition, encode([value], [key], now_ms=now), 1)
+        await writer.flush()
 
 
 @dataclass(frozen=True)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import AsyncIterator, Awaitable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from functools import partial
 from typing import Any, TypeAlias
 
 import aiokafka.admin.client
 import aiokafka.client
-from aiokafka import AIOKafkaClient, AIOKafkaProducer
+from aiokafka import AIOKafkaClient
 from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.errors import KafkaError, TransactionalIdAuthorizationFailed
+from aiokafka.errors import KafkaError
 from aiokafka.protocol.metadata import MetadataRequest
 
 from keelman.kafka import security
@@ -40,7 +40,6 @@ aiokafka.client.MetadataRequest = aiokafka.admin.client.MetadataRequest = partia
 AIOKafkaClient.send = send
 
 Client: TypeAlias = AIOKafkaClient
-Producer: TypeAlias = AIOKafkaProducer
 Admin: TypeAlias = AIOKafkaAdminClient
 ClientError: TypeAlias = KafkaError
 
@@ -74,36 +73,6 @@ async def low_level_client(properties: Mapping[str, str], *, client_id: str, tim
         yield made
     finally:
         await made.close()
-
-
-@contextlib.asynccontextmanager
-async def producer(
-    properties: Mapping[str, str], *, client_id: str, transactional_id: str | None = None
-) -> AsyncIterator[Producer]:
-    """A started idempotent producer that partitions as Java does; with a transactional id its predecessor is fenced."""
-    made = AIOKafkaProducer(
-        **client_arguments(properties),
-        client_id=client_id,
-        acks="all",
-        enable_idempotence=True,
-        transactional_id=transactional_id,
-        transaction_timeout_ms=10_000,
-        linger_ms=0,
-    )
-    try:
-        await _started(_allowed(made.start(), transactional_id), properties)
-        yield made
-    finally:
-        await made.stop()
-
-
-async def _allowed(starting: Awaitable[None], transactional_id: str | None) -> None:
-    """A broker that answers and says no is not one that does not answer."""
-    try:
-        await starting
-    except TransactionalIdAuthorizationFailed:
-        why = f"the brokers' access rules keep this worker out of transactional id {transactional_id!r} (WRITE)"
-        raise Unavailable(why, reason="KEPT_OUT") from None
 
 
 async def wait_for_brokers(properties: Mapping[str, str], *, client_id: str) -> str:
