@@ -19,7 +19,7 @@ from keelman.engine.standing import method_in
 
 ROWS = Column(["a", "b"])
 EVERY = [one for one in vars(answers).values() if isinstance(one, Answer)]
-NOTHING_RETURNED = {"tend", "committed", "write", "commit"}
+NOTHING_RETURNED = {"tend", "committed", "write", "commit", "hand_over"}
 
 
 class Odd:
@@ -60,6 +60,7 @@ def batch(**more: Any) -> SourceBatch:
         (answers.WATCH, FileWatch("f", 0, 0)),
         (answers.TOPIC_PLAN, TopicPlan()),
         (answers.KEPT, {TopicPartition("t", 0): KeptOffset(1, (None,))}),
+        (answers.TAKE_OVER, {TopicPartition("t", 0): KeptOffset(1, (None,), "id", 3)}),
         (answers.WRITE, 7),
         (answers.COMMITTED, None),
         (answers.REFRESH_SECONDS, 1),

@@ -4,15 +4,15 @@ import pytest
 from confluent_kafka import Consumer, Message
 from confluent_kafka import TopicPartition as ClientPartition
 
-from keelman.connect.errors import ConfigValueError, ConnectError
+from keelman.connect.errors import ConfigValueError
 from keelman.connect.plugin import KeptOffset
 from keelman.connect.records import Column, TopicPartition
 from keelman.connectors.file_sink import lines
 from keelman.connectors.kafka_sink import KafkaSink
 from keelman.engine import subscription
+from keelman.engine.failure import RunFailure
 from keelman.engine.sink_batch import origin
-from keelman.engine.sink_consumer import sink_consumer_properties, watch_properties
-from keelman.engine.sink_kept_topic import decode, encode
+from keelman.engine.sink_consumer import lapse_seconds, sink_consumer_properties, watch_properties
 from keelman.engine.sink_place import outdated
 from keelman.engine.sink_positions import Positions
 from keelman.engine.sink_target import Target, target_name
@@ -61,6 +61,9 @@ def test_positions_follow_the_last_message_of_each_partition_and_the_ends() -> N
     positions.answered(None, [ClientPartition("t", 1, 10)])
     assert positions.in_flight == 0
     assert positions.kept()[t1].offset == 10
+    positions.check([message("t", 0, 5), message("t", 1, 10), message("t", 0, 6)])
+    with pytest.raises(RunFailure, match="partition 1 of topic t went back to 9 from 10"):
+        positions.check([message("t", 0, 5), message("t", 1, 9), message("t", 1, 10)])
     positions.forget()
     assert not positions
     assert positions.kept() == {}
@@ -89,7 +92,32 @@ def test_the_group_waits_for_longer_than_a_writer_can_be_a_zombie() -> None:
 
     assert session(0) == 10_000
     assert session(20) == 30_000
-    assert session(20, **{"consumer.override.session.timeout.ms": "6000"}) == "6000"
+    assert session(20, **{"consumer.override.session.timeout.ms": "20000"}) == "20000"
+
+
+@pytest.mark.parametrize("key", ["session.timeout.ms", "max.poll.interval.ms"])
+def test_a_wait_of_the_group_that_is_shorter_than_a_zombie_is_refused(key: str) -> None:
+    def refused(worker: dict[str, str], config: dict[str, str]) -> str:
+        with pytest.raises(ConfigValueError) as caught:
+            sink_consumer_properties(worker, config, "c", 0, read_committed=True, zombie_seconds=20)
+        return str(caught.value)
+
+    of_connector = refused(WORKER, {f"consumer.override.{key}": "19999"})
+    assert of_connector.startswith(
+        f"Invalid value 19999 for configuration consumer.override.{key}: Value must be at least 20000"
+    )
+    of_worker = refused({**WORKER, f"consumer.{key}": "6000"}, {})
+    assert of_worker.startswith(f"Invalid value 6000 for configuration consumer.{key}: Value must be at least 20000")
+
+
+def test_a_task_lapses_by_the_shorter_wait_and_polls_are_never_due_before_the_session_ends() -> None:
+    def made(zombie_seconds: float, **config: str) -> dict[str, object]:
+        return sink_consumer_properties(WORKER, config, "c", 0, read_committed=True, zombie_seconds=zombie_seconds)
+
+    assert lapse_seconds(made(20)) == 30
+    assert lapse_seconds(made(20, **{"consumer.override.max.poll.interval.ms": "20000"})) == 30
+    long = made(400)
+    assert (long["session.timeout.ms"], long["max.poll.interval.ms"]) == (600_000, 600_000)
 
 
 def test_a_watch_knows_how_to_reach_the_cluster_and_nothing_else() -> None:
@@ -109,18 +137,9 @@ def test_the_target_is_the_workers_cluster_or_one_of_its_own() -> None:
     given = {"target.cluster.bootstrap.servers": "t:9", "target.cluster.compression.type": "zstd"}
     other = Target({**given, "target.cluster.producer.linger.ms": "3"}, WORKER)
     assert other.producer == {"bootstrap.servers": "t:9", "compression.type": "zstd", "linger.ms": "3"}
-    assert other.admin == other.consumer == {"bootstrap.servers": "t:9"}
+    assert other.admin == {"bootstrap.servers": "t:9"}
+    assert other.reader["bootstrap.servers"] == "t:9"
     assert target_name("copy-of-${topic}.v1", "a.b") == "copy-of-a.b.v1"
-
-
-def test_kept_offsets_as_records() -> None:
-    kept = {TopicPartition("t", 3): KeptOffset(9, (None, 7)), TopicPartition("ü", 0): KeptOffset(0, (0,))}
-    records = dict(encode(kept))
-    assert records[b'{"topic":"t","partition":3}'] == b'{"offset":9,"mirrored":[null,7]}'
-    assert decode(records) == kept
-    assert decode({b'{"topic":"t","partition":3}': None}) == {}
-    with pytest.raises(ConnectError, match="cannot be read"):
-        decode({b"strange": b"{}"})
 
 
 def test_keys_of_the_kafka_sink() -> None:

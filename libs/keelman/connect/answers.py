@@ -242,14 +242,14 @@ COMMITTED = Answer("committed", _DONE)
 WAITS_FOR = Answer("waits_for", Legal("a text, empty when it can read", _none_or(_is(str))))
 
 # Of a writer.
-KEPT = Answer(
-    "kept",
-    Legal(
-        "a dict of KeptOffset by TopicPartition",
-        lambda found: (
-            isinstance(found, Mapping) and _all(_is(TopicPartition), found) and _all(_is(KeptOffset), found.values())
-        ),
+_KEPT = Legal(
+    "a dict of KeptOffset by TopicPartition",
+    lambda found: (
+        isinstance(found, Mapping) and _all(_is(TopicPartition), found) and _all(_is(KeptOffset), found.values())
     ),
 )
+KEPT = Answer("kept", _KEPT)
+TAKE_OVER = Answer("take_over", _KEPT)
+HAND_OVER = Answer("hand_over", _DONE)
 WRITE = Answer("write", _DONE)
 COMMIT = Answer("commit", _DONE)

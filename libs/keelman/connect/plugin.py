@@ -17,6 +17,8 @@ from keelman.connect.config.definition import ConfigDef
 from keelman.connect.data_set import DataSet, DataSink
 from keelman.connect.dead_letter import LetterOutlet
 from keelman.connect.errors import ConfigValueError, ConnectError
+from keelman.connect.kept_offsets import Assignment as Assignment  # noqa: PLC0414  re-exported
+from keelman.connect.kept_offsets import KeptOffset as KeptOffset  # noqa: PLC0414  re-exported
 from keelman.connect.offsets import AlteredOffsets
 from keelman.connect.records import Offset, Partition, SinkBatch, SourceBatch, TopicPartition
 from keelman.connect.topic_plan import TopicPlan
@@ -97,17 +99,6 @@ class Reader(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class KeptOffset:
-    """What an exactly-once writer keeps beside its data for one partition.
-
-    `offset` is the next record to read. `mirrored` are the offsets that the group may show for it: the last one known
-    to be committed there and any that were sent since; None stands for no committed offset at all."""
-
-    offset: int
-    mirrored: tuple[int | None, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class SinkTask:
     """The task that a writer is opened for.
 
@@ -144,6 +135,16 @@ class Writer(ABC):
     def kept(self) -> Mapping[TopicPartition, KeptOffset]:
         """The offsets kept with the data; only for writers that keep offsets. Called at each assignment."""
         return {}
+
+    def take_over(self, assignment: Assignment) -> Mapping[TopicPartition, KeptOffset]:
+        """Called at each assignment, for writers that keep offsets: those of its reader; by default all that is `kept`.
+
+        Once it returns no other task can commit anything for these partitions. Raises ConnectError."""
+        return self.kept()
+
+    def hand_over(self) -> None:  # noqa: B027  most have nothing to give up
+        """The partitions of the last assignment are given up in good order: all of them is committed, and nothing is
+        written for them any more before the next assignment."""
 
     @abstractmethod
     def write(self, batch: SinkBatch) -> None:

@@ -17,9 +17,10 @@ from keelman.connect.config.definition import ConfigDef, ConfigKey, Importance, 
 from keelman.connect.errors import ConnectError, RetriableConnectError
 from keelman.connect.java.text import java_text, valid_utf8
 from keelman.connect.offsets import AlteredOffsets
-from keelman.connect.plugin import Connector, Direction, KeptOffset, SinkTask, Writer
+from keelman.connect.plugin import Assignment, Connector, Direction, KeptOffset, SinkTask, Writer
 from keelman.connect.records import Column, SinkBatch, TopicPartition
-from keelman.engine.journal import Entry, Journal, sync_folder
+from keelman.engine.journal import Entry, Journal, owner_of, sync_folder
+from keelman.engine.sink_offsets import is_ours
 from keelman.runtime.logging import get_logger
 
 LOCK_SECONDS = 5.0
@@ -121,7 +122,7 @@ class JournaledWriter(Writer):
     def __init__(self, path: Path, connector: str) -> None:
         """Locks the file and brings it to where its journal says. Raises ConnectError."""
         self._path = path
-        self._connector = connector
+        self._connector = self._owner = connector
         self._journal = Journal(path)
         made = not path.exists()
         self._descriptor = open_append(path)
@@ -134,12 +135,21 @@ class JournaledWriter(Writer):
         except BaseException:
             os.close(self._descriptor)
             raise
-        self._others = {name: kept for name, kept in offsets.items() if name != connector}
-        self._kept = dict(offsets.get(connector, {}))
+        self._all = {owner: dict(kept) for owner, kept in offsets.items()}
 
     def kept(self) -> Mapping[TopicPartition, KeptOffset]:
-        """The connector's journaled offsets."""
-        return dict(self._kept)
+        """The journaled offsets of its reader; before it has one, those of the connector's name."""
+        return dict(self._all.get(self._owner, {}))
+
+    def take_over(self, assignment: Assignment) -> Mapping[TopicPartition, KeptOffset]:
+        """The offsets of this reader, and those journaled by the connector's name alone that are surely its own."""
+        self._owner = owner_of(self._connector, assignment.reader)
+        mine, old = self._all.setdefault(self._owner, {}), self._all.get(self._connector, {})
+        for partition, shown in assignment.offsets.items():
+            shared = any(partition in kept for one, kept in self._all.items() if one != self._connector)
+            if partition in old and partition not in mine and is_ours(old[partition], shown, shared=shared):
+                mine[partition] = old.pop(partition)
+        return dict(mine)
 
     def write(self, batch: SinkBatch) -> None:
         """Appends one line a value; visible at once, durable with the next commit."""
@@ -149,10 +159,9 @@ class JournaledWriter(Writer):
 
     def commit(self, offsets: Mapping[TopicPartition, KeptOffset], *, clean: bool) -> None:
         """Data first, then the journal that speaks of it. Raises RetriableConnectError, as `write` does."""
-        self._kept.update(offsets)
-        kept = {**self._others, self._connector: self._kept}
+        self._all.setdefault(self._owner, {}).update(offsets)
         make_durable(self._descriptor, str(self._path))
-        self._save(Entry(self._length, clean, self._inode, kept))
+        self._save(Entry(self._length, clean, self._inode, {one: kept for one, kept in self._all.items() if kept}))
 
     def close(self) -> None:
         """Closes the file, which gives the lock back."""

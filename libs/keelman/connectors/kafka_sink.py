@@ -1,35 +1,39 @@
 """KafkaSink: copies topics to topics of this or another Kafka cluster, exactly once by transactions.
 
 Records and the offsets that they came from are committed in one transaction of the target cluster, so neither is there
-without the other. A task has one producer with an id of its own: its successor shuts it out at once. A sibling that
-took over its partitions while it was frozen cannot do that; therefore the group waits for longer than a transaction of
-a frozen task can stay open before it gives its partitions away.
+without the other. A task has one producer with an id of its own: its successor shuts it out at once, and so does a
+sibling that takes over its partitions, by the claims in the kept topic (`sink_claims`). Beside that the group waits for
+longer than a transaction of a frozen task can stay open before it gives its partitions away.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from keelman.connect.config.definition import REQUIRED, ConfigDef, ConfigKey, Importance, Type, non_empty, one_of
-from keelman.connect.plugin import Connector, Direction, KeptOffset, SinkTask, Writer
+from keelman.connect.plugin import Assignment, Connector, Direction, KeptOffset, SinkTask, Writer
 from keelman.connect.records import Column, Origin, SinkBatch, SourceBatch, TopicPartition
 from keelman.engine.boundary import commit_interval_seconds
 from keelman.engine.control import Control
 from keelman.engine.failure import RunFailure
-from keelman.engine.outlet import Outlet
+from keelman.engine.outlet import OffsetRecord, Outlet
 from keelman.engine.producer_options import producer_options
 from keelman.engine.record_size import Sizes, may_be_over
-from keelman.engine.sink_kept_topic import KeptTopic, encode
-from keelman.engine.sink_target import SERVERS, Target, TargetTopics
+from keelman.engine.sink_claims import Claims
+from keelman.engine.sink_kept_topic import KeptTopic
+from keelman.engine.sink_target import SERVERS, Target, TargetTopics, source_cluster
 from keelman.engine.transactions import PlainOutlet, Transactions
 from keelman.kafka.client_properties import merged
+from keelman.kafka.fencing import fence_all
 from keelman.runtime.logging import get_logger
+from keelman.runtime.side_loop import KAFKA_LOOP
 
 TRANSACTION_SECONDS = 10.0
 # How often a coordinator looks for transactions that timed out; brokers call it
 # transaction.abort.timed.out.transaction.cleanup.interval.ms.
 CLEANUP_SECONDS = 10.0
+FENCE_SECONDS = 30.0
 
 _log = get_logger()
 
@@ -90,8 +94,10 @@ class KafkaWriter(Writer):
         self._by_key = config["partitions"] == "by-key"
         target = Target(config, task.worker)
         self._topics = TargetTopics(config, task, target)
-        self._kept_topic = KeptTopic(task.connector, target.admin, target.consumer)
+        self._kept_topic = KeptTopic(task.connector, target)
         self._log = _log.bind(connector=task.connector, task=task.task)
+        self._target = target
+        self._claims: Claims | None = None
         self._kept: dict[TopicPartition, KeptOffset] = {}
         self._written = False
         self._spent: RunFailure | None = None
@@ -113,22 +119,52 @@ class KafkaWriter(Writer):
         given = {k: v for k, v in target.producer.items() if k not in ("client.id", "transactional.id")}
         if not exactly_once:
             return PlainOutlet(producer_options(given, client_id=client_id), control)
-        worker = task.worker.get("group.id", "").strip() or "connect"
         interval = commit_interval_seconds(task.worker, config)
         options = producer_options(
             given,
             client_id=client_id,
-            transactional_id=f"{worker}-{task.connector}-{task.task}-sink",
+            transactional_id=self._transactional_id(target, config, task),
             transaction_seconds=TRANSACTION_SECONDS + (interval if interval > 1 else 0),
+        )
+        assert options.settings.transactional_id is not None
+        self._claims = Claims(
+            self._kept_topic,
+            options.settings.transactional_id,
+            commit=self._commit,
+            fence=self._fence,
+            beat=task.beat,
         )
         self.zombie_seconds = options.settings.transaction_timeout_ms / 1000 + CLEANUP_SECONDS
         return Transactions(options, control)
 
-    def kept(self) -> Mapping[TopicPartition, KeptOffset]:
-        """The connector's offsets on the target cluster, those of its other tasks too."""
+    @staticmethod
+    def _transactional_id(target: Target, config: Mapping[str, str], task: SinkTask) -> str:
+        """It names worker cluster, connector and task; where others may have all of these on the same target, because
+        they read another cluster, that cluster too."""
+        worker = task.worker.get("group.id", "").strip() or "connect"
+        name = f"{worker}-{task.connector}-{task.task}-sink"
+        source = merged(task.worker, config, "consumer")
+        if source.get(SERVERS) == target.producer.get(SERVERS):
+            return name
+        return f"{name}-{KAFKA_LOOP.call(source_cluster(source), task.beat)}"
+
+    def _fence(self, transactional_ids: Collection[str]) -> None:
+        fencing = fence_all(
+            self._target.producer, sorted(transactional_ids), client_id="connector-sink-fencing", seconds=FENCE_SECONDS
+        )
+        KAFKA_LOOP.call(fencing, self._beat)
+
+    def take_over(self, assignment: Assignment) -> Mapping[TopicPartition, KeptOffset]:
+        """The offsets of the connector's tasks on the target cluster. Raises ConnectError, RunFailure, Unavailable."""
         self._raise_spent()
-        self._kept = self._kept_topic.read(self._beat)
+        assert self._claims is not None
+        self._kept = self._claims.take_over(assignment)
         return dict(self._kept)
+
+    def hand_over(self) -> None:
+        """Takes back its claims."""
+        if self._claims is not None and self._spent is None:
+            self._claims.hand_over()
 
     def write(self, batch: SinkBatch) -> None:
         """Queues the records. Raises ConnectError, KafkaException or RunFailure."""
@@ -184,18 +220,22 @@ class KafkaWriter(Writer):
         if self._spent is not None and clean and not self._written:
             return  # a later mirrored offset would be kept here, which is of use but never needed
         self._raise_spent()
-        news = {p: one for p, one in offsets.items() if self._kept.get(p) != one} if self.keeps_offsets else {}
+        news = {p: one for p, one in offsets.items() if self._kept.get(p) != one} if self._claims is not None else {}
         if not news and not self._written:
             return
+        self._commit(self._claims.kept(news) if self._claims is not None else [])
+        self._kept.update(news)
+        self._written = False
+
+    def _commit(self, records: Sequence[OffsetRecord]) -> None:
+        """These records of the kept topic, and all that was written."""
         try:
-            self._outlet.commit(self._kept_topic.name, encode(news))
+            self._outlet.commit(self._kept_topic.name, records)
         except RunFailure as failure:
             if not self._outlet.committed:
                 raise
             self._log.warning("producer_given_up", why=str(failure))
             self._spent = failure
-        self._kept.update(news)
-        self._written = False
 
     def _raise_spent(self) -> None:
         if self._spent is not None:

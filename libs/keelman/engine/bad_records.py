@@ -75,6 +75,8 @@ class BadRecords:
         self._budget = Budget(policy)
         self.beat = self._control.beat
         """To be called between records and pieces of a batch, and whenever another system is asked."""
+        self.waiting: Callable[[], None] = lambda: None
+        """Called at each step of a wait before something is tried again; it may raise GaveUp."""
         self._letters: list[Letter] = []
         self._before = 0, 0
 
@@ -113,6 +115,7 @@ class BadRecords:
         until = time.monotonic() + max(seconds, SHORTEST_WAIT_SECONDS)
         while not self._control.draining and (left := until - time.monotonic()) > 0:
             self._control.wait(min(left, LONGEST_WAIT_SECONDS))
+            self.waiting()
 
     def pass_over(self, failure: RecordFailure, original: Callable[[], Original]) -> None:
         """Passes a record over, or raises RecordRefused or, once that was too often, RunFailure."""

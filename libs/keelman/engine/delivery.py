@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from confluent_kafka import Message
 
@@ -37,6 +37,14 @@ class Delivery:
     def counts(self) -> Counts:
         """What went wrong."""
         return self._bad.counts
+
+    def while_waiting(self, do: Callable[[], None]) -> None:
+        """Called each half second while a batch waits to be tried again. It may raise GaveUp, which ends `put`."""
+        self._bad.waiting = do
+
+    def give_up(self) -> None:
+        """The batch that is being put will be read again: its dead letters with it."""
+        self._bad.give_up()
 
     def task(self) -> SinkTask:
         """What the writer is told of the task."""

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from keelman.connect.errors import ConnectError
+from keelman.connect.kept_offsets import SinkReader
 from keelman.connect.plugin import KeptOffset
 from keelman.connect.records import TopicPartition
 
@@ -27,12 +28,18 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What the journal says: the file's length, whether its writer ended in order, and offsets by connector."""
+    """What the journal says: the file's length, whether its writer ended in order, and offsets by `owner_of`."""
 
     length: int = 0
     clean: bool = True
     inode: int = 0
     offsets: Mapping[str, Mapping[TopicPartition, KeptOffset]] = field(default_factory=dict)
+
+
+def owner_of(connector: str, reader: SinkReader) -> str:
+    """Whose offsets they are: a connector's of a worker cluster, group and cluster. In older journals the connector's
+    name stands alone."""
+    return json.dumps([connector, *reader], separators=(",", ":"))
 
 
 def journal_path(data: Path) -> Path:
@@ -86,7 +93,12 @@ def encode(entry: Entry) -> bytes:
     for connector, partitions in entry.offsets.items():
         topics = offsets.setdefault(connector, {})
         for (topic, partition), kept in partitions.items():
-            topics.setdefault(topic, {})[str(partition)] = {"offset": kept.offset, "mirrored": list(kept.mirrored)}
+            what: dict[str, Any] = {"offset": kept.offset, "mirrored": list(kept.mirrored)}
+            if kept.topic_id:
+                what["topic_id"] = kept.topic_id
+            if kept.leader_epoch >= 0:
+                what["leader_epoch"] = kept.leader_epoch
+            topics.setdefault(topic, {})[str(partition)] = what
     tree = {
         "version": VERSION,
         "length": entry.length,
@@ -109,7 +121,9 @@ def decode(raw: bytes) -> Entry:
         raise ValueError(f"version {tree['version']} is not known, only {VERSION}")
     offsets = {
         connector: {
-            TopicPartition(topic, int(partition)): KeptOffset(kept["offset"], tuple(kept["mirrored"]))
+            TopicPartition(topic, int(partition)): KeptOffset(
+                kept["offset"], tuple(kept["mirrored"]), kept.get("topic_id", ""), kept.get("leader_epoch", -1)
+            )
             for topic, partitions in topics.items()
             for partition, kept in partitions.items()
         }

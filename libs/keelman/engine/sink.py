@@ -33,9 +33,17 @@ from keelman.engine.failure import BROKER_REFUSED, RunFailure, judge_kafka
 from keelman.engine.idle import Idle, park_after_seconds
 from keelman.engine.progress import Progress
 from keelman.engine.sink_batch import sorted_out
-from keelman.engine.sink_consumer import close_soon, most_records, sink_consumer_properties, watch_properties
+from keelman.engine.sink_consumer import (
+    close_soon,
+    lapse_seconds,
+    most_records,
+    sink_consumer_properties,
+    watch_properties,
+)
 from keelman.engine.sink_place import Place
-from keelman.engine.sink_positions import Positions, find_start
+from keelman.engine.sink_polling import Polling
+from keelman.engine.sink_positions import Positions
+from keelman.engine.sink_start import Beginnings
 from keelman.engine.subscription import Subscription
 from keelman.engine.teller import Teller
 from keelman.runtime.logging import get_logger
@@ -53,6 +61,7 @@ class SinkCopy:
 
     _consumer: Consumer
     _writer: Writer
+    _polling: Polling
 
     def __init__(self, ticket: StartTicket, connector: type[Connector], control: Control, teller: Teller) -> None:
         """Raises ConfigValueError when a converter, the topics or an interval is not legal."""
@@ -68,13 +77,14 @@ class SinkCopy:
         self._delivery = Delivery(ticket.connector, ticket.task, self._worker, self._config, control)
         self._subscription = Subscription(self._config)
         self._place = Place(self._worker, self._config, ticket.connector, ticket.task)
+        self._beginnings = Beginnings(self._worker, self._config, ticket.connector, control.beat)
         self._idle = Idle(park_after_seconds(self._worker, self._config))
         self._progress = Progress(bad=self._delivery.counts)
         self._positions = Positions()
         teller.topics = self._positions.topics
         self._log = _log.bind(connector=ticket.connector, task=ticket.task)
         self._watch: Watch | None = None
-        self._paused = self._unkept = self._unsent = False
+        self._unkept = self._unsent = self._in_batch = False
         self._records = self._bytes = self._passed = 0
 
     def run(self) -> None:
@@ -90,8 +100,11 @@ class SinkCopy:
             )
             stack.callback(self._writer.close)
             self._delivery.open(self._writer)
-            self._consumer = Consumer(with_token(self._properties(), self._control.beat))
+            properties = self._properties()
+            self._consumer = Consumer(with_token(properties, self._control.beat))
             stack.callback(close_soon, self._consumer)
+            self._polling = Polling(self._consumer, self._positions, lapse_seconds(properties))
+            self._delivery.while_waiting(self._polling.attend_in_batch)
             self._subscription.begin(self._consumer, self._assigned, self._revoked, self._lost)
             self._teller.tell(COPY_RUN_STATE_RUNNING, progress=self._message())
             try:
@@ -118,13 +131,13 @@ class SinkCopy:
             self._control.beat()
             try:
                 all_read = self._step()
-            except GaveUp:
-                break
+            except GaveUp:  # drained, or the batch was another's by the time it could be taken
+                continue
             now = time.monotonic()
             if now - committed_at >= self._interval:
                 self._commit()
                 committed_at = now
-            elif all_read and self._records and self._writer.hides_until_commit:
+            elif all_read and self._records and self._writer.hides_until_commit and self._attended():
                 self._keep()
             if self._teller.due():
                 self._subscription.refresh(self._consumer)
@@ -138,14 +151,11 @@ class SinkCopy:
         """Reads and writes a batch, or waits a little for a limit; whether all that was there is written."""
         wait = self._control.must_wait()
         if wait <= 0:
-            if self._paused:
-                self._consumer.resume(self._positions.partitions())
-                self._paused = False
+            self._polling.resume()
             return self._read(min(self._control.pace.most_records or self._most, self._most))
-        if wait > SHORT_REST_SECONDS and not self._paused:
-            self._consumer.pause(self._positions.partitions())
-            self._paused = True
-        if self._paused:
+        if wait > SHORT_REST_SECONDS:
+            self._polling.pause()
+        if self._polling.paused:
             self._read(1)
         else:
             self._control.wait(wait)
@@ -153,17 +163,14 @@ class SinkCopy:
 
     def _read(self, most: int) -> bool:
         """Whether it found less than it asked for."""
-        first = self._consumer.poll(0 if self._records and self._writer.hides_until_commit else POLL_SECONDS)
-        if first is None:
-            return True
-        assignments = self._positions.assignments
-        messages = [first, *(self._consumer.consume(most - 1, 0) if most > 1 else ())]
-        if assignments == self._positions.assignments:
-            self._take(messages)
-        else:
-            # A rebalance came between the two reads and committed without what the first had read. What both read is
-            # dropped and the assignment begun again from what is committed.
+        wait = 0 if self._records and self._writer.hides_until_commit else POLL_SECONDS
+        messages = self._polling.read(most, wait)
+        if messages is None:
+            # The rebalance committed without what was read before it. All that was read is dropped and the assignment
+            # begun again from what is committed.
             self._assigned(self._consumer, self._consumer.assignment())
+            return False
+        self._take(messages)
         return len(messages) < most
 
     def _take(self, messages: list[Message]) -> None:
@@ -176,7 +183,13 @@ class SinkCopy:
     def _write(self, messages: list[Message]) -> None:
         if not self._progress.left:  # to write may take for ever
             self._tell()
-        records, size = self._delivery.put(messages, self._writer)
+        if self._writer.keeps_offsets:
+            self._positions.check(messages)
+        self._in_batch = True
+        try:
+            records, size = self._delivery.put(messages, self._writer)
+        finally:
+            self._in_batch = False
         self._positions.advance(messages)
         self._passed += len(messages)
         self._records, self._bytes = self._records + records, self._bytes + size
@@ -194,12 +207,22 @@ class SinkCopy:
             self._unkept = self._unsent = True
 
     def _commit(self) -> None:
-        """Writer first, then the group, of which at most one commit is under way."""
+        """Writer first, then the group, of which at most one commit is under way; nothing where a rebalance has just
+        committed all of it."""
         self._control.beat()
+        if not self._attended():
+            return
         if self._unkept:
             self._keep()
         if self._unsent and not self._positions.in_flight and self._positions:
             self._send_group(asynchronous=True)
+
+    def _attended(self) -> bool:
+        """Whether what is written since the last commit is still this task's to commit: its group is asked first."""
+        if self._writer.zombie_seconds <= 0:
+            return True
+        self._polling.check()
+        return self._polling.attend()
 
     def _keep(self, *, clean: bool = False) -> None:
         self._delivery.flush()
@@ -214,15 +237,17 @@ class SinkCopy:
 
     def _finish(self) -> None:
         """The last commits of a drained run: data and journal, the group, and the journal again with the group's."""
-        if not self._positions:
-            answers.COMMIT.of(self._writer.commit, {}, clean=True)
-            return
-        self._commit()
-        self._await_group()
-        if not self._positions.mirrored:
+        if self._positions:
+            self._commit()
+            self._await_group()
+        if self._positions and not self._positions.mirrored:
             self._send_group(asynchronous=True)
             self._await_group()
-        self._keep(clean=True)
+        if self._positions:
+            self._keep(clean=True)
+        else:
+            answers.COMMIT.of(self._writer.commit, {}, clean=True)
+        answers.HAND_OVER.of(self._writer.hand_over)
 
     def _await_group(self) -> None:
         """Waits for the commit that is under way; what is consumed meanwhile is dropped and will be read again."""
@@ -235,28 +260,25 @@ class SinkCopy:
     def _assigned(self, consumer: Consumer, partitions: list[ClientPartition]) -> None:
         if self._place.given_up(consumer, self._subscription, partitions):
             return
-        kept = answers.KEPT.of(self._writer.kept) if self._writer.keeps_offsets else {}
-        group = consumer.committed(partitions, timeout=ANSWER_SECONDS) if partitions else []
-        for one in group:
-            if one.error is not None:
-                raise KafkaException(one.error)
+        begun = self._beginnings.of(consumer, self._writer, partitions)
         self._forget()
         chosen = []
-        for one in group:
-            partition = TopicPartition(one.topic, one.partition)
-            committed = one.offset if one.offset >= 0 else None
-            start = find_start(consumer, partition, kept.get(partition), committed, ANSWER_SECONDS)
-            self._positions.begin(partition, committed, start)
-            offset = OFFSET_INVALID if start is None else start
-            chosen.append(ClientPartition(one.topic, one.partition, offset))
+        for one in begun:
+            start = one.start.offset
+            self._positions.begin(one.where, one.group.shown, start, one.topic_id, one.leader_epoch)
+            chosen.append(ClientPartition(*one.where, OFFSET_INVALID if start is None else start))
         consumer.assign(chosen)
         self._positions.assigned = True
         self._progress.changed = True
 
     def _revoked(self, _consumer: Consumer, _partitions: list[ClientPartition]) -> None:
+        if self._in_batch:  # which waits for something, and will be another's
+            self._delivery.give_up()
         if self._positions:
             self._keep()
             self._send_group(asynchronous=False)
+        if self._positions.assigned:
+            answers.HAND_OVER.of(self._writer.hand_over)
         self._forget()
 
     def _lost(self, _consumer: Consumer, _partitions: list[ClientPartition]) -> None:
@@ -274,7 +296,8 @@ class SinkCopy:
 
     def _forget(self) -> None:
         self._positions.forget()
-        self._paused = self._unkept = self._unsent = False
+        self._polling.forget()
+        self._unkept = self._unsent = False
 
     def _client_error(self, error: KafkaError) -> None:
         """Brokers that will not have us, or that we do not trust, will not when asked again; nor did they ever."""

@@ -14,6 +14,8 @@ from keelman.kafka.client_properties import merged, sink_group, sink_member
 
 CLOSE_SECONDS = 2.0
 SESSION_SECONDS = 10.0
+SESSION, POLL = "session.timeout.ms", "max.poll.interval.ms"
+POLL_MS = 300_000
 # How much longer than a writer can be a zombie the group waits before it gives the writer's partitions to another.
 ZOMBIE_FACTOR = 1.5
 
@@ -50,16 +52,39 @@ def sink_consumer_properties(
     read_committed: bool,
     zombie_seconds: float,
 ) -> dict[str, Any]:
-    """For the client library. What the user sets wins; raises ConfigValueError for what cannot be used."""
+    """For the client library. What the user sets wins; raises ConfigValueError for what cannot be used, a wait of the
+    group's among it that is shorter than `zombie_seconds`."""
+    _check_waits(worker, config, zombie_seconds)
     session = max(SESSION_SECONDS, zombie_seconds * ZOMBIE_FACTOR)
     chosen = {
         "group.id": sink_group(worker, config, connector),
         "group.instance.id": sink_member(worker, connector, task),
         "client.id": f"connector-consumer-{connector}-{task}",
         "isolation.level": "read_committed" if read_committed else "read_uncommitted",
-        "session.timeout.ms": round(session * 1000),
+        SESSION: round(session * 1000),
     }
-    return {**CONSUMER_DEFAULTS, **chosen, **consumer_properties(worker, config)}
+    made = {**CONSUMER_DEFAULTS, **chosen, **consumer_properties(worker, config)}
+    made[POLL] = max(int(made[SESSION]), int(made.get(POLL, POLL_MS)))
+    return made
+
+
+def _check_waits(worker: Mapping[str, str], config: Mapping[str, str], zombie_seconds: float) -> None:
+    given, least = merged(worker, config, "consumer"), round(zombie_seconds * 1000)
+    for key in (SESSION, POLL):
+        text = given.get(key, "").strip()
+        if text.isdigit() and int(text) < least:
+            whose = f"consumer.override.{key}" if f"consumer.override.{key}" in config else f"consumer.{key}"
+            raise ConfigValueError(
+                whose,
+                text,
+                f"Value must be at least {least}: so long a task that has lost its partitions may still have an open "
+                "transaction",
+            )
+
+
+def lapse_seconds(properties: Mapping[str, Any]) -> float:
+    """How long after its last poll a task that was frozen may have lost its partitions, at the soonest."""
+    return min(int(properties[SESSION]), int(properties[POLL])) / 1000
 
 
 def most_records(worker: Mapping[str, str], config: Mapping[str, str]) -> int:

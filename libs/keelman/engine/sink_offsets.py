@@ -2,9 +2,40 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from keelman.connect.plugin import KeptOffset
+
+# What REST notes with an offset that it sets: when, in ms since 1970. The client library reads such a note up to its
+# first zero byte, however long the broker says that it is.
+_NOTE = re.compile(r"keelman\.altered=([0-9]{1,18});")
+NO_EPOCH = -1
+
+
+@dataclass(frozen=True, slots=True)
+class GroupOffset:
+    """What the group shows for a partition: its committed offset, None when there is none; and when it was set or reset
+    through REST, in ms since 1970, 0 for one that was not."""
+
+    offset: int | None
+    altered_ms: int = 0
+
+    @property
+    def shown(self) -> int | None:
+        """What `KeptOffset.mirrored` holds of it. What was set through REST differs from all that a sink commits, and
+        from all that was set before."""
+        return -self.altered_ms if self.altered_ms else self.offset
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """The partition that is read, as it is now: its end, the id of its topic, empty when not known, and where the
+    leader epoch of the last record that was copied ends in it, None when not known."""
+
+    end: int | None = None
+    topic_id: str = ""
+    epoch_end: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,38 +44,74 @@ class Start:
 
     offset: int | None
     reason: str = ""
+    truncated: int = 0
+    """How many records that were copied are gone from the log's end."""
 
 
-def start_of(kept: KeptOffset | None, group: int | None, log_end: int | None) -> Start:
+def start_of(kept: KeptOffset | None, group: GroupOffset, log: Log) -> Start:
     """Decides for one partition.
 
-    `group` is the group's committed offset, None when it has none; `log_end` the partition's end, None when not known.
+    The kept offset stands, since it moved together with the data. It does not where
 
-    The kept offset stands, since it moved together with the data. Two things show that it must not: the group's offset
-    is none of those that this sink could have put there, so an operator moved it; or the log ends before it, so the
-    topic was deleted and made anew.
+    - the topic was deleted and made anew, as its id shows: all is read, or what was set for the new one;
+    - the group's offset is none of those that this sink could have put there: somebody set it, and the group wins. No
+      offset at all is no such sign, for brokers forget a group's offsets in time (offsets.retention.minutes);
+    - the log has lost its end: the sink goes on where what it had read and what is there now part.
     """
     if kept is None:
-        return Start(group)
-    if log_end is not None and kept.offset > log_end:
+        return Start(group.offset)
+    moved = group.shown is not None and group.shown != kept.offset and group.shown not in kept.mirrored
+    if _another_topic(kept, log):
         return Start(
-            group if group is not None and group <= log_end else None,
-            f"kept offset {kept.offset} is beyond the log's end {log_end}: the topic was made anew",
+            group.offset if moved and (log.end is None or (group.offset or 0) <= log.end) else None,
+            f"kept offset {kept.offset} is of a topic that was deleted; one of its name was made anew",
         )
-    if group != kept.offset and group not in kept.mirrored:
-        shown = "none" if group is None else str(group)
+    if moved:
+        shown = "none" if group.offset is None else str(group.offset)
+        return Start(group.offset, f"the group's offset was moved to {shown} from {kept.offset}: the group wins")
+    ends = [end for end in (log.epoch_end, log.end) if end is not None]
+    if ends and min(ends) < kept.offset:
         return Start(
-            group,
-            f"the group's offset was moved to {shown} from {kept.offset}: the group wins",
+            min(ends),
+            f"the log was truncated to {min(ends)} while records up to {kept.offset} were copied: "
+            "what was written in place of those that are gone is copied behind them",
+            kept.offset - min(ends),
         )
     return Start(kept.offset)
+
+
+def _another_topic(kept: KeptOffset, log: Log) -> bool:
+    if kept.topic_id and log.topic_id:
+        return kept.topic_id != log.topic_id
+    return log.end is not None and kept.offset > log.end  # ids are not known: what was taken for it before them
+
+
+def is_ours(old: KeptOffset, shown: int | None, *, shared: bool) -> bool:
+    """Whether an offset that was kept before offsets had readers is ours, by what our group shows.
+
+    It is where the group shows it, or what went with it. It is not known to be where the group shows nothing, or where
+    somebody else keeps offsets of the same partition there (`shared`): then the group's offset counts, which can
+    repeat records and loses none.
+    """
+    return not shared and shown is not None and (shown == old.offset or shown in old.mirrored)
+
+
+def altered_note(altered_ms: int) -> str:
+    """What REST notes in the group with an offset that it sets."""
+    return f"keelman.altered={altered_ms};\0"
+
+
+def altered_ms(note: str | None) -> int:
+    """When a committed offset was set through REST; 0 for any other."""
+    found = _NOTE.match(note or "")
+    return 0 if found is None else int(found[1])
 
 
 class Mirror:
     """What the group may show for one partition: the offset last known to be committed, and any sent since."""
 
     def __init__(self, known: int | None) -> None:
-        """`known` is the group's committed offset at the assignment."""
+        """`known` is what the group shows at the assignment."""
         self.candidates: tuple[int | None, ...] = (known,)
 
     def sent(self, offset: int) -> None:

@@ -10,7 +10,8 @@ from confluent_kafka import TopicPartition as ClientPartition
 from keelman.connect.java.text import json_text
 from keelman.connect.plugin import KeptOffset
 from keelman.connect.records import TopicPartition
-from keelman.engine.sink_offsets import Mirror, start_of
+from keelman.engine.failure import RunFailure
+from keelman.engine.sink_offsets import NO_EPOCH, Mirror
 from keelman.runtime.logging import get_logger
 
 _log = get_logger()
@@ -22,6 +23,8 @@ class Positions:
     def __init__(self) -> None:
         self._next: dict[TopicPartition, int] = {}
         self._mirrors: dict[TopicPartition, Mirror] = {}
+        self._topic_ids: dict[TopicPartition, str] = {}
+        self._epochs: dict[TopicPartition, int] = {}
         self.assigned = False
         """Whether the group gave an assignment, even one of no partitions."""
         self.assignments = 0
@@ -38,26 +41,49 @@ class Positions:
         """The partitions are not ours any more."""
         self.assigned = False
         self.assignments += 1
-        self._next.clear()
-        self._mirrors.clear()
+        for one in (self._next, self._mirrors, self._topic_ids, self._epochs):
+            one.clear()
 
-    def begin(self, partition: TopicPartition, committed: int | None, start: int | None) -> None:
-        """A partition is ours: what the group shows for it, and the offset to read next where that is known."""
-        self._mirrors[partition] = Mirror(committed)
+    def begin(
+        self,
+        partition: TopicPartition,
+        shown: int | None,
+        start: int | None,
+        topic_id: str = "",
+        leader_epoch: int = NO_EPOCH,
+    ) -> None:
+        """A partition is ours: what the group shows for it, the offset to read next where that is known, the id of its
+        topic and the epoch of the last record before that offset, where they are known."""
+        self._mirrors[partition] = Mirror(shown)
+        self._topic_ids[partition], self._epochs[partition] = topic_id, leader_epoch
         if start is not None:
             self._next[partition] = start
 
+    def check(self, messages: list[Message]) -> None:
+        """Raises RunFailure when the consumer went back, as it does where a log has lost its end: what it reads then
+        was copied before, or is not behind what was."""
+        for (topic, number), message in self._by_partition(messages[::-1]).items():
+            due = self._next.get(TopicPartition(topic, number), 0)
+            if message.offset() < due:
+                raise RunFailure(
+                    "LOG_TRUNCATED", f"partition {number} of topic {topic} went back to {message.offset()} from {due}"
+                )
+
     def advance(self, messages: list[Message]) -> None:
         """The messages are written; at least one."""
-        if len(self._mirrors) == 1:
-            last = messages[-1]
-            self._next[TopicPartition(last.topic(), last.partition())] = last.offset() + 1
-            self._met(last.topic())
-            return
-        where = zip(map(Message.topic, messages), map(Message.partition, messages), strict=True)
-        for (topic, number), offset in dict(zip(where, map(Message.offset, messages), strict=True)).items():
-            self._next[TopicPartition(topic, number)] = offset + 1
+        for (topic, number), message in self._by_partition(messages).items():
+            partition = TopicPartition(topic, number)
+            self._next[partition] = message.offset() + 1
+            epoch = message.leader_epoch()
+            self._epochs[partition] = NO_EPOCH if epoch is None else epoch
             self._met(topic)
+
+    def _by_partition(self, messages: list[Message]) -> dict[tuple[str, int], Message]:
+        """The last of these messages of each partition."""
+        if len(self._mirrors) == 1:
+            return {(messages[-1].topic(), messages[-1].partition()): messages[-1]}
+        where = zip(map(Message.topic, messages), map(Message.partition, messages), strict=True)
+        return dict(zip(where, messages, strict=True))
 
     def _met(self, topic: str) -> None:
         if topic not in self.topics:
@@ -75,7 +101,12 @@ class Positions:
 
     def kept(self) -> dict[TopicPartition, KeptOffset]:
         """What a writer that keeps offsets is to keep now."""
-        return {p: KeptOffset(offset, self._mirrors[p].candidates) for p, offset in self._next.items()}
+        return {
+            p: KeptOffset(
+                offset, self._mirrors[p].candidates, self._topic_ids.get(p, ""), self._epochs.get(p, NO_EPOCH)
+            )
+            for p, offset in self._next.items()
+        }
 
     def texts(self) -> dict[str, str]:
         """The offsets for people."""
@@ -135,23 +166,6 @@ class Positions:
             if known is None or self._next.get(partition) != known[1]:
                 return None
         return dict(self._next)
-
-
-def find_start(
-    consumer: Consumer, partition: TopicPartition, kept: KeptOffset | None, committed: int | None, seconds: float
-) -> int | None:
-    """The offset to read next, from what the writer kept and the group shows; None for the beginning, as configured.
-
-    Asks the brokers for the partition's end, for so many seconds at most. Raises KafkaException.
-    """
-    end = None
-    if kept is not None:
-        client = ClientPartition(partition.topic, partition.partition)
-        end = consumer.get_watermark_offsets(client, timeout=seconds)[1]
-    start = start_of(kept, committed, end)
-    if start.reason:
-        _log.warning("kept_offset_not_used", partition=str(partition), start=start.offset, why=start.reason)
-    return start.offset
 
 
 def _known_ends(consumer: Consumer, partition: TopicPartition) -> tuple[int, int] | None:

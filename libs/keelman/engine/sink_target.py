@@ -15,6 +15,8 @@ from keelman.engine.failure import RunFailure
 from keelman.engine.outlet import Outlet
 from keelman.engine.topics import ensure_topic
 from keelman.kafka.client_properties import merged, sink_group
+from keelman.kafka.clients import ClientError, admin_client
+from keelman.model.errors import Unavailable
 from keelman.model.keys import under
 
 PREFIX = "target.cluster."
@@ -24,7 +26,7 @@ SERVERS = "bootstrap.servers"
 
 
 class Target:
-    """The target cluster of one task: Java's properties of a producer, the client library's of the other clients."""
+    """One task's target cluster: Java's properties of producer and reader, the client library's of an administrator."""
 
     def __init__(self, config: Mapping[str, str], worker: Mapping[str, str]) -> None:
         """Without `target.cluster.bootstrap.servers` it is the worker's own cluster. Raises ConfigValueError."""
@@ -35,7 +37,7 @@ class Target:
         whole = {**({} if self.named else worker), **plain, **given}
         self.producer: dict[str, str] = merged(whole, config, "producer")
         self.admin: dict[str, Any] = admin_properties(whole, config)
-        self.consumer: dict[str, Any] = consumer_properties(whole, {})
+        self.reader: dict[str, str] = merged(whole, {}, "consumer")
 
 
 class TargetTopics:
@@ -87,6 +89,15 @@ class TargetTopics:
         if found.error is not None:
             raise RunFailure("BROKER_LOST", f"topic {topic}: {found.error}")
         return metadata.cluster_id, len(found.partitions)
+
+
+async def source_cluster(properties: Mapping[str, str]) -> str:
+    """The id of the Kafka cluster behind these properties of Java's clients. Raises Unavailable, Unauthenticated."""
+    async with admin_client(properties, client_id="connector-source-cluster") as admin:
+        try:
+            return str((await admin.describe_cluster())["cluster_id"])
+        except (ClientError, OSError) as error:
+            raise Unavailable(f"no broker tells the cluster's id: {error!r}") from None
 
 
 def target_name(template: str, topic: str) -> str:

@@ -1,4 +1,4 @@
-"""A whole topic read once, from its beginning to the end that it has at the call."""
+"""A whole topic read, from its beginning to the end that it has at the call; and read on from there."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from aiokafka.errors import KafkaError
 
+from keelman.kafka.batch_fetcher import EARLIEST
 from keelman.kafka.clients import low_level_client
 from keelman.kafka.table import Row, TopicTable
 from keelman.model.errors import DeadlineExceeded, Unavailable
@@ -28,6 +29,25 @@ async def read_topic(properties: Mapping[str, str], topic: str, *, client_id: st
             async with table.opened(properties, client_id=client_id, read_committed=True):
                 await first_of(table.follow(), table.read_to_end(seconds=seconds))
     return rows
+
+
+class OnePartition:
+    """A topic of one partition, of which each `read` gives what came since the last one."""
+
+    def __init__(self, properties: Mapping[str, str], topic: str, *, client_id: str) -> None:
+        """`properties` are Java's. Connects nothing yet."""
+        self._properties, self._topic, self._client_id = properties, topic, client_id
+        self._next = EARLIEST
+
+    async def read(self, *, seconds: float) -> list[Row]:
+        """Every committed record with a key, in order, of all that was written before the call and is committed or
+        aborted by now. Raises DeadlineExceeded, Unavailable, InvalidArgument."""
+        rows: list[Row] = []
+        table = TopicTable(self._topic, 1, rows.append, {0: self._next})
+        async with table.opened(self._properties, client_id=self._client_id, read_committed=True):
+            await first_of(table.follow(), table.read_to_end(seconds=seconds))
+        self._next = table.positions[0]
+        return rows
 
 
 async def _partitions(properties: Mapping[str, str], topic: str, *, client_id: str) -> int:

@@ -44,7 +44,10 @@ class TopicTable:
     comes too early while a transaction is open; and no leader is believed that no other broker takes for one.
     """
 
-    def __init__(self, topic: str, partitions: int, apply: Callable[[Row], None]) -> None:
+    def __init__(
+        self, topic: str, partitions: int, apply: Callable[[Row], None], begin: Mapping[int, int] | None = None
+    ) -> None:
+        """`begin` are the offsets to begin at, for partitions that are not to be read from their beginning."""
         self.topic = topic
         self._parts: list[Part] = [(topic, number) for number in range(partitions)]
         self._apply = apply
@@ -52,7 +55,7 @@ class TopicTable:
         self._fetcher: Callable[[], BatchFetcher] | None = None
         self._reading: BatchFetcher | None = None
         self._heard_at = time.monotonic()
-        self._positions = dict.fromkeys(range(partitions), EARLIEST)
+        self._positions = {**dict.fromkeys(range(partitions), EARLIEST), **(begin or {})}
         self._moved = asyncio.Event()
         self._seen = asyncio.Event()
         self._trouble = self._told = ""
@@ -80,6 +83,11 @@ class TopicTable:
         finally:
             self._client = self._fetcher = None
             await client.close()
+
+    @property
+    def positions(self) -> Mapping[int, int]:
+        """The next offset of each partition; one below 0 where nothing is known yet."""
+        return dict(self._positions)
 
     @property
     def heard_at(self) -> float:
