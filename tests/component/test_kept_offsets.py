@@ -13,6 +13,7 @@ from test_sinks import all_read, kafka_sink, produce
 from keelman.api.copy.v1 import ticket_pb2
 from keelman.kafka.group_changes import GroupChanges
 from keelman.kafka.static_members import remove_static_members
+from keelman.worker.offsets.sink_offsets import SinkOffsets
 
 pytestmark = pytest.mark.component
 
@@ -127,3 +128,45 @@ async def test_group_offsets_that_expire_repeat_nothing(
         assert copied(bootstrap, f"to-{name}") == list(range(110))
     else:
         assert [int(line) for line in (tmp_path / "taken").read_text().split()] == list(range(110))
+
+
+@pytest.mark.parametrize("kind", ["KafkaSink", "FileStreamSink"])
+async def test_offsets_that_are_reset_or_set_through_rest_count(
+    bootstrap: str, name: str, tmp_path: Path, runs: Callable[..., Run], kind: str
+) -> None:
+    """A reset also after the group's offsets have expired, and a number that the group could have shown anyway."""
+    produce(bootstrap, name, range(10))
+    config, group, client = kafka_sink(name), f"connect-{name}-out", {"bootstrap.servers": bootstrap}
+    if kind != "KafkaSink":
+        config = {**config, "connector.class": kind, "file": str(tmp_path / "taken")}
+    offsets = SinkOffsets(f"{name}-out", group, client, config)
+
+    async def copies(records: int) -> None:
+        run = runs(ticket(bootstrap, config))
+        if records:
+            run.until_records(records)
+        run.until(all_read)
+        run.drain()
+        await empty_group(bootstrap, name, group)
+
+    async def still() -> None:
+        pass
+
+    await copies(10)
+    await without_group(bootstrap, group)
+    await offsets.reset(still)
+    assert await offsets.read() == {}
+    await copies(10)
+    await offsets.alter({(name, 0): 4}, still)
+    assert await offsets.read() == {(name, 0): 4}
+    await copies(6)
+    await offsets.alter({(name, 0): None}, still)
+    assert await offsets.read() == {}
+    await copies(10)
+    produce(bootstrap, name, range(10, 11))
+    await copies(1)
+    wanted = sorted([*range(10), *range(10), *range(4, 10), *range(10), 10])
+    if kind == "KafkaSink":
+        assert copied(bootstrap, f"to-{name}") == wanted
+    else:
+        assert sorted(int(line) for line in (tmp_path / "taken").read_text().split()) == wanted

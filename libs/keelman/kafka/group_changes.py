@@ -19,6 +19,7 @@ from keelman.model.errors import FailedPrecondition, Unavailable
 ANSWER_MS = 10_000
 SECONDS = 30.0
 HAS_MEMBERS = "GROUP_HAS_MEMBERS"
+NONE = -1
 TopicPart = tuple[str, int]
 # Who asks is no member of a group that has some; it is not empty; it reads the topic.
 _MEMBERS = tuple(CODES[name] for name in ("UNKNOWN_MEMBER_ID", "NON_EMPTY_GROUP", "GROUP_SUBSCRIBED_TO_TOPIC"))
@@ -72,15 +73,23 @@ class GroupChanges:
 
     async def offsets(self) -> dict[TopicPart, int]:
         """The committed offsets; none for a group that is not there."""
-        return {where: offset for where, (offset, _) in (await self._committed()).items()}
+        return {where: offset for where, (offset, _) in (await self._committed()).items() if offset >= 0}
 
-    async def commit(self, offsets: Mapping[TopicPart, int]) -> None:
-        """Commits these offsets, whatever they were; makes the group when there is none."""
-        await self._commit({where: (offset, "") for where, offset in offsets.items()})
+    async def commit(self, offsets: Mapping[TopicPart, int], note: str = "") -> None:
+        """Commits these offsets, whatever they were, each with the note; makes the group when there is none.
 
-    async def write_again(self) -> int:
-        """Commits what is committed, for brokers forget what is old; how many partitions that were."""
+        An offset of NONE is none to everybody who asks for it; but its note is there.
+        """
+        await self._commit({where: (offset, note) for where, offset in offsets.items()})
+
+    async def write_again(self, still: Callable[[], bool] = lambda: True) -> int:
+        """Commits what is committed, for brokers forget what is old; how many partitions that were.
+
+        Nothing where `still`, asked last thing before, says that somebody else may have changed it since.
+        """
         committed = await self._committed()
+        if not still():
+            return 0
         if committed:
             await self._commit(committed)
         return len(committed)
@@ -100,13 +109,14 @@ class GroupChanges:
         self._check(code for _, code in answer.results if code != _NO_GROUP)
 
     async def _committed(self) -> dict[TopicPart, tuple[int, str]]:
-        """Offsets, and what was noted with them."""
+        """Offsets, and what was noted with them; of partitions without an offset those that have a note."""
         try:
             async with admin_client(self._properties, client_id=self._client_id) as admin:
                 told = await admin.list_consumer_group_offsets(self._group)
         except (KafkaError, OSError) as error:
             raise Unavailable(f"group {self._group}: its offsets are not told: {error!r}") from None
-        return {(tp.topic, tp.partition): (m.offset, m.metadata or "") for tp, m in told.items() if m.offset >= 0}
+        found = {(tp.topic, tp.partition): (one.offset, one.metadata or "") for tp, one in told.items()}
+        return {where: (offset, note) for where, (offset, note) in found.items() if offset >= 0 or note}
 
     async def _commit(self, offsets: Mapping[TopicPart, tuple[int, str]]) -> None:
         topics: dict[str, list[tuple[int, int, str]]] = {}

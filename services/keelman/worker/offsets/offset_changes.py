@@ -7,7 +7,7 @@ from typing import Any
 
 from keelman.connect.errors import ConnectError
 from keelman.connect.offsets import AlteredOffsets
-from keelman.connect.plugin import load_connector
+from keelman.connect.plugin import Connector, load_connector
 from keelman.kafka.client_properties import sink_group
 from keelman.model.errors import DeadlineExceeded, KeelmanError
 from keelman.runtime.own_thread import in_thread
@@ -54,7 +54,9 @@ class OffsetChanges:
         if not is_source(config):
             wanted = parsed_sink_offsets(entries)
             looked = await self._looked_at(config, [(one.partition, one.offset) for one in entries])
-            await self._sink(name, config).alter(wanted, lambda: self._still(name, stored))
+            sink = self._sink(name, config, keeps=await self._keeps_offsets(config))
+            async with self._store.group_offsets:
+                await sink.alter(wanted, lambda: self._still(name, stored))
             return _message(ALTERED, looked)
         for entry in entries:
             check_primitive(entry.partition or {})
@@ -70,10 +72,11 @@ class OffsetChanges:
         stored = await self._stopped(name)
         config = await self._resolved(stored)
         if not is_source(config):
-            sink = self._sink(name, config)
+            sink = self._sink(name, config, keeps=await self._keeps_offsets(config))
             partitions = [{"kafka_topic": topic, "kafka_partition": part} for topic, part in await sink.read()]
             looked = await self._looked_at(config, [(one, None) for one in partitions])
-            await sink.reset(lambda: self._still(name, stored))
+            async with self._store.group_offsets:
+                await sink.reset(lambda: self._still(name, stored))
             return _message(RESET, looked)
         await self._fenced(name)
         source = SourceOffsets(self._store, name, config)
@@ -95,9 +98,14 @@ class OffsetChanges:
         except ConnectError as error:
             raise RestError(500, str(error)) from None
 
-    def _sink(self, name: str, config: Mapping[str, str]) -> SinkOffsets:
+    def _sink(self, name: str, config: Mapping[str, str], *, keeps: bool = False) -> SinkOffsets:
         worker = self._store.properties.raw
-        return SinkOffsets(name, sink_group(worker, config, name), sink_group_client(worker, config))
+        group, client = sink_group(worker, config, name), sink_group_client(worker, config)
+        return SinkOffsets(name, group, client, config if keeps else None)
+
+    async def _keeps_offsets(self, config: Mapping[str, str]) -> bool:
+        """Whether the sink may keep offsets with its data, as its class says. Raises 500 with its words."""
+        return await self._asked(config, lambda kind: kind.supports_exactly_once(config))
 
     async def _stopped(self, name: str) -> Mapping[str, str]:
         """The configuration of a connector whose offsets may be changed now. Raises Elsewhere, 404, 400."""
@@ -144,8 +152,11 @@ class OffsetChanges:
 
     async def _looked_at(self, config: Mapping[str, str], offsets: AlteredOffsets) -> bool:
         """What the connector's class says to the offsets. Raises 500 with its words."""
+        return await self._asked(config, lambda kind: kind.alter_offsets(config, offsets))
+
+    async def _asked(self, config: Mapping[str, str], question: Callable[[type[Connector]], bool]) -> bool:
         kind = load_connector(config.get("connector.class", ""), config.get("connector.plugin.version"))
-        _, said = in_thread(lambda: kind.alter_offsets(config, offsets))
+        _, said = in_thread(lambda: question(kind))
         try:
             async with deadline(remaining(), DeadlineExceeded(TIMED_OUT)):
                 return await said

@@ -9,8 +9,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from keelman.connect.java.text import java_text
-from keelman.kafka.group_changes import HAS_MEMBERS, GroupChanges, TopicPart
-from keelman.model.errors import KeelmanError
+from keelman.engine.sink_offsets import altered_note
+from keelman.engine.subscription import Subscription
+from keelman.kafka.clients import ClientError, low_level_client
+from keelman.kafka.group_changes import HAS_MEMBERS, NONE, GroupChanges, TopicPart
+from keelman.model.errors import KeelmanError, Unavailable
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logging import get_logger
 from keelman.worker.errors import RestError
@@ -18,6 +21,7 @@ from keelman.worker.offsets.entries import OffsetEntry
 
 log = get_logger()
 Step = Callable[[], Awaitable[None]]
+ANSWER_MS = 10_000
 LEAVING_SECONDS = 2.0  # so long tasks that were stopped a moment ago are waited for
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 _INT, _LONG = 31, 63
@@ -65,10 +69,17 @@ def _whole(what: str, value: Any, bits: int) -> int:
 
 
 class SinkOffsets:
-    """One sink's group; `client` are the properties of an administrator where it reads."""
+    """One sink's group; `client` are the properties of an administrator where it reads.
 
-    def __init__(self, connector: str, group: str, client: Mapping[str, str]) -> None:
-        self._connector = connector
+    To a sink that keeps offsets with its data, a group without an offset is one whose offsets have expired, and its own
+    stand. So what is set or reset here for such a sink is noted in the group (`engine.sink_offsets`): that note counts.
+    """
+
+    def __init__(
+        self, connector: str, group: str, client: Mapping[str, str], keeps: Mapping[str, str] | None = None
+    ) -> None:
+        """`keeps` is the configuration of a connector that keeps offsets with its data; None for any other."""
+        self._connector, self._client, self._keeps = connector, client, keeps
         self._changes = GroupChanges(client, group, client_id=f"connector-adminclient-{connector}")
 
     async def read(self) -> dict[TopicPart, int]:
@@ -86,17 +97,47 @@ class SinkOffsets:
             await still()
             raise RestError(500, f"Failed to modify offsets for sink connector {self._connector}")
 
+        note = self._note()
+
         async def change() -> None:
             if kept:
-                await self._changes.commit(kept)
+                await self._changes.commit(kept, note)
             if gone:
                 await self._changes.forget(gone)
+                if note:
+                    await self._changes.commit(dict.fromkeys(gone, NONE), note)
 
         await self._change("alter", change, still)
 
     async def reset(self, still: Step) -> None:
         """Deletes the group; `still` raises when it must not. Raises 500, naming a task that still runs."""
-        await self._change("reset", self._changes.delete, still)
+        note = self._note()
+        noted = dict.fromkeys(await self._partitions(), NONE) if note else {}
+
+        async def change() -> None:
+            await self._changes.delete()
+            if noted:
+                await self._changes.commit(noted, note)
+
+        await self._change("reset", change, still)
+
+    def _note(self) -> str:
+        return "" if self._keeps is None else altered_note(time.time_ns() // 1_000_000)
+
+    async def _partitions(self) -> set[TopicPart]:
+        """All that the sink may keep offsets for: those of its group, and of all its topics. Raises 500."""
+        assert self._keeps is not None
+        found = set(await self.read())
+        try:
+            async with low_level_client(self._client, client_id="sink-topics", timeout_ms=ANSWER_MS) as client:
+                cluster = await client.fetch_all_metadata()
+        except (KeelmanError, ClientError, OSError) as error:
+            self._failed(
+                f"Failed to list the topics of connector {self._connector}", Unavailable(f"no broker tells: {error}")
+            )
+        for topic in Subscription(self._keeps).names(cluster.topics()):
+            found |= {(topic, number) for number in cluster.partitions_for_topic(topic) or ()}
+        return found
 
     async def _change(self, verb: str, change: Step, still: Step) -> None:
         backoff, until = Backoff(first=0.1, most=0.5), time.monotonic() + LEAVING_SECONDS

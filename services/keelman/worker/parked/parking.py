@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
@@ -12,7 +11,6 @@ from keelman.runtime.logging import get_logger
 from keelman.worker.parked.watcher import Watched, Watcher
 
 log = get_logger()
-DAY_SECONDS = 86_400.0
 
 
 class Parkable(Protocol):
@@ -71,24 +69,15 @@ class Parking:
             if self._parked.pop(work, None) is not None:
                 task.wake()
 
-    def long_parked(self) -> list[str]:
-        """Connectors with tasks parked for a day since they were last named here."""
-        now = time.monotonic()
-        due = {id(lot): lot for lot in self._parked.values() if now - lot.named >= DAY_SECONDS}
-        for lot in due.values():
-            lot.named = now
-        return sorted({next(iter(lot.tasks)).connector for lot in due.values()})
-
 
 class _Lot:
     """What parked together."""
 
-    __slots__ = ("named", "tasks", "watched")
+    __slots__ = ("tasks", "watched")
 
     def __init__(self, tasks: Mapping[Work, Parkable]) -> None:
         self.tasks = tasks
         self.watched: Watched | None = None
-        self.named = time.monotonic()
 
 
 def merged(watches: Iterable[Watch]) -> list[Watch]:

@@ -46,6 +46,8 @@ class Store:
         self.right: Callable[[], bool] = lambda: True
         """Whether this worker still has its place in the group: without it nothing is written that a successor could
         have written otherwise since."""
+        self.group_offsets = asyncio.Lock()
+        """Held while offsets of a sink's group are changed from outside: one at a time reads them and writes them."""
         self.changed: Callable[[], None] = lambda: None
         """Called after `news` was told of something that is no status."""
         self.connector_told: Callable[[], None] = lambda: None

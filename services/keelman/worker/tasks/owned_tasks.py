@@ -63,7 +63,15 @@ class OwnedTasks:
     """Steered by OwnedWork. `has` says whether a work is this worker's, `tell` has a status written soon."""
 
     def __init__(
-        self, store: Store, link: SparkLink, grants: Grants, *, has: Callable[[Work], bool], tell: Tell, worker: str
+        self,
+        store: Store,
+        link: SparkLink,
+        grants: Grants,
+        *,
+        has: Callable[[Work], bool],
+        leads: Callable[[], bool],
+        tell: Tell,
+        worker: str,
     ) -> None:
         self._store = store
         self._link = link
@@ -77,7 +85,7 @@ class OwnedTasks:
         self.meters = Meters()
         self.heap = Heap()
         self._turns = Turns()
-        self._groups = SinkGroups(store, self.parking)
+        self._groups = SinkGroups(store, leads)
         self._runs: dict[str, _CopyRun] = {}
         self._grace = store.properties.shutdown_ms / 1000
         self._siblings: Siblings | None = None

@@ -43,8 +43,11 @@ class OwnedWork:
         def has(work: Work) -> bool:
             return work in self.works
 
+        def leads() -> bool:
+            return membership.place is not None and membership.place.leader and membership.healthy
+
         grants = Grants(store, membership, has, worker_cluster=worker_cluster, worker=worker)
-        self._tasks = OwnedTasks(store, link, grants, has=has, tell=self.tell, worker=worker)
+        self._tasks = OwnedTasks(store, link, grants, has=has, leads=leads, tell=self.tell, worker=worker)
         self._connectors = OwnedConnectors(self.tell)
         self.works: frozenset[Work] = frozenset()
         self._news = News(lambda: {*store.config.connectors, *self._tasks.connectors})
