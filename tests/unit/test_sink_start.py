@@ -44,6 +44,7 @@ def test_start(kept: KeptOffset | None, group: GroupOffset, log: Log, offset: in
     assert start.offset == offset
     assert (why in start.reason) if why else start.reason == ""
     assert bool(start.truncated) == (why == "truncated")
+    assert start.from_beginning == (why == "made anew" and offset is None)
 
 
 @pytest.mark.parametrize(

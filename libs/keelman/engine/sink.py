@@ -11,7 +11,7 @@ import time
 from contextlib import ExitStack
 from typing import Any
 
-from confluent_kafka import OFFSET_INVALID, Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_INVALID, Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as ClientPartition
 
 from keelman.api.copy.v1.copy_run_pb2 import (
@@ -264,9 +264,9 @@ class SinkCopy:
         self._forget()
         chosen = []
         for one in begun:
-            start = one.start.offset
+            start, nothing = one.start.offset, OFFSET_BEGINNING if one.start.from_beginning else OFFSET_INVALID
             self._positions.begin(one.where, one.group.shown, start, one.topic_id, one.leader_epoch)
-            chosen.append(ClientPartition(*one.where, OFFSET_INVALID if start is None else start))
+            chosen.append(ClientPartition(*one.where, nothing if start is None else start))
         consumer.assign(chosen)
         self._positions.assigned = True
         self._progress.changed = True

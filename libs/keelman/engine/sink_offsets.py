@@ -40,10 +40,12 @@ class Log:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """The offset to read next, None for the group's own or, without one, the beginning; and why, when it is unusual."""
+    """The offset to read next, None for where `auto.offset.reset` says; and why, when it is unusual."""
 
     offset: int | None
     reason: str = ""
+    from_beginning: bool = False
+    """Where there is no offset: the beginning, whatever is configured and whatever the group shows."""
     truncated: int = 0
     """How many records that were copied are gone from the log's end."""
 
@@ -62,10 +64,9 @@ def start_of(kept: KeptOffset | None, group: GroupOffset, log: Log) -> Start:
         return Start(group.offset)
     moved = group.shown is not None and group.shown != kept.offset and group.shown not in kept.mirrored
     if _another_topic(kept, log):
-        return Start(
-            group.offset if moved and (log.end is None or (group.offset or 0) <= log.end) else None,
-            f"kept offset {kept.offset} is of a topic that was deleted; one of its name was made anew",
-        )
+        reason = f"kept offset {kept.offset} is of a topic that was deleted; one of its name was made anew"
+        its_own = moved and group.offset is not None and (log.end is None or group.offset <= log.end)
+        return Start(group.offset if its_own else None, reason, from_beginning=not its_own)
     if moved:
         shown = "none" if group.offset is None else str(group.offset)
         return Start(group.offset, f"the group's offset was moved to {shown} from {kept.offset}: the group wins")
@@ -75,7 +76,7 @@ def start_of(kept: KeptOffset | None, group: GroupOffset, log: Log) -> Start:
             min(ends),
             f"the log was truncated to {min(ends)} while records up to {kept.offset} were copied: "
             "what was written in place of those that are gone is copied behind them",
-            kept.offset - min(ends),
+            truncated=kept.offset - min(ends),
         )
     return Start(kept.offset)
 
