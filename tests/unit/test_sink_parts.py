@@ -30,8 +30,11 @@ WORKER = {
 }
 
 
-def message(topic: str, partition: int, offset: int, timestamp: tuple[int, int] = (1, 7)) -> Message:
-    return Message(topic=topic, partition=partition, offset=offset, timestamp=timestamp, headers=[("h", b"1")])
+def message(topic: str, partition: int, offset: int, timestamp: tuple[int, int] = (1, 7), epoch: int = -1) -> Message:
+    headers: list[tuple[str, bytes]] = [("h", b"1")]
+    return Message(
+        topic=topic, partition=partition, offset=offset, timestamp=timestamp, headers=headers, leader_epoch=epoch
+    )
 
 
 def test_where_records_came_from() -> None:
@@ -47,7 +50,8 @@ def test_positions_follow_the_last_message_of_each_partition_and_the_ends() -> N
     t0, t1, u0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
     for partition, start in ((t0, 3), (t1, None), (u0, None)):
         positions.begin(partition, None, start)
-    positions.advance([message("t", 0, 3), message("u", 0, 0), message("t", 0, 4), message("t", 1, 8)])
+    written = [message("t", 0, 3), message("u", 0, 0), message("t", 0, 4), message("t", 1, 8)]
+    positions.advance(positions.last_of_each(written))
     assert positions.kept() == {
         t0: KeptOffset(5, (None,)),
         t1: KeptOffset(9, (None,)),
@@ -61,12 +65,31 @@ def test_positions_follow_the_last_message_of_each_partition_and_the_ends() -> N
     positions.answered(None, [ClientPartition("t", 1, 10)])
     assert positions.in_flight == 0
     assert positions.kept()[t1].offset == 10
-    positions.check([message("t", 0, 5), message("t", 1, 10), message("t", 0, 6)])
-    with pytest.raises(RunFailure, match="partition 1 of topic t went back to 9 from 10"):
-        positions.check([message("t", 0, 5), message("t", 1, 9), message("t", 1, 10)])
+    ahead = [message("t", 0, 5), message("t", 1, 10), message("t", 0, 6)]
+    positions.check(ahead, positions.last_of_each(ahead))
     positions.forget()
     assert not positions
     assert positions.kept() == {}
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        [message("t", 1, 9)],
+        [message("t", 0, 5), message("t", 1, 3), message("t", 0, 6)],
+        [
+            message("t", 1, 9),
+            message("t", 1, 10),
+            message("t", 1, 11, epoch=4),
+        ],  # up to what the new leader has written
+    ],
+)
+def test_a_consumer_that_goes_back_is_noticed(read: list[Message]) -> None:
+    positions = Positions()
+    for number, start in ((0, 5), (1, 10)):
+        positions.begin(TopicPartition("t", number), None, start, "id", 3)
+    with pytest.raises(RunFailure, match=r"partition 1 of topic t went back to \d from 10"):
+        positions.check(read, positions.last_of_each(read))
 
 
 def test_a_place_is_outdated_with_something_unwanted_or_when_nobody_has_what_is_wanted() -> None:

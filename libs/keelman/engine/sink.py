@@ -183,14 +183,15 @@ class SinkCopy:
     def _write(self, messages: list[Message]) -> None:
         if not self._progress.left:  # to write may take for ever
             self._tell()
+        last = self._positions.last_of_each(messages)
         if self._writer.keeps_offsets:
-            self._positions.check(messages)
+            self._positions.check(messages, last)
         self._in_batch = True
         try:
             records, size = self._delivery.put(messages, self._writer)
         finally:
             self._in_batch = False
-        self._positions.advance(messages)
+        self._positions.advance(last)
         self._passed += len(messages)
         self._records, self._bytes = self._records + records, self._bytes + size
         self._unkept = self._unsent = True

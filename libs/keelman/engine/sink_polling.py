@@ -72,13 +72,13 @@ class Polling:
     def attend(self) -> bool:
         """Polls if it is time, before a commit; whether the assignment is what it was.
 
-        A message that comes with it is given by the next `read`.
+        A message that comes with it, of whatever is assigned by then, is given by the next `read`.
         """
         if self._clock() - self._polled_at < YOUNG_SECONDS:
             return True
         assignments = self._positions.assignments
         message = self._poll(0)
-        if message is not None and assignments == self._positions.assignments:
+        if message is not None:
             self._early.append(message)
         return assignments == self._positions.assignments
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from bisect import insort
+from collections.abc import Mapping
+from typing import TypeAlias
 
 from confluent_kafka import Consumer, KafkaError, Message
 from confluent_kafka import TopicPartition as ClientPartition
@@ -13,6 +15,9 @@ from keelman.connect.records import TopicPartition
 from keelman.engine.failure import RunFailure
 from keelman.engine.sink_offsets import NO_EPOCH, Mirror
 from keelman.runtime.logging import get_logger
+
+LastMessages: TypeAlias = Mapping[tuple[str, int], Message]
+"""By topic and partition."""
 
 _log = get_logger()
 
@@ -59,31 +64,36 @@ class Positions:
         if start is not None:
             self._next[partition] = start
 
-    def check(self, messages: list[Message]) -> None:
-        """Raises RunFailure when the consumer went back, as it does where a log has lost its end: what it reads then
-        was copied before, or is not behind what was."""
-        for (topic, number), message in self._by_partition(messages[::-1]).items():
-            due = self._next.get(TopicPartition(topic, number), 0)
-            if message.offset() < due:
-                raise RunFailure(
-                    "LOG_TRUNCATED", f"partition {number} of topic {topic} went back to {message.offset()} from {due}"
-                )
-
-    def advance(self, messages: list[Message]) -> None:
-        """The messages are written; at least one."""
-        for (topic, number), message in self._by_partition(messages).items():
-            partition = TopicPartition(topic, number)
-            self._next[partition] = message.offset() + 1
-            epoch = message.leader_epoch()
-            self._epochs[partition] = NO_EPOCH if epoch is None else epoch
-            self._met(topic)
-
-    def _by_partition(self, messages: list[Message]) -> dict[tuple[str, int], Message]:
-        """The last of these messages of each partition."""
+    def last_of_each(self, messages: list[Message]) -> LastMessages:
+        """The last of these messages of each partition; at least one."""
         if len(self._mirrors) == 1:
             return {(messages[-1].topic(), messages[-1].partition()): messages[-1]}
         where = zip(map(Message.topic, messages), map(Message.partition, messages), strict=True)
         return dict(zip(where, messages, strict=True))
+
+    def check(self, messages: list[Message], last: LastMessages) -> None:
+        """Raises RunFailure when the consumer went back, as it does where a log has lost its end: what it reads then
+        was copied before, or is not behind what was. Only another leader's log can have lost it."""
+        if not any(self._odd(TopicPartition(*where), message) for where, message in last.items()):
+            return
+        for where, message in self.last_of_each(messages[::-1]).items():
+            due = self._next.get(TopicPartition(*where), 0)
+            if message.offset() < due:
+                topic, number = where
+                raise RunFailure(
+                    "LOG_TRUNCATED", f"partition {number} of topic {topic} went back to {message.offset()} from {due}"
+                )
+
+    def _odd(self, partition: TopicPartition, message: Message) -> bool:
+        return message.offset() < self._next.get(partition, 0) or _epoch(message) != self._epochs.get(partition)
+
+    def advance(self, last: LastMessages) -> None:
+        """All messages up to these are written."""
+        for (topic, number), message in last.items():
+            partition = TopicPartition(topic, number)
+            self._next[partition] = message.offset() + 1
+            self._epochs[partition] = _epoch(message)
+            self._met(topic)
 
     def _met(self, topic: str) -> None:
         if topic not in self.topics:
@@ -166,6 +176,11 @@ class Positions:
             if known is None or self._next.get(partition) != known[1]:
                 return None
         return dict(self._next)
+
+
+def _epoch(message: Message) -> int:
+    epoch = message.leader_epoch()
+    return NO_EPOCH if epoch is None else epoch
 
 
 def _known_ends(consumer: Consumer, partition: TopicPartition) -> tuple[int, int] | None:
