@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from copy_harness import Run, create_topic, messages, ticket, until
-from test_sinks import all_read, file_sink, kafka_sink
+from test_sinks import all_read, file_sink, kafka_sink, numbers_by_partition, produce
 
+from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_FAILED
 from keelman.connect.kept_offsets import Assignment, SinkReader
 from keelman.connect.plugin import KeptOffset, SinkTask, Writer
 from keelman.connect.records import Column, Origin, SinkBatch, TopicPartition
@@ -18,6 +19,7 @@ from keelman.connectors.kafka_sink import KafkaSink
 from keelman.kafka.clients import low_level_client
 from keelman.kafka.group import GroupClient
 from keelman.kafka.produce_failure import ProduceFailure
+from keelman.kafka.static_members import remove_static_members
 from keelman.runtime.side_loop import KAFKA_LOOP
 from keelman.testing.http_server import Request, http_server
 
@@ -78,6 +80,45 @@ def test_who_hands_over_in_good_order_goes_on_with_what_it_gets_next(bootstrap: 
         first.close()
         second.close()
     assert len(messages(bootstrap, f"to-{name}")) == 5
+
+
+async def test_tasks_that_were_all_killed_settle_and_copy_all_once(
+    bootstrap: str, name: str, runs: Callable[..., Run]
+) -> None:
+    """The first to come back has all partitions for a moment, and shuts the other out; which is then started again."""
+    produce(bootstrap, name, range(2_000), 4)
+    config = kafka_sink(name, **{"keelman.commit.interval.ms": "50"})
+    tasks = {task: runs(ticket(bootstrap, config, task=task)) for task in (0, 1)}
+    until(lambda: len(messages(bootstrap, f"to-{name}")) == 2_000, "all is copied")
+    for run in tasks.values():
+        run.loop.cut("TEST")
+        run.until_state("ENDED")
+    await remove_static_members(
+        {"bootstrap.servers": bootstrap}, f"connect-{name}-out", [f"test-workers-{name}-out-{task}" for task in (0, 1)]
+    )
+    produce(bootstrap, name, range(2_000, 4_000), 4)
+    tasks = {task: runs(ticket(bootstrap, config, task=task)) for task in (0, 1)}
+    shut_out = 0
+
+    def settled() -> bool:
+        nonlocal shut_out
+        for task, run in list(tasks.items()):
+            while not run.updates.empty():
+                run.seen.append(run.updates.get())
+            if run.seen and run.seen[-1].state == COPY_RUN_STATE_FAILED:
+                assert (run.seen[-1].reason, run.seen[-1].retriable) == ("FENCED", True)
+                shut_out += 1
+                tasks[task] = runs(ticket(bootstrap, config, task=task))
+        return all(run.seen and all_read(run.seen[-1]) for run in tasks.values())
+
+    until(settled, "both copy what is theirs")
+    produce(bootstrap, name, range(4_000, 4_040), 4)
+    until(lambda: len(messages(bootstrap, f"to-{name}")) >= 4_040, "and go on")
+    assert settled()
+    assert shut_out <= 2
+    for run in tasks.values():
+        run.drain()
+    assert numbers_by_partition(messages(bootstrap, f"to-{name}")) == {p: list(range(p, 4_040, 4)) for p in range(4)}
 
 
 async def members_of(bootstrap: str, group: str) -> int:

@@ -36,7 +36,8 @@ MARK = 1_700_000_000_000
         # the same topic has lost its end, also where it has grown past it since
         (KEPT, GroupOffset(40), Log(30, "id"), 30, "truncated"),
         (KEPT, GroupOffset(None), Log(100, "id", 45), 45, "truncated"),
-        (KEPT, GroupOffset(None), Log(44, "id", 45), 44, "truncated"),
+        (KEPT, GroupOffset(None), Log(44, "id", 45), 45, "truncated"),
+        (KEPT, GroupOffset(None), Log(44, "id", 50), 50, ""),  # the end is a new leader's high watermark
     ],
 )
 def test_start(kept: KeptOffset | None, group: GroupOffset, log: Log, offset: int | None, why: str) -> None:

@@ -70,13 +70,14 @@ def start_of(kept: KeptOffset | None, group: GroupOffset, log: Log) -> Start:
     if moved:
         shown = "none" if group.offset is None else str(group.offset)
         return Start(group.offset, f"the group's offset was moved to {shown} from {kept.offset}: the group wins")
-    ends = [end for end in (log.epoch_end, log.end) if end is not None]
-    if ends and min(ends) < kept.offset:
+    # A new leader may tell an end, its high watermark, for a moment that lies before what was read already.
+    end = log.end if log.epoch_end is None else log.epoch_end
+    if end is not None and end < kept.offset:
         return Start(
-            min(ends),
-            f"the log was truncated to {min(ends)} while records up to {kept.offset} were copied: "
+            end,
+            f"the log was truncated to {end} while records up to {kept.offset} were copied: "
             "what was written in place of those that are gone is copied behind them",
-            truncated=kept.offset - min(ends),
+            truncated=kept.offset - end,
         )
     return Start(kept.offset)
 

@@ -15,8 +15,10 @@ from keelman.connect.records import TopicPartition
 from keelman.engine.sink_consumer import watch_properties
 from keelman.engine.sink_offsets import NO_EPOCH, GroupOffset, Log, Start, altered_ms, start_of
 from keelman.kafka.client_properties import sink_group
-from keelman.kafka.clients import Client, ClientError, low_level_client
+from keelman.kafka.clients import Client, ClientError, TooOld, low_level_client
+from keelman.kafka.error_codes import name_of
 from keelman.kafka.leader_epochs import epoch_ends, metadata_of
+from keelman.model.errors import Unavailable
 from keelman.runtime.logging import get_logger
 from keelman.runtime.side_loop import KAFKA_LOOP
 
@@ -113,21 +115,41 @@ class Beginnings:
             for one in partitions
             if one in kept and kept[one].leader_epoch > NO_EPOCH
         }
+        expected = {one.topic: kept[one].topic_id for one in partitions if one in kept and kept[one].topic_id}
         async with low_level_client(self._client, client_id="connector-leader-epochs", timeout_ms=10_000) as client:
-            return await self._ids(client, {one.topic for one in partitions}), await self._ends(client, epochs)
+            ids = await self._ids(client, {one.topic for one in partitions}, expected)
+            return ids, await self._ends(client, epochs)
 
-    async def _ids(self, client: Client, topics: set[str]) -> dict[str, str]:
+    async def _ids(self, client: Client, topics: set[str], expected: Mapping[str, str]) -> dict[str, str]:
+        """A broker that is cut off from its cluster tells the id of before for ever, and ids have no order: where one
+        is not the expected one, another broker is asked. Raises Unavailable where they differ."""
+        nodes = sorted(broker.nodeId for broker in client.cluster.brokers())
+        told = await self._told(client, topics, nodes[:1])
+        if len(nodes) > 1 and any(told.get(topic, known) != known for topic, known in expected.items()):
+            again = await self._told(client, topics, nodes[1:])
+            if again != told:
+                raise Unavailable(f"brokers tell different ids of topics {', '.join(sorted(topics))}")
+        return told
+
+    async def _told(self, client: Client, topics: set[str], first: list[int]) -> dict[str, str]:
         try:
-            told = await metadata_of(client, topics)
-        except ClientError as error:
+            told = await metadata_of(client, topics, first=first)
+        except TooOld as error:
             _log.info("topic_ids_not_told", error=repr(error))
             return {}
-        return {name: one.id for name, one in told.topics.items()}
+        except (ClientError, OSError) as error:
+            raise Unavailable(f"no broker tells about topics: {error!r}") from None
+        return {name: one.id for name, one in told.topics.items() if one.id}
 
     async def _ends(self, client: Client, epochs: Mapping[tuple[str, int], int]) -> dict[TopicPartition, int]:
+        """Raises Unavailable where a leader does not tell: it may be one no longer."""
         try:
             told = await epoch_ends(client, epochs, seconds=EPOCH_SECONDS)
-        except ClientError as error:
+        except TooOld as error:
             _log.info("epoch_ends_not_told", error=repr(error))
             return {}
-        return {TopicPartition(*where): end.offset for where, end in told.items() if not end.code and end.offset >= 0}
+        for (topic, number), end in told.items():
+            if end.code:
+                why = f"{name_of(end.code)} where epoch {epochs[topic, number]} ends"
+                raise Unavailable(f"partition {number} of topic {topic}: {why}")
+        return {TopicPartition(*where): end.offset for where, end in told.items() if end.offset >= 0}

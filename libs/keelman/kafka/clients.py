@@ -13,7 +13,7 @@ import aiokafka.admin.client
 import aiokafka.client
 from aiokafka import AIOKafkaClient
 from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.errors import KafkaError
+from aiokafka.errors import IncompatibleBrokerVersion, KafkaError
 from aiokafka.protocol.metadata import MetadataRequest
 
 from keelman.kafka import security
@@ -42,6 +42,8 @@ AIOKafkaClient.send = send
 Client: TypeAlias = AIOKafkaClient
 Admin: TypeAlias = AIOKafkaAdminClient
 ClientError: TypeAlias = KafkaError
+TooOld: TypeAlias = IncompatibleBrokerVersion
+"""Raised for a request that the broker does not know."""
 
 
 def client_arguments(properties: Mapping[str, str]) -> dict[str, Any]:
