@@ -52,6 +52,11 @@ class BrokerProcess:
         return self._child.pid
 
     @property
+    def running(self) -> bool:
+        """Whether its process is there."""
+        return self._child is not None and self._child.returncode is None
+
+    @property
     def output(self) -> str:
         """All that it wrote, over all its starts."""
         file = self.home / "output.log"

@@ -1,0 +1,346 @@
+"""A real Kafka cluster of several brokers for tests, each broker and controller in one: replicas, leaders, accidents.
+
+Brokers are numbered from 1 and keep their ports and their data over all their starts.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+import psutil
+from aiokafka.admin import AIOKafkaAdminClient
+from aiokafka.protocol.admin import AlterPartitionReassignmentsRequest_v0, AlterPartitionReassignmentsResponse_v0
+from aiokafka.protocol.api import Request
+from confluent_kafka import ElectionType, KafkaException, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from keelman.kafka.probe import ask_broker
+from keelman.runtime.ports import free_ports
+from keelman.testing.broker import START_SECONDS, BrokerProcess
+from keelman.testing.eventually import eventually
+
+T = TypeVar("T")
+
+BROKERS = 3
+HEAP_MB = 192
+"""With Java's own needs such a broker takes some 250 MB."""
+CLUSTER_ID = "k3lmAnTestClusterOf3-Q"
+INTERNAL_PARTITIONS = 3
+MOVE_SECONDS = 60.0
+ASK_SECONDS = 5.0
+GROUPS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
+NO_LEADER = -1
+
+# A broker that stands still is given up after 4 s, not 9, one that falls behind leaves the in-sync replicas after 3 s,
+# not 30, and a lost controller is replaced after 2 s. Shorter ones are missed by brokers that a busy machine holds up.
+QUICK = {
+    "broker.session.timeout.ms": "4000",
+    "broker.heartbeat.interval.ms": "500",
+    "replica.lag.time.max.ms": "3000",
+    "controller.quorum.fetch.timeout.ms": "2000",
+    "controller.quorum.election.timeout.ms": "1000",
+    "offsets.topic.num.partitions": str(INTERNAL_PARTITIONS),
+    "transaction.state.log.num.partitions": str(INTERNAL_PARTITIONS),
+    "share.coordinator.state.topic.num.partitions": "1",
+    "auto.leader.rebalance.enable": "false",  # leaders move when a test says so
+}
+
+
+class _Reassign(Request[AlterPartitionReassignmentsRequest_v0]):
+    """AlterPartitionReassignments 0 (KIP-455) of one partition."""
+
+    API_KEY = AlterPartitionReassignmentsRequest_v0.API_KEY
+
+    def __init__(self, topic: str, partition: int, replicas: Sequence[int]) -> None:
+        self._topics = [(topic, [(partition, list(replicas), {})], {})]
+
+    def build(
+        self, request_struct_class: type[AlterPartitionReassignmentsRequest_v0]
+    ) -> AlterPartitionReassignmentsRequest_v0:
+        return request_struct_class(timeout_ms=int(MOVE_SECONDS * 1000), topics=self._topics, tags={})
+
+
+@dataclass(frozen=True, slots=True)
+class Led:
+    """One partition: its leader (-1: none), its replicas with the preferred leader first, and those in sync."""
+
+    leader: int
+    replicas: tuple[int, ...]
+    in_sync: frozenset[int]
+
+
+@dataclass(slots=True)
+class BrokerCluster:
+    """Brokers below `home`, which share one cluster. By default every topic, those of groups and of transactions too,
+    has three replicas of which two must be in sync; `properties` are those of all brokers, over Kafka's and `QUICK`."""
+
+    home: Path
+    properties: Mapping[str, str] = field(default_factory=dict)
+    count: int = BROKERS
+    brokers: dict[int, BrokerProcess] = field(default_factory=dict)
+    _frozen: dict[int, psutil.Process] = field(default_factory=dict)
+    _admin: AdminClient | None = None
+
+    def __post_init__(self) -> None:
+        nodes, ports = range(1, self.count + 1), free_ports(2 * self.count)
+        voters = ",".join(f"{n}@127.0.0.1:{ports[self.count + n - 1]}" for n in nodes)
+        said = ",".join(f"{key}={value}" for key, value in {**QUICK, **self.properties}.items())
+        for node in nodes:
+            flags = (f"--node-id={node}", f"--cluster-id={CLUSTER_ID}", f"--voters={voters}")
+            flags += (f"--heap-mb={HEAP_MB}", f"--properties={said}")
+            home, port, controller = self.home / f"broker{node}", ports[node - 1], ports[self.count + node - 1]
+            self.brokers[node] = BrokerProcess(home, port, controller, flags)
+
+    @property
+    def bootstrap(self) -> str:
+        """What clients connect to: all brokers."""
+        return ",".join(broker.bootstrap for broker in self.brokers.values())
+
+    @property
+    def output(self) -> str:
+        """All that the brokers wrote."""
+        return "\n".join(f"broker {node}:\n{broker.output}" for node, broker in self.brokers.items())
+
+    def pid(self, node: int) -> int:
+        """Process id of that broker's Java process. Raises AssertionError when it has none."""
+        return int(self._java(node).pid)
+
+    async def start(self) -> None:
+        """Starts all; returns when each knows all. Raises AssertionError with their output when they do not start."""
+        for broker in self.brokers.values():
+            await broker.spawn()
+        try:
+            for node in self.brokers:
+                await self._joined(node)
+        except BaseException:
+            await self.end()
+            raise
+
+    async def end(self) -> None:
+        """Kills all, frozen ones too: nobody needs what they hold. Nothing of them is left when it returns."""
+        for node, broker in self.brokers.items():
+            if broker.running:
+                with contextlib.suppress(AssertionError, TimeoutError, psutil.NoSuchProcess):  # has no Java yet
+                    await self.kill(node)
+                await broker.end(signal.SIGKILL)
+
+    async def stop(self, node: int) -> None:
+        """Ends a broker in order: it hands its partitions over first (Kafka's controlled shutdown)."""
+        await self.brokers[node].end()
+
+    async def kill(self, node: int) -> None:
+        """kill -9, of a frozen one too."""
+        self._java(node).kill()
+        self._frozen.pop(node, None)
+        await self.brokers[node].ended()  # which collects it
+
+    async def restart(self, node: int) -> None:
+        """Starts an ended broker with its ports and its data; returns when all that run know it."""
+        await self.brokers[node].spawn()
+        await self._joined(node)
+
+    async def given_up(self, node: int) -> None:
+        """Returns when the others have noticed that it is lost and have taken over what it led."""
+
+        def gone() -> bool:
+            return node not in self._client().list_topics(timeout=ASK_SECONDS).brokers
+
+        await eventually(lambda: self._until_answered(gone), seconds=MOVE_SECONDS, what=f"broker {node} is given up")
+
+    def freeze(self, node: int) -> None:
+        """SIGSTOP: its connections stay, and nobody answers on them."""
+        java = self._java(node)
+        java.suspend()
+        self._frozen[node] = java
+
+    def thaw(self, node: int) -> None:
+        """It goes on, as if no time had passed. Nothing is done where it does not stand still."""
+        java = self._frozen.pop(node, None)
+        if java is not None:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                java.resume()
+
+    async def create(self, topic: str, *replicas: Sequence[int], **config: str) -> None:
+        """A topic with one partition for each of these lists of replicas, whose first leads it; `config` has `_` for
+        each `.`."""
+        told = {key.replace("_", "."): value for key, value in config.items()}
+        new = NewTopic(topic, len(replicas), replica_assignment=[list(r) for r in replicas], config=told)
+        admin = self._client()
+        await asyncio.to_thread(lambda: admin.create_topics([new])[topic].result(MOVE_SECONDS))
+        for partition in range(len(replicas)):
+            await self.leader_of(topic, partition)
+
+    async def led(self, topic: str, partition: int = 0) -> Led:
+        """How a partition stands by now. Raises AssertionError when it is not there."""
+
+        def ask() -> Led:
+            known = self._client().list_topics(topic, ASK_SECONDS).topics[topic]
+            assert known.error is None, f"{topic}-{partition}: {known.error}"
+            assert partition in known.partitions, f"{topic} has no partition {partition}"
+            told = known.partitions[partition]
+            return Led(told.leader, tuple(told.replicas), frozenset(told.isrs))
+
+        return await self._until_answered(ask)
+
+    async def leader_of(self, topic: str, partition: int = 0) -> int:
+        """The partition's leader; waits until it has one that is reachable."""
+
+        async def leader() -> int | None:
+            found = (await self.led(topic, partition)).leader
+            return found if found != NO_LEADER else None
+
+        found = await eventually(leader, seconds=MOVE_SECONDS, what=f"{topic}-{partition} has a leader")
+        assert found is not None
+        return found
+
+    async def led_by(self, topic: str, partition: int, *nodes: int) -> None:
+        """Returns when one of these leads the partition: a broker may tell of its former leader for a moment."""
+
+        async def there() -> bool:
+            return (await self.led(topic, partition)).leader in nodes
+
+        await eventually(there, seconds=MOVE_SECONDS, what=f"{topic}-{partition} is led by {nodes}")
+
+    async def coordinator_of(self, name: str, topic: str = GROUPS) -> int:
+        """Who coordinates that group, or (with `TRANSACTIONS`) that transactional id: who leads its partition."""
+        return await self.leader_of(topic, coordinating(name, await self.partitions(topic)))
+
+    async def partitions(self, topic: str) -> int:
+        """How many partitions a topic has; 0 when it is not there."""
+
+        def ask() -> int:
+            return len(self._client().list_topics(topic, ASK_SECONDS).topics[topic].partitions)
+
+        return await self._until_answered(ask)
+
+    async def in_sync(self, topic: str, partition: int, nodes: set[int]) -> None:
+        """Returns when exactly these replicas are in sync."""
+
+        async def there() -> bool:
+            return (await self.led(topic, partition)).in_sync == nodes
+
+        await eventually(there, seconds=MOVE_SECONDS, what=f"in sync for {topic}-{partition}: {sorted(nodes)}")
+
+    async def whole(self) -> None:
+        """Returns when all replicas of all partitions are in sync."""
+
+        def behind() -> list[str]:
+            topics = self._client().list_topics(timeout=ASK_SECONDS).topics
+            parts = [(t, p) for t, told in topics.items() for p in told.partitions.values()]
+            return [f"{t}-{p.id}" for t, p in parts if set(p.isrs) != set(p.replicas)]
+
+        async def there() -> bool:
+            left = await self._until_answered(behind)
+            assert not left, f"behind: {left}"
+            return True
+
+        await eventually(there, seconds=2 * MOVE_SECONDS, what="all replicas are in sync")
+
+    async def reassign(self, topic: str, partition: int, replicas: Sequence[int]) -> None:
+        """Gives a partition to these replicas, the first of them preferred; returns when they alone have it."""
+        admin = AIOKafkaAdminClient(bootstrap_servers=self.bootstrap)
+        await admin.start()
+        try:
+            answer = await admin._send_request(_Reassign(topic, partition, replicas))
+        finally:
+            await admin.close()
+        assert isinstance(answer, AlterPartitionReassignmentsResponse_v0)
+        assert not answer.error_code, f"reassignment of {topic}-{partition} refused: {answer}"
+
+        async def there() -> bool:
+            now = await self.led(topic, partition)
+            return now.replicas == tuple(replicas) and now.in_sync == set(replicas)
+
+        await eventually(there, seconds=MOVE_SECONDS, what=f"{topic}-{partition} is on {list(replicas)}")
+
+    async def elect(self, topic: str, partition: int = 0, *, unclean: bool = False) -> None:
+        """The preferred leader takes over; with `unclean`, any replica does that runs, if none in sync does. What only
+        the others had is lost then; who is lost must be given up before. Returns when the partition has a leader."""
+        kind = ElectionType.UNCLEAN if unclean else ElectionType.PREFERRED
+
+        def ask() -> bool:
+            asked = self._client().elect_leaders(kind, [TopicPartition(topic, partition)])
+            errors = [str(e) for e in asked.result(ASK_SECONDS * 3).values() if e is not None]
+            assert all("ELECTION_NOT_NEEDED" in e for e in errors), errors
+            return True
+
+        await eventually(lambda: self._until_answered(ask), seconds=MOVE_SECONDS, what=f"{topic}-{partition} elected")
+        await self.leader_of(topic, partition)
+
+    async def move_leader(self, topic: str, partition: int, to: int) -> None:
+        """In order, to one of its replicas, without copying: it is made the preferred one, and elected."""
+        others = [node for node in (await self.led(topic, partition)).replicas if node != to]
+        await self.reassign(topic, partition, [to, *others])
+        await self.elect(topic, partition)
+        await self.led_by(topic, partition, to)
+
+    async def _until_answered(self, ask: Callable[[], T]) -> T:
+        """Asks in a thread, again while brokers do not answer."""
+        found: list[T] = []
+
+        async def answered() -> bool:
+            try:
+                found.append(await asyncio.to_thread(ask))
+            except KafkaException as error:
+                self._admin = None  # it may go on asking a broker that is away
+                raise AssertionError(str(error)) from error
+            return True
+
+        await eventually(answered, seconds=MOVE_SECONDS, what="a broker answers")
+        return found[0]
+
+    def _client(self) -> AdminClient:
+        if self._admin is None:
+            quiet = {"error_cb": lambda _: None, "log_level": 0}
+            waits = {"socket.timeout.ms": 3_000, "reconnect.backoff.max.ms": 300}
+            self._admin = AdminClient({"bootstrap.servers": self.bootstrap, **waits, **quiet})
+        return self._admin
+
+    def _java(self, node: int) -> psutil.Process:
+        family = psutil.Process(self.brokers[node].pid).children(recursive=True)
+        found = [one for one in family if one.name() == "java"]
+        assert found, f"broker {node} does not run"
+        return found[0]
+
+    async def _joined(self, node: int) -> None:
+        """Returns when that broker runs and knows itself as one of its cluster."""
+        broker = self.brokers[node]
+
+        async def serves() -> bool:
+            assert broker.running, "ended"
+            answer = await ask_broker("127.0.0.1", broker.port)
+            return answer is not None and answer.serves(node) and len(answer.brokers) > self.count // 2
+
+        ready: Awaitable[bool] = eventually(serves, seconds=START_SECONDS, what=f"broker {node} serves")
+        try:
+            await ready
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{broker.output[-4000:]}") from error
+
+
+def coordinating(name: str, partitions: int) -> int:
+    """The partition in which the records of a group or of a transactional id are, as Kafka chooses it: by Java's hash
+    of the name."""
+    value = 0
+    units = name.encode("utf-16-be")
+    for at in range(0, len(units), 2):
+        value = (31 * value + int.from_bytes(units[at : at + 2], "big")) & 0xFFFFFFFF
+    signed = value - (1 << 32) if value >= 1 << 31 else value
+    return (0 if signed == -(1 << 31) else abs(signed)) % partitions
+
+
+@contextlib.asynccontextmanager
+async def running_cluster(home: Path, **properties: str) -> AsyncIterator[BrokerCluster]:
+    """Three brokers with their data below `home`, with these properties (`_` for each `.`); killed at the end."""
+    cluster = BrokerCluster(home, {key.replace("_", "."): value for key, value in properties.items()})
+    await cluster.start()
+    try:
+        yield cluster
+    finally:
+        await cluster.end()
