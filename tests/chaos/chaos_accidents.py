@@ -10,6 +10,7 @@ import subprocess
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+import chaos_brokers
 import psutil
 from chaos_links import (
     TRANSACTIONAL,
@@ -30,6 +31,7 @@ from chaos_system import WORKERS, System, below, holds_slot, strike
 from keelman.testing.eventually import eventually
 from keelman.testing.kafka_proxy import END_TXN, PRODUCE
 
+READING, SINKS = ("mirror", "file sink", "Kafka sink"), ("file sink", "Kafka sink")
 SHORT, LONG, LONGER = 3.0, 12.0, 40.0
 PIECE_BYTES = 128 * 1024
 BOUNCES, EACH = 12, 3
@@ -39,7 +41,7 @@ BOUNCES, EACH = 12, 3
 class Accident:
     """`strike` does it; `before` goes around the whole scenario where something must be made ready; `cluster` says
     that its slots run in the executors of a standalone cluster, `parts` how many accidents it is, `workers` how many
-    of them the system has."""
+    of them the system has, `brokers` how many brokers."""
 
     name: str
     strike: Strike
@@ -48,11 +50,12 @@ class Accident:
     cluster: bool = False
     parts: int = 1
     workers: int = WORKERS
+    brokers: int = 1
 
     @property
-    def system(self) -> tuple[bool, int]:
-        """What the system has to be like: on a standalone cluster, and with how many workers."""
-        return self.cluster, self.workers
+    def system(self) -> tuple[bool, int, int]:
+        """What the system has to be like: on a standalone cluster, with how many workers, and how many brokers."""
+        return self.cluster, self.workers, self.brokers
 
 
 def in_turn(*accidents: Accident) -> Accident:
@@ -65,7 +68,8 @@ def in_turn(*accidents: Accident) -> Accident:
                 scene.feed.go_on()
             await accident.strike(scene)
 
-    return Accident(", ".join(a.name for a in accidents), do, parts=len(accidents))
+    brokers = max(a.brokers for a in accidents)
+    return Accident(", ".join(a.name for a in accidents), do, parts=len(accidents), brokers=brokers)
 
 
 def slots(system: System) -> list[int]:
@@ -242,5 +246,15 @@ ACCIDENTS: dict[str, Accident] = {
         Accident("workers bounced by kill", bounced(signal.SIGKILL), parts=BOUNCES // EACH, workers=3),
         Accident("executor killed", executors_lost(slots_too=False), cluster=True),
         Accident("executor and slots killed", executors_lost(slots_too=True), cluster=True),
+        Accident("brokers rolled", chaos_brokers.rolled, brokers=3),
+        Accident("leaders moved", chaos_brokers.moved, brokers=3),
+        Accident("partitions reassigned", chaos_brokers.reassigned, brokers=3),
+        Accident("in-sync replica frozen", chaos_brokers.follower_frozen, brokers=3),
+        Accident("transactions' leader killed", chaos_brokers.transactions_lost, brokers=3),
+        Accident("groups' leader killed", chaos_brokers.groups_lost, brokers=3),
+        Accident("unclean election", chaos_brokers.unclean, READING, brokers=3),
+        Accident("source topic made anew", chaos_brokers.made_anew, READING, brokers=3),
+        Accident("paused past offsets' retention", chaos_brokers.kept_out("pause"), SINKS, brokers=3),
+        Accident("stopped past offsets' retention", chaos_brokers.kept_out("stop"), SINKS, brokers=3),
     )
 }

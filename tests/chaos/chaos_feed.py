@@ -18,6 +18,7 @@ from keelman.testing.numbered import Number, line
 TICK_SECONDS = 0.04
 LONGEST_TICK_SECONDS = 0.2
 """A feed that was held up goes on at its pace: what it missed at once would hold up the proxies beside it."""
+LOOK_SECONDS = 0.05
 LAST_PART = 0.15
 TRICKLE = 0.01
 STRANGER = 99
@@ -36,14 +37,34 @@ class Feed:
         self._rest = {run.name: [iter(s) for s in run.streams] for run in runs}
         self._finishing = False
         self._bootstrap = bootstrap
+        self._producer = self._made()
+        self._held = False
+        self._lost: list[str] = []
+        self.given = {run.name: [0 for _ in run.streams] for run in runs}
+        """How many records of each stream were fed."""
+        self.history: list[tuple[float, dict[str, int]]] = []
+        """When how many of each path were fed."""
+
+    def _made(self) -> Producer:
         settings = {"enable.idempotence": True, "linger.ms": 5, "queue.buffering.max.messages": 2_000_000}
         settings |= {"delivery.report.only.error": True}
-        self._producer = Producer({**common(bootstrap), **settings, "message.timeout.ms": 300_000})
-        self._lost: list[str] = []
+        return Producer({**common(self._bootstrap), **settings, "message.timeout.ms": 300_000})
 
     def go_on(self) -> None:
         """The next part at full pace."""
         self.flows_to += self._part
+
+    async def hold(self) -> None:
+        """Feeds nothing more until `release`; returns when all is acknowledged."""
+        self._held = True
+        await asyncio.sleep(2 * TICK_SECONDS)  # the tick under way
+        left = await asyncio.to_thread(self._producer.flush, 120)
+        assert not left, f"{left} records were not acknowledged"
+
+    def release(self) -> None:
+        """Goes on, with a new producer: the numbers of an old one's batches may be unknown to who leads now."""
+        self._producer = self._made()
+        self._held = False
 
     def finish(self) -> None:
         """Nothing happens any more: feed the rest."""
@@ -54,12 +75,17 @@ class Feed:
         part, before = 0.0, time.monotonic()
         while any(self.fed[run.name] < run.records for run in self._runs):
             now = time.monotonic()
+            if self._held:
+                before = now
+                await asyncio.sleep(TICK_SECONDS)
+                continue
             pace = 1.0 if self._finishing or part < self.flows_to else TRICKLE
             part += pace * min(now - before, LONGEST_TICK_SECONDS) / self._seconds
             part, before = min(1.0, part), now
             for run in self._runs:
                 self._give(run, int(run.records * part) - self.fed[run.name])
             self._producer.poll(0)
+            self.history.append((time.monotonic(), dict(self.fed)))
             await asyncio.sleep(TICK_SECONDS)
         left = await asyncio.to_thread(self._producer.flush, 240)
         assert not left, f"{left} records were not taken by the broker"
@@ -77,6 +103,7 @@ class Feed:
             for partition, lines in enumerate(taken):
                 for one in lines:
                     self._producer.produce(run.feed_topic, one, partition=partition, on_delivery=self._delivered)
+        self.given[run.name] = [a + len(t) for a, t in zip(self.given[run.name], taken, strict=True)]
         self.fed[run.name] += sum(map(len, taken))
 
     def _delivered(self, error: object, _message: object) -> None:
@@ -90,11 +117,22 @@ class Stranger:
     def __init__(self, topics: Sequence[str], bootstrap: str) -> None:
         self._topics, self._bootstrap = topics, bootstrap
         self._stop = threading.Event()
+        self._held, self._idle = threading.Event(), threading.Event()
         self._count = 0
 
     def stop(self) -> None:
         """No more."""
         self._stop.set()
+
+    def hold(self) -> None:
+        """Begins no more transactions until `release`; returns when none is open."""
+        self._idle.clear()
+        self._held.set()
+        self._idle.wait(60)
+
+    def release(self) -> None:
+        """Goes on."""
+        self._held.clear()
 
     def work(self) -> None:
         """Works in a thread until stopped; leaves no transaction open."""
@@ -115,6 +153,9 @@ class Stranger:
     def _abort_some(self) -> None:
         producer = self._producer()
         while not self._stop.wait(0.3):
+            if self._held.is_set():
+                self._idle.set()
+                continue
             producer.begin_transaction()
             for topic in self._topics:
                 for partition in (0, 1):
@@ -129,7 +170,8 @@ class Watch:
 
     def __init__(self, runs: Sequence[Run], topics: Topics) -> None:
         self.visible = {run.name: 0 for run in runs}
-        self.open: list[tuple[float, str, int, int]] = []
+        self.history: list[tuple[float, dict[str, int]]] = []
+        """When how many were visible."""
         self._files = {run.name: run for run in runs if isinstance(run, FileSink)}
         self._topics = topics
         self._of: dict[Partition, str] = {p: run.name for run in runs for p in run.output}
@@ -144,11 +186,12 @@ class Watch:
         consumer = self._topics.consumer(self._of)
         looked = 0.0
         while not self._stop.is_set():
-            for message in consumer.consume(10_000, 0.1):
+            for message in consumer.consume(10_000, LOOK_SECONDS):
                 if message.error() is None:
                     self.visible[self._of[message.topic(), message.partition()]] += 1
-            if time.monotonic() - looked > 0.2:
+            if time.monotonic() - looked > LOOK_SECONDS:
                 looked = time.monotonic()
+                self.history.append((looked, dict(self.visible)))
                 for name, run in self._files.items():
                     with contextlib.suppress(FileNotFoundError):
                         self.visible[name] = run.file.read_bytes().count(b"\n")

@@ -7,8 +7,24 @@ import uuid
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from confluent_kafka import Consumer, IsolationLevel, KafkaException, Message, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic, OffsetSpec
+from confluent_kafka import (
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    Message,
+    TopicPartition,
+)
+from confluent_kafka.admin import (
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
 
 Partition = tuple[str, int]
 ANSWER_SECONDS = 60.0
@@ -30,9 +46,34 @@ class Topics:
         self._admin = AdminClient(self._base)
 
     def create(self, name: str, partitions: int) -> None:
-        """Makes a topic; returns once the broker has it."""
-        made = self._admin.create_topics([NewTopic(name, num_partitions=partitions, replication_factor=1)])
+        """Makes a topic, with as many replicas as the cluster gives to each; returns once it is there."""
+        made = self._admin.create_topics([NewTopic(name, num_partitions=partitions)])
         made[name].result(ANSWER_SECONDS)
+
+    def make_anew(self, name: str, partitions: int) -> None:
+        """Deletes a topic and makes another of its name."""
+        self._admin.delete_topics([name])[name].result(ANSWER_SECONDS)
+        deadline = time.monotonic() + ANSWER_SECONDS
+        while True:
+            try:
+                return self.create(name, partitions)
+            except KafkaException as error:  # the former one is not quite gone yet
+                if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS or time.monotonic() > deadline:
+                    raise
+            time.sleep(0.1)
+
+    def set(self, topics: Iterable[str], key: str, value: str) -> None:
+        """Changes a property of each of these topics."""
+        entry = ConfigEntry(key, value, incremental_operation=AlterConfigOpType.SET)
+        wanted = [ConfigResource(ResourceType.TOPIC, name, incremental_configs=[entry]) for name in topics]
+        for done in self._admin.incremental_alter_configs(wanted).values():
+            done.result(ANSWER_SECONDS)
+
+    def committed(self, group: str) -> int:
+        """How many partitions that group has an offset of."""
+        asked = self._admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
+        known = asked[group].result(ANSWER_SECONDS).topic_partitions or []
+        return sum(1 for one in known if one.offset >= 0)
 
     def ends(self, partition: Partition) -> tuple[int, int]:
         """What committed readers can see up to, and where the log ends."""

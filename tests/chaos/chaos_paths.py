@@ -13,7 +13,7 @@ from chaos_kafka import Partition, Topics
 from chaos_system import System
 
 from keelman.engine.journal import Journal
-from keelman.testing.numbered import Stream
+from keelman.testing.numbered import Number, Stream
 
 Says = dict[str, tuple[Any, Any]]
 PARTITIONS = 2
@@ -29,6 +29,8 @@ class Run(ABC):
     records: int
     seed: int
     streams: list[Stream] = field(default_factory=list)
+    gone: frozenset[Number] = frozenset()
+    """What the source itself has lost, by an unclean election."""
 
     kind = ""
     aborting = False
@@ -62,6 +64,11 @@ class Run(ABC):
     out_topic = ""
     transactional_id = ""
 
+    @property
+    def group(self) -> str:
+        """A sink's consumer group."""
+        return f"connect-{self.name}" if "sink" in self.kind else ""
+
     @abstractmethod
     def config(self) -> dict[str, str]:
         """The connector's configuration."""
@@ -86,10 +93,11 @@ class Run(ABC):
             (row["partition"]["kafka_topic"], row["partition"]["kafka_partition"]): row["offset"]["kafka_offset"]
             for row in offsets
         }
-        return {f"group of {t}-{p}": (told.get((t, p)), self._next(topics, p, told.get((t, p)))) for t, p in self._read}
+        return {f"group of {t}-{p}": (told.get((t, p)), self._next(topics, p, told.get((t, p)))) for t, p in self.read}
 
     @property
-    def _read(self) -> list[Partition]:
+    def read(self) -> list[Partition]:
+        """The partitions that are fed."""
         return [(self.feed_topic, p) for p in range(PARTITIONS)]
 
     def _next(self, topics: Topics, partition: int, says: int | None) -> int:
@@ -159,7 +167,7 @@ class FileSink(Run):
         kept = {tuple(p): k.offset for p, k in entry.offsets.get(self.name, {}).items()}
         says = self._group(topics, offsets)
         says["journal's length"] = (entry.length, self.file.stat().st_size)
-        for at in self._read:
+        for at in self.read:
             says[f"journal of {at[0]}-{at[1]}"] = (kept.get(at), self._next(topics, at[1], kept.get(at)))
         return says
 
@@ -189,8 +197,8 @@ class Mirror(Run):
             "target.cluster.bootstrap.servers": self.system.bootstrap,
             "topics": self.feed_topic,
             "tasks.max": str(PARTITIONS),
-            "replication.factor": "1",
-            "offset-syncs.topic.replication.factor": "1",
+            "replication.factor": str(self.system.replicas),
+            "offset-syncs.topic.replication.factor": str(self.system.replicas),
             "sync.topic.acls.enabled": "false",
             "source.consumer.isolation.level": "read_committed",
             "source.consumer.auto.offset.reset": "earliest",
@@ -239,7 +247,7 @@ class KafkaSink(Run):
         kept = topics.table((self.kept_topic, 0))
         at = {(k["topic"], k["partition"]): json.loads(v)["offset"] for k, v in ((json.loads(k), v) for k, v in kept)}
         says = self._group(topics, offsets)
-        for read in self._read:
+        for read in self.read:
             says[f"kept for {read[0]}-{read[1]}"] = (at.get(read), self._next(topics, read[1], at.get(read)))
         return says
 

@@ -37,6 +37,8 @@ class Outcome:
     seed: int
     report: Report
     standstill_seconds: float
+    latency_seconds: float | None
+    """After it was got over: from fed to visible, the median."""
     notes: tuple[str, ...] = ()
 
     @property
@@ -49,7 +51,8 @@ class Outcome:
         counts = {name: verdict.count for name, verdict in self.report.verdicts.items()}
         kept = {"path": self.path, "accident": self.accident, "seed": self.seed, "records": self.report.sent}
         kept |= {"clean": self.clean, **counts}
-        return {**kept, "standstill_seconds": self.standstill_seconds, "told": str(self.report), "notes": self.notes}
+        kept |= {"standstill_seconds": self.standstill_seconds, "latency_seconds": self.latency_seconds}
+        return {**kept, "told": str(self.report), "notes": self.notes}
 
 
 async def scenario(
@@ -69,7 +72,9 @@ async def scenario(
             made = await system.ask("POST", "/connectors", {"name": run.name, "config": run.config()})
             assert made.status_code == 201, made.text
         feed = Feed(runs, system.bootstrap, seconds, parts=accident.parts)
-        scene = Scene(system, runs, feed, Watch(runs, topics), chance)
+        mixed = [r.feed_topic for r in runs if r.aborting]
+        stranger = Stranger(mixed, system.bootstrap) if mixed else None
+        scene = Scene(system, runs, feed, Watch(runs, topics), chance, topics, stranger)
         samples = await _copied(scene, accident, topics)
         async with Siblings() as tasks:
             judging = [tasks.start(_judged(scene, run, topics, samples)) for run in runs]
@@ -78,9 +83,7 @@ async def scenario(
 
 async def _copied(scene: Scene, accident: Accident, topics: Topics) -> list[Sample]:
     """Until all has arrived, or has not in time, and no transaction is open any more."""
-    runs, feed, watch = scene.runs, scene.feed, scene.watch
-    mixed = [r.feed_topic for r in runs if r.aborting]
-    stranger = Stranger(mixed, scene.system.bootstrap) if mixed else None
+    runs, feed, watch, stranger = scene.runs, scene.feed, scene.watch, scene.stranger
     written = {f"{GROUP}-offsets", "__consumer_offsets", *(topic for run in runs for topic in run.transactional)}
     ends = Ends(topics, written)
     async with Siblings() as tasks:
@@ -96,15 +99,15 @@ async def _copied(scene: Scene, accident: Accident, topics: Topics) -> list[Samp
             await accident.strike(scene)
             with contextlib.suppress(AssertionError):
                 await scene.recovered()  # so that much comes after it too
+                if accident.brokers > 1:
+                    scene.latencies = await scene.measured()
             feed.finish()
             await feeding
             if stranger is not None and noise is not None:
                 stranger.stop()
                 await noise
             with contextlib.suppress(AssertionError):  # what has not arrived, the oracle calls lost
-                await eventually(
-                    lambda: all(watch.visible[r.name] >= r.records for r in runs), seconds=ARRIVE_SECONDS, every=0.1
-                )
+                await scene.arrived({r.name: r.records for r in runs}, ARRIVE_SECONDS, "all is visible")
             with contextlib.suppress(AssertionError):  # what is still open then, the oracle calls stuck
                 await eventually(lambda: ends.stable, seconds=STABLE_SECONDS, every=0.2)
             ends.check()
@@ -117,8 +120,8 @@ async def _copied(scene: Scene, accident: Accident, topics: Topics) -> list[Samp
 
 async def _judged(
     scene: Scene, run: Run, topics: Topics, samples: list[Sample]
-) -> tuple[Report, float, tuple[str, ...]]:
-    """The oracle's report, the longest standstill in seconds, and notes.
+) -> tuple[Report, float, float | None, tuple[str, ...]]:
+    """The oracle's report, the longest standstill in seconds, the latency after it, and notes.
 
     What is stopped has recovered: a sink whose task is about to come back has not told its group yet what it wrote.
     """
@@ -146,6 +149,7 @@ async def _judged(
     seen = await asyncio.to_thread(run.seen, topics)
     mine = tuple(f"{topic}-" for topic in run.transactional)
     own = [s for s in samples if s.partition.startswith((*mine, "__", GROUP))]
-    report = judge(run.sent, seen, samples=own, offsets=says)
+    report = judge(run.sent, seen, samples=own, offsets=says, gone=run.gone)
     await system.ask("DELETE", f"/connectors/{run.name}")
-    return report, scene.standstills.get(run.name, 0.0), tuple(scene.notes)
+    latency = scene.latencies.get(run.name)
+    return report, scene.standstills.get(run.name, 0.0), latency, tuple(scene.notes)

@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
 import random
+import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from chaos_feed import Feed, Watch
-from chaos_kafka import LOOK
+from chaos_feed import Feed, Stranger, Watch
+from chaos_kafka import LOOK, Topics
 from chaos_paths import Run
 from chaos_system import System
 
 from keelman.testing.eventually import eventually
+from keelman.testing.numbered import parsed
 from keelman.testing.proxy import Tunnel
 
 LOOK_SECONDS = 0.05
 RECOVERED_SECONDS = 180.0
+LATENCY_SECONDS = 2.0
 
 
 @dataclass
@@ -29,10 +34,14 @@ class Scene:
     feed: Feed
     watch: Watch
     chance: random.Random
+    topics: Topics
+    stranger: Stranger | None = None
     struck: float = 0.0
     """When something was first done to it."""
     standstills: dict[str, float] = field(default_factory=dict)
     """By path, the longest time since then in which nothing new became visible though something waited."""
+    latencies: dict[str, float] = field(default_factory=dict)
+    """By path, the median seconds from fed to visible when it was got over, where they were measured."""
     notes: list[str] = field(default_factory=list)
 
     async def moment(self) -> None:
@@ -53,12 +62,63 @@ class Scene:
 
     async def recovered(self) -> None:
         """Returns when all is visible that has been fed by now."""
-        fed = dict(self.feed.fed)
-        await eventually(
-            lambda: all(self.watch.visible[name] >= count for name, count in fed.items()),
-            seconds=RECOVERED_SECONDS,
-            what="got over what was done",
-        )
+        await self.arrived(dict(self.feed.fed), RECOVERED_SECONDS, "got over what was done")
+
+    async def arrived(self, fed: Mapping[str, int], seconds: float, what: str) -> None:
+        """Returns when so many records of each path are visible, those that the source itself lost aside."""
+        least = {run.name: fed[run.name] - len(run.gone) for run in self.runs}
+        end = time.monotonic() + seconds
+
+        def counted() -> bool:
+            return all(self.watch.visible[name] >= count for name, count in least.items())
+
+        await eventually(counted, seconds=seconds, every=0.1, what=what)
+        for run in self.runs:
+            if run.gone:  # what was copied of it before is visible too: only a look at all tells
+                left = max(0.0, end - time.monotonic())
+                await eventually(
+                    lambda r=run: asyncio.to_thread(self._beside_gone, r, least[r.name]),
+                    seconds=left,
+                    every=1.0,
+                    what=what,
+                )
+
+    def _beside_gone(self, run: Run, least: int) -> bool:
+        seen = run.seen(self.topics)
+        return sum(1 for lines in seen.values() for one in lines if parsed(one) not in run.gone) >= least
+
+    async def hold(self) -> None:
+        """Nobody writes to what is copied until `release`, and all that was written is acknowledged."""
+        await self.feed.hold()
+        if self.stranger is not None:
+            await asyncio.to_thread(self.stranger.hold)
+
+    def release(self) -> None:
+        """They go on."""
+        self.feed.release()
+        if self.stranger is not None:
+            self.stranger.release()
+
+    async def measured(self) -> dict[str, float]:
+        """How long a record takes from being fed to being visible, median seconds by path, while few are fed."""
+        begun = time.monotonic()
+        await asyncio.sleep(LATENCY_SECONDS)
+        until = dict(self.feed.fed)
+        with contextlib.suppress(AssertionError):
+            await self.arrived(until, LATENCY_SECONDS * 10, "what was fed is visible")
+        return {run.name: took for run in self.runs if (took := self._latency(run.name, begun)) is not None}
+
+    def _latency(self, name: str, begun: float) -> float | None:
+        fed = [(at, counts[name]) for at, counts in list(self.feed.history) if at >= begun]
+        seen = [(at, counts[name]) for at, counts in list(self.watch.history) if at >= begun]
+        took: list[float] = []
+        place = 0
+        for (_, before), (at, count) in itertools.pairwise(fed):
+            while place < len(seen) and seen[place][1] < count:
+                place += 1
+            if count > before and place < len(seen):
+                took.append(max(0.0, seen[place][0] - at))
+        return statistics.median(took) if took else None
 
     async def look(self) -> None:
         """Looks at how the records come, for ever."""

@@ -28,6 +28,7 @@ from keelman.runtime.ports import free_ports
 from keelman.runtime.supervise import Siblings
 from keelman.runtime.tether import tethered
 from keelman.testing.broker import BrokerProcess
+from keelman.testing.broker_cluster import BrokerCluster
 from keelman.testing.eventually import eventually
 from keelman.testing.kafka_proxy import KafkaProxy
 from keelman.testing.proxy import Proxy
@@ -38,6 +39,8 @@ GROUP = "wc"
 WORKERS = 2
 HOSTS, HOST_CORES = 2, 8
 """Of a standalone cluster: two executors each, so that the slots of a lost one find room."""
+# What sinks do not write again, their groups lose within a test.
+PROPERTIES = {"offsets.retention.minutes": "1", "offsets.retention.check.interval.ms": "2000"}
 
 
 class SparkProcess:
@@ -105,9 +108,11 @@ def below(process: psutil.Process) -> list[psutil.Process]:
 class System:
     """Everything, in one folder. Used as `async with`."""
 
-    def __init__(self, folder: Path, *, cluster: bool = False, workers: int = WORKERS) -> None:
+    def __init__(self, folder: Path, *, cluster: bool = False, workers: int = WORKERS, brokers: int = 1) -> None:
+        """With three `brokers` they are reached without a proxy, and forget groups' offsets after a minute."""
         self.folder = folder
         self._count = workers
+        self._brokers = BrokerCluster(folder / "brokers", PROPERTIES, brokers) if brokers > 1 else None
         self.broker = BrokerProcess(folder / "broker")
         self.kafka = KafkaProxy("127.0.0.1", self.broker.port)
         self.cluster = Cluster(folder, free_ports(1)[0]) if cluster else None
@@ -121,8 +126,19 @@ class System:
 
     @property
     def bootstrap(self) -> str:
-        """What clients connect to: the proxy."""
-        return self.kafka.address
+        """What clients connect to: the proxy, or all brokers."""
+        return self.kafka.address if self._brokers is None else self._brokers.bootstrap
+
+    @property
+    def trio(self) -> BrokerCluster:
+        """The three brokers, where there are three."""
+        assert self._brokers is not None
+        return self._brokers
+
+    @property
+    def replicas(self) -> int:
+        """How many replicas topics have."""
+        return 1 if self._brokers is None else len(self._brokers.brokers)
 
     async def __aenter__(self) -> System:
         try:
@@ -138,12 +154,16 @@ class System:
 
     async def _start(self) -> None:
         enter = self._stack.enter_async_context
-        await enter(self.kafka)
         await enter(self.slot_link)
         await enter(self.worker_link)
-        self.broker.flags = ("--advertised", self.kafka.address)
-        await self.broker.start()
-        self._stack.push_async_callback(self.broker.end)
+        if self._brokers is None:
+            await enter(self.kafka)
+            self.broker.flags = ("--advertised", self.kafka.address)
+            await self.broker.start()
+            self._stack.push_async_callback(self.broker.end)
+        else:
+            await self._brokers.start()
+            self._stack.push_async_callback(self._brokers.end)
         if self.cluster is not None:
             self._stack.callback(self.cluster.stop)
             await self.cluster.start(workers=HOSTS, cores=HOST_CORES)
@@ -206,7 +226,7 @@ class System:
 
     def logs(self, lines: int = 40) -> str:
         """The ends of all logs."""
-        texts = {"spark": self.spark.output, "broker": self.broker.output[-3000:]}
+        texts = {"spark": self.spark.output, "broker": (self._brokers or self.broker).output[-3000:]}
         texts |= {worker.id: worker.output for worker in self.workers}
         return "\n".join(f"--- {name}\n" + "\n".join(t.splitlines()[-lines:]) for name, t in texts.items())
 

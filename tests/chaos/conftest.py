@@ -12,3 +12,15 @@ async def system(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Syst
     """One system for all accidents of this folder."""
     async with System(tmp_path_factory.mktemp("chaos")) as made:
         yield made
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def on_three(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[System]:
+    """One system with three brokers for all accidents of a file."""
+    async with System(tmp_path_factory.mktemp("three"), brokers=3) as made:
+        yield made
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """First those on three brokers, which end with their file: the other system is not to run beside them."""
+    items.sort(key=lambda item: "on_three" not in getattr(item, "fixturenames", ()))

@@ -48,10 +48,10 @@ class Matrix:
         """Runs all, a new system after each trouble and for each kind of system."""
         failed = 0
         while self.plan and failed < STARTS:
-            cluster, workers = wanted = self.plan[0][0].system
+            cluster, workers, brokers = wanted = self.plan[0][0].system
             with tempfile.TemporaryDirectory(prefix="keelman-faults-", dir=self.arguments.folder) as folder:
                 try:
-                    async with System(Path(folder), cluster=cluster, workers=workers) as system:
+                    async with System(Path(folder), cluster=cluster, workers=workers, brokers=brokers) as system:
                         failed = 0
                         while self.plan and self.plan[0][0].system == wanted and await self._one(system):
                             pass
@@ -83,6 +83,7 @@ class Matrix:
         good = bool(found) and all(o.clean for o in found)
         for one in found:
             stood = f"stood still for {one.standstill_seconds:.1f} s"
+            stood += "" if one.latency_seconds is None else f", then {one.latency_seconds:.2f} s"
             say(f"  {'ok ' if one.clean else 'BAD'} {one.path:12} {one.report}; {stood}")
         each = (time.monotonic() - self.begun) / self.done
         notes = "; ".join(found[0].notes) if found else ""

@@ -125,6 +125,15 @@ def test_a_clean_history_passes() -> None:
     assert str(report) == "400 sent, 400 seen; clean"
 
 
+def test_what_the_source_itself_has_lost_may_be_seen_or_not_but_not_twice() -> None:
+    tail = [Number(0, 3), Number(0, 4)]
+    lines = [line(Number(0, n), 60) for n in range(6)]
+    assert judge({0: 6}, {"p": [*lines[:3], lines[5]]}, gone=tail).clean
+    assert judge({0: 6}, {"p": [*lines[:4], lines[5]]}, gone=tail).clean
+    assert offences(judge({0: 6}, {"p": [*lines[:4], lines[3], lines[5]]}, gone=tail)) == {"duplicated": 1}
+    assert offences(judge({0: 6}, {"p": lines[:3]}, gone=tail)) == {"lost": 1}
+
+
 def test_any_mixture_of_tasks_in_one_place_is_in_order_as_long_as_each_task_is() -> None:
     rest = [list(lines) for lines in history().values()]
     chance, mixed = random.Random(3), []

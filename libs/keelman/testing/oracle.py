@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -62,20 +62,22 @@ def judge(
     *,
     samples: Iterable[Sample] = (),
     offsets: Mapping[str, tuple[Any, Any]] | None = None,
+    gone: Collection[Number] = (),
 ) -> Report:
     """Judges one history.
 
     `sent`: how many records each task sent, numbered from 0. `seen`: the records of each place that keeps an order (a
     partition, a file), in its order. `samples`: partitions over time, in order; a transaction is stuck when what
     committed readers can see stays at one place behind the end for more than 60 s. `offsets`: by name, what an offset
-    says and what it should say after the last visible record.
+    says and what it should say after the last visible record. `gone`: what the source itself has lost since; it may be
+    seen, where it was copied before, but is not lost when it is not.
     """
     found: dict[str, list[str]] = {name: [] for name in VERDICTS}
     met: dict[Number, str] = {}
     for place, records in seen.items():
         _walk(place, records, sent, met, found)
     for task, count in sorted(sent.items()):
-        found["lost"] += [str(n) for s in range(count) if (n := Number(task, s)) not in met]
+        found["lost"] += [str(n) for s in range(count) if (n := Number(task, s)) not in met and n not in gone]
     found["stuck"] += _stuck(samples)
     for name, (says, is_) in (offsets or {}).items():
         if says != is_:
