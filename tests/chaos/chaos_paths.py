@@ -245,7 +245,8 @@ class KafkaSink(Run):
 
     def says(self, topics: Topics, offsets: list[dict[str, Any]]) -> Says:
         kept = topics.table((self.kept_topic, 0))
-        at = {(k["topic"], k["partition"]): json.loads(v)["offset"] for k, v in ((json.loads(k), v) for k, v in kept)}
+        rows = ((json.loads(key), json.loads(value)) for key, value in kept)
+        at = {(k["topic"], k["partition"]): v["offset"] for k, v in rows if "offset" in v}
         says = self._group(topics, offsets)
         for read in self.read:
             says[f"kept for {read[0]}-{read[1]}"] = (at.get(read), self._next(topics, read[1], at.get(read)))
