@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import pytest
-from chaos_accidents import ACCIDENTS, in_turn
+from chaos_accidents import ACCIDENTS, Accident, in_turn
 from chaos_system import System
 from test_accidents import check
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(600)]
 
 
-async def test_leaders_that_move_and_are_lost_lose_and_double_nothing(on_three: System) -> None:
-    moves = in_turn(*(ACCIDENTS[name] for name in ("leaders moved", "partitions reassigned", "in-sync replica frozen")))
-    losses = in_turn(ACCIDENTS["transactions' leader killed"], ACCIDENTS["groups' leader killed"])
-    await check(on_three, {moves: ("mirror", "Kafka sink"), losses: ("file source", "file sink")})
+def one_after_another(*names: str) -> Accident:
+    return in_turn(*(ACCIDENTS[name] for name in names))
 
 
-async def test_what_a_source_loses_is_not_copied_twice_and_the_rest_is_copied(on_three: System) -> None:
+async def test_leaders_that_move_and_topics_and_offsets_that_go_lose_and_double_nothing(on_three: System) -> None:
     strikes = {
-        ACCIDENTS["stopped past offsets' retention"]: ("Kafka sink",),
+        one_after_another("leaders moved", "partitions reassigned", "in-sync replica frozen"): ("mirror",),
         ACCIDENTS["source topic made anew"]: ("file sink",),
+        ACCIDENTS["stopped past offsets' retention"]: ("Kafka sink",),
     }
     await check(on_three, strikes)
 
 
-async def test_an_update_and_an_unclean_election_lose_no_more_than_the_cluster_does(on_three: System) -> None:
-    await check(on_three, {ACCIDENTS["brokers rolled"]: ("file source",)})
+async def test_brokers_that_are_lost_and_updated_lose_and_double_nothing(on_three: System) -> None:
+    lost = one_after_another("transactions' leader killed", "groups' leader killed", "brokers rolled")
+    await check(on_three, {lost: ("file source", "Kafka sink")})
+
+
+async def test_after_an_unclean_election_what_the_source_still_holds_is_copied_once(on_three: System) -> None:
     await check(on_three, {ACCIDENTS["unclean election"]: ("mirror",)})

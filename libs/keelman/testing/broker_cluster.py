@@ -11,7 +11,7 @@ import signal
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import psutil
 from aiokafka.admin import AIOKafkaAdminClient
@@ -52,13 +52,13 @@ QUICK = {
 }
 
 
-class _Reassign(Request[AlterPartitionReassignmentsRequest_v0]):
+class _Reassign(Request[AlterPartitionReassignmentsRequest_v0]):  # type: ignore[misc]  # aiokafka has no types
     """AlterPartitionReassignments 0 (KIP-455) of one partition."""
 
     API_KEY = AlterPartitionReassignmentsRequest_v0.API_KEY
 
     def __init__(self, topic: str, partition: int, replicas: Sequence[int]) -> None:
-        self._topics = [(topic, [(partition, list(replicas), {})], {})]
+        self._topics: list[Any] = [(topic, [(partition, list(replicas), {})], {})]
 
     def build(
         self, request_struct_class: type[AlterPartitionReassignmentsRequest_v0]
@@ -92,7 +92,7 @@ class BrokerCluster:
         voters = ",".join(f"{n}@127.0.0.1:{ports[self.count + n - 1]}" for n in nodes)
         said = ",".join(f"{key}={value}" for key, value in {**QUICK, **self.properties}.items())
         for node in nodes:
-            flags = (f"--node-id={node}", f"--cluster-id={CLUSTER_ID}", f"--voters={voters}")
+            flags: tuple[str, ...] = (f"--node-id={node}", f"--cluster-id={CLUSTER_ID}", f"--voters={voters}")
             flags += (f"--heap-mb={HEAP_MB}", f"--properties={said}")
             home, port, controller = self.home / f"broker{node}", ports[node - 1], ports[self.count + node - 1]
             self.brokers[node] = BrokerProcess(home, port, controller, flags)
@@ -151,7 +151,7 @@ class BrokerCluster:
         def gone() -> bool:
             return node not in self._client().list_topics(timeout=ASK_SECONDS).brokers
 
-        await eventually(lambda: self._until_answered(gone), seconds=MOVE_SECONDS, what=f"broker {node} is given up")
+        await _until(lambda: self._until_answered(gone), MOVE_SECONDS, f"broker {node} is given up")
 
     def freeze(self, node: int) -> None:
         """SIGSTOP: its connections stay, and nobody answers on them."""
@@ -191,13 +191,14 @@ class BrokerCluster:
     async def leader_of(self, topic: str, partition: int = 0) -> int:
         """The partition's leader; waits until it has one that is reachable."""
 
-        async def leader() -> int | None:
-            found = (await self.led(topic, partition)).leader
-            return found if found != NO_LEADER else None
+        leaders: list[int] = []
 
-        found = await eventually(leader, seconds=MOVE_SECONDS, what=f"{topic}-{partition} has a leader")
-        assert found is not None
-        return found
+        async def known() -> bool:
+            leaders.append((await self.led(topic, partition)).leader)
+            return leaders[-1] != NO_LEADER
+
+        await _until(known, MOVE_SECONDS, f"{topic}-{partition} has a leader")
+        return leaders[-1]
 
     async def led_by(self, topic: str, partition: int, *nodes: int) -> None:
         """Returns when one of these leads the partition: a broker may tell of its former leader for a moment."""
@@ -205,7 +206,7 @@ class BrokerCluster:
         async def there() -> bool:
             return (await self.led(topic, partition)).leader in nodes
 
-        await eventually(there, seconds=MOVE_SECONDS, what=f"{topic}-{partition} is led by {nodes}")
+        await _until(there, MOVE_SECONDS, f"{topic}-{partition} is led by {nodes}")
 
     async def coordinator_of(self, name: str, topic: str = GROUPS) -> int:
         """Who coordinates that group, or (with `TRANSACTIONS`) that transactional id: who leads its partition."""
@@ -225,7 +226,7 @@ class BrokerCluster:
         async def there() -> bool:
             return (await self.led(topic, partition)).in_sync == nodes
 
-        await eventually(there, seconds=MOVE_SECONDS, what=f"in sync for {topic}-{partition}: {sorted(nodes)}")
+        await _until(there, MOVE_SECONDS, f"in sync for {topic}-{partition}: {sorted(nodes)}")
 
     async def whole(self) -> None:
         """Returns when all replicas of all partitions are in sync."""
@@ -240,7 +241,7 @@ class BrokerCluster:
             assert not left, f"behind: {left}"
             return True
 
-        await eventually(there, seconds=2 * MOVE_SECONDS, what="all replicas are in sync")
+        await _until(there, 2 * MOVE_SECONDS, "all replicas are in sync")
 
     async def reassign(self, topic: str, partition: int, replicas: Sequence[int]) -> None:
         """Gives a partition to these replicas, the first of them preferred; returns when they alone have it."""
@@ -257,7 +258,7 @@ class BrokerCluster:
             now = await self.led(topic, partition)
             return now.replicas == tuple(replicas) and now.in_sync == set(replicas)
 
-        await eventually(there, seconds=MOVE_SECONDS, what=f"{topic}-{partition} is on {list(replicas)}")
+        await _until(there, MOVE_SECONDS, f"{topic}-{partition} is on {list(replicas)}")
 
     async def elect(self, topic: str, partition: int = 0, *, unclean: bool = False) -> None:
         """The preferred leader takes over; with `unclean`, any replica does that runs, if none in sync does. What only
@@ -270,7 +271,7 @@ class BrokerCluster:
             assert all("ELECTION_NOT_NEEDED" in e for e in errors), errors
             return True
 
-        await eventually(lambda: self._until_answered(ask), seconds=MOVE_SECONDS, what=f"{topic}-{partition} elected")
+        await _until(lambda: self._until_answered(ask), MOVE_SECONDS, f"{topic}-{partition} elected")
         await self.leader_of(topic, partition)
 
     async def move_leader(self, topic: str, partition: int, to: int) -> None:
@@ -292,7 +293,7 @@ class BrokerCluster:
                 raise AssertionError(str(error)) from error
             return True
 
-        await eventually(answered, seconds=MOVE_SECONDS, what="a broker answers")
+        await _until(answered, MOVE_SECONDS, "a broker answers")
         return found[0]
 
     def _client(self) -> AdminClient:
@@ -317,11 +318,15 @@ class BrokerCluster:
             answer = await ask_broker("127.0.0.1", broker.port)
             return answer is not None and answer.serves(node) and len(answer.brokers) > self.count // 2
 
-        ready: Awaitable[bool] = eventually(serves, seconds=START_SECONDS, what=f"broker {node} serves")
         try:
-            await ready
+            await _until(serves, START_SECONDS, f"broker {node} serves")
         except AssertionError as error:
             raise AssertionError(f"{error}\n{broker.output[-4000:]}") from error
+
+
+async def _until(condition: Callable[[], Awaitable[bool]], seconds: float, what: str) -> None:
+    given: Callable[[], bool | Awaitable[bool]] = condition
+    await eventually(given, seconds=seconds, what=what)
 
 
 def coordinating(name: str, partitions: int) -> int:
