@@ -38,6 +38,16 @@ def test_what_has_failed_or_is_stalled_is_in_trouble() -> None:
     assert bounded.told[0].connector == "c000"
 
 
+def test_a_stall_is_told_with_the_failure_that_it_comes_from() -> None:
+    work = Work("a", 0)
+    stalled = status("RESTARTING", "again", stalled={"since": "now", "left": 5, "reason": "BROKER_LOST: too slow"})
+    (told,) = troubles_of([work], {work: stalled}, "h:1").told
+    assert (told.state, told.reason) == (
+        "STALLED",
+        "it has something to copy and copies nothing: BROKER_LOST: too slow",
+    )
+
+
 def test_a_trouble_is_told_by_what_is_behind_a_head_that_names_no_record() -> None:
     trace = (
         "org.E: Tolerance exceeded in error handler\nCaused by: org.D: no JSON (topic t, partition 0, offset 7)\n\tat x"

@@ -35,6 +35,7 @@ class World:
     def __init__(self) -> None:
         self.sent: list[RunOrder] = []
         self.told: list[tuple[str, str]] = []
+        self.more: Mapping[str, object] = {}
         self.leased, self.obeys, self.may, self.asked = True, True, True, 0
         self.problem: Exception | None = None
         self.refusal: Exception | None = None
@@ -82,6 +83,7 @@ class World:
 
     def tell(self, state: str, trace: str | None, more: Mapping[str, object]) -> None:
         self.told.append((state, trace or ""))
+        self.more = more
 
     async def confirm(self, part: bool) -> Any:
         if self.problem is not None:
@@ -175,6 +177,47 @@ async def test_a_wait_is_counted_from_the_end_of_the_last_copy_run() -> None:
         assert (world.state, len(world.sent)) == ("RUNNING", starts)
         world.task.judge(now + 2 * WAIT_SECONDS, 60.0)
         assert world.state == "RESTARTING"
+
+
+async def test_what_fails_again_and_again_and_commits_nothing_is_stalled_until_it_commits(world: World) -> None:
+    """A target that is too slow, say: each failure passes by itself, and nothing is copied for ever."""
+
+    def uid() -> str:
+        return [order.run_uid for order in world.sent if order.HasField("start")][-1]
+
+    def copied(records: int, lag: int) -> None:
+        progress = copy.CopyProgress(records=records, lag=lag)
+        world.task.update(RunUpdate(run_uid=uid(), state=RUNNING, progress=progress))
+
+    async def fails() -> None:
+        before = len(world.gone)
+        failed = copy.COPY_RUN_STATE_FAILED
+        world.task.update(
+            RunUpdate(run_uid=uid(), state=failed, reason="BROKER_LOST", message="too slow", retriable=True)
+        )
+        await eventually(lambda: len(world.gone) > before and world.state == "RESTARTING")
+
+    copied(0, 7)
+    now = time.monotonic()
+    await fails()
+    world.task.judge(now + 50, 60.0)
+    assert "stalled" not in world.more
+    await eventually(lambda: world.state == "RUNNING")
+    copied(0, 7)
+    await fails()
+    world.task.judge(now + 61, 60.0)
+    assert world.state == "RESTARTING", "between two copy runs"
+    stalled = world.more["stalled"]
+    assert isinstance(stalled, dict)
+    assert (stalled["left"], stalled["reason"]) == (7, "BROKER_LOST: too slow")
+    await eventually(lambda: world.state == "RUNNING")
+    assert "stalled" in world.more, "another copy run is no progress"
+    copied(0, 7)
+    world.task.judge(now + 62, 60.0)
+    assert world.task.stalled
+    copied(3, 4)
+    world.task.judge(time.monotonic(), 60.0)
+    assert (world.task.stalled, dict(world.more)) == (False, {})
 
 
 async def test_a_failure_before_the_first_copy_run_is_counted() -> None:

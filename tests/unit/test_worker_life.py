@@ -97,6 +97,18 @@ def test_a_task_is_stalled_when_there_is_something_to_copy() -> None:
     assert mark.lag == 0, "what the former copy runs had left is not theirs"
 
 
+def test_a_failed_copy_run_does_not_begin_the_time_without_progress_anew() -> None:
+    mark = Watermark(100.0)
+    assert not mark.note("one", CopyProgress(lag=9), 110.0)
+    mark.begun(after_failure=True)
+    assert mark.lag == 9, "until the next one tells"
+    assert not mark.note("two", CopyProgress(lag=-1), 150.0)
+    assert not mark.note("two", CopyProgress(lag=8), 160.0)
+    assert (mark.lag, mark.stalled_seconds(170.0, 60.0)) == (8, 60.0)
+    assert mark.note("two", CopyProgress(records=1, lag=7), 171.0)
+    assert mark.stalled_seconds(172.0, 60.0) is None
+
+
 def test_intervals_that_hold_commits_back_stall_nothing() -> None:
     assert stall_seconds({}, {}) == 60.0
     assert stall_seconds({"keelman.stall.after.ms": "-1"}, {"keelman.stall.after.ms": "5"}) == math.inf

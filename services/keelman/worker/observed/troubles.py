@@ -38,7 +38,7 @@ def troubles_of(works: Iterable[Work], statuses: Mapping[Work, Status], worker: 
 
 def _trouble(work: Work, status: Status, worker: str) -> ConnectorTrouble:
     failed = status.state == states.FAILED
-    reason = why_line(status.trace or "") if failed else "it has something to copy and copies nothing"
+    reason = why_line(status.trace or "") if failed else _stalled(status.more)
     return ConnectorTrouble(
         connector=work.connector,
         task=work.task if work.is_task else -1,
@@ -46,3 +46,9 @@ def _trouble(work: Work, status: Status, worker: str) -> ConnectorTrouble:
         reason=reason if len(reason) <= LONGEST else f"{reason[: LONGEST - 3]}...",
         worker=worker,
     )
+
+
+def _stalled(more: Mapping[str, object]) -> str:
+    stalled = more.get("stalled")
+    why = stalled.get("reason") if isinstance(stalled, dict) else None
+    return f"it has something to copy and copies nothing{f': {why}' if why else ''}"

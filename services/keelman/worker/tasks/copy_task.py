@@ -66,6 +66,8 @@ class CopyTask:
         self._restarts = Restarts(policy or RestartPolicy(), attempts)
         self._attempt: Attempt | None = None
         self._told = ""
+        self._trace: str | None = None  # as told
+        self._failing = ""  # why copy runs have failed since anything was committed
         self._since = time.monotonic()
         self._quiet_since: float | None = None
         self._stalled = False
@@ -84,7 +86,7 @@ class CopyTask:
 
     def restart(self) -> None:
         """End the copy run, or forget the failure, and begin a new one, with the whole budget."""
-        self._told = ""
+        self._told = self._failing = ""
         self._copying.split_again()
         self._restarts.healthy()
         self._orders.restart()
@@ -96,8 +98,8 @@ class CopyTask:
     def update(self, update: orders.RunUpdate) -> None:
         """Takes an update of one of its present copy runs."""
         if (run := self._found(update.run_uid)) is not None:
-            if update.HasField("progress"):
-                self.watermark.note(update.run_uid, update.progress, time.monotonic())
+            if update.HasField("progress") and self.watermark.note(update.run_uid, update.progress, time.monotonic()):
+                self._failing = ""
             run.update(update)
 
     def lost(self, uid: str) -> None:
@@ -162,8 +164,13 @@ class CopyTask:
         new = self._told == states.UNASSIGNED
         # Of ten thousand that begin together all but a few wait for their turn: that is not told.
         unasked = self._orders.ending or self._orders.parked or (new and self._copying.behind)
-        if unasked or not (new or self._told == states.RUNNING):
+        retried = self._told == states.RESTARTING and bool(self._failing)
+        if unasked or not (new or retried or self._told == states.RUNNING):
             self._quiet_since = None
+            return
+        if self._failing:
+            self._judge_stall(now, stall_seconds)
+        if retried:
             return
         if not self._running:
             self._quiet_since = now if self._quiet_since is None else self._quiet_since
@@ -171,16 +178,21 @@ class CopyTask:
                 self._tell_waiting(self._copying.waits_for or "its slot has not begun to copy")
             return
         self._quiet_since = None
-        stalled = self.watermark.stalled_seconds(now, stall_seconds) is not None
-        recovered = self._attempt is not None and now - self._since >= self._restarts.policy.reset_seconds
-        if recovered:
+        if self._attempt is not None and now - self._since >= self._restarts.policy.reset_seconds:
             self._restarts.healthy()
             self._attempt = None
-        if recovered or stalled != self._stalled:
-            if stalled != self._stalled:
-                log.warning("task_stalled" if stalled else "task_moves", **self._names, left=self.watermark.lag)
-            self._stalled = stalled
             self._duties.tell(states.RUNNING, None, self._more())
+        self._judge_stall(now, stall_seconds)
+
+    def _judge_stall(self, now: float, stall_seconds: float) -> None:
+        """Over all copy runs since something was committed last, for what fails again and again copies nothing."""
+        stalled = self.watermark.stalled_seconds(now, stall_seconds) is not None
+        if stalled == self._stalled:
+            return
+        names = {**self._names, "left": self.watermark.lag, "reason": self._failing}
+        log.warning("task_stalled" if stalled else "task_moves", **names)
+        self._stalled = stalled
+        self._duties.tell(self._told, self._trace, self._more())
 
     def _tell_waiting(self, why: str) -> None:
         """Says what it waits for; of one that has not copied yet, each reason once."""
@@ -200,7 +212,9 @@ class CopyTask:
     def _copies(self) -> None:
         now = time.monotonic()
         if not self._running:
-            self._running, self.watermark.moved_at = True, now
+            self._running = True
+            if not self._failing:
+                self.watermark.moved_at = now
             self._quiet_since = None
         if self._told != states.RUNNING:  # a task that was parked has never been anything else
             self._since = now
@@ -221,6 +235,7 @@ class CopyTask:
                 continue
             last = await self._copied()
             if last is None or last.reason == MOVED:
+                self._failing = ""
                 continue
             if last.reason in LEFT_OPEN and self._copying.may_write:
                 await self._duties.fence()
@@ -228,7 +243,7 @@ class CopyTask:
 
     async def _copied(self) -> orders.RunUpdate | None:
         """As `Copying.once`; what goes wrong before there is a copy run is told like a copy run's failure."""
-        self.watermark.begun()
+        self.watermark.begun(after_failure=bool(self._failing))
         try:
             return await self._copying.once()
         except (KeelmanError, ConnectError) as error:
@@ -255,6 +270,7 @@ class CopyTask:
         )
         trace = last.trace or f"{CONNECT_ERROR}: {last.message or last.reason}\n"
         names = {**self._names, "reason": last.reason, "error": last.message}
+        self._failing = f"{last.reason}: {last.message}" if last.message else last.reason
         if cause is Cause.PASSING:
             log.info("copy_run_failed", **names)
             self._tell(states.RESTARTING, trace)
@@ -270,9 +286,9 @@ class CopyTask:
         self.failed = False
 
     def _tell(self, state: str, trace: str | None) -> None:
-        if state != states.RUNNING:
+        if state != states.RUNNING and not (state == states.RESTARTING and self._failing):
             self._stalled = False
-        self._told = state
+        self._told, self._trace = state, trace
         self._duties.tell(state, trace, self._more())
 
     def _more(self) -> Mapping[str, object]:
@@ -280,7 +296,8 @@ class CopyTask:
         more: dict[str, object] = {}
         if self._stalled:
             since = time.time() - (time.monotonic() - self.watermark.moved_at)
-            more["stalled"] = {"since": stamp(datetime.fromtimestamp(since, UTC)), "left": self.watermark.lag}
+            stalled = {"since": stamp(datetime.fromtimestamp(since, UTC)), "left": self.watermark.lag}
+            more["stalled"] = {**stalled, "reason": self._failing} if self._failing else stalled
         if self._attempt is not None and self._restarts.troubled:
             more["restart"] = self._attempt.value()
         return more

@@ -26,25 +26,34 @@ class Watermark:
     records: int = 0
     """Committed records of this task since this worker has it."""
     _seen: dict[str, tuple[int, int]] = field(default_factory=dict)
+    _left: int = 0
+    """What failed copy runs had left, until the next one tells."""
 
     @property
     def lag(self) -> int:
         """What is left to copy, as far as the copy runs know."""
-        return sum(max(0, lag) for _, lag in self._seen.values())
+        return sum(max(0, lag) for _, lag in self._seen.values()) or self._left
 
-    def begun(self) -> None:
-        """There are other copy runs from now on: what the former ones had left is not theirs."""
+    def begun(self, *, after_failure: bool = False) -> None:
+        """There are other copy runs from now on: what the former ones had left is not theirs.
+
+        After a failure it is, and is not copied yet: then the time without progress goes on.
+        """
+        self._left = self.lag if after_failure else 0
         self._seen.clear()
 
-    def note(self, uid: str, progress: CopyProgress, now: float) -> None:
-        """Takes what a copy run has told."""
+    def note(self, uid: str, progress: CopyProgress, now: float) -> bool:
+        """Takes what a copy run has told; whether it has committed anything since it told last."""
         (before, _), idle = self._seen.get(uid, (0, 0)), not self.lag
         self._seen[uid] = (progress.records, progress.lag)
+        if progress.lag >= 0:
+            self._left = 0
         self.records += max(0, progress.records - before)
         if progress.records > before or (idle and self.lag):
             self.moved_at = now
         if progress.HasField("commit_time"):
             self.commit_ms = max(self.commit_ms, progress.commit_time.ToMilliseconds())
+        return progress.records > before
 
     def stalled_seconds(self, now: float, after: float) -> float | None:
         """For how long nothing was committed though there is something; None while that is as it should be."""
