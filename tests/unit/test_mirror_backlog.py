@@ -158,3 +158,26 @@ def test_old_messages_are_taken_apart_and_those_without_a_time_get_none() -> Non
     (portion,) = one.taken()
     assert shape(portion) == ("t", [], [(0, b"v")])
     assert portion.timestamps_ms == [None]
+
+
+def test_by_bytes_a_portion_ends_before_what_has_no_room_and_a_batch_alone_goes_whole() -> None:
+    pieces = [batch(0, 30), batch(30, 30)]
+    size = pieces[0][0].size + pieces[1][0].size
+    for most, lasts in ((1, [29, 59]), (size - 1, [29, 59]), (size, [59])):
+        one = Reached()
+        one.backlog.add(fetched(T0, *pieces, behind=60))
+        portions = []
+        while (portion := one.backlog.take(None, most)) is not None:
+            portions.append(portion)
+        assert [p.runs[T0].last for p in portions] == lasts
+        assert all(p.packed for p in portions)
+
+
+def test_by_bytes_records_that_are_taken_apart_are_as_many_as_have_room() -> None:
+    backlog = Backlog(lambda _header: False, lambda *_: None)
+    piece = batch(0, 100)
+    backlog.add(fetched(T0, piece, behind=100))
+    counts = []
+    while (portion := backlog.take(None, piece[0].size // 4 + 10)) is not None:
+        counts.append(portion.records)
+    assert counts == [25, 25, 25, 25]

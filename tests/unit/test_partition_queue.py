@@ -10,7 +10,7 @@ WHO = Identity(7, 3)
 def queue_of(*records: int) -> tuple[PartitionQueue, list[QueuedBatch]]:
     queue = PartitionQueue("topic", 0)
     batches = [
-        QueuedBatch(encode([b"x"] * count, now_ms=0), count, number, deadline=100.0, told=None)
+        QueuedBatch(encode([b"x"] * count, now_ms=0), count, number, queued_at=0.0, told=None)
         for number, count in enumerate(records)
     ]
     queue.waiting.extend(batches)

@@ -43,7 +43,16 @@ class Reader(ABC):
     lag_unit: Literal["bytes", "records"] = "bytes"
     """What `left` counts."""
     most_records: int | None = None
-    """Set by the engine while a limit is in force: a read gives no more records than that, or not many more."""
+    """Set by the engine while a limit is in force or the target is slow: a read gives no more records than that, or not
+    many more."""
+
+    most_bytes: int | None = None
+    """Set by the engine while the target is slow, or not known yet: a read gives about as many bytes at most, a single
+    record or packed batch at least. A reader that gives more may fill more than one transaction can deliver in time."""
+
+    limits_bytes: bool = False
+    """True for a reader that keeps to `most_bytes`. For others the engine sets `most_records` by the size of the
+    records before."""
 
     codec: int | None = None
     """Set by the engine: the compression that packed records must have, as record batches number it; None for any."""
@@ -131,6 +140,16 @@ class Writer(ABC):
     """True when nobody sees what is written before `commit`, so that the engine commits when it has read all."""
     letter_outlet: LetterOutlet | None = None
     """What its dead letters go through, to be committed with its offsets; None for a producer of their own."""
+
+    @property
+    def full(self) -> bool:
+        """Whether it should commit now, whatever the interval between commits."""
+        return False
+
+    @property
+    def most_bytes(self) -> int | None:
+        """About how much it should be given at a time now, in bytes of the records as they are read; None: any."""
+        return None
 
     def kept(self) -> Mapping[TopicPartition, KeptOffset]:
         """The offsets kept with the data; only for writers that keep offsets. Called at each assignment."""

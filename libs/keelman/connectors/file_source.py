@@ -113,6 +113,8 @@ class FileReader(Reader):
     first byte. A file that was truncated is read from its first byte too. Records carry the time of their read.
     """
 
+    limits_bytes = True
+
     def __init__(self, path: str, topic: str, offset: Offset | None = None, most_lines: int | None = None) -> None:
         """`most_lines` a read. Raises ConnectError when the offset is none."""
         checked_position(offset)
@@ -255,9 +257,9 @@ class FileReader(Reader):
     def _length(self, file: FollowedFile, size: int) -> int | None:
         """How many bytes to read so that at least one line ends in them; None when none has ended."""
         most = self._most()
-        usual = BLOCK_BYTES
+        usual = BLOCK_BYTES if self.most_bytes is None else max(SMALLEST_BLOCK_BYTES, min(BLOCK_BYTES, self.most_bytes))
         if most is not None:
-            usual = min(BLOCK_BYTES, max(SMALLEST_BLOCK_BYTES, int(most * self._line_bytes * 1.2)))
+            usual = min(usual, max(SMALLEST_BLOCK_BYTES, int(most * self._line_bytes * 1.2)))
         while file.position < self._scanned < size:
             if self._scanned - file.position >= LONGEST_LINE_BYTES:
                 raise ConnectError(f"{self._path}: the line at byte {file.position} is over {LONGEST_LINE_BYTES} bytes")

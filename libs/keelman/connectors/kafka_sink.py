@@ -135,7 +135,19 @@ class KafkaWriter(Writer):
             beat=task.beat,
         )
         self.zombie_seconds = options.settings.transaction_timeout_ms / 1000 + CLEANUP_SECONDS
-        return Transactions(options, control)
+        made = Transactions(options, control)
+        made.commits_when_full = True
+        return made
+
+    @property
+    def full(self) -> bool:
+        """While the target cluster is slow, when it has enough for a transaction."""
+        return self._outlet.full
+
+    @property
+    def most_bytes(self) -> int | None:
+        """What the target cluster takes in time: all that is written at once goes into one transaction."""
+        return self._outlet.read_bytes
 
     @staticmethod
     def _transactional_id(target: Target, config: Mapping[str, str], task: SinkTask) -> str:

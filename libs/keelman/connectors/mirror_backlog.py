@@ -49,6 +49,8 @@ class Portion:
     offsets: list[int] = field(default_factory=list)
     runs: dict[TopicPartition, Run] = field(default_factory=dict)
     records: int = 0
+    size: int = 0
+    """About how many bytes they take."""
 
 
 @dataclass(slots=True)
@@ -61,6 +63,16 @@ class _Piece:
     topic_id: str
     columns: Columns | None = None
     at: int = 0
+
+    @property
+    def record_bytes(self) -> float:
+        """About how much one record takes."""
+        return self.header.size / max(1, self.header.records)
+
+    @property
+    def least_bytes(self) -> float:
+        """What is added by the least that can be taken of it."""
+        return self.record_bytes if self.columns is not None or self.small else self.header.size
 
 
 @dataclass(slots=True)
@@ -98,11 +110,11 @@ class Backlog:
         )
         self._items.append(_Mark(one, fetched.next, fetched.end))
 
-    def take(self, most: int | None) -> Portion | None:
+    def take(self, most: int | None, most_bytes: int | None = None) -> Portion | None:
         """What comes first of one topic and in one form, at most so many records; None when there is nothing more.
 
-        A batch that has no room any more waits for the next portion; one that alone is more than `most` is taken apart.
-        Raises CorruptBatch.
+        A batch that has no room any more waits for the next portion; one that alone is more than `most` is taken apart,
+        one that alone is more than `most_bytes` is not. Raises CorruptBatch.
         """
         portion: Portion | None = None
         while self._items:
@@ -113,11 +125,13 @@ class Backlog:
                 continue
             if portion is None or not portion.records:
                 portion = Portion(item.one.topic)
-            if item.one.topic != portion.topic or not self._put(item, portion, most):
+            if portion.size and most_bytes is not None and portion.size + item.least_bytes > most_bytes:
+                break
+            if item.one.topic != portion.topic or not self._put(item, portion, most, most_bytes):
                 break
         return portion if portion is not None and portion.records else None
 
-    def _put(self, piece: _Piece, portion: Portion, most: int | None) -> bool:
+    def _put(self, piece: _Piece, portion: Portion, most: int | None, most_bytes: int | None) -> bool:
         """Takes as much of the piece as there is room for; whether more may follow it."""
         header = piece.header
         whole = (
@@ -131,6 +145,7 @@ class Backlog:
             if portion.values or (most is not None and portion.records + header.records > most):
                 return False
             portion.packed.append(PackedRecords(piece.data, piece.one.partition, header.records))
+            portion.size += header.size
             self._note(portion, piece, header.base_offset, header.last_offset, header.records)
             self._items.popleft()
             return True
@@ -146,8 +161,11 @@ class Backlog:
                 raise CorruptBatch(text) from error
             piece.at = bisect_left(columns.offsets, piece.begins)
         begin, end = piece.at, len(columns.offsets)
-        if most is not None:
+        if most_bytes is not None:
+            room = min(room, max(1, int((most_bytes - portion.size) / piece.record_bytes)))
+        if most is not None or most_bytes is not None:
             end = min(end, begin + room)
+        portion.size += round((end - begin) * piece.record_bytes)
         if end > begin:
             _extend(portion, columns, begin, end, piece.one.partition)
             self._note(portion, piece, columns.offsets[begin], columns.offsets[end - 1], end - begin)

@@ -53,6 +53,7 @@ class MirrorReader(Reader):
     """Follows partitions of the source cluster."""
 
     lag_unit = "records"
+    limits_bytes = True
 
     def __init__(
         self,
@@ -118,7 +119,7 @@ class MirrorReader(Reader):
         try:
             if not self._backlog:
                 self._receive()
-            portion = self._backlog.take(self.most_records)
+            portion = self._backlog.take(self.most_records, self.most_bytes)
         except FetchFailure as error:
             raise KafkaException(KafkaError(error.code, str(error))) from error
         except CorruptBatch as error:

@@ -18,6 +18,7 @@ class SparkRows(Reader):
     `headers`, as Spark's own Kafka sink takes them. Payloads are sent as they are, whatever the converters."""
 
     lag_unit = "records"
+    limits_bytes = True
 
     def __init__(
         self,
@@ -63,6 +64,8 @@ class SparkRows(Reader):
             raise ConnectError(f"{self._name}: row {self._row} names no topic, and the connector has no `topic`")
         if self.most_records is not None:
             count = max(1, min(count, self.most_records))
+        if self.most_bytes is not None and batch.nbytes > self.most_bytes:
+            count = max(1, min(count, int(batch.num_rows * self.most_bytes / batch.nbytes)))
         self._batch = batch.slice(count) if count < batch.num_rows else None
         self._row += count
         return self._records(topic, batch.slice(0, count))

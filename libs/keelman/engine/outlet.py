@@ -17,6 +17,7 @@ from keelman.engine.failure import RunFailure
 from keelman.engine.packing import SEND_BYTES, Packed, Packing, Told
 from keelman.engine.producer_options import ProducerOptions
 from keelman.engine.progress import payload_bytes
+from keelman.engine.send_window import SendWindow
 from keelman.kafka.batch_producer import BatchProducer
 from keelman.kafka.clients import client_arguments
 from keelman.kafka.fetch_client import FetchClient, opened
@@ -31,6 +32,8 @@ OffsetRecord = tuple[bytes, bytes | None]
 METADATA_SECONDS = 60.0
 CONNECT_SECONDS = 60.0
 CLOSE_SECONDS = 2.0
+LONG_WAIT_SECONDS = 0.5
+"""A target that makes a copy run wait so long for room is a slow one."""
 
 
 class Outlet(ABC):
@@ -41,6 +44,8 @@ class Outlet(ABC):
 
     committed = False
     """Whether the last call of `commit` did commit, also when it raised after that."""
+    commits_when_full = False
+    """Whether its user commits when it is `full`. Where another draws the line, it waits for room instead."""
 
     def __init__(self, options: ProducerOptions, control: Control) -> None:
         """Connects nothing yet. Raises InvalidArgument for properties of a connection that are not legal."""
@@ -52,6 +57,7 @@ class Outlet(ABC):
         self._kept: list[Packed] = []
         self._counts: dict[str, tuple[int, float]] = {}
         self._news: deque[Callable[[], None]] = deque()
+        self._window = SendWindow(options.settings.most_waiting_bytes)
         self._sent_bytes = 0
         self._done_bytes = 0  # counted in the loop's thread, but when nothing is under way
 
@@ -64,6 +70,17 @@ class Outlet(ABC):
     def request_bytes(self) -> int:
         """What a single record may take at most, before compression."""
         return self._options.request_bytes
+
+    @property
+    def read_bytes(self) -> int | None:
+        """About how much should be read at a time, so that the target takes it in time; None while it is fast."""
+        return self._window.read_bytes(time.monotonic())
+
+    @property
+    def full(self) -> bool:
+        """Whether what was sent should be committed before there is more."""
+        now = time.monotonic()
+        return self._is_slow(now) and self._on_their_way >= self._window.enough_bytes(now)
 
     def fence(self) -> None:
         """Connects, and ends what a predecessor may still do."""
@@ -84,6 +101,7 @@ class Outlet(ABC):
         size = payload_bytes(values) + (0 if keys is None else payload_bytes(keys))
         self._post(self._take_kept())
         self._post(self._packing.add(batch, values, keys, self._note, size))
+        self._make_room()
         return size
 
     def send_packed(self, batch: SourceBatch) -> None:
@@ -93,8 +111,9 @@ class Outlet(ABC):
         """
         self._post(self._packing.flush())
         self._kept += self._whole(batch)
-        if sum(len(one.data) for one in self._kept) >= SEND_BYTES:
+        if sum(len(one.data) for one in self._kept) >= SEND_BYTES and not self._is_slow(time.monotonic()):
             self._post(self._take_kept())
+        self._make_room()
 
     def let_out(self, seconds: float) -> None:
         """Waits until all that was sent is delivered, for so long at most: while its thread waits for anything else,
@@ -160,8 +179,32 @@ class Outlet(ABC):
         for one in batches:
             self._sent_bytes += len(one.data)
             KAFKA_LOOP.post(self._send, producer, one)
-        if self._sent_bytes - self._done_bytes > self._options.settings.most_waiting_bytes:
-            self._wait(producer.room())
+
+    def _make_room(self) -> None:
+        """Waits until no more is held, queued and in flight than gets out in time."""
+        began = time.monotonic()
+        most = self._window.most_bytes(began)
+        if self._on_their_way <= most or self._is_slow(began):
+            return
+        self._post(self._held())
+        self._wait(self._made.room(most))
+        now = time.monotonic()
+        if now - began > LONG_WAIT_SECONDS:
+            self._window.held_back(now)
+
+    @property
+    def _on_their_way(self) -> int:
+        """Bytes that are held, queued and in flight."""
+        kept = sum(len(one.data) for one in self._kept)
+        return kept + self._packing.held_bytes + self._sent_bytes - self._done_bytes
+
+    def _is_slow(self, now: float) -> bool:
+        """Whether a transaction should be a single request. Only who commits in time can keep to that."""
+        if not self.commits_when_full:
+            return False
+        if self._made.throttled_until:
+            self._window.held_back(self._made.throttled_until)
+        return self._window.is_slow(now)
 
     def _send(self, producer: BatchProducer, one: Packed) -> None:
         """In the loop's thread."""
@@ -170,6 +213,7 @@ class Outlet(ABC):
 
     def _delivered(self, size: int, told: Told | None, base: int) -> None:
         self._done_bytes += size
+        self._window.delivered(size, time.monotonic())
         if told is not None and base >= 0:
             told(base)
 

@@ -31,9 +31,16 @@ class Pace:
     def most_records(self) -> int | None:
         """How many records to read at a time so that the pace is even, by the size of the last ones; None without a
         limit."""
+        return self.most_records_of(None)
+
+    def most_records_of(self, most_bytes: int | None) -> int | None:
+        """As `most_records`, and no more than take so many bytes."""
         records, size = self._rates
         rates = [r for r in (records, size / self._record_bytes) if r > 0]
-        return max(1, int(min(rates) * BURST_SECONDS)) if rates else None
+        most = [min(rates) * BURST_SECONDS] if rates else []
+        if most_bytes is not None:
+            most.append(most_bytes / self._record_bytes)
+        return max(1, int(min(most))) if most else None
 
     def spend(self, records: int, size: int) -> None:
         """Counts what was copied."""

@@ -113,6 +113,11 @@ class Packing:
             else:
                 yield from self._put(batch.topic, partition, columns)
 
+    @property
+    def held_bytes(self) -> int:
+        """About how much is held."""
+        return self._held_bytes
+
     def flush(self) -> Iterator[Packed]:
         """Gives all that is held."""
         for topic, partition in list(self._held):

@@ -134,7 +134,7 @@ class SinkCopy:
             except GaveUp:  # drained, or the batch was another's by the time it could be taken
                 continue
             now = time.monotonic()
-            if now - committed_at >= self._interval:
+            if now - committed_at >= self._interval or self._writer.full:
                 self._commit()
                 committed_at = now
             elif all_read and self._records and self._writer.hides_until_commit and self._attended():
@@ -152,7 +152,9 @@ class SinkCopy:
         wait = self._control.must_wait()
         if wait <= 0:
             self._polling.resume()
-            return self._read(min(self._control.pace.most_records or self._most, self._most))
+            return self._read(
+                min(self._control.pace.most_records_of(self._writer.most_bytes) or self._most, self._most)
+            )
         if wait > SHORT_REST_SECONDS:
             self._polling.pause()
         if self._polling.paused:

@@ -116,7 +116,9 @@ class SourceCopy:
             transactional_id=self._ticket.transactional_id,
             transaction_seconds=self._boundary.timeout_seconds,
         )
-        return Transactions(options, self._control)
+        made = Transactions(options, self._control)
+        made.commits_when_full = self._boundary.kind == "poll"
+        return made
 
     def _prepare_offset_topics(self, stack: ExitStack) -> None:
         """The connector's own offset topic, where it has one, is there before the worker looks into it."""
@@ -151,7 +153,7 @@ class SourceCopy:
         while not (self._control.draining or self._finished):
             self._control.beat()
             self._keep_pace()
-            self._reader.most_records = self._control.pace.most_records
+            self._limit_reads()
             started = time.monotonic()
             batch = answers.READ.of(self._reader.read)
             if batch is not None:
@@ -161,7 +163,8 @@ class SourceCopy:
                     self._gave_up = True
                     break
             if self._pending:
-                self._end(self._boundary.after(batch))
+                act = self._boundary.after(batch)
+                self._end("commit" if act is None and self._outlet.full else act)
             if batch is None:
                 self._nap(time.monotonic() - started)
             self._tell_when_due()
@@ -173,6 +176,11 @@ class SourceCopy:
         self._teller.final_progress = self._message()
         if self._finished:
             self._teller.end_reason = ALL_READ
+
+    def _limit_reads(self) -> None:
+        reader, pace = self._reader, self._control.pace
+        reader.most_bytes = self._outlet.read_bytes
+        reader.most_records = pace.most_records_of(None if reader.limits_bytes else reader.most_bytes)
 
     @property
     def _finished(self) -> bool:

@@ -72,6 +72,11 @@ class BatchProducer:
         self._is_adding = False
 
     @property
+    def throttled_until(self) -> float:
+        """In the loop's time: until when a broker that was sent to takes nothing more, by its last answers."""
+        return self._sender.throttled_until
+
+    @property
     def coordinator_losses(self) -> int:
         """How often a request to the transaction coordinator was lost with its answer."""
         return self._coordinator.losses
@@ -127,9 +132,10 @@ class BatchProducer:
         """How large batches should be for topics that refused larger ones: those are sent in halves."""
         return self._sender.most_bytes
 
-    async def room(self) -> None:
-        """Returns once there is room for more. Raises the first failure."""
-        while self._checked().waiting_bytes >= self._settings.most_waiting_bytes:
+    async def room(self, most: int | None = None) -> None:
+        """Returns once fewer bytes than `most`, or than the settings allow, wait. Raises the first failure."""
+        most = self._settings.most_waiting_bytes if most is None else most
+        while self._checked().waiting_bytes >= most:
             await self._sender.moved.wait()
 
     async def flush(self) -> None:
@@ -178,6 +184,7 @@ class BatchProducer:
         if version >= EPOCH_EACH:
             self._sender.identity = Identity(answer.producer_id, answer.epoch)
         self._sent_before = self._sender.sent
+        self._sender.ended()
         self._ended_at = asyncio.get_running_loop().time()
         self._added.clear()
 

@@ -6,6 +6,7 @@ All decisions are made in one function that never waits, `_drain`, so nothing ca
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import count
@@ -77,11 +78,18 @@ class BatchSender:
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.Handle | None = None
         self._timer_at = 0.0
+        self._moved_at = 0.0
+        self._until = math.inf
 
     @property
     def under_way(self) -> int:
         """Requests without an answer, whatever became of their batches."""
         return sum(lane.in_flight for lane in self._lanes.values())
+
+    @property
+    def throttled_until(self) -> float:
+        """The latest of all brokers."""
+        return max((lane.throttled_until for lane in tuple(self._lanes.values())), default=0.0)
 
     def send(
         self, topic: str, partition: int, batch: bytearray, records: int, told: Callable[[int], None] | None
@@ -91,8 +99,7 @@ class BatchSender:
         queue = self._queues.get(part)
         if queue is None:
             queue = self._queues[part] = PartitionQueue(topic, partition)
-        deadline = self._loop.time() + self._settings.delivery_timeout_ms / 1000
-        queue.waiting.append(QueuedBatch(batch, records, next(self._numbers), deadline, told))
+        queue.waiting.append(QueuedBatch(batch, records, next(self._numbers), self._loop.time(), told))
         self._active[part] = queue
         self.waiting_bytes += len(batch)
         self.outstanding += 1
@@ -101,6 +108,10 @@ class BatchSender:
     def drain(self) -> None:
         """Sends what may be sent, once what is running now has ended."""
         self._look_again(0.0)
+
+    def ended(self) -> None:
+        """The transaction is over: the next batch that goes out begins another."""
+        self._until = math.inf
 
     def drop_unsent(self) -> None:
         """Forgets what never went out. What did is sent until it is answered: its sequence numbers are taken."""
@@ -162,6 +173,8 @@ class BatchSender:
                 node = self._ready(queue, now)
                 if node is not None:
                     batch = queue.take(self.identity, transactional=self._settings.transactional_id is not None)
+                    if self._until == math.inf:
+                        self._until = now + self._settings.transaction_seconds
                     queue.node = node
                     loads.setdefault(node, {})[part] = (queue, batch)
             elif queue.retry_at > now:
@@ -170,13 +183,15 @@ class BatchSender:
 
     def _ready(self, queue: PartitionQueue, now: float) -> int | None:
         """The broker to which the queue's next batch may go now."""
-        if queue.waiting[0].deadline <= now and not queue.in_flight:
-            text = f"{queue.topic}-{queue.partition}: not delivered in time: {queue.trouble_text}"
-            self._failed(ProduceFailure(queue.trouble or NETWORK, text))
-            return None
-        if not self._admit(queue):
-            return None
         node = self._client.cluster.leader_for_partition(TopicPartition(queue.topic, queue.partition))
+        throttled_until = 0.0 if node is None or node not in self._lanes else self._lanes[node].throttled_until
+        if not queue.in_flight and self._is_late(queue, now, throttled_until):
+            return None
+        if throttled_until > now:
+            self._look_again(min(throttled_until, self._until))
+        # Admitted behind the throttling only: that may begin a transaction, which would grow old meanwhile.
+        if throttled_until > now or not self._admit(queue):
+            return None
         if node is None or node < 0:
             self._no_leader(queue, now, UNKNOWN_TOPIC if node is None else LEADER_NOT_AVAILABLE)
             return None
@@ -189,6 +204,19 @@ class BatchSender:
             self._connect(node, lane, queue, now)
             return None
         return node if lane.in_flight < min(self._settings.max_in_flight, MOST_IN_FLIGHT) else None
+
+    def _is_late(self, queue: PartitionQueue, now: float, throttled_until: float) -> bool:
+        """Whether the queue's next batch has been tried for long enough; then the producer has failed."""
+        since = max(queue.waiting[0].queued_at, self._moved_at, throttled_until)
+        why = queue.trouble_text
+        if now >= self._until:
+            limit = f"transaction.timeout.ms={self._settings.transaction_timeout_ms}"
+            why = why or f"{self.waiting_bytes} bytes were left at the end of their transaction's time, see {limit}"
+        elif now < since + self._settings.delivery_timeout_ms / 1000:
+            return False
+        text = f"{queue.topic}-{queue.partition}: not delivered in time: {why}"
+        self._failed(ProduceFailure(queue.trouble or NETWORK, text))
+        return True
 
     def _no_leader(self, queue: PartitionQueue, now: float, code: int) -> None:
         if queue.topic in self._client.cluster.unauthorized_topics:
@@ -222,7 +250,9 @@ class BatchSender:
         request = self.request(settings.transactional_id, settings.acks or 1, settings.request_timeout_ms, topics)
         self.sent += len(sent)
         try:
-            self._lanes[node].ask(request, settings.request_timeout_ms / 1000, partial(self._answered, sent))
+            self._lanes[node].ask(
+                request, settings.request_timeout_ms / 1000, partial(self._answered, sent), self._until
+            )
         except IncompatibleBrokerVersion as error:
             self._failed(ProduceFailure(UNSUPPORTED, str(error)))
 
@@ -245,6 +275,7 @@ class BatchSender:
             return
         if code in (0, DUPLICATE):
             queue.delivered(batch)
+            self._moved_at = self._loop.time()
             self._forget((batch,))
             if batch.told is not None:
                 batch.told(-1 if code else offset)

@@ -119,7 +119,7 @@ _PRODUCER = (
         "p",
         "queue.buffering.max.kbytes",
         Number(1, MOST, per=1024),
-        says="bytes on their way to the brokers, 12 MiB at most",
+        says="bytes on their way to the brokers, 12 MiB at most; less on slow targets",
     ),
     _used(
         "compression.type",
@@ -136,7 +136,7 @@ _PRODUCER = (
         "p",
         "delivery.timeout.ms",
         Number(0, MOST),
-        says="how long a batch is tried; less than its transaction lives, 30 s without one",
+        says="time without any delivery; less than a transaction lives, 30 s without one",
     ),
     _used("enable.idempotence", "p", "enable.idempotence", _FLAG, says="data is always written once"),
     _ignored("key.serializer", "p", _BYTES),

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import fcntl
+import sys
+import termios
 from typing import Any, cast
 
 from aiokafka.client import ConnectionGroup
@@ -23,6 +27,19 @@ async def connection_to(client: Client, node: int, group: ConnectionGroup = Conn
     The library's own `send` would do, but that two requests behind one connection that is being made may change places.
     """
     return await client._get_conn(node, group=group)
+
+
+def unsent_bytes(connection: Any) -> int:
+    """What was sent on a connection and its other end has not taken yet, where the system tells."""
+    writer = connection._writer
+    if writer is None:
+        return 0
+    waiting = 0
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # closed meanwhile, or a system that does not tell
+        waiting = int(writer.transport.get_write_buffer_size())
+        found = fcntl.ioctl(writer.get_extra_info("socket").fileno(), termios.TIOCOUTQ, b"\0" * 4)
+        waiting += int.from_bytes(found, sys.byteorder)
+    return waiting
 
 
 async def asked_about(client: Client, topic: str) -> bool:

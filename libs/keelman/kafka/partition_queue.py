@@ -15,13 +15,13 @@ FORGOTTEN_SECONDS = 1.0
 
 @dataclass(slots=True, eq=False)
 class QueuedBatch:
-    """`number` orders the batches of a producer, up to `number` + `width` being this one's alone; `deadline` is in the
+    """`number` orders the batches of a producer, up to `number` + `width` being this one's alone; `queued_at` is in the
     loop's time; a sequence of -1 is none yet."""
 
     data: bytearray
     records: int
     number: float
-    deadline: float
+    queued_at: float
     told: Callable[[int], None] | None
     sequence: int = -1
     width: float = 1.0
@@ -107,8 +107,8 @@ class PartitionQueue:
         # Whoever is told of a batch counts from its first record to its last. Another producer's may come between the
         # two: then offsets of the second come out too low, and too low is safe for those who note how far a copy is.
         made = (
-            QueuedBatch(first, some, batch.number, batch.deadline, batch.told, batch.sequence, width),
-            QueuedBatch(second, rest, batch.number + width, batch.deadline, None, batch.sequence, width),
+            QueuedBatch(first, some, batch.number, batch.queued_at, batch.told, batch.sequence, width),
+            QueuedBatch(second, rest, batch.number + width, batch.queued_at, None, batch.sequence, width),
         )
         if batch.sequence >= 0:
             made[1].sequence = (batch.sequence + some) % SEQUENCES

@@ -82,9 +82,10 @@ class Produced(NamedTuple):
 
 
 class ProduceAnswer(NamedTuple):
-    """Answer to Produce 9 to 12."""
+    """Answer to Produce 9 to 12. For `throttle_ms` the broker reads nothing more from this connection (KIP-219)."""
 
     parts: list[Produced]
+    throttle_ms: int = 0
 
     @classmethod
     def decode(cls, data: BytesIO) -> ProduceAnswer:
@@ -104,7 +105,7 @@ class ProduceAnswer(NamedTuple):
                 parts.append(Produced(topic, partition, error, offset, _reason(fields.text(), records)))
                 fields.tags()
             fields.tags()
-        return cls(parts)
+        return cls(parts, fields.int32())
 
 
 def _reason(message: str, records: Sequence[tuple[int, str]]) -> str:
