@@ -69,8 +69,10 @@ def test_the_answer_to_produce_with_record_errors_and_tags() -> None:
     good = struct.pack(">ihqqq", 0, 0, 40, -1, 0) + b"\x01\0\0"
     bad = struct.pack(">ihqqq", 3, 87, -1, -1, -1) + b"\x02" + struct.pack(">i", 5) + compact("why") + b"\0"
     bad += compact("refused") + b"\x01\x00\x02ab"  # one tagged field, as with a new leader
-    data = b"\x02" + compact("t") + b"\x03" + good + bad + b"\0" + struct.pack(">i", 0) + b"\0"
-    assert ProduceAnswer.decode(BytesIO(data)).parts == [
+    data = b"\x02" + compact("t") + b"\x03" + good + bad + b"\0" + struct.pack(">i", 700) + b"\0"
+    answer = ProduceAnswer.decode(BytesIO(data))
+    assert answer.throttle_ms == 700
+    assert answer.parts == [
         Produced("t", 0, 0, 40, ""),
         Produced("t", 3, 87, -1, "why (record 6 of its batch)"),
     ]
