@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
-from bench import avro, failover, many, quickness, ten_thousand, throughput, trickle, workers
+from bench import avro, failover, many, quickness, slow_targets, ten_thousand, throughput, trickle, workers
 from bench.data import Topics
 from bench.figures import Figure, alone, beside, compared, number, percentile
 from bench.rounds import OURS, interleaved, lateness, picked, slowness
@@ -267,6 +267,18 @@ class Bench:
             self.figures.append(alone(f"list-{short}", "ms", took, percentile(took, 0.99), "<= 300"))
         finally:
             await system.end()
+
+    async def slow_targets(self) -> None:
+        """Backlogs behind a quota, one task and fifty that share it."""
+        ours = await self.ours()
+        for quota, tasks in ((100_000, 1), (700_000, 1), (700_000, 50)):
+            name = f"slow-{quota // 1000}k-{tasks}"
+            self.say(f"{name}: {tasks} tasks with a backlog share {quota:,} bytes a second")
+            took, share = await slow_targets.copied(
+                ours, self.topics, self.bootstrap, self.folder, tasks=tasks, quota=quota
+            )
+            self.figures.append(alone(f"{name}-first-commit", "s", took, max(took), "<= 30"))
+            self.figures.append(alone(f"{name}-of-quota", "%", [100 * share], 100 * share, ">= 90"))
 
     async def list_10k(self) -> None:
         """The lists of idle-10k, which takes them last."""
