@@ -13,11 +13,11 @@ from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from copy_harness import create_topic, messages
 
-from keelman.kafka import fetch_session
-from keelman.kafka.batch_fetcher import EARLIEST, LATEST, BatchFetcher, FetchFailure
+from keelman.kafka import batch_fetcher, fetch_session
+from keelman.kafka.batch_fetcher import EARLIEST, LATEST, MOST_IDLE_WAIT_MS, BatchFetcher, FetchFailure
 from keelman.kafka.clients import Client
 from keelman.kafka.fetch_client import FetchClient, FetchSettings, opened
-from keelman.kafka.fetch_session import Fetch
+from keelman.kafka.fetch_session import Fetch, FetchSession
 from keelman.kafka.fetched import Fetched, Part
 from keelman.kafka.known_brokers import BROKERS
 from keelman.kafka.record_batch import decode
@@ -237,6 +237,33 @@ async def test_lost_connections_are_made_again_and_missing_topics_waited_for(boo
             assert [row[4] for row in rows(found)] == [b"%d" % turn] * 2
     finally:
         await fetcher.close()
+
+
+async def test_partitions_that_are_late_do_not_wait_for_an_idle_answer(
+    bootstrap: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their leader has nothing to give for the others: its answer must not be waited for before they are asked for."""
+    monkeypatch.setattr(batch_fetcher, "MOST_RETRY_SECONDS", 0.1)
+    asked: list[tuple[set[str], int]] = []
+    request = FetchSession.request
+
+    def noted(self: FetchSession, wanted: Mapping[Part, int], wait_ms: int) -> Fetch:
+        asked.append(({topic for topic, _ in wanted}, wait_ms))
+        return request(self, wanted, wait_ms)
+
+    monkeypatch.setattr(FetchSession, "request", noted)
+    late = f"{name}-late"
+    create_topic(bootstrap, name, 1)
+    positions = {(name, 0): EARLIEST, (late, 0): EARLIEST}
+    async with fetching(bootstrap, positions) as fetcher:
+        await eventually(lambda: len(asked) > 3, what="it is idle")
+        create_topic(bootstrap, late, 1)
+        await until_ends(fetcher, positions)
+        before = [wait_ms for topics, wait_ms in asked if topics == {name}]
+        assert before[0] == 0
+        assert max(before) <= 100, "no longer than until the leaders are asked for again"
+        assert next(wait_ms for topics, wait_ms in asked if late in topics) == 0
+        await eventually(lambda: asked[-1][1] == MOST_IDLE_WAIT_MS, what="it waits long once it has all")
 
 
 async def test_nobody_there_is_told_in_words() -> None:

@@ -69,6 +69,8 @@ class BatchFetcher:
         self._must_place.set()
         self._led: dict[int, dict[Part, int]] = {}  # of each leader its partitions, each with the epoch it is led in
         self._near: dict[Part, float] = {}  # those that are read from a follower, and until when
+        self._joined: set[int] = set()  # leaders that were given partitions and not yet asked for them
+        self._retry_ms = MOST_IDLE_WAIT_MS  # how long `_place` waits before its next try
         self._troubles: dict[int | None, str] = {}
         self._told_end: dict[Part, int] = {}
         self._heard: dict[int, float] = {}
@@ -136,7 +138,9 @@ class BatchFetcher:
             if self._loop.time() - placed_at >= CALM_SECONDS:
                 backoff.reset()
             else:
-                await asyncio.sleep(backoff.next())
+                pause = backoff.next()
+                self._retry_ms = int(pause * 1000)
+                await asyncio.sleep(pause)
             self._must_place.clear()
             why = await self._client.learn({topic for topic, _ in self._positions})
             for one in [] if why else sorted(self._homeless):
@@ -216,6 +220,7 @@ class BatchFetcher:
             self._led[node] = {}
             self._tasks.start(self._follow(node))
         self._led[node][one] = epoch
+        self._joined.add(node)
 
     def _unhome(self, node: int, parts: Iterable[Part]) -> None:
         for one in parts:
@@ -237,13 +242,16 @@ class BatchFetcher:
         """Fetches from one broker for as long as it has any of the partitions."""
         led, least = self._led[node], self._settings.max_wait_ms
         session = FetchSession(self._settings, self._isolation)
-        wait_ms = 0  # the first answer tells the ends at once
+        idle_ms = 0
         self._brought[node] = self._loop.time()
         while led:
             await self._arrivals.room()
+            joined = node in self._joined
+            self._joined.discard(node)
             try:
                 self._return_from_near(node)
                 await self._check(node)
+                wait_ms = self._wait_ms(node, idle_ms, joined=joined)
                 brought = await self._fetch(node, session, wait_ms)
             except (KafkaError, OSError, TimeoutError) as error:
                 self._troubles[node] = one_line(error)
@@ -257,9 +265,19 @@ class BatchFetcher:
                 self.heard_at = min(
                     self._heard.get(leader, self.heard_at) for leader, parts in self._led.items() if parts
                 )
-            grown = max(least, min(2 * wait_ms, MOST_IDLE_WAIT_MS))
-            wait_ms = grown if self._settings.grows and not brought else least
+            grown = max(least, min(2 * idle_ms, MOST_IDLE_WAIT_MS))
+            idle_ms = grown if self._settings.grows and not brought else least
         del self._led[node]
+
+    def _wait_ms(self, node: int, idle_ms: int, *, joined: bool) -> int:
+        """How long the broker may wait for records: a partition that joins meanwhile has to wait as long.
+
+        Not at all for partitions that joined: their first answer tells the ends. While some have no leader, no longer
+        than until that is asked again.
+        """
+        if joined or node in self._joined:
+            return 0
+        return min(idle_ms, self._retry_ms) if self._homeless else idle_ms
 
     def _return_from_near(self, node: int) -> None:
         """What is read from a follower is asked of its leader again now and then (KIP-392)."""
