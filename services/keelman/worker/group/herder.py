@@ -202,6 +202,8 @@ class Herder:
         self.shared.suspect(self._suspects(place))
         while self.store.config.offset < told.config_offset:
             await self.store.read_config()
+        if self.store.config.offset == told.config_offset:
+            self._known = self._shared()  # by the leader, which knew more than this worker when it asked to join
         await self.owned.take(told.assigned, told.revoked)
         self.owned.follow()  # what nobody copies meanwhile waits for nothing that a leader has to do
         self._rejoin_at = time.monotonic() + told.delay_ms / 1000 if told.delay_ms else None
