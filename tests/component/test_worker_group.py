@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import signal
 from pathlib import Path
 
@@ -64,7 +65,7 @@ async def test_java_workers_and_ours_refuse_each_other(
     bootstrap: str, link: tuple[LinkSide, str], tmp_path: Path, name: str
 ) -> None:
     _, address = link
-    ours = WorkerProcess(tmp_path / "ours", bootstrap, name, address)
+    ours = WorkerProcess(tmp_path / "ours", bootstrap, name, address, {"session.timeout.ms": "240000"})
     java = ConnectProcess(tmp_path / "java", bootstrap, name)
     async with workers(ours):
         rounds = ours.output.count("joined")
@@ -77,17 +78,59 @@ async def test_java_workers_and_ours_refuse_each_other(
             assert (await ours.ask("GET", "/connectors")).status_code == 200
         finally:
             await java.end(signal.SIGKILL)
-        assert await ours.end() == 0
+        # Its session would be over in four minutes: what it has started says that it has died, and Java can join.
+        await ours.end(signal.SIGKILL)
+        await eventually(lambda: "farewell" in ours.output, seconds=60, what="its farewell is said")
+    has = f"group {name} has Java Connect workers (connect-127.0.0.1:{java.port}@127.0.0.1)"
+    later = WorkerProcess(tmp_path / "later", bootstrap, name, address)
+
+    async def says_why() -> bool:
+        try:
+            answer = await later.ask("GET", "/health")
+        except httpx.HTTPError:
+            return False
+        return answer.status_code == 503 and f"{has}: waiting until they lapse" in answer.json()["message"]
+
     try:
         await java.start()
-        await ours.spawn()
-        assert ours.child is not None
-        assert await ours.child.wait() == 1
-        told = f"group {name} has Java Connect workers (connect-127.0.0.1:{java.port}@127.0.0.1): stop them first"
-        assert told in ours.output
+        await later.spawn()
+        assert later.child is not None
+        await eventually(says_why, seconds=60)
+        assert await later.child.wait() == 1
+        assert f"{has}: stop them first" in later.output, "its members are alive"
         assert (await java.ask("GET", "/connectors")).status_code == 200
+        before = len(later.output)
+        await java.end(signal.SIGKILL)
+        async with workers(later):
+            said = later.output[before:]
+            assert f"{has}: waiting until they lapse" in said
+            assert "stop them first" not in said
+            assert (await later.ask("GET", "/health")).status_code == 200
+            assert await later.end() == 0
     finally:
         await java.end(signal.SIGKILL)
+
+
+async def test_a_new_connector_takes_no_round_of_the_group_that_gives_nothing(
+    bootstrap: str, link: tuple[LinkSide, str], tmp_path: Path, name: str
+) -> None:
+    """A worker knows what its leader has shared out, also where that is more than it knew when it joined."""
+    one, two = (WorkerProcess(tmp_path / str(n), bootstrap, name, link[1]) for n in range(2))
+    async with workers(one, two):
+        before = rounds_without_work(one) & rounds_without_work(two)
+        for number in range(4):
+            connector = f"{name}-{number}"
+            assert (await one.ask("POST", "/connectors", {"name": connector, "config": SOURCE})).status_code == 201
+            await one.reaches(connector, "RUNNING", "RUNNING", seconds=60)
+        for process in (one, two):  # what was under way when the last of them ran has ended
+            assert await process.end() == 0
+        idle = (rounds_without_work(one) & rounds_without_work(two)) - before
+        assert len(idle) <= 1, idle
+
+
+def rounds_without_work(process: WorkerProcess) -> set[str]:
+    """The generations that gave this worker nothing and took nothing from it."""
+    return set(re.findall(r"joined .*generation=(\d+) .*new=0 revoked=0", process.output))
 
 
 async def test_labels_say_where_a_connector_may_be(

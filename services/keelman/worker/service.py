@@ -14,6 +14,7 @@ from keelman.runtime.logging import get_logger
 from keelman.runtime.supervise import Siblings, first_of
 from keelman.worker.connector_files import begin_connectors, read_connectors
 from keelman.worker.group.farewell import NoteKeeper
+from keelman.worker.group.former_members import FormerMembers
 from keelman.worker.group.herder import Herder
 from keelman.worker.group.leader import Leader
 from keelman.worker.group.membership import Membership
@@ -26,7 +27,7 @@ from keelman.worker.rest.application import RestApi
 from keelman.worker.rest.front import open_front, peer_tls
 from keelman.worker.settings import Settings
 from keelman.worker.short_flags import FLAG_OF
-from keelman.worker.starting import open_group, open_health, open_spark, open_store, run_link
+from keelman.worker.starting import open_farewell, open_group, open_health, open_spark, open_store, run_link
 from keelman.worker.tables.topic_tracking import TopicTracking
 from keelman.worker.tasks.link import SparkLink
 from keelman.worker.tasks.owned_work import OwnedWork
@@ -80,6 +81,7 @@ async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.
             session_ms=min(properties.session_ms, properties.rebalance_ms),  # so soon its work may be another's
             heartbeat_ms=properties.heartbeat_ms,
             wake=wake.set,
+            former=FormerMembers(properties.session_ms / 1000, properties.rebalance_ms / 1000),
         )
         store.right = lambda: membership.healthy
         membership.note = NoteKeeper(
@@ -88,6 +90,7 @@ async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.
             group=properties.group_id,
             session_ms=properties.session_ms,
             rebalance_ms=properties.rebalance_ms,
+            give=open_farewell(stack, settings, properties),
         )
         cluster = settings.worker_cluster or properties.group_id
         link = SparkLink(

@@ -16,6 +16,7 @@ from keelman.rpc.server import serve
 from keelman.runtime.home import Home
 from keelman.runtime.logging import get_logger
 from keelman.runtime.version import version
+from keelman.worker.group.farewell import LastFarewell, Note
 from keelman.worker.properties import known_properties
 from keelman.worker.properties.typed import WorkerProperties
 from keelman.worker.rest.front import Front
@@ -53,6 +54,17 @@ async def open_group(properties: WorkerProperties, worker: str) -> AsyncIterator
         yield GroupClient(
             client, properties.group_id, session_ms=properties.session_ms, rebalance_ms=properties.rebalance_ms
         )
+
+
+def open_farewell(
+    stack: contextlib.AsyncExitStack, settings: Settings, properties: WorkerProperties
+) -> Callable[[Note | None], None]:
+    """Whom to tell the worker's place in its group, who says farewell for it when it dies; an agent does it itself."""
+    if properties.standalone or settings.member_file is not None:
+        return lambda note: None
+    farewell = LastFarewell(properties.raw)
+    stack.callback(farewell.close)
+    return farewell.note
 
 
 @contextlib.asynccontextmanager

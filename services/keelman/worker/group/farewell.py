@@ -1,8 +1,9 @@
 """The place in the group that a worker writes down, and a dead worker's farewell:
 `python -m keelman.worker.group.farewell`.
 
-Whoever sees a worker die, its agent first of all, has this said: the dead member leaves the group, and one with its
-address says that it leaves, so that the leader hands its work on at once and does not wait for it to come back.
+Whoever sees a worker die, its agent or else a process that the worker has started for that, has this said: the dead
+member leaves the group, and one with its address says that it leaves, so that the leader hands its work on at once and
+does not wait for it to come back.
 
 Nobody copies for the dead worker until this process has begun, so it imports little: not what checks a worker's
 properties, which half of the processor seconds of its start went to.
@@ -14,8 +15,10 @@ import argparse
 import asyncio
 import json
 import sys
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from keelman.kafka import group as codes
 from keelman.kafka.clients import low_level_client
@@ -24,6 +27,7 @@ from keelman.kafka.layout import PROTOCOL, PROTOCOL_TYPE, Metadata, OwnFields, e
 from keelman.kafka.oauth import ALLOWED_KEY, allow_urls
 from keelman.model.errors import KeelmanError
 from keelman.runtime.home import write_file
+from keelman.runtime.last_words import LastWords
 from keelman.runtime.logging import configure, get_logger
 from keelman.worker.properties.file import file_properties
 from keelman.worker.properties.java_options import with_allowed_urls
@@ -54,29 +58,75 @@ class Note:
     def read(file: Path) -> Note | None:
         """What was written; None without a file, or when it is none."""
         try:
-            data = json.loads(file.read_bytes())
-            times = int(data["session_ms"]), int(data["rebalance_ms"])
-            return Note(str(data["member"]), str(data["url"]), bool(data["leader"]), str(data["group"]), *times)
+            return Note.of(json.loads(file.read_bytes()))
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
+    @staticmethod
+    def of(data: Mapping[str, Any]) -> Note:
+        """From its fields. Raises KeyError, ValueError, TypeError."""
+        times = int(data["session_ms"]), int(data["rebalance_ms"])
+        return Note(str(data["member"]), str(data["url"]), bool(data["leader"]), str(data["group"]), *times)
+
+
+class LastFarewell:
+    """Has the farewell said for a worker that no agent looks after, once it has died."""
+
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        """Starts the process that waits for the end of this one; `properties` are the worker's, without references."""
+        self._properties = dict(properties)
+        self._words: LastWords | None = None
+        try:
+            self._words = LastWords([sys.executable, "-m", "keelman.worker.group.farewell", "--given"])
+        except OSError as error:
+            self._give_up(error)
+
+    def note(self, note: Note | None) -> None:
+        """Where the worker stands now; None when it has left."""
+        told = b"" if note is None else json.dumps({"note": asdict(note), "properties": self._properties}).encode()
+        if self._words is not None:
+            try:
+                self._words.change(told)
+            except OSError as error:
+                self._give_up(error)
+
+    def close(self) -> None:
+        """The worker ends: what it could not say itself is said now."""
+        if self._words is not None:
+            self._words.close()
+
+    def _give_up(self, error: OSError) -> None:
+        log.warning("farewell_unkept", error=str(error), note="nobody will say that this worker has died")
+        self._words = None
+
 
 class NoteKeeper:
-    """Keeps a worker's note up to date while it lives; without a file it does nothing."""
+    """Keeps a worker's note up to date while it lives, in a file or with who is given it."""
 
-    def __init__(self, file: Path | None, url: str, *, group: str, session_ms: int, rebalance_ms: int) -> None:
+    def __init__(
+        self,
+        file: Path | None,
+        url: str,
+        *,
+        group: str,
+        session_ms: int,
+        rebalance_ms: int,
+        give: Callable[[Note | None], None] = lambda note: None,
+    ) -> None:
         self._file = file
+        self._give = give
         self._note = Note("", url, leader=False, group=group, session_ms=session_ms, rebalance_ms=rebalance_ms)
         self._kept: Note | None = None
 
     def __call__(self, member: str, leader: bool) -> None:
         """Takes up where the worker stands; an empty member id when it has left. Raises OSError."""
         note = replace(self._note, member=member, leader=leader) if member else None
-        if self._file is None or note == self._kept:
+        if note == self._kept:
             return
-        if note is None:
+        self._give(note)
+        if self._file is not None and note is None:
             self._file.unlink(missing_ok=True)
-        else:
+        elif self._file is not None and note is not None:
             note.write(self._file)
         self._kept = note
 
@@ -108,36 +158,51 @@ async def say_farewell(group: GroupClient, note: Note) -> str:
             await group.leave(member)
 
 
-async def _run(properties_file: Path, file: Path) -> None:
+async def _say_noted(properties_file: Path, file: Path) -> None:
     note = Note.read(file)
     if note is None:
         return
-    properties = with_allowed_urls(with_values(file_properties(properties_file)))
+    await _say(with_allowed_urls(with_values(file_properties(properties_file))), note)
+    file.unlink(missing_ok=True)
+
+
+async def _say_given(given: bytes) -> None:
+    data = json.loads(given)
+    await _say(data["properties"], Note.of(data["note"]))
+
+
+async def _say(properties: Mapping[str, str], note: Note) -> None:
     allow_urls(properties.get(ALLOWED_KEY, ""))
     wait = note.rebalance_ms + JOIN_MARGIN_MS
     async with low_level_client(properties, client_id=f"farewell-{note.url}", timeout_ms=wait) as client:
         group = GroupClient(client, note.group, session_ms=note.session_ms, rebalance_ms=note.rebalance_ms)
         done = await say_farewell(group, note)
     log.info("farewell", member=note.member, url=note.url, done=done)
-    file.unlink(missing_ok=True)
 
 
 def main(arguments: list[str]) -> int:
-    """With the dead worker's `--properties-file` and `--member-file`: 0, or 1 when it could not be said."""
+    """With the dead worker's `--properties-file` and `--member-file`, or with `--given` and on standard input what
+    `LastFarewell` gives: 0, or 1 when it could not be said."""
     parser = argparse.ArgumentParser(prog="keelman worker farewell")
-    parser.add_argument("--properties-file", type=Path, required=True)
-    parser.add_argument("--member-file", type=Path, required=True)
-    given = parser.parse_args(arguments)
+    parser.add_argument("--given", action="store_true")
+    parser.add_argument("--properties-file", type=Path)
+    parser.add_argument("--member-file", type=Path)
+    asked = parser.parse_args(arguments)
+    if not asked.given and None in (asked.properties_file, asked.member_file):
+        parser.error("--properties-file and --member-file, or --given")
     configure("worker", json=False, level="INFO")
+    saying = (
+        _say_given(sys.stdin.buffer.read()) if asked.given else _say_noted(asked.properties_file, asked.member_file)
+    )
 
     async def within() -> None:
         async with asyncio.timeout(SECONDS):
-            await _run(given.properties_file, given.member_file)
+            await saying
 
     try:
         asyncio.run(within())
     except (KeelmanError, TimeoutError, OSError) as error:
-        log.warning("farewell_unsaid", file=str(given.member_file), error=str(error))
+        log.warning("farewell_unsaid", error=str(error))
         return 1
     return 0
 

@@ -24,6 +24,7 @@ from keelman.kafka.layout import (
 from keelman.model.errors import FailedPrecondition, InvalidArgument, KeelmanError, PermissionDenied, Unavailable
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logging import get_logger
+from keelman.worker.group.former_members import FormerMembers
 from keelman.worker.group.pulse import Pulse
 
 log = get_logger()
@@ -52,13 +53,21 @@ class Membership:
     """One member of the group. `heartbeats()` runs beside the one who calls `join`, all the time."""
 
     def __init__(
-        self, group: GroupClient, *, group_id: str, session_ms: int, heartbeat_ms: int, wake: Callable[[], None]
+        self,
+        group: GroupClient,
+        *,
+        group_id: str,
+        session_ms: int,
+        heartbeat_ms: int,
+        wake: Callable[[], None],
+        former: FormerMembers | None = None,
     ) -> None:
         self._group = group
         self._group_id = group_id
         self._session = session_ms / 1000
         self._pulse = Pulse(session=session_ms / 1000, interval=heartbeat_ms / 1000)
         self._wake = wake
+        self._former = former or FormerMembers(session_ms / 1000, 0.0)
         self.member = ""
         self.generation = -1
         self.place: Place | None = None
@@ -68,6 +77,7 @@ class Membership:
         self.rebalances = 0  # places that it was given
         self.rebalanced_at = 0.0  # when it got the last of them, by the monotonic clock
         self.problem = ""  # why there is no place, when the broker has said so
+        self.waits_for = ""  # the dead members of another kind that it waits for, and how long at most
         self.refused: Callable[[str], None] = lambda problem: None  # told of each problem, again with each try
         self.told_lost: Callable[[str], None] = lambda why: None  # told at once of each loss of the place, and why
         self.note: Callable[[str, bool], None] = lambda member, leader: None  # member id, "" for none; whether it leads
@@ -137,7 +147,7 @@ class Membership:
     async def join(self, metadata: Callable[[], Metadata], share: Share) -> Place:
         """Joins until it has a place, asking `metadata` anew for each try; as leader, shares the work out.
 
-        Raises FailedPrecondition when Java workers are in the group, InvalidArgument and
+        Raises FailedPrecondition when live Java workers are in the group, InvalidArgument and
         PermissionDenied for what the broker refuses for good.
         """
         backoff = Backoff(first=0.05, most=1.0)
@@ -152,7 +162,8 @@ class Membership:
                     place = None
                 if place is not None:
                     self.place, self.generation = place, place.generation
-                    self.lost, self.problem = False, ""
+                    self.lost, self.problem, self.waits_for = False, "", ""
+                    self._former.forget()
                     self.rebalances, self.rebalanced_at = self.rebalances + 1, time.monotonic()
                     self._pulse.placed()
                     return place
@@ -190,8 +201,8 @@ class Membership:
 
     async def _refused(self, error: int) -> None:
         if error == codes.INCONSISTENT_PROTOCOL:
-            raise FailedPrecondition(await self._others(), reason="JAVA_WORKERS")
-        if error == codes.INVALID_SESSION_TIMEOUT:
+            await self._wait_or_end(await self._group.describe())
+        elif error == codes.INVALID_SESSION_TIMEOUT:
             raise InvalidArgument(
                 "session.timeout.ms: the broker refuses it: legal is from its group.min.session.timeout.ms to its "
                 "group.max.session.timeout.ms (6000 to 1800000 unless set)"
@@ -223,11 +234,22 @@ class Membership:
         self.problem = problem
         self.refused(problem)
 
-    async def _others(self) -> str:
-        described = await self._group.describe()
+    async def _wait_or_end(self, described: Described) -> None:
+        """Members of another kind that were killed lapse. Raises FailedPrecondition once they prove to be alive."""
         names = ", ".join(f"{m.client_id or m.member}@{m.host.lstrip('/')}" for m in described.members) or "unknown"
-        kind = "Java Connect workers" if described.protocol_type == PROTOCOL_TYPE else f"{described.protocol_type}s"
-        return f"group {self._group_id} has {kind} ({names}): stop them first"
+        java = described.protocol_type == PROTOCOL_TYPE
+        has = (
+            f"group {self._group_id} has {'Java Connect workers' if java else f'{described.protocol_type}s'} ({names})"
+        )
+        members = [member.member for member in described.members]
+        if not members:  # they have gone since
+            return
+        if not java or not self._former.may_lapse(members, described.state, time.monotonic()):
+            raise FailedPrecondition(f"{has}: stop them first", reason="JAVA_WORKERS")
+        waits_for = f"{has}: waiting until they lapse; if they are alive this worker ends"
+        if waits_for != self.waits_for:
+            log.warning("waiting_for_members", group=self._group_id, most_seconds=self._former.limit, why=waits_for)
+        self.waits_for = waits_for
 
     def _forget(self) -> None:
         self.member, self.place = "", None

@@ -38,8 +38,10 @@ class Others:
             herder = self._context().herder
         except RestError:
             herder = None
-        if herder is None or not herder.joined.is_set():
-            return json_response({"status": "starting", "message": "Worker is still starting up."}, 503)
+        waits_for = "" if herder is None else herder.membership.waits_for
+        if herder is None or waits_for or not herder.joined.is_set():
+            message = f"Worker is still starting up{f': {waits_for}' if waits_for else ''}."
+            return json_response({"status": "starting", "message": message}, 503)
         if not herder.membership.healthy:
             message = "Worker has lost its place in the group: the group's coordinator does not answer."
             return json_response({"status": "unhealthy", "message": message}, 500)
