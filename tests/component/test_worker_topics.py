@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 from spark_kit import SparkService
-from worker_kit import WorkerProcess, workers
+from worker_kit import LinkSide, WorkerProcess, workers
+
+from keelman.kafka.reading import Row, read_topic
+from keelman.testing.eventually import eventually
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "recorded"))
 from topics_steps import CONFIGS, GROUP, OFFSETS, PROPERTIES, STATUS, play, prepare, written
@@ -94,3 +97,38 @@ async def test_what_it_writes_is_what_connect_writes(bootstrap: str, spark: Spar
     assert as_connect(shown(ours[CONFIGS])) == shown(RECORDED[CONFIGS])
     assert moves(ours[OFFSETS]) == moves(RECORDED[OFFSETS])
     assert last_of_each(ours[STATUS]) == last_of_each(RECORDED[STATUS])
+
+
+async def test_a_restart_is_shown_and_a_level_is_written_as_the_client_spells_it(
+    bootstrap: str, link: tuple[LinkSide, str], tmp_path: Path, name: str
+) -> None:
+    """As Kafka Connect 4.3 does; the level is told by its own name."""
+    worker = WorkerProcess(tmp_path, bootstrap, name, link[1], {"status.storage.partitions": "1"})
+    source = {"connector.class": "FileStreamSource", "file": "/nowhere/in", "topic": "lines"}
+    async with workers(worker):
+        await worker.ask("PUT", "/connectors/c/config", source)
+        await worker.reaches("c", "RUNNING", "RUNNING", seconds=60)
+
+        async def records(kind: str) -> list[Row]:
+            return await read_topic({"bootstrap.servers": bootstrap}, f"{name}-{kind}", client_id="test", seconds=60)
+
+        async def states() -> list[str]:
+            rows = await records("status")
+            return [json.loads(row.value)["state"] for row in rows if row.key == b"status-connector-c" and row.value]
+
+        for path in ("/connectors/c/restart", "/connectors/c/restart?includeTasks=true"):
+            before = await states()
+            assert (await worker.ask("POST", path)).status_code in (202, 204)
+
+            async def shown_so(before: list[str] = before) -> bool:
+                return await states() == [*before, "RESTARTING", "RUNNING"]
+
+            await eventually(shown_so, seconds=60, what="it is restarted")
+        await worker.reaches("c", "RUNNING", "RUNNING", seconds=60)
+
+        level = {"level": "Warn"}
+        assert (await worker.ask("PUT", "/admin/loggers/org.acme?scope=cluster", level)).status_code == 204
+        found = [row.value for row in await records("configs") if row.key == b"logger-cluster-org.acme"]
+        assert found == [b'{"level":"Warn"}']
+        assert (await worker.ask("GET", "/admin/loggers/org.acme")).json()["level"] == "WARN"
+        assert await worker.end() == 0

@@ -145,7 +145,7 @@ def test_levels_that_are_none() -> None:
         with pytest.raises(RestError) as refused:
             loggers.level_in({"level": level})
         assert refused.value.status == status
-    assert loggers.level_in({"level": "debug"}) == "DEBUG"
+    assert loggers.level_in({"level": "debug"}) == "debug", "every worker is ordered what the client has spelled"
 
 
 @QUIET

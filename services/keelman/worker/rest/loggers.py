@@ -26,7 +26,7 @@ def told(name: str) -> dict[str, Any]:
 
 
 def level_in(body: Mapping[str, str | None]) -> str:
-    """The level that a request wants. Raises 400 for none, 404 for an unknown one, as Connect does."""
+    """The level that a request wants, as it spells it. Raises 400 for none, 404 for an unknown one, as Connect does."""
     level = body.get("level")
     if level is None:
         raise RestError(400, "Desired 'level' parameter was not specified in request.")
@@ -34,11 +34,12 @@ def level_in(body: Mapping[str, str | None]) -> str:
         raise RestError(500, "Illegal null or empty Level name.")
     if level.upper() not in LEVELS:
         raise not_found(f"invalid log level '{level}'.")
-    return level.upper()
+    return level
 
 
 def put(name: str, level: str) -> list[str]:
-    """Sets the level on this worker; the loggers that it changed."""
+    """Sets the level, in whatever case, on this worker; the loggers that it changed."""
+    level = level.upper()
     changed = LOG_LEVELS.set(name, level)
     log.info("log_level_set", logger=name, level=level, changed=len(changed))
     return changed
@@ -47,7 +48,7 @@ def put(name: str, level: str) -> list[str]:
 def obey(name: str, level: str) -> None:
     """What the config topic says all workers shall do; an unknown level is passed over."""
     if level.upper() in LEVELS and name:
-        put(name, level.upper())
+        put(name, level)
 
 
 def _body(one: LoggerLevel) -> dict[str, Any]:

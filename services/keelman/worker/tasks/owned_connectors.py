@@ -63,12 +63,6 @@ class OwnedConnectors:
         else:
             log.info("connectors", **Counter(state.lower() for _, state in said))
 
-    def restart(self, work: Work, config: ConfigState) -> None:
-        """Begins anew: its status is told even if it is the same."""
-        self.forget(work)
-        self.follow(work, config)
-        self.log()
-
     def forget(self, work: Work) -> None:
         """It is this worker's no more, or begins anew."""
         self._known.pop(work, None)

@@ -161,14 +161,15 @@ class OwnedWork:
         return [work for work in found if work in self.works]
 
     def restart(self, request: RestartRequest) -> None:
-        """Restarts what this worker has of a connector."""
+        """Restarts what this worker has of a connector, which itself begins anew once its status says RESTARTING."""
         for work in sorted(w for w in self.works if w.connector == request.connector):
             if work.is_task:
                 task = self._tasks.find(work)
                 if request.include_tasks and task and (task.failed or not request.only_failed):
                     self.restart_task(work)
             elif self._failed(work) or not request.only_failed:
-                self._connectors.restart(work, self._store.config)
+                self._connectors.forget(work)
+                self.tell(work, states.RESTARTING, None)
 
     def _failed(self, work: Work) -> bool:
         """By the status topic: it may be the leader that found the connector at fault."""
