@@ -271,10 +271,11 @@ class BatchProducer:
         part = (queue.topic, queue.partition)
         if self._settings.transactional_id is None or part in self._added:
             return True
-        if self.transaction_version >= EPOCH_EACH and (
-            self._added or asyncio.get_running_loop().time() > self._ended_at + MARKING_SECONDS
-        ):
-            return True
+        if self.transaction_version >= EPOCH_EACH:
+            marked = asyncio.get_running_loop().time() > self._ended_at + MARKING_SECONDS
+            # Where a quota throttles, a batch that is refused because marking took longer pays for it all the same.
+            if self._added or (marked and not self._sender.throttled_until):
+                return True
         self._adding[part] = None
         if not self._is_adding:
             self._is_adding = True
