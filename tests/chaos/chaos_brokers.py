@@ -12,7 +12,7 @@ from chaos_paths import Run
 from chaos_scene import Scene
 from chaos_system import GROUP
 
-from keelman.testing.broker_cluster import GROUPS, TRANSACTIONS, coordinating
+from keelman.testing.cluster_parts import GROUPS, TRANSACTIONS, coordinating
 from keelman.testing.eventually import eventually
 from keelman.testing.numbered import Number, parsed
 

@@ -6,7 +6,8 @@ import psutil
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from keelman.testing.broker_cluster import GROUPS, BrokerCluster, running_cluster
+from keelman.testing.broker_cluster import BrokerCluster, running_cluster
+from keelman.testing.cluster_parts import GROUPS
 
 pytestmark = pytest.mark.component
 

@@ -8,22 +8,21 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import signal
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import psutil
 from aiokafka.admin import AIOKafkaAdminClient
-from aiokafka.protocol.admin import AlterPartitionReassignmentsRequest_v0, AlterPartitionReassignmentsResponse_v0
-from aiokafka.protocol.api import Request
+from aiokafka.protocol.admin import AlterPartitionReassignmentsResponse_v0
 from confluent_kafka import ElectionType, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from keelman.kafka.probe import ask_broker
 from keelman.runtime.ports import free_ports
 from keelman.testing.broker import START_SECONDS, BrokerProcess
-from keelman.testing.eventually import eventually
+from keelman.testing.cluster_parts import GROUPS, MOVE_SECONDS, QUICK, Led, Reassign, coordinating, until
 
 T = TypeVar("T")
 
@@ -31,48 +30,8 @@ BROKERS = 3
 HEAP_MB = 192
 """With Java's own needs such a broker takes some 250 MB."""
 CLUSTER_ID = "k3lmAnTestClusterOf3-Q"
-INTERNAL_PARTITIONS = 3
-MOVE_SECONDS = 60.0
 ASK_SECONDS = 5.0
-GROUPS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
 NO_LEADER = -1
-
-# A broker that stands still is given up after 4 s, not 9, one that falls behind leaves the in-sync replicas after 3 s,
-# not 30, and a lost controller is replaced after 2 s. Shorter ones are missed by brokers that a busy machine holds up.
-QUICK = {
-    "broker.session.timeout.ms": "4000",
-    "broker.heartbeat.interval.ms": "500",
-    "replica.lag.time.max.ms": "3000",
-    "controller.quorum.fetch.timeout.ms": "2000",
-    "controller.quorum.election.timeout.ms": "1000",
-    "offsets.topic.num.partitions": str(INTERNAL_PARTITIONS),
-    "transaction.state.log.num.partitions": str(INTERNAL_PARTITIONS),
-    "share.coordinator.state.topic.num.partitions": "1",
-    "auto.leader.rebalance.enable": "false",  # leaders move when a test says so
-}
-
-
-class _Reassign(Request[AlterPartitionReassignmentsRequest_v0]):  # type: ignore[misc]  # aiokafka has no types
-    """AlterPartitionReassignments 0 (KIP-455) of one partition."""
-
-    API_KEY = AlterPartitionReassignmentsRequest_v0.API_KEY
-
-    def __init__(self, topic: str, partition: int, replicas: Sequence[int]) -> None:
-        self._topics: list[Any] = [(topic, [(partition, list(replicas), {})], {})]
-
-    def build(
-        self, request_struct_class: type[AlterPartitionReassignmentsRequest_v0]
-    ) -> AlterPartitionReassignmentsRequest_v0:
-        return request_struct_class(timeout_ms=int(MOVE_SECONDS * 1000), topics=self._topics, tags={})
-
-
-@dataclass(frozen=True, slots=True)
-class Led:
-    """One partition: its leader (-1: none), its replicas with the preferred leader first, and those in sync."""
-
-    leader: int
-    replicas: tuple[int, ...]
-    in_sync: frozenset[int]
 
 
 @dataclass(slots=True)
@@ -151,7 +110,7 @@ class BrokerCluster:
         def gone() -> bool:
             return node not in self._client().list_topics(timeout=ASK_SECONDS).brokers
 
-        await _until(lambda: self._until_answered(gone), MOVE_SECONDS, f"broker {node} is given up")
+        await until(lambda: self._until_answered(gone), MOVE_SECONDS, f"broker {node} is given up")
 
     def freeze(self, node: int) -> None:
         """SIGSTOP: its connections stay, and nobody answers on them."""
@@ -197,7 +156,7 @@ class BrokerCluster:
             leaders.append((await self.led(topic, partition)).leader)
             return leaders[-1] != NO_LEADER
 
-        await _until(known, MOVE_SECONDS, f"{topic}-{partition} has a leader")
+        await until(known, MOVE_SECONDS, f"{topic}-{partition} has a leader")
         return leaders[-1]
 
     async def led_by(self, topic: str, partition: int, *nodes: int) -> None:
@@ -206,7 +165,7 @@ class BrokerCluster:
         async def there() -> bool:
             return (await self.led(topic, partition)).leader in nodes
 
-        await _until(there, MOVE_SECONDS, f"{topic}-{partition} is led by {nodes}")
+        await until(there, MOVE_SECONDS, f"{topic}-{partition} is led by {nodes}")
 
     async def coordinator_of(self, name: str, topic: str = GROUPS) -> int:
         """Who coordinates that group, or (with `TRANSACTIONS`) that transactional id: who leads its partition."""
@@ -226,7 +185,7 @@ class BrokerCluster:
         async def there() -> bool:
             return (await self.led(topic, partition)).in_sync == nodes
 
-        await _until(there, MOVE_SECONDS, f"in sync for {topic}-{partition}: {sorted(nodes)}")
+        await until(there, MOVE_SECONDS, f"in sync for {topic}-{partition}: {sorted(nodes)}")
 
     async def whole(self) -> None:
         """Returns when all replicas of all partitions are in sync."""
@@ -241,14 +200,14 @@ class BrokerCluster:
             assert not left, f"behind: {left}"
             return True
 
-        await _until(there, 2 * MOVE_SECONDS, "all replicas are in sync")
+        await until(there, 2 * MOVE_SECONDS, "all replicas are in sync")
 
     async def reassign(self, topic: str, partition: int, replicas: Sequence[int]) -> None:
         """Gives a partition to these replicas, the first of them preferred; returns when they alone have it."""
         admin = AIOKafkaAdminClient(bootstrap_servers=self.bootstrap)
         await admin.start()
         try:
-            answer = await admin._send_request(_Reassign(topic, partition, replicas))
+            answer = await admin._send_request(Reassign(topic, partition, replicas))
         finally:
             await admin.close()
         assert isinstance(answer, AlterPartitionReassignmentsResponse_v0)
@@ -258,7 +217,7 @@ class BrokerCluster:
             now = await self.led(topic, partition)
             return now.replicas == tuple(replicas) and now.in_sync == set(replicas)
 
-        await _until(there, MOVE_SECONDS, f"{topic}-{partition} is on {list(replicas)}")
+        await until(there, MOVE_SECONDS, f"{topic}-{partition} is on {list(replicas)}")
 
     async def elect(self, topic: str, partition: int = 0, *, unclean: bool = False) -> None:
         """The preferred leader takes over; with `unclean`, any replica does that runs, if none in sync does. What only
@@ -271,7 +230,7 @@ class BrokerCluster:
             assert all("ELECTION_NOT_NEEDED" in e for e in errors), errors
             return True
 
-        await _until(lambda: self._until_answered(ask), MOVE_SECONDS, f"{topic}-{partition} elected")
+        await until(lambda: self._until_answered(ask), MOVE_SECONDS, f"{topic}-{partition} elected")
         await self.leader_of(topic, partition)
 
     async def move_leader(self, topic: str, partition: int, to: int) -> None:
@@ -293,7 +252,7 @@ class BrokerCluster:
                 raise AssertionError(str(error)) from error
             return True
 
-        await _until(answered, MOVE_SECONDS, "a broker answers")
+        await until(answered, MOVE_SECONDS, "a broker answers")
         return found[0]
 
     def _client(self) -> AdminClient:
@@ -319,25 +278,9 @@ class BrokerCluster:
             return answer is not None and answer.serves(node) and len(answer.brokers) > self.count // 2
 
         try:
-            await _until(serves, START_SECONDS, f"broker {node} serves")
+            await until(serves, START_SECONDS, f"broker {node} serves")
         except AssertionError as error:
             raise AssertionError(f"{error}\n{broker.output[-4000:]}") from error
-
-
-async def _until(condition: Callable[[], Awaitable[bool]], seconds: float, what: str) -> None:
-    given: Callable[[], bool | Awaitable[bool]] = condition
-    await eventually(given, seconds=seconds, what=what)
-
-
-def coordinating(name: str, partitions: int) -> int:
-    """The partition in which the records of a group or of a transactional id are, as Kafka chooses it: by Java's hash
-    of the name."""
-    value = 0
-    units = name.encode("utf-16-be")
-    for at in range(0, len(units), 2):
-        value = (31 * value + int.from_bytes(units[at : at + 2], "big")) & 0xFFFFFFFF
-    signed = value - (1 << 32) if value >= 1 << 31 else value
-    return (0 if signed == -(1 << 31) else abs(signed)) % partitions
 
 
 @contextlib.asynccontextmanager
