@@ -174,9 +174,10 @@ def test_a_drained_source_commits_what_was_before_the_batch_that_it_gave_up() ->
         committed=lambda: told.append(1),
         left=lambda: 0,
         lag_unit="records",
+        limits_bytes=False,
     )
     copy._passage.open(copy._reader)
-    copy._outlet = SimpleNamespace(commit=commit)
+    copy._outlet = SimpleNamespace(commit=commit, read_bytes=None, full=False)
     copy._committed = CommittedOffsets("c", [])
     copy._shipment = SimpleNamespace(send=send, topics=[])
     copy._boundary.after = lambda _batch: None

@@ -13,6 +13,7 @@ from keelman.runtime.side_loop import KAFKA_LOOP
 
 MOST_WAITING = 1000
 """Records; more than so many are not taken."""
+BEAT_SECONDS = 0.5
 FULL = f"more than {MOST_WAITING} records wait for their broker"
 
 
@@ -83,6 +84,3 @@ class BestEffortWriter:
                 raise
             except (KeelmanError, OSError) as error:
                 self._failed(str(error))
-
-
-BEAT_SECONDS = 0.5
