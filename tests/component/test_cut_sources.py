@@ -1,6 +1,7 @@
 """Exactly-once sinks whose topics are deleted and made anew, or lose what was copied already."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -9,11 +10,15 @@ from confluent_kafka.admin import AdminClient
 from copy_harness import Run, create_topic, messages, ticket, until
 from test_sinks import all_read, file_sink, kafka_sink, produce
 
+from keelman.api.copy.v1 import ticket_pb2
+from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_FAILED as FAILED
 from keelman.kafka.group_changes import GroupChanges
 from keelman.kafka.static_members import remove_static_members
 from keelman.testing.broker import BrokerProcess
 
 pytestmark = pytest.mark.component
+
+LOG = "00000000000000000000.log"
 
 
 def written(bootstrap: str, topic: str, numbers: range) -> None:
@@ -49,34 +54,81 @@ async def test_a_topic_that_is_made_anew_is_copied_from_its_beginning_though_it_
     assert taken == [*range(10), *range(100, 130)]
 
 
+@asynccontextmanager
+async def cut_broker(folder: Path) -> AsyncIterator[BrokerProcess]:
+    """A broker whose logs a test shortens while it is away."""
+    broker = BrokerProcess(folder)
+    await broker.start()
+    try:
+        yield broker
+    finally:
+        await broker.end()
+
+
+def cut(folder: Path, topic: str, keeps: int) -> None:
+    """Shortens a partition's log to so many bytes, as a broker that comes up alone in an unclean election does."""
+    (partition,) = folder.rglob(f"{topic}-0")
+    with (partition / LOG).open("r+b") as file:
+        file.truncate(keeps)
+    for other in (*partition.glob("*index"), *partition.glob("*.snapshot"), partition.parent / ".kafka_cleanshutdown"):
+        other.unlink(missing_ok=True)
+
+
+def length(folder: Path, topic: str) -> int:
+    (partition,) = folder.rglob(f"{topic}-0")
+    return (partition / LOG).stat().st_size
+
+
+@pytest.mark.parametrize("delivery", ["EXACTLY_ONCE", "AT_LEAST_ONCE"])
+async def test_records_that_were_fetched_ahead_of_a_cut_are_taken_all_the_same(
+    bootstrap: str, name: str, tmp_path: Path, runs: Callable[..., Run], delivery: str
+) -> None:
+    """By itself the client would throw them away and go on where the log was cut; it notices while they wait."""
+    async with cut_broker(tmp_path) as broker:
+        at = broker.bootstrap
+        create_topic(at, name)
+        written(at, name, range(200))
+        keeps = length(tmp_path, name)
+        written(at, name, range(200, 300))
+        config = {**kafka_sink(name), "target.cluster.bootstrap.servers": bootstrap}
+        config["consumer.override.max.poll.records"] = "1"
+        guarantee = ticket_pb2.DeliveryGuarantee.Value(f"DELIVERY_GUARANTEE_{delivery}")
+        slow = ticket_pb2.Limits(records_per_second=20)
+        run = runs(ticket(at, config, limits=slow, delivery=guarantee))
+        run.until_records(5)
+        await broker.end()
+        cut(tmp_path, name, keeps)
+        await broker.start()
+        written(at, name, range(1000, 1040))
+        while (update := run.until(lambda u: all_read(u) or u.state == FAILED)).state == FAILED:
+            assert update.retriable, update
+            run = runs(ticket(at, config, delivery=guarantee))
+        run.drain()
+        taken = [int(m.value()) for m in messages(bootstrap, f"to-{name}")]
+        once = taken if delivery == "EXACTLY_ONCE" else list(dict.fromkeys(taken))
+        assert 200 <= len(once) - 40 <= 300, "some of what the log has lost may have been taken before"
+        assert once == [*range(len(once) - 40), *range(1000, 1040)]
+
+
 async def test_a_log_that_has_lost_its_end_is_copied_on_from_where_it_parts(
     name: str, tmp_path: Path, runs: Callable[..., Run]
 ) -> None:
     """It has grown past the sink's position since: its end alone tells nothing."""
-    broker = BrokerProcess(tmp_path / "broker")
-    await broker.start()
-    try:
+    async with cut_broker(tmp_path) as broker:
         at = broker.bootstrap
         create_topic(at, name)
         written(at, name, range(20))
-        (folder,) = (tmp_path / "broker").rglob(f"{name}-0")
-        log = folder / "00000000000000000000.log"
-        keeps = log.stat().st_size
+        keeps = length(tmp_path, name)
         written(at, name, range(20, 50))
         config = kafka_sink(name)
         run = runs(ticket(at, config))
         run.until_records(50)
         run.drain()
         await broker.end()
-        with log.open("r+b") as file:
-            file.truncate(keeps)
-        for other in (*folder.glob("*index"), *folder.glob("*.snapshot"), *folder.parent.glob(".kafka_cleanshutdown")):
-            other.unlink()
+        cut(tmp_path, name, keeps)
         await broker.start()
         written(at, name, range(100, 140))
         run = runs(ticket(at, config))
         run.until(all_read)
         run.drain()
         assert [int(m.value()) for m in messages(at, f"to-{name}")] == [*range(50), *range(100, 140)]
-    finally:
-        await broker.end()

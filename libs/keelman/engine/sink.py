@@ -11,7 +11,7 @@ import time
 from contextlib import ExitStack
 from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, OFFSET_INVALID, Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as ClientPartition
 
 from keelman.api.copy.v1.copy_run_pb2 import (
@@ -43,6 +43,7 @@ from keelman.engine.sink_consumer import (
 from keelman.engine.sink_place import Place
 from keelman.engine.sink_polling import Polling
 from keelman.engine.sink_positions import Positions
+from keelman.engine.sink_relocation import LOST, Reset, goes_on_at
 from keelman.engine.sink_start import Beginnings
 from keelman.engine.subscription import Subscription
 from keelman.engine.teller import Teller
@@ -62,6 +63,7 @@ class SinkCopy:
     _consumer: Consumer
     _writer: Writer
     _polling: Polling
+    _reset: Reset
 
     def __init__(self, ticket: StartTicket, connector: type[Connector], control: Control, teller: Teller) -> None:
         """Raises ConfigValueError when a converter, the topics or an interval is not legal."""
@@ -84,6 +86,7 @@ class SinkCopy:
         teller.topics = self._positions.topics
         self._log = _log.bind(connector=ticket.connector, task=ticket.task)
         self._watch: Watch | None = None
+        self._starts: dict[tuple[str, int], int] = {}
         self._unkept = self._unsent = self._in_batch = False
         self._records = self._bytes = self._passed = 0
 
@@ -101,6 +104,7 @@ class SinkCopy:
             stack.callback(self._writer.close)
             self._delivery.open(self._writer)
             properties = self._properties()
+            self._reset = Reset(properties)
             self._consumer = Consumer(with_token(properties, self._control.beat))
             stack.callback(close_soon, self._consumer)
             self._polling = Polling(self._consumer, self._positions, lapse_seconds(properties))
@@ -201,13 +205,37 @@ class SinkCopy:
         self._control.pace.spend(len(messages), size)
 
     def _take_error(self, message: Message, error: KafkaError) -> None:
-        if error.code() != KafkaError._PARTITION_EOF:
+        if error.code() in LOST:
+            self._relocate(TopicPartition(message.topic(), message.partition()), error)
+        elif error.code() != KafkaError._PARTITION_EOF:
             reason, retriable = judge_kafka(error)
-            if error.fatal() or reason == "FENCED" or not retriable:
+            if _is_fatal(error) or reason == "FENCED" or not retriable:
                 raise KafkaException(error)
             self._log.warning("consumer_trouble", error=error.str())
         elif self._positions.reached(TopicPartition(message.topic(), message.partition()), message.offset()):
             self._unkept = self._unsent = True
+
+    def _relocate(self, where: TopicPartition, error: KafkaError) -> None:
+        """Goes on where the log still has what was not taken. Raises RunFailure where it has lost what was kept with
+        the data: the next run decides by that."""
+        if where not in self._positions:
+            return
+        due, epoch = self._positions.due(where)
+        found = self._beginnings.found(self._consumer, where, epoch)
+        at = None if due is None else goes_on_at(due, found)
+        if due is not None and at is not None and at < due and self._writer.keeps_offsets:
+            raise RunFailure("LOG_TRUNCATED", f"partition {where} was truncated to {at}, and {due} was read next")
+        self._log.warning("source_position_lost", partition=str(where), offset=due, goes_on=at, why=error.str())
+        if at is None:
+            at = found.end if self._reset.offset(str(where), error.str()) == OFFSET_END else found.begin
+        self._positions.move(where, at)
+        # The client does not seek in a partition that it has stopped to fetch.
+        self._consumer.assign([self._at(one) for one in self._positions.partitions()])
+        self._polling.forget()
+
+    def _at(self, one: ClientPartition) -> ClientPartition:
+        due, _ = self._positions.due(TopicPartition(one.topic, one.partition))
+        return ClientPartition(one.topic, one.partition, self._starts[one.topic, one.partition] if due is None else due)
 
     def _commit(self) -> None:
         """Writer first, then the group, of which at most one commit is under way; nothing where a rebalance has just
@@ -267,9 +295,13 @@ class SinkCopy:
         self._forget()
         chosen = []
         for one in begun:
-            start, nothing = one.start.offset, OFFSET_BEGINNING if one.start.from_beginning else OFFSET_INVALID
+            start = one.start.offset
             self._positions.begin(one.where, one.group.shown, start, one.topic_id, one.leader_epoch)
-            chosen.append(ClientPartition(*one.where, nothing if start is None else start))
+            if start is None:
+                nothing = "its group has no offset"
+                start = OFFSET_BEGINNING if one.start.from_beginning else self._reset.offset(str(one.where), nothing)
+            chosen.append(ClientPartition(*one.where, start))
+        self._starts = {(one.topic, one.partition): one.offset for one in chosen}
         consumer.assign(chosen)
         self._positions.assigned = True
         self._progress.changed = True
@@ -306,7 +338,7 @@ class SinkCopy:
         """Brokers that will not have us, or that we do not trust, will not when asked again; nor did they ever."""
         refused = error.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL)
         refused |= judge_kafka(error)[0] == BROKER_REFUSED
-        if error.fatal() or (refused and not self._positions.assigned):
+        if _is_fatal(error) or (refused and not self._positions.assigned):
             raise KafkaException(error)
         self._log.info("consumer_notice", error=error.str())
 
@@ -327,3 +359,8 @@ class SinkCopy:
 
     def _message(self) -> Any:
         return self._progress.message(self._positions.lag(self._consumer), LAG_UNIT_RECORDS)
+
+
+def _is_fatal(error: KafkaError) -> bool:
+    """Whether the client is of no further use. Of an error that comes in place of a message only its code says so."""
+    return bool(error.fatal()) or error.code() == KafkaError._FATAL

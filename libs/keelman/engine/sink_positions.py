@@ -42,6 +42,9 @@ class Positions:
     def __bool__(self) -> bool:
         return bool(self._next)
 
+    def __contains__(self, partition: TopicPartition) -> bool:
+        return partition in self._mirrors
+
     def forget(self) -> None:
         """The partitions are not ours any more."""
         self.assigned = False
@@ -108,6 +111,14 @@ class Positions:
             return False
         self._next[partition] = end
         return True
+
+    def due(self, partition: TopicPartition) -> tuple[int | None, int]:
+        """The offset to read next, None before anything was read, and the leader epoch of the last record before it."""
+        return self._next.get(partition), self._epochs.get(partition, NO_EPOCH)
+
+    def move(self, partition: TopicPartition, offset: int) -> None:
+        """It goes on there, which is not behind the last record that was taken."""
+        self._next[partition], self._epochs[partition] = offset, NO_EPOCH
 
     def kept(self) -> dict[TopicPartition, KeptOffset]:
         """What a writer that keeps offsets is to keep now."""

@@ -14,6 +14,7 @@ from keelman.connect.plugin import KeptOffset, Writer
 from keelman.connect.records import TopicPartition
 from keelman.engine.sink_consumer import watch_properties
 from keelman.engine.sink_offsets import NO_EPOCH, GroupOffset, Log, Start, altered_ms, start_of
+from keelman.engine.sink_relocation import Found
 from keelman.kafka.client_properties import sink_group
 from keelman.kafka.clients import Client, ClientError, TooOld, low_level_client
 from keelman.kafka.error_codes import name_of
@@ -80,6 +81,17 @@ class Beginnings:
             stands = where in kept and start.offset == kept[where].offset
             found.append(Begun(where, group, start, topic_id, kept[where].leader_epoch if stands else NO_EPOCH))
         return found
+
+    def found(self, consumer: Consumer, where: TopicPartition, leader_epoch: int) -> Found:
+        """The partition's log as it is now. Raises KafkaException, and Unavailable where its leader does not tell."""
+        begin, end = consumer.get_watermark_offsets(ClientPartition(*where), timeout=ANSWER_SECONDS)
+        if leader_epoch == NO_EPOCH:
+            return Found(begin, end)
+        return Found(begin, end, KAFKA_LOOP.call(self._epoch_end(where, leader_epoch), self._beat))
+
+    async def _epoch_end(self, where: TopicPartition, leader_epoch: int) -> int | None:
+        async with low_level_client(self._client, client_id="connector-leader-epochs", timeout_ms=10_000) as client:
+            return (await self._ends(client, {(where.topic, where.partition): leader_epoch})).get(where)
 
     def _shown(self, consumer: Consumer, partitions: list[ClientPartition]) -> dict[TopicPartition, GroupOffset]:
         told = consumer.committed(partitions, timeout=ANSWER_SECONDS) if partitions else []
