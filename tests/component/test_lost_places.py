@@ -11,7 +11,7 @@ from confluent_kafka import Producer
 from copy_harness import Run, create_topic, messages, ticket, until
 from test_sinks import all_read, file_sink, kafka_sink, numbers_by_partition, produce
 
-from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_FAILED
+from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_FAILED, COPY_RUN_STATE_RUNNING
 from keelman.connect.kept_offsets import Assignment, SinkReader
 from keelman.connect.plugin import KeptOffset, SinkTask, Writer
 from keelman.connect.records import Column, Origin, SinkBatch, TopicPartition
@@ -109,9 +109,9 @@ async def test_tasks_that_were_all_killed_settle_and_copy_all_once(
                 assert (run.seen[-1].reason, run.seen[-1].retriable) == ("FENCED", True)
                 shut_out += 1
                 tasks[task] = runs(ticket(bootstrap, config, task=task))
-        return all(run.seen and all_read(run.seen[-1]) for run in tasks.values())
+        return all(run.seen and run.seen[-1].state == COPY_RUN_STATE_RUNNING for run in tasks.values())
 
-    until(settled, "both copy what is theirs")
+    until(lambda: settled() and len(messages(bootstrap, f"to-{name}")) >= 4_000, "both copy what is theirs")
     produce(bootstrap, name, range(4_000, 4_040), 4)
     until(lambda: len(messages(bootstrap, f"to-{name}")) >= 4_040, "and go on")
     assert settled()

@@ -24,7 +24,7 @@ from keelman.testing.kafka_proxy import PRODUCE, Fate, KafkaProxy
 pytestmark = pytest.mark.component
 SOON = (
     "producer.id.expiration.ms=1200,producer.id.expiration.check.interval.ms=100,"
-    "transactional.id.expiration.ms=5000,transaction.remove.expired.transaction.cleanup.interval.ms=200"
+    "transactional.id.expiration.ms=20000,transaction.remove.expired.transaction.cleanup.interval.ms=200"
 )
 
 

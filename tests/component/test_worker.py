@@ -126,9 +126,11 @@ async def _no_status(worker: WorkerProcess, name: str) -> bool:
 
 async def test_a_task_from_ticket_to_end(bootstrap: str, link: tuple[LinkSide, str], tmp_path: Path) -> None:
     side, address = link
-    # A dead member does not lapse while this test waits: its successor has to replace it.
+    # A dead member does not lapse while this test waits, and its farewell would be its agent's: its successor has to
+    # replace it.
     late = {"session.timeout.ms": "120000", "keelman.restart.backoff.ms": "60000"}
-    worker = WorkerProcess(tmp_path, bootstrap, "life", address, late)
+    flags = ("--member-file", str(tmp_path / "member.json"))
+    worker = WorkerProcess(tmp_path, bootstrap, "life", address, late, flags=flags)
     async with workers(worker):
         key, value = b'["src",{"filename":"/nowhere/in"}]', b'{"position":77}'
         await commit_offset(bootstrap, "life-offsets", key, value)

@@ -192,7 +192,12 @@ async def test_what_a_dead_worker_had_is_not_running(
 ) -> None:
     side, address = link
     delay = {"scheduled.rebalance.max.delay.ms": "10000"}
-    one, two = (WorkerProcess(tmp_path / n, bootstrap, "life-dead", address, delay) for n in ("one", "two"))
+    one, two = (  # with a member file, the farewell would be their agent's
+        WorkerProcess(
+            tmp_path / n, bootstrap, "life-dead", address, delay, flags=("--member-file", str(tmp_path / f"{n}.json"))
+        )
+        for n in ("one", "two")
+    )
     async with workers(one, two):
         for name in ("a", "b"):
             await one.ask("POST", "/connectors", {"name": name, "config": SOURCE})
