@@ -164,7 +164,8 @@ class FileSink(Run):
     def says(self, topics: Topics, offsets: list[dict[str, Any]]) -> Says:
         entry = Journal(self.file).load()
         assert entry is not None
-        kept = {tuple(p): k.offset for p, k in entry.offsets.get(self.name, {}).items()}
+        (of_reader,) = entry.offsets.values()
+        kept = {tuple(p): k.offset for p, k in of_reader.items()}
         says = self._group(topics, offsets)
         says["journal's length"] = (entry.length, self.file.stat().st_size)
         for at in self.read:
