@@ -40,10 +40,7 @@ async def test_a_topic_that_is_made_anew_is_copied_from_its_beginning_though_it_
     changes = GroupChanges(client, group, client_id="test")
     shown = await changes.offsets()
     assert shown == {(name, 0): 11}
-    admin = AdminClient(client)
-    admin.delete_topics([name])[name].result(60)
-    until(lambda: name not in admin.list_topics(timeout=60).topics, "it is gone")
-    create_topic(bootstrap, name)
+    made_anew(bootstrap, name)
     await remove_static_members(client, group, [f"test-workers-{name}-out-0"])
     await changes.commit(shown)
     written(bootstrap, name, range(100, 130))
@@ -52,6 +49,45 @@ async def test_a_topic_that_is_made_anew_is_copied_from_its_beginning_though_it_
     run.drain()
     taken = [int(line) for line in (tmp_path / "taken").read_text().split()]
     assert taken == [*range(10), *range(100, 130)]
+
+
+def made_anew(bootstrap: str, topic: str) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.delete_topics([topic])[topic].result(60)
+    until(lambda: topic not in admin.list_topics(timeout=60).topics, "it is gone")
+    create_topic(bootstrap, topic)
+
+
+def copied_on(run: Run, begin: Callable[[], Run]) -> None:
+    """Until all is read, by new runs in place of those that fail."""
+    while (update := run.until(lambda u: all_read(u) or u.state == FAILED)).state == FAILED:
+        assert update.retriable, update
+        run = begin()
+    run.drain()
+
+
+@pytest.mark.parametrize("former", ["lower epochs", "equal epochs"])
+async def test_a_topic_that_is_made_anew_under_a_running_sink_is_copied_from_its_beginning(
+    name: str, tmp_path: Path, runs: Callable[..., Run], former: str
+) -> None:
+    """The client library would go on in it behind what it has read of the former one; where the new leader's epochs
+    are lower, it would fetch nothing for ever."""
+    async with cut_broker(tmp_path / "broker") as broker:
+        at = broker.bootstrap
+        create_topic(at, name)
+        if former == "lower epochs":
+            await broker.end()
+            await broker.start()
+        written(at, name, range(10))
+        given = ticket(at, file_sink(name, tmp_path / "taken"))
+        run = runs(given)
+        run.until(lambda u: all_read(u) and u.progress.records == 10)
+        made_anew(at, name)
+        written(at, name, range(100, 150))
+        run.until(lambda u: u.state == FAILED and u.reason == "TOPIC_RECREATED")
+        copied_on(runs(given), lambda: runs(given))
+        taken = [int(line) for line in (tmp_path / "taken").read_text().split()]
+        assert taken == [*range(10), *range(100, 150)]
 
 
 @asynccontextmanager
@@ -100,10 +136,7 @@ async def test_records_that_were_fetched_ahead_of_a_cut_are_taken_all_the_same(
         cut(tmp_path, name, keeps)
         await broker.start()
         written(at, name, range(1000, 1040))
-        while (update := run.until(lambda u: all_read(u) or u.state == FAILED)).state == FAILED:
-            assert update.retriable, update
-            run = runs(ticket(at, config, delivery=guarantee))
-        run.drain()
+        copied_on(run, lambda: runs(ticket(at, config, delivery=guarantee)))
         taken = [int(m.value()) for m in messages(bootstrap, f"to-{name}")]
         once = taken if delivery == "EXACTLY_ONCE" else list(dict.fromkeys(taken))
         assert 200 <= len(once) - 40 <= 300, "some of what the log has lost may have been taken before"

@@ -15,6 +15,8 @@ MARK = 1_700_000_000_000
         # nothing is kept: the group's, or its beginning
         (None, GroupOffset(None), Log(100), None, ""),
         (None, GroupOffset(7), Log(100), 7, ""),
+        (None, GroupOffset(7, leader_epoch=1), Log(epoch_end=7), 7, ""),
+        (None, GroupOffset(7, leader_epoch=1), Log(epoch_end=5), 5, "truncated"),
         (None, GroupOffset(None, MARK), Log(100), None, ""),
         # it stands
         (KEPT, GroupOffset(50), Log(100, "id", 60), 50, ""),

@@ -45,6 +45,7 @@ from keelman.engine.sink_polling import Polling
 from keelman.engine.sink_positions import Positions
 from keelman.engine.sink_relocation import LOST, Reset, goes_on_at
 from keelman.engine.sink_start import Beginnings
+from keelman.engine.source_topics import KEEP_SECONDS, READ_SECONDS, SourceTopics
 from keelman.engine.subscription import Subscription
 from keelman.engine.teller import Teller
 from keelman.runtime.logging import get_logger
@@ -79,7 +80,8 @@ class SinkCopy:
         self._delivery = Delivery(ticket.connector, ticket.task, self._worker, self._config, control)
         self._subscription = Subscription(self._config)
         self._place = Place(self._worker, self._config, ticket.connector, ticket.task)
-        self._beginnings = Beginnings(self._worker, self._config, ticket.connector, control.beat)
+        self._topics = SourceTopics(watch_properties(self._worker, self._config), control.beat)
+        self._beginnings = Beginnings(self._worker, self._config, ticket.connector, self._topics)
         self._idle = Idle(park_after_seconds(self._worker, self._config))
         self._progress = Progress(bad=self._delivery.counts)
         self._positions = Positions()
@@ -107,6 +109,7 @@ class SinkCopy:
             self._reset = Reset(properties)
             self._consumer = Consumer(with_token(properties, self._control.beat))
             stack.callback(close_soon, self._consumer)
+            stack.callback(self._topics.close)
             self._polling = Polling(self._consumer, self._positions, lapse_seconds(properties))
             self._delivery.while_waiting(self._polling.attend_in_batch)
             self._subscription.begin(self._consumer, self._assigned, self._revoked, self._lost)
@@ -133,6 +136,7 @@ class SinkCopy:
         committed_at = time.monotonic()
         while not self._control.draining:
             self._control.beat()
+            self._topics.check(READ_SECONDS)
             try:
                 all_read = self._step()
             except GaveUp:  # drained, or the batch was another's by the time it could be taken
@@ -224,7 +228,7 @@ class SinkCopy:
         found = self._beginnings.found(self._consumer, where, epoch)
         at = None if due is None else goes_on_at(due, found)
         if due is not None and at is not None and at < due and self._writer.keeps_offsets:
-            raise RunFailure("LOG_TRUNCATED", f"partition {where} was truncated to {at}, and {due} was read next")
+            raise RunFailure("LOG_TRUNCATED", f"partition {where} was truncated to {at}, and {due} was to be read next")
         self._log.warning("source_position_lost", partition=str(where), offset=due, goes_on=at, why=error.str())
         if at is None:
             at = found.end if self._reset.offset(str(where), error.str()) == OFFSET_END else found.begin
@@ -256,6 +260,8 @@ class SinkCopy:
         return self._polling.attend()
 
     def _keep(self, *, clean: bool = False) -> None:
+        if self._unkept and self._writer.keeps_offsets:
+            self._topics.check(KEEP_SECONDS)
         self._delivery.flush()
         answers.COMMIT.of(self._writer.commit, self._positions.kept(), clean=clean)
         self._progress.commit(self._records, self._bytes, self._positions.texts(), passed=self._passed)
@@ -293,6 +299,7 @@ class SinkCopy:
             return
         begun = self._beginnings.of(consumer, self._writer, partitions)
         self._forget()
+        self._topics.begin({one.where.topic: one.topic_id for one in begun})
         chosen = []
         for one in begun:
             start = one.start.offset

@@ -15,11 +15,13 @@ NO_EPOCH = -1
 
 @dataclass(frozen=True, slots=True)
 class GroupOffset:
-    """What the group shows for a partition: its committed offset, None when there is none; and when it was set or reset
-    through REST, in ms since 1970, 0 for one that was not."""
+    """What the group shows for a partition: its committed offset, None when there is none; when it was set or reset
+    through REST, in ms since 1970, 0 for one that was not; and the leader epoch of the last record before the offset,
+    where it was committed with it."""
 
     offset: int | None
     altered_ms: int = 0
+    leader_epoch: int = NO_EPOCH
 
     @property
     def shown(self) -> int | None:
@@ -31,7 +33,8 @@ class GroupOffset:
 @dataclass(frozen=True, slots=True)
 class Log:
     """The partition that is read, as it is now: its end, the id of its topic, empty when not known, and where the
-    leader epoch of the last record that was copied ends in it, None when not known."""
+    leader epoch of the last record that was copied ends in it, None when not known. Of what is kept, and where nothing
+    is, of what the group shows."""
 
     end: int | None = None
     topic_id: str = ""
@@ -61,7 +64,7 @@ def start_of(kept: KeptOffset | None, group: GroupOffset, log: Log) -> Start:
     - the log has lost its end: the sink goes on where what it had read and what is there now part.
     """
     if kept is None:
-        return Start(group.offset)
+        return _of_group(group, log)
     moved = group.shown is not None and group.shown != kept.offset and group.shown not in kept.mirrored
     if _another_topic(kept, log):
         reason = f"kept offset {kept.offset} is of a topic that was deleted; one of its name was made anew"
@@ -73,13 +76,23 @@ def start_of(kept: KeptOffset | None, group: GroupOffset, log: Log) -> Start:
     # A new leader may tell an end, its high watermark, for a moment that lies before what was read already.
     end = log.end if log.epoch_end is None else log.epoch_end
     if end is not None and end < kept.offset:
-        return Start(
-            end,
-            f"the log was truncated to {end} while records up to {kept.offset} were copied: "
-            "what was written in place of those that are gone is copied behind them",
-            truncated=kept.offset - end,
-        )
+        return _truncated(kept.offset, end)
     return Start(kept.offset)
+
+
+def _of_group(group: GroupOffset, log: Log) -> Start:
+    if group.offset is None or log.epoch_end is None or log.epoch_end >= group.offset:
+        return Start(group.offset)
+    return _truncated(group.offset, log.epoch_end)
+
+
+def _truncated(copied_to: int, end: int) -> Start:
+    return Start(
+        end,
+        f"the log was truncated to {end} while records up to {copied_to} were copied: "
+        "what was written in place of those that are gone is copied behind them",
+        truncated=copied_to - end,
+    )
 
 
 def _another_topic(kept: KeptOffset, log: Log) -> bool:

@@ -141,7 +141,10 @@ class Positions:
         """Commits to the group. Raises KafkaException."""
         for partition, offset in self._next.items():
             self._mirrors[partition].sent(offset)
-        listed = [ClientPartition(p.topic, p.partition, o) for p, o in self._next.items()]
+        listed = [
+            ClientPartition(p.topic, p.partition, o, leader_epoch=self._epochs.get(p, NO_EPOCH))
+            for p, o in self._next.items()
+        ]
         if asynchronous:
             self.in_flight += 1
             consumer.commit(offsets=listed, asynchronous=True)

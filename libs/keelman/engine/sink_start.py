@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from confluent_kafka import Consumer, KafkaException
@@ -12,19 +12,13 @@ from keelman.connect import answers
 from keelman.connect.kept_offsets import Assignment, SinkReader
 from keelman.connect.plugin import KeptOffset, Writer
 from keelman.connect.records import TopicPartition
-from keelman.engine.sink_consumer import watch_properties
 from keelman.engine.sink_offsets import NO_EPOCH, GroupOffset, Log, Start, altered_ms, start_of
 from keelman.engine.sink_relocation import Found
+from keelman.engine.source_topics import SourceTopics
 from keelman.kafka.client_properties import sink_group
-from keelman.kafka.clients import Client, ClientError, TooOld, low_level_client
-from keelman.kafka.error_codes import name_of
-from keelman.kafka.leader_epochs import epoch_ends, metadata_of
-from keelman.model.errors import Unavailable
 from keelman.runtime.logging import get_logger
-from keelman.runtime.side_loop import KAFKA_LOOP
 
 ANSWER_SECONDS = 8.0
-EPOCH_SECONDS = 5.0
 
 _log = get_logger()
 
@@ -45,12 +39,11 @@ class Beginnings:
     """Of one copy run."""
 
     def __init__(
-        self, worker: Mapping[str, str], config: Mapping[str, str], connector: str, beat: Callable[[], None]
+        self, worker: Mapping[str, str], config: Mapping[str, str], connector: str, topics: SourceTopics
     ) -> None:
         self._workers = worker.get("group.id", "").strip()
         self._group = sink_group(worker, config, connector)
-        self._client = watch_properties(worker, config)
-        self._beat = beat
+        self._topics = topics
         self._cluster = ""
 
     def of(self, consumer: Consumer, writer: Writer, partitions: list[ClientPartition]) -> list[Begun]:
@@ -59,10 +52,16 @@ class Beginnings:
         Raises KafkaException, Unavailable, and what the writer raises.
         """
         groups = self._shown(consumer, partitions)
-        if not writer.keeps_offsets or not groups:
-            return [Begun(where, group, start_of(None, group, Log())) for where, group in groups.items()]
-        kept = self._taken_over(consumer, writer, groups)
-        ids, ends = KAFKA_LOOP.call(self._look(list(groups), kept), self._beat)
+        if not groups:
+            return []
+        kept: Mapping[TopicPartition, KeptOffset] = {}
+        ids: Mapping[str, str] = {}
+        if writer.keeps_offsets:
+            kept = self._taken_over(consumer, writer, groups)
+            expected = {where.topic: kept[where].topic_id for where in groups if where in kept and kept[where].topic_id}
+            ids = self._topics.ids({where.topic for where in groups}, expected)
+        epochs = {where: kept.get(where, group).leader_epoch for where, group in groups.items()}
+        ends = self._topics.epoch_ends({where: epoch for where, epoch in epochs.items() if epoch > NO_EPOCH})
         found = []
         for where, group in groups.items():
             topic_id = ids.get(where.topic, "")
@@ -78,8 +77,8 @@ class Beginnings:
                     start=start.offset,
                     why=start.reason,
                 )
-            stands = where in kept and start.offset == kept[where].offset
-            found.append(Begun(where, group, start, topic_id, kept[where].leader_epoch if stands else NO_EPOCH))
+            stands = start.offset == kept.get(where, group).offset
+            found.append(Begun(where, group, start, topic_id, epochs[where] if stands else NO_EPOCH))
         return found
 
     def found(self, consumer: Consumer, where: TopicPartition, leader_epoch: int) -> Found:
@@ -87,11 +86,7 @@ class Beginnings:
         begin, end = consumer.get_watermark_offsets(ClientPartition(*where), timeout=ANSWER_SECONDS)
         if leader_epoch == NO_EPOCH:
             return Found(begin, end)
-        return Found(begin, end, KAFKA_LOOP.call(self._epoch_end(where, leader_epoch), self._beat))
-
-    async def _epoch_end(self, where: TopicPartition, leader_epoch: int) -> int | None:
-        async with low_level_client(self._client, client_id="connector-leader-epochs", timeout_ms=10_000) as client:
-            return (await self._ends(client, {(where.topic, where.partition): leader_epoch})).get(where)
+        return Found(begin, end, self._topics.epoch_ends({where: leader_epoch}).get(where))
 
     def _shown(self, consumer: Consumer, partitions: list[ClientPartition]) -> dict[TopicPartition, GroupOffset]:
         told = consumer.committed(partitions, timeout=ANSWER_SECONDS) if partitions else []
@@ -100,7 +95,9 @@ class Beginnings:
                 raise KafkaException(one.error)
         return {
             TopicPartition(one.topic, one.partition): GroupOffset(
-                one.offset if one.offset >= 0 else None, altered_ms(one.metadata)
+                one.offset if one.offset >= 0 else None,
+                altered_ms(one.metadata),
+                NO_EPOCH if one.leader_epoch is None else one.leader_epoch,
             )
             for one in told
         }
@@ -116,52 +113,3 @@ class Beginnings:
         return answers.TAKE_OVER.of(
             writer.take_over, Assignment(reader, {where: group.shown for where, group in groups.items()})
         )
-
-    async def _look(
-        self, partitions: list[TopicPartition], kept: Mapping[TopicPartition, KeptOffset]
-    ) -> tuple[dict[str, str], dict[TopicPartition, int]]:
-        """Ids of the topics, and where the epochs end of the last records that were copied; nothing of either from
-        brokers that do not tell."""
-        epochs = {
-            (one.topic, one.partition): kept[one].leader_epoch
-            for one in partitions
-            if one in kept and kept[one].leader_epoch > NO_EPOCH
-        }
-        expected = {one.topic: kept[one].topic_id for one in partitions if one in kept and kept[one].topic_id}
-        async with low_level_client(self._client, client_id="connector-leader-epochs", timeout_ms=10_000) as client:
-            ids = await self._ids(client, {one.topic for one in partitions}, expected)
-            return ids, await self._ends(client, epochs)
-
-    async def _ids(self, client: Client, topics: set[str], expected: Mapping[str, str]) -> dict[str, str]:
-        """A broker that is cut off from its cluster tells the id of before for ever, and ids have no order: where one
-        is not the expected one, another broker is asked. Raises Unavailable where they differ."""
-        nodes = sorted(broker.nodeId for broker in client.cluster.brokers())
-        told = await self._told(client, topics, nodes[:1])
-        if len(nodes) > 1 and any(told.get(topic, known) != known for topic, known in expected.items()):
-            again = await self._told(client, topics, nodes[1:])
-            if again != told:
-                raise Unavailable(f"brokers tell different ids of topics {', '.join(sorted(topics))}")
-        return told
-
-    async def _told(self, client: Client, topics: set[str], first: list[int]) -> dict[str, str]:
-        try:
-            told = await metadata_of(client, topics, first=first)
-        except TooOld as error:
-            _log.info("topic_ids_not_told", error=repr(error))
-            return {}
-        except (ClientError, OSError) as error:
-            raise Unavailable(f"no broker tells about topics: {error!r}") from None
-        return {name: one.id for name, one in told.topics.items() if one.id}
-
-    async def _ends(self, client: Client, epochs: Mapping[tuple[str, int], int]) -> dict[TopicPartition, int]:
-        """Raises Unavailable where a leader does not tell: it may be one no longer."""
-        try:
-            told = await epoch_ends(client, epochs, seconds=EPOCH_SECONDS)
-        except TooOld as error:
-            _log.info("epoch_ends_not_told", error=repr(error))
-            return {}
-        for (topic, number), end in told.items():
-            if end.code:
-                why = f"{name_of(end.code)} where epoch {epochs[topic, number]} ends"
-                raise Unavailable(f"partition {number} of topic {topic}: {why}")
-        return {TopicPartition(*where): end.offset for where, end in told.items() if end.offset >= 0}
