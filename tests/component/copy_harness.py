@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from keelman.api.copy.v1 import copy_run_pb2, ticket_pb2
@@ -75,7 +75,16 @@ def ends_of(bootstrap: str, topic: str) -> dict[int, int]:
     """Where each partition ends, open transactions and all."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "look", "isolation.level": "read_uncommitted"})
     partitions = consumer.list_topics(topic, 30).topics[topic].partitions
-    ends = {p: consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=30)[1] for p in partitions}
+
+    def told() -> dict[int, int] | None:
+        try:
+            return {p: consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=30)[1] for p in partitions}
+        except KafkaException as error:  # of a topic just made, its broker may not know yet that it leads it
+            if error.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION:
+                raise
+            return None
+
+    ends = until(told, f"{topic} has leaders")
     consumer.close()
     return ends
 
