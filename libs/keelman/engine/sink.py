@@ -133,10 +133,10 @@ class SinkCopy:
         return {**properties, "on_commit": self._positions.answered, "error_cb": self._client_error}
 
     def _copy(self) -> None:
-        committed_at = time.monotonic()
+        committed_at, all_read = time.monotonic(), False
         while not self._control.draining:
             self._control.beat()
-            self._topics.check(READ_SECONDS)
+            self._check_topics(all_read=all_read)
             try:
                 all_read = self._step()
             except GaveUp:  # drained, or the batch was another's by the time it could be taken
@@ -154,6 +154,16 @@ class SinkCopy:
         self._finish()
         self._teller.final_progress = self._message()
         self._forget()
+
+    def _check_topics(self, *, all_read: bool) -> None:
+        """Raises RunFailure where a topic was made anew: the next run decides where to begin in it. What was taken of
+        the former one is kept; what was read since it was last seen may be of either."""
+        quiet = all_read and self._unkept and self._topics.doubtful
+        changed = self._topics.changed(KEEP_SECONDS if quiet else READ_SECONDS)
+        if changed:
+            if self._unkept and self._writer.keeps_offsets:
+                self._keep()
+            raise RunFailure("TOPIC_RECREATED", changed)
 
     def _step(self) -> bool:
         """Reads and writes a batch, or waits a little for a limit; whether all that was there is written."""
@@ -196,6 +206,7 @@ class SinkCopy:
         last = self._positions.last_of_each(messages)
         if self._writer.keeps_offsets:
             self._positions.check(messages, last)
+        self._topics.taken()
         self._in_batch = True
         try:
             records, size = self._delivery.put(messages, self._writer)
@@ -261,7 +272,9 @@ class SinkCopy:
 
     def _keep(self, *, clean: bool = False) -> None:
         if self._unkept and self._writer.keeps_offsets:
-            self._topics.check(KEEP_SECONDS)
+            changed = self._topics.changed(KEEP_SECONDS)
+            if changed and self._topics.doubtful:
+                raise RunFailure("TOPIC_RECREATED", changed)
         self._delivery.flush()
         answers.COMMIT.of(self._writer.commit, self._positions.kept(), clean=clean)
         self._progress.commit(self._records, self._bytes, self._positions.texts(), passed=self._passed)

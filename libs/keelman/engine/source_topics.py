@@ -14,7 +14,6 @@ from contextlib import AsyncExitStack
 from typing import Any, TypeVar
 
 from keelman.connect.records import TopicPartition
-from keelman.engine.failure import RunFailure
 from keelman.kafka.clients import Client, ClientError, TooOld, low_level_client
 from keelman.kafka.error_codes import name_of
 from keelman.kafka.leader_epochs import epoch_ends, metadata_of
@@ -50,6 +49,9 @@ class SourceTopics:
         self._client: Client | None = None
         self._ids: dict[str, str] = {}
         self._looked_at = 0.0
+        self._changed = ""
+        self.doubtful = False
+        """Whether records were taken since the topics were last known to be the same: they may be of another."""
 
     def close(self) -> None:
         """Ends the connections."""
@@ -60,22 +62,30 @@ class SourceTopics:
     def begin(self, ids: Mapping[str, str]) -> None:
         """These topics are read from now on; ids that are empty are learned when they are looked at first."""
         self._ids, self._looked_at = dict(ids), self._clock()
+        self._changed, self.doubtful = "", False
 
-    def check(self, seconds: float) -> None:
-        """Looks at the ids unless that was done so many seconds ago. Raises RunFailure where a topic is another one
-        than at the beginning: the next run decides where to begin in it."""
-        if not self._ids or self._clock() - self._looked_at < seconds:
-            return
+    def taken(self) -> None:
+        """Records were read."""
+        self.doubtful = True
+
+    def changed(self, seconds: float) -> str:
+        """Which topic is another one than at the beginning, and why; empty while there is none. Looks at their ids
+        unless that was done so many seconds ago."""
+        if self._changed or not self._ids or self._clock() - self._looked_at < seconds:
+            return self._changed
         told = self._asked(self._told_now())
         self._looked_at = self._clock()
         if told is None:
             self._ids = {}
-            return
+            return ""
         for topic, known in self._ids.items():
             now = told.get(topic, "")
             if now and known and now != known:
-                raise RunFailure("TOPIC_RECREATED", f"topic {topic} was deleted and made anew (its id is {now})")
+                self._changed = f"topic {topic} was deleted and made anew (its id is {now})"
             self._ids[topic] = now or known
+        if not self._changed and all(told.get(topic) for topic in self._ids):
+            self.doubtful = False
+        return self._changed
 
     def ids(self, topics: set[str], expected: Mapping[str, str]) -> dict[str, str]:
         """By name; nothing of topics that are not there, nor from brokers that do not tell.
