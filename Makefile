@@ -12,7 +12,7 @@ JARS := $(VENV)/.jars
 PROTOS := $(shell find protos -name '*.proto')
 WIRE := libs/keelman/api/py.typed
 
-.PHONY: bench explore masters help setup protos fmt lint types contracts unit component e2e accidents chaos alone brokers test faults operations check run lock clean
+.PHONY: bench explore masters help setup protos fmt lint types contracts unit component e2e accidents chaos alone test faults operations check run lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -86,10 +86,7 @@ e2e: setup ## every process as a user would start it, with accidents
 accidents: chaos alone ## one accident of each kind while records flow, and the hand-back to Kafka Connect
 
 chaos: setup
-	$(PYTEST) -v --ignore tests/chaos/test_brokers.py tests/chaos
-
-brokers: setup ## accidents on a cluster of three brokers, one of each kind
-	$(PYTEST) -v tests/chaos/test_brokers.py
+	$(PYTEST) -v tests/chaos
 
 alone: setup
 	$(PYTEST) -v -m accident tests/component

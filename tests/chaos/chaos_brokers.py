@@ -31,15 +31,19 @@ def touched(runs: Iterable[Run]) -> list[Partition]:
     return [*fed(runs), *(written for run in runs for written in run.output)]
 
 
-async def rolled(scene: Scene) -> None:
-    """Each broker in turn is ended in order and started again, as in an update."""
-    trio = scene.system.trio
-    for node in scene.shuffled(list(trio.brokers)):
-        await scene.moment()
-        scene.mark()
-        await trio.stop(node)
-        await trio.restart(node)
-        await trio.whole()
+def rolled(brokers: int = 3) -> Strike:
+    """So many brokers in turn are ended in order and started again, as in an update."""
+
+    async def do(scene: Scene) -> None:
+        trio = scene.system.trio
+        for node in scene.shuffled(list(trio.brokers))[:brokers]:
+            await scene.moment()
+            scene.mark()
+            await trio.stop(node)
+            await trio.restart(node)
+            await trio.whole()
+
+    return do
 
 
 async def moved(scene: Scene) -> None:
