@@ -17,7 +17,7 @@ from keelman.connect.records import TopicPartition
 from keelman.kafka.clients import Client, ClientError, TooOld, low_level_client
 from keelman.kafka.error_codes import name_of
 from keelman.kafka.leader_epochs import epoch_ends, metadata_of
-from keelman.model.errors import Unavailable
+from keelman.model.errors import KeelmanError, Unavailable
 from keelman.runtime.logging import get_logger
 from keelman.runtime.side_loop import KAFKA_LOOP
 
@@ -56,8 +56,7 @@ class SourceTopics:
     def close(self) -> None:
         """Ends the connections."""
         if self._client is not None:
-            self._client = None
-            KAFKA_LOOP.call(self._stack.aclose())
+            KAFKA_LOOP.call(self._closed())
 
     def begin(self, ids: Mapping[str, str]) -> None:
         """These topics are read from now on; ids that are empty are learned when they are looked at first."""
@@ -121,9 +120,14 @@ class SourceTopics:
         try:
             async with asyncio.timeout(TOPICS_SECONDS):
                 return await self._told(set(self._ids), [])
-        except (Unavailable, TimeoutError) as error:
+        except (KeelmanError, TimeoutError) as error:
             _log.info("topic_ids_not_told", error=repr(error))
+            await self._closed()  # what it knows of the brokers may be of before
             return {}
+
+    async def _closed(self) -> None:
+        self._client = None
+        await self._stack.aclose()
 
     async def _agreed(self, topics: set[str], expected: Mapping[str, str]) -> dict[str, str]:
         client = await self._opened()
