@@ -48,9 +48,9 @@ def picked(found: Mapping[str, Sequence[T]], of: Callable[[T], float]) -> tuple[
     return figures.pop(OURS), figures
 
 
-def slowness(rounds: Sequence[tuple[float, float]]) -> float:
-    """The best has least of it: by the rates of its rounds."""
-    return -statistics.median(rate for rate, _ in rounds)
+def slowness(rounds: Sequence[tuple[float, ...]]) -> float:
+    """The best has least of it: by the rates of its rounds, which come first in each."""
+    return -statistics.median(rate for rate, *_ in rounds)
 
 
 def lateness(rounds: Sequence[list[float]]) -> float:

@@ -7,7 +7,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rich.console import Console
 
@@ -16,12 +16,22 @@ from bench.data import Topics
 from bench.figures import Figure, alone, beside, compared, number, percentile
 from bench.rounds import OURS, interleaved, lateness, picked, slowness
 from bench.sites import Site
-from bench.systems import Keelman, System, connect, cpu_seconds, keelman
+from bench.systems import Keelman, System, connect, cpu_seconds, keelman, stolen_seconds
 
 THREE = "-3-brokers"
 """Behind the name of a row that is measured on three brokers."""
+STOLEN_SECONDS = 0.5
 MANY_SECONDS = 420.0
 """How long a system may take to begin its connectors of active-300."""
+
+
+class Measured(NamedTuple):
+    """One copy: records a second, processor seconds of the system for a million, and seconds for which the machine's
+    processors were busy for other machines of its host."""
+
+    rate: float
+    cpu: float
+    stolen: float
 
 
 class Bench:
@@ -93,19 +103,23 @@ class Bench:
         """Ours and each variant of the peer in turn, round after round; adds what each takes of the processors."""
         load, ours, peer = self.load, await self.ours(), await self.peer(exactly_once=exactly_once)
 
-        async def one(of: str) -> tuple[float, float]:
+        async def one(of: str) -> Measured:
             system, more = (ours, {}) if of == OURS else (peer, variants[of])
-            before = cpu_seconds(system.processes())
+            before, stolen = cpu_seconds(system.processes()), stolen_seconds()
             rate = await measure(system, load, more)
-            return rate, (cpu_seconds(system.processes()) - before) * 1e6 / load.count
+            used = (cpu_seconds(system.processes()) - before) * 1e6 / load.count
+            return Measured(rate, used, stolen_seconds() - stolen)
 
-        def say(turn: int, of: str, found: tuple[float, float]) -> None:
-            rate, cpu = found
-            self.say(f"{name} {self.turn(turn)}: {of}: {number(rate)}/s, {cpu:.2f} processor seconds a million")
+        def say(turn: int, of: str, found: Measured) -> None:
+            stolen = f"; {found.stolen:.1f} s stolen by other machines" if found.stolen >= STOLEN_SECONDS else ""
+            self.say(
+                f"{name} {self.turn(turn)}: {of}: {number(found.rate)}/s, "
+                f"{found.cpu:.2f} processor seconds a million{stolen}"
+            )
 
         found = await interleaved(self.options.rounds, list(variants), one, slowness, say, warm_up=self.options.warm_up)
-        self.figures += compared(f"{name}-cpu", "s/million", *picked(found, lambda one: one[1]), "")
-        return picked(found, lambda one: one[0])
+        self.figures += compared(f"{name}-cpu", "s/million", *picked(found, lambda one: one.cpu), "")
+        return picked(found, lambda one: one.rate)
 
     async def mirror_eos(self) -> None:
         """Kafka to Kafka, exactly-once."""

@@ -243,3 +243,8 @@ def cpu_seconds(processes: list[psutil.Process]) -> float:
             times = process.cpu_times()
             total += times.user + times.system
     return total
+
+
+def stolen_seconds() -> float:
+    """Processor seconds so far that the host of this machine gave to others; 0 where it does not tell."""
+    return float(getattr(psutil.cpu_times(), "steal", 0.0))
