@@ -246,6 +246,7 @@ ACCIDENTS: dict[str, Accident] = {
         Accident("workers bounced by kill", bounced(signal.SIGKILL), parts=BOUNCES // EACH, workers=3),
         Accident("executor killed", executors_lost(slots_too=False), cluster=True),
         Accident("executor and slots killed", executors_lost(slots_too=True), cluster=True),
+        Accident("no accident", chaos_brokers.nothing, brokers=3),
         Accident("brokers rolled", chaos_brokers.rolled(), brokers=3),
         Accident("leaders moved", chaos_brokers.moved, brokers=3),
         Accident("partitions reassigned", chaos_brokers.reassigned, brokers=3),

@@ -31,6 +31,11 @@ def touched(runs: Iterable[Run]) -> list[Partition]:
     return [*fed(runs), *(written for run in runs for written in run.output)]
 
 
+async def nothing(scene: Scene) -> None:
+    """What the latencies behind all others are to be compared with."""
+    await scene.moment()
+
+
 def rolled(brokers: int = 3) -> Strike:
     """So many brokers in turn are ended in order and started again, as in an update."""
 

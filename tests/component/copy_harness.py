@@ -73,20 +73,21 @@ def create_topic(bootstrap: str, topic: str, partitions: int = 1, **config: str)
 
 def ends_of(bootstrap: str, topic: str) -> dict[int, int]:
     """Where each partition ends, open transactions and all."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "look", "isolation.level": "read_uncommitted"})
-    partitions = consumer.list_topics(topic, 30).topics[topic].partitions
+    settings = {"bootstrap.servers": bootstrap, "group.id": "look", "isolation.level": "read_uncommitted"}
 
     def told() -> dict[int, int] | None:
+        consumer = Consumer(settings)  # one that was refused once goes on asking with what it knew then
         try:
+            partitions = consumer.list_topics(topic, 30).topics[topic].partitions
             return {p: consumer.get_watermark_offsets(TopicPartition(topic, p), timeout=30)[1] for p in partitions}
         except KafkaException as error:  # of a topic just made, its broker may not know yet that it leads it
             if error.args[0].code() != KafkaError.NOT_LEADER_FOR_PARTITION:
                 raise
             return None
+        finally:
+            consumer.close()
 
-    ends = until(told, f"{topic} has leaders")
-    consumer.close()
-    return ends
+    return until(told, f"{topic} has leaders")
 
 
 def messages(

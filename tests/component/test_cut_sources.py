@@ -1,7 +1,6 @@
 """Exactly-once sinks whose topics are deleted and made anew, or lose what was copied already."""
 
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -19,6 +18,17 @@ from keelman.testing.broker import BrokerProcess
 pytestmark = pytest.mark.component
 
 LOG = "00000000000000000000.log"
+
+
+@pytest.fixture(scope="module")
+async def broker(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[BrokerProcess]:
+    """One whose logs a test shortens while it is away."""
+    made = BrokerProcess(tmp_path_factory.mktemp("broker"))
+    await made.start()
+    try:
+        yield made
+    finally:
+        await made.end()
 
 
 def written(bootstrap: str, topic: str, numbers: range) -> None:
@@ -68,37 +78,25 @@ def copied_on(run: Run, begin: Callable[[], Run]) -> None:
 
 @pytest.mark.parametrize("former", ["lower epochs", "equal epochs"])
 async def test_a_topic_that_is_made_anew_under_a_running_sink_is_copied_from_its_beginning(
-    name: str, tmp_path: Path, runs: Callable[..., Run], former: str
+    broker: BrokerProcess, name: str, tmp_path: Path, runs: Callable[..., Run], former: str
 ) -> None:
     """The client library would go on in it behind what it has read of the former one; where the new leader's epochs
     are lower, it would fetch nothing for ever."""
-    async with cut_broker(tmp_path / "broker") as broker:
-        at = broker.bootstrap
-        create_topic(at, name)
-        if former == "lower epochs":
-            await broker.end()
-            await broker.start()
-        written(at, name, range(10))
-        given = ticket(at, file_sink(name, tmp_path / "taken"))
-        run = runs(given)
-        run.until(lambda u: all_read(u) and u.progress.records == 10)
-        made_anew(at, name)
-        written(at, name, range(100, 150))
-        run.until(lambda u: u.state == FAILED and u.reason == "TOPIC_RECREATED")
-        copied_on(runs(given), lambda: runs(given))
-        taken = [int(line) for line in (tmp_path / "taken").read_text().split()]
-        assert taken == [*range(10), *range(100, 150)]
-
-
-@asynccontextmanager
-async def cut_broker(folder: Path) -> AsyncIterator[BrokerProcess]:
-    """A broker whose logs a test shortens while it is away."""
-    broker = BrokerProcess(folder)
-    await broker.start()
-    try:
-        yield broker
-    finally:
+    at = broker.bootstrap
+    create_topic(at, name)
+    if former == "lower epochs":
         await broker.end()
+        await broker.start()
+    written(at, name, range(10))
+    given = ticket(at, file_sink(name, tmp_path / "taken"))
+    run = runs(given)
+    run.until(lambda u: all_read(u) and u.progress.records == 10)
+    made_anew(at, name)
+    written(at, name, range(100, 150))
+    run.until(lambda u: u.state == FAILED and u.reason == "TOPIC_RECREATED")
+    copied_on(runs(given), lambda: runs(given))
+    taken = [int(line) for line in (tmp_path / "taken").read_text().split()]
+    assert taken == [*range(10), *range(100, 150)]
 
 
 def cut(folder: Path, topic: str, keeps: int) -> None:
@@ -117,51 +115,49 @@ def length(folder: Path, topic: str) -> int:
 
 @pytest.mark.parametrize("delivery", ["EXACTLY_ONCE", "AT_LEAST_ONCE"])
 async def test_records_that_were_fetched_ahead_of_a_cut_are_taken_all_the_same(
-    bootstrap: str, name: str, tmp_path: Path, runs: Callable[..., Run], delivery: str
+    broker: BrokerProcess, bootstrap: str, name: str, runs: Callable[..., Run], delivery: str
 ) -> None:
     """By itself the client would throw them away and go on where the log was cut; it notices while they wait."""
-    async with cut_broker(tmp_path) as broker:
-        at = broker.bootstrap
-        create_topic(at, name)
-        written(at, name, range(200))
-        keeps = length(tmp_path, name)
-        written(at, name, range(200, 300))
-        config = {**kafka_sink(name), "target.cluster.bootstrap.servers": bootstrap}
-        config["consumer.override.max.poll.records"] = "1"
-        guarantee = ticket_pb2.DeliveryGuarantee.Value(f"DELIVERY_GUARANTEE_{delivery}")
-        slow = ticket_pb2.Limits(records_per_second=20)
-        run = runs(ticket(at, config, limits=slow, delivery=guarantee))
-        run.until_records(5)
-        await broker.end()
-        cut(tmp_path, name, keeps)
-        await broker.start()
-        written(at, name, range(1000, 1040))
-        copied_on(run, lambda: runs(ticket(at, config, delivery=guarantee)))
-        taken = [int(m.value()) for m in messages(bootstrap, f"to-{name}")]
-        once = taken if delivery == "EXACTLY_ONCE" else list(dict.fromkeys(taken))
-        assert 200 <= len(once) - 40 <= 300, "some of what the log has lost may have been taken before"
-        assert once == [*range(len(once) - 40), *range(1000, 1040)]
+    at = broker.bootstrap
+    create_topic(at, name)
+    written(at, name, range(200))
+    keeps = length(broker.home, name)
+    written(at, name, range(200, 300))
+    config = {**kafka_sink(name), "target.cluster.bootstrap.servers": bootstrap}
+    config["consumer.override.max.poll.records"] = "1"
+    guarantee = ticket_pb2.DeliveryGuarantee.Value(f"DELIVERY_GUARANTEE_{delivery}")
+    slow = ticket_pb2.Limits(records_per_second=20)
+    run = runs(ticket(at, config, limits=slow, delivery=guarantee))
+    run.until_records(5)
+    await broker.end()
+    cut(broker.home, name, keeps)
+    await broker.start()
+    written(at, name, range(1000, 1040))
+    copied_on(run, lambda: runs(ticket(at, config, delivery=guarantee)))
+    taken = [int(m.value()) for m in messages(bootstrap, f"to-{name}")]
+    once = taken if delivery == "EXACTLY_ONCE" else list(dict.fromkeys(taken))
+    assert 200 <= len(once) - 40 <= 300, "some of what the log has lost may have been taken before"
+    assert once == [*range(len(once) - 40), *range(1000, 1040)]
 
 
 async def test_a_log_that_has_lost_its_end_is_copied_on_from_where_it_parts(
-    name: str, tmp_path: Path, runs: Callable[..., Run]
+    broker: BrokerProcess, name: str, runs: Callable[..., Run]
 ) -> None:
     """It has grown past the sink's position since: its end alone tells nothing."""
-    async with cut_broker(tmp_path) as broker:
-        at = broker.bootstrap
-        create_topic(at, name)
-        written(at, name, range(20))
-        keeps = length(tmp_path, name)
-        written(at, name, range(20, 50))
-        config = kafka_sink(name)
-        run = runs(ticket(at, config))
-        run.until_records(50)
-        run.drain()
-        await broker.end()
-        cut(tmp_path, name, keeps)
-        await broker.start()
-        written(at, name, range(100, 140))
-        run = runs(ticket(at, config))
-        run.until(all_read)
-        run.drain()
-        assert [int(m.value()) for m in messages(at, f"to-{name}")] == [*range(50), *range(100, 140)]
+    at = broker.bootstrap
+    create_topic(at, name)
+    written(at, name, range(20))
+    keeps = length(broker.home, name)
+    written(at, name, range(20, 50))
+    config = kafka_sink(name)
+    run = runs(ticket(at, config))
+    run.until_records(50)
+    run.drain()
+    await broker.end()
+    cut(broker.home, name, keeps)
+    await broker.start()
+    written(at, name, range(100, 140))
+    run = runs(ticket(at, config))
+    run.until(all_read)
+    run.drain()
+    assert [int(m.value()) for m in messages(at, f"to-{name}")] == [*range(50), *range(100, 140)]
