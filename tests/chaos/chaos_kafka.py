@@ -44,6 +44,8 @@ class Topics:
     def __init__(self, bootstrap: str) -> None:
         self._base = common(bootstrap)
         self._admin = AdminClient(self._base)
+        self._former: list[AdminClient] = []
+        """Kept: the library breaks when it drops a client whose answer some thread still waits for."""
 
     def create(self, name: str, partitions: int) -> None:
         """Makes a topic, with as many replicas as the cluster gives to each; returns once it is there."""
@@ -90,6 +92,7 @@ class Topics:
                     raise
                 time.sleep(0.2)
                 # After a leader's epoch has changed the client goes on asking with the old one; a new one does not.
+                self._former.append(self._admin)
                 self._admin = AdminClient(self._base)
 
     def _all_ends(self, partitions: Sequence[Partition]) -> dict[Partition, tuple[int, int]]:

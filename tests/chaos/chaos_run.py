@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 import itertools
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -87,10 +88,10 @@ async def _copied(scene: Scene, accident: Accident, topics: Topics) -> list[Samp
     written = {f"{GROUP}-offsets", "__consumer_offsets", *(topic for run in runs for topic in run.transactional)}
     ends = Ends(topics, written)
     async with Siblings() as tasks:
-        tasks.start(asyncio.to_thread(watch.work))
+        tasks.start(_in_thread(watch.work))
         tasks.start(scene.look())
         tasks.start(ends.watch())
-        noise = tasks.start(asyncio.to_thread(stranger.work)) if stranger else None
+        noise = tasks.start(_in_thread(stranger.work)) if stranger else None
         try:
             feeding = tasks.start(feed.run())
             await eventually(
@@ -116,6 +117,15 @@ async def _copied(scene: Scene, accident: Accident, topics: Topics) -> list[Samp
             if stranger is not None:
                 stranger.stop()
     return ends.samples
+
+
+async def _in_thread(work: Callable[[], None]) -> None:
+    """In a thread of its own: the loop has a few for all scenarios beside one another, which are for short calls."""
+    thread = ThreadPoolExecutor(1)
+    try:
+        await asyncio.get_running_loop().run_in_executor(thread, work)
+    finally:
+        thread.shutdown(wait=False)
 
 
 async def _judged(
