@@ -9,7 +9,6 @@ from typing import Any
 
 from confluent_kafka import (
     Consumer,
-    ConsumerGroupTopicPartitions,
     IsolationLevel,
     KafkaError,
     KafkaException,
@@ -44,8 +43,6 @@ class Topics:
     def __init__(self, bootstrap: str) -> None:
         self._base = common(bootstrap)
         self._admin = AdminClient(self._base)
-        self._former: list[AdminClient] = []
-        """Kept: the library breaks when it drops a client whose answer some thread still waits for."""
 
     def create(self, name: str, partitions: int) -> None:
         """Makes a topic, with as many replicas as the cluster gives to each; returns once it is there."""
@@ -71,12 +68,6 @@ class Topics:
         for done in self._admin.incremental_alter_configs(wanted).values():
             done.result(ANSWER_SECONDS)
 
-    def committed(self, group: str) -> int:
-        """How many partitions that group has an offset of."""
-        asked = self._admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)])
-        known = asked[group].result(ANSWER_SECONDS).topic_partitions or []
-        return sum(1 for one in known if one.offset >= 0)
-
     def ends(self, partition: Partition) -> tuple[int, int]:
         """What committed readers can see up to, and where the log ends."""
         return self.all_ends([partition])[partition]
@@ -92,7 +83,6 @@ class Topics:
                     raise
                 time.sleep(0.2)
                 # After a leader's epoch has changed the client goes on asking with the old one; a new one does not.
-                self._former.append(self._admin)
                 self._admin = AdminClient(self._base)
 
     def _all_ends(self, partitions: Sequence[Partition]) -> dict[Partition, tuple[int, int]]:

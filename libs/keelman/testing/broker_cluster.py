@@ -45,8 +45,6 @@ class BrokerCluster:
     brokers: dict[int, BrokerProcess] = field(default_factory=dict)
     _frozen: dict[int, psutil.Process] = field(default_factory=dict)
     _admin: AdminClient | None = None
-    _former: list[AdminClient] = field(default_factory=list)
-    """Kept: the library breaks when it drops a client whose answer some thread still waits for."""
 
     def __post_init__(self) -> None:
         nodes, ports = range(1, self.count + 1), free_ports(2 * self.count)
@@ -250,8 +248,6 @@ class BrokerCluster:
             try:
                 found.append(await asyncio.to_thread(ask))
             except KafkaException as error:
-                if self._admin is not None:
-                    self._former.append(self._admin)
                 self._admin = None  # it may go on asking a broker that is away
                 raise AssertionError(str(error)) from error
             return True
