@@ -64,7 +64,7 @@ def start_of(kept: KeptOffset | None, group: GroupOffset, log: Log) -> Start:
     - the log has lost its end: the sink goes on where what it had read and what is there now part.
     """
     if kept is None:
-        return _of_group(group, log)
+        return Start(None) if group.offset is None else _in_log(group.offset, log.epoch_end)
     moved = group.shown is not None and group.shown != kept.offset and group.shown not in kept.mirrored
     if _another_topic(kept, log):
         reason = f"kept offset {kept.offset} is of a topic that was deleted; one of its name was made anew"
@@ -74,19 +74,13 @@ def start_of(kept: KeptOffset | None, group: GroupOffset, log: Log) -> Start:
         shown = "none" if group.offset is None else str(group.offset)
         return Start(group.offset, f"the group's offset was moved to {shown} from {kept.offset}: the group wins")
     # A new leader may tell an end, its high watermark, for a moment that lies before what was read already.
-    end = log.end if log.epoch_end is None else log.epoch_end
-    if end is not None and end < kept.offset:
-        return _truncated(kept.offset, end)
-    return Start(kept.offset)
+    return _in_log(kept.offset, log.end if log.epoch_end is None else log.epoch_end)
 
 
-def _of_group(group: GroupOffset, log: Log) -> Start:
-    if group.offset is None or log.epoch_end is None or log.epoch_end >= group.offset:
-        return Start(group.offset)
-    return _truncated(group.offset, log.epoch_end)
-
-
-def _truncated(copied_to: int, end: int) -> Start:
+def _in_log(copied_to: int, end: int | None) -> Start:
+    """Where everything up to an offset was copied of a log of which so much, None when not known, is still there."""
+    if end is None or end >= copied_to:
+        return Start(copied_to)
     return Start(
         end,
         f"the log was truncated to {end} while records up to {copied_to} were copied: "

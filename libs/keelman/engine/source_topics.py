@@ -37,14 +37,9 @@ _log = get_logger()
 class SourceTopics:
     """Of one copy run, whose thread alone uses it; its connections are kept until `close`."""
 
-    def __init__(
-        self,
-        properties: Mapping[str, str],
-        beat: Callable[[], None],
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, properties: Mapping[str, str], beat: Callable[[], None]) -> None:
         """`properties` of the cluster are Java's."""
-        self._properties, self._beat, self._clock = properties, beat, clock
+        self._properties, self._beat = properties, beat
         self._stack = AsyncExitStack()
         self._client: Client | None = None
         self._ids: dict[str, str] = {}
@@ -60,7 +55,7 @@ class SourceTopics:
 
     def begin(self, ids: Mapping[str, str]) -> None:
         """These topics are read from now on; ids that are empty are learned when they are looked at first."""
-        self._ids, self._looked_at = dict(ids), self._clock()
+        self._ids, self._looked_at = dict(ids), time.monotonic()
         self._changed, self.doubtful = "", False
 
     def taken(self) -> None:
@@ -70,10 +65,10 @@ class SourceTopics:
     def changed(self, seconds: float) -> str:
         """Which topic is another one than at the beginning, and why; empty while there is none. Looks at their ids
         unless that was done so many seconds ago."""
-        if self._changed or not self._ids or self._clock() - self._looked_at < seconds:
+        if self._changed or not self._ids or time.monotonic() - self._looked_at < seconds:
             return self._changed
         told = self._asked(self._told_now())
-        self._looked_at = self._clock()
+        self._looked_at = time.monotonic()
         if told is None:
             self._ids = {}
             return ""
