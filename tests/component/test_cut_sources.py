@@ -13,7 +13,7 @@ from keelman.api.copy.v1 import ticket_pb2
 from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_FAILED as FAILED
 from keelman.kafka.group_changes import GroupChanges
 from keelman.kafka.static_members import remove_static_members
-from keelman.testing.broker import BrokerProcess
+from keelman.testing.broker import BrokerProcess, started_broker
 
 pytestmark = pytest.mark.component
 
@@ -23,12 +23,8 @@ LOG = "00000000000000000000.log"
 @pytest.fixture(scope="module")
 async def broker(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[BrokerProcess]:
     """One whose logs a test shortens while it is away."""
-    made = BrokerProcess(tmp_path_factory.mktemp("broker"))
-    await made.start()
-    try:
+    async with started_broker(tmp_path_factory.mktemp("broker")) as made:
         yield made
-    finally:
-        await made.end()
 
 
 def written(bootstrap: str, topic: str, numbers: range) -> None:

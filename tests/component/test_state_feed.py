@@ -20,7 +20,7 @@ from keelman.model.errors import NotFound
 from keelman.rpc.channels import channel
 from keelman.rpc.times import to_timestamp
 from keelman.state.store import NOUNS
-from keelman.testing.broker import BrokerProcess
+from keelman.testing.broker import BrokerProcess, started_broker
 from keelman.testing.eventually import eventually
 
 pytestmark = pytest.mark.component
@@ -30,10 +30,8 @@ START = datetime.now(UTC) - timedelta(minutes=5)
 
 @pytest.fixture(scope="module")
 async def broker(tmp_path_factory):
-    broker = BrokerProcess(tmp_path_factory.mktemp("broker"))
-    await broker.start()
-    yield broker
-    await broker.end()
+    async with started_broker(tmp_path_factory.mktemp("broker")) as made:
+        yield made
 
 
 class Seen:

@@ -119,10 +119,17 @@ async def running_broker(home: Path, *flags: str, lasting: bool = False) -> Asyn
             yield servers
     ```
     """
+    async with started_broker(home, *flags, lasting=lasting) as broker:
+        yield broker.bootstrap
+
+
+@contextlib.asynccontextmanager
+async def started_broker(home: Path, *flags: str, lasting: bool = False) -> AsyncIterator[BrokerProcess]:
+    """The same; yields the broker, to be ended and started again."""
     broker = BrokerProcess(home, flags=flags, lasting=lasting)
     await broker.start()
     try:
-        yield broker.bootstrap
+        yield broker
     finally:
         await broker.end()
 
