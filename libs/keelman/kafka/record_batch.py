@@ -19,6 +19,7 @@ from aiokafka.record.memory_records import MemoryRecords
 
 from keelman.kafka.crc32c import after, crc32c
 from keelman.kafka.odd_headers import OddHeadersBatch
+from keelman.kafka.plain_records import plain_records
 from keelman.model.errors import FailedPrecondition
 
 Headers: TypeAlias = Sequence[tuple[str, bytes | None]]
@@ -170,6 +171,10 @@ def pack(
     A single record over it has a batch of its own. Raises ValueError when a column has another length.
     """
     number = len(values)
+    if keys is None and timestamps_ms is None and headers is None and now_ms >= 0:
+        plain = _plain(values, now_ms, most_bytes)
+        if plain is not None:
+            return [(plain if codec == NONE else _compressed(plain, codec), 0, number)]
     times, oldest = _times(timestamps_ms, number, now_ms)
     old = oldest < 0
     # The builder takes -1 for no time at all: such columns are given to it later by so much that none has it.
@@ -297,6 +302,17 @@ def halves(batch: bytes | bytearray) -> list[tuple[bytearray, int]]:
         values, keys = columns.values[some], columns.keys[some]
         times, headers = columns.timestamps_ms[some], columns.headers[some]
         made.append((encode(values, keys, times, headers, now_ms=-1, codec=header.codec), len(values)))
+    return made
+
+
+def _plain(values: Sequence[bytes | None], now_ms: int, most_bytes: int) -> bytearray | None:
+    """One batch of values of one time; None where they are too many for it, or some are null."""
+    made = plain_records(values, HEADER_BYTES)
+    if made is None or len(made) > most_bytes:
+        return None
+    number = len(values)
+    _HEADER.pack_into(made, 0, 0, len(made) - _OVERHEAD, -1, 2, 0, 0, number - 1, now_ms, now_ms, -1, -1, -1, number)
+    _CRC.pack_into(made, _CRC_AT, crc32c(memoryview(made)[_ATTRIBUTES_AT:]))
     return made
 
 
