@@ -117,7 +117,8 @@ class Bench:
                 f"{found.cpu:.2f} processor seconds a million{stolen}"
             )
 
-        found = await interleaved(self.options.rounds, list(variants), one, slowness, say, warm_up=self.options.warm_up)
+        warm_up = self.options.warm_up * self._site.brokers  # each broker compiles for itself what it has seen often
+        found = await interleaved(self.options.rounds, list(variants), one, slowness, say, warm_up=warm_up)
         self.figures += compared(f"{name}-cpu", "s/million", *picked(found, lambda one: one.cpu), "")
         return picked(found, lambda one: one.rate)
 
