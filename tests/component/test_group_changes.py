@@ -26,11 +26,12 @@ async def test_offsets_are_written_again_as_they_are(bootstrap: str, name: str) 
     await changes.commit({(name, 1): 1})
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": name})
     try:
-        consumer.commit(offsets=[TopicPartition(name, 1, 2, metadata="noted")], asynchronous=False)
+        noted = TopicPartition(name, 1, 2, metadata="noted", leader_epoch=3)
+        consumer.commit(offsets=[noted], asynchronous=False)
         before = written(consumer)
         assert (await changes.write_again(), await nobody.write_again()) == (1, 0)
         assert written(consumer) > before
         (kept,) = consumer.committed([TopicPartition(name, 1)], timeout=60)
-        assert (kept.offset, kept.metadata) == (2, "noted")
+        assert (kept.offset, kept.metadata, kept.leader_epoch) == (2, "noted", 3)
     finally:
         consumer.close()

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from aiokafka.errors import KafkaError, NoError, for_code
+from aiokafka.errors import NoError, for_code
 from aiokafka.protocol.admin import DeleteGroupsRequest
 from aiokafka.protocol.api import Request, RequestStruct, Response
-from aiokafka.protocol.commit import OffsetCommitRequest
 from aiokafka.protocol.types import Array, Int16, Int32, Schema, String
 
-from keelman.kafka.clients import admin_client
 from keelman.kafka.error_codes import CODES
+from keelman.kafka.group_offsets import Committed, OffsetCommit, OffsetFetch, TopicPart, committed
 from keelman.kafka.group_requests import ask_group
 from keelman.model.errors import FailedPrecondition, Unavailable
 
@@ -20,11 +19,9 @@ ANSWER_MS = 10_000
 SECONDS = 30.0
 HAS_MEMBERS = "GROUP_HAS_MEMBERS"
 NONE = -1
-TopicPart = tuple[str, int]
 # Who asks is no member of a group that has some; it is not empty; it reads the topic.
 _MEMBERS = tuple(CODES[name] for name in ("UNKNOWN_MEMBER_ID", "NON_EMPTY_GROUP", "GROUP_SUBSCRIBED_TO_TOPIC"))
 _NO_GROUP = CODES["GROUP_ID_NOT_FOUND"]
-_NOBODY = (OffsetCommitRequest.DEFAULT_GENERATION_ID, "")
 
 _TEXT = String("utf-8")
 
@@ -73,17 +70,18 @@ class GroupChanges:
 
     async def offsets(self) -> dict[TopicPart, int]:
         """The committed offsets; none for a group that is not there."""
-        return {where: offset for where, (offset, _) in (await self._committed()).items() if offset >= 0}
+        return {where: one.offset for where, one in (await self._committed()).items() if one.offset >= 0}
 
     async def commit(self, offsets: Mapping[TopicPart, int], note: str = "") -> None:
         """Commits these offsets, whatever they were, each with the note; makes the group when there is none.
 
         An offset of NONE is none to everybody who asks for it; but its note is there.
         """
-        await self._commit({where: (offset, note) for where, offset in offsets.items()})
+        await self._commit({where: Committed(offset, note) for where, offset in offsets.items()})
 
     async def write_again(self, still: Callable[[], bool] = lambda: True) -> int:
-        """Commits what is committed, for brokers forget what is old; how many partitions that were.
+        """Commits what is committed, leader epochs and notes too, for brokers forget what is old; how many partitions
+        that were.
 
         Nothing where `still`, asked last thing before, says that somebody else may have changed it since.
         """
@@ -108,21 +106,16 @@ class GroupChanges:
         answer = await self._ask(lambda: DeleteGroupsRequest([self._group]))
         self._check(code for _, code in answer.results if code != _NO_GROUP)
 
-    async def _committed(self) -> dict[TopicPart, tuple[int, str]]:
-        """Offsets, and what was noted with them; of partitions without an offset those that have a note."""
-        try:
-            async with admin_client(self._properties, client_id=self._client_id) as admin:
-                told = await admin.list_consumer_group_offsets(self._group)
-        except (KafkaError, OSError) as error:
-            raise Unavailable(f"group {self._group}: its offsets are not told: {error!r}") from None
-        found = {(tp.topic, tp.partition): (one.offset, one.metadata or "") for tp, one in told.items()}
-        return {where: (offset, note) for where, (offset, note) in found.items() if offset >= 0 or note}
+    async def _committed(self) -> dict[TopicPart, Committed]:
+        answer = await self._ask(lambda: OffsetFetch(self._group))
+        codes = {answer.error_code, *(part[-1] for _, parts in answer.topics for part in parts)} - {0}
+        if codes:
+            names = ", ".join(sorted(for_code(code).__name__ for code in codes))
+            raise Unavailable(f"group {self._group}: its offsets are not told: {names}")
+        return committed(answer)
 
-    async def _commit(self, offsets: Mapping[TopicPart, tuple[int, str]]) -> None:
-        topics: dict[str, list[tuple[int, int, str]]] = {}
-        for (topic, partition), (offset, note) in offsets.items():
-            topics.setdefault(topic, []).append((partition, offset, note))
-        answer = await self._ask(lambda: OffsetCommitRequest(self._group, *_NOBODY, -1, list(topics.items())))
+    async def _commit(self, offsets: Mapping[TopicPart, Committed]) -> None:
+        answer = await self._ask(lambda: OffsetCommit(self._group, offsets))
         self._check(code for _, parts in answer.topics for _, code in parts)
 
     async def _ask(self, request: Callable[[], Any]) -> Any:

@@ -48,7 +48,7 @@ async def ask_group(
 def _codes(answer: Any) -> list[int]:
     found = [getattr(answer, "error_code", 0)]
     for _, parts in getattr(answer, "topics", ()) or ():
-        found += [code for _, code in parts]
+        found += [part[-1] for part in parts]
     for rows in (getattr(answer, "results", ()), getattr(answer, "members", ())):
         found += [row[-1] for row in rows or ()]
     return found

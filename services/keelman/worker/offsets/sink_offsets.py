@@ -12,7 +12,8 @@ from keelman.connect.java.text import java_text
 from keelman.engine.sink_offsets import altered_note
 from keelman.engine.subscription import Subscription
 from keelman.kafka.clients import ClientError, low_level_client
-from keelman.kafka.group_changes import HAS_MEMBERS, NONE, GroupChanges, TopicPart
+from keelman.kafka.group_changes import HAS_MEMBERS, NONE, GroupChanges
+from keelman.kafka.group_offsets import TopicPart
 from keelman.model.errors import KeelmanError, Unavailable
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logging import get_logger
