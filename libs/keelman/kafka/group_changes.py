@@ -7,12 +7,10 @@ from typing import Any
 
 from aiokafka.errors import NoError, for_code
 from aiokafka.protocol.admin import DeleteGroupsRequest
-from aiokafka.protocol.api import Request, RequestStruct, Response
-from aiokafka.protocol.types import Array, Int16, Int32, Schema, String
 
 from keelman.kafka.error_codes import CODES
-from keelman.kafka.group_offsets import Committed, OffsetCommit, OffsetFetch, TopicPart, committed
-from keelman.kafka.group_requests import ask_group
+from keelman.kafka.group_offsets import Committed, OffsetCommit, OffsetDelete, OffsetFetch, TopicPart, committed
+from keelman.kafka.group_requests import ask_group, error_codes
 from keelman.model.errors import FailedPrecondition, Unavailable
 
 ANSWER_MS = 10_000
@@ -22,38 +20,6 @@ NONE = -1
 # Who asks is no member of a group that has some; it is not empty; it reads the topic.
 _MEMBERS = tuple(CODES[name] for name in ("UNKNOWN_MEMBER_ID", "NON_EMPTY_GROUP", "GROUP_SUBSCRIBED_TO_TOPIC"))
 _NO_GROUP = CODES["GROUP_ID_NOT_FOUND"]
-
-_TEXT = String("utf-8")
-
-
-class _OffsetDeleteResponse(Response):  # type: ignore[misc]  # the library is not typed
-    API_KEY = 47
-    API_VERSION = 0
-    SCHEMA = Schema(
-        ("error_code", Int16),
-        ("throttle_time_ms", Int32),
-        ("topics", Array(("name", _TEXT), ("partitions", Array(("partition", Int32), ("error_code", Int16))))),
-    )
-
-
-class _OffsetDeleteStruct(RequestStruct):  # type: ignore[misc]
-    API_KEY = 47
-    API_VERSION = 0
-    RESPONSE_TYPE = _OffsetDeleteResponse
-    SCHEMA = Schema(("group", _TEXT), ("topics", Array(("name", _TEXT), ("partitions", Array(Int32)))))
-
-
-class _OffsetDelete(Request[_OffsetDeleteStruct]):  # type: ignore[misc]
-    """Deletes committed offsets (KIP-496)."""
-
-    API_KEY = 47
-
-    def __init__(self, group: str, topics: Sequence[tuple[str, list[int]]]) -> None:
-        self._group = group
-        self._topics = list(topics)
-
-    def build(self, request_struct_class: type[_OffsetDeleteStruct]) -> _OffsetDeleteStruct:
-        return request_struct_class(self._group, self._topics)
 
 
 class GroupChanges:
@@ -94,21 +60,18 @@ class GroupChanges:
 
     async def forget(self, partitions: Sequence[TopicPart]) -> None:
         """Deletes the offsets of these partitions; those that have none count as deleted."""
-        topics: dict[str, list[int]] = {}
-        for topic, partition in partitions:
-            topics.setdefault(topic, []).append(partition)
-        answer = await self._ask(lambda: _OffsetDelete(self._group, list(topics.items())))
+        answer = await self._ask(lambda: OffsetDelete(self._group, partitions))
         if answer.error_code != _NO_GROUP:
-            self._check([answer.error_code, *(code for _, parts in answer.topics for _, code in parts)])
+            self._check(error_codes(answer))
 
     async def delete(self) -> None:
         """Deletes the group with all its offsets; one that is not there counts as deleted."""
         answer = await self._ask(lambda: DeleteGroupsRequest([self._group]))
-        self._check(code for _, code in answer.results if code != _NO_GROUP)
+        self._check(code for code in error_codes(answer) if code != _NO_GROUP)
 
     async def _committed(self) -> dict[TopicPart, Committed]:
         answer = await self._ask(lambda: OffsetFetch(self._group))
-        codes = {answer.error_code, *(part[-1] for _, parts in answer.topics for part in parts)} - {0}
+        codes = set(error_codes(answer)) - {0}
         if codes:
             names = ", ".join(sorted(for_code(code).__name__ for code in codes))
             raise Unavailable(f"group {self._group}: its offsets are not told: {names}")
@@ -116,7 +79,7 @@ class GroupChanges:
 
     async def _commit(self, offsets: Mapping[TopicPart, Committed]) -> None:
         answer = await self._ask(lambda: OffsetCommit(self._group, offsets))
-        self._check(code for _, parts in answer.topics for _, code in parts)
+        self._check(error_codes(answer))
 
     async def _ask(self, request: Callable[[], Any]) -> Any:
         return await ask_group(

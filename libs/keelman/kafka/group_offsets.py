@@ -1,20 +1,25 @@
-"""Requests about a group's committed offsets with all that is committed: aiokafka's own leave out leader epochs.
+"""Requests about a group's committed offsets: aiokafka's own leave out leader epochs, and it has none that deletes.
 
-Sources: https://github.com/apache/kafka/tree/4.3/clients/src/main/resources/common/message, OffsetFetchRequest.json and
-OffsetCommitRequest.json; leader epochs by KIP-320.
+Sources: https://github.com/apache/kafka/tree/4.3/clients/src/main/resources/common/message, OffsetFetchRequest.json,
+OffsetCommitRequest.json and OffsetDeleteRequest.json (KIP-496); leader epochs by KIP-320.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypeAlias
 
 from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.types import Array, Int16, Int32, Int64, Schema, String
 
+from keelman.kafka.leader_epochs import NO_EPOCH
+
 TopicPart: TypeAlias = tuple[str, int]
-NO_EPOCH = -1
 _TEXT = String("utf-8")
+_OF_PARTITIONS = Schema(("group", _TEXT), ("topics", Array(("name", _TEXT), ("partitions", Array(Int32)))))
+"""A request that names partitions only."""
+_OUTCOMES = ("topics", Array(("name", _TEXT), ("partitions", Array(("partition", Int32), ("error_code", Int16)))))
+"""In an answer: what became of each partition."""
 _NOBODY = (-1, "")
 """The generation and the member of one who commits from outside the group."""
 
@@ -57,7 +62,7 @@ class _FetchStruct(RequestStruct):  # type: ignore[misc]
     API_KEY = 9
     API_VERSION = 5
     RESPONSE_TYPE = _FetchResponse
-    SCHEMA = Schema(("group", _TEXT), ("topics", Array(("name", _TEXT), ("partitions", Array(Int32)))))
+    SCHEMA = _OF_PARTITIONS
 
 
 class OffsetFetch(Request[_FetchStruct]):  # type: ignore[misc]
@@ -86,10 +91,7 @@ def committed(answer: Response) -> dict[TopicPart, Committed]:
 class _CommitResponse(Response):  # type: ignore[misc]
     API_KEY = 8
     API_VERSION = 6
-    SCHEMA = Schema(
-        ("throttle_time_ms", Int32),
-        ("topics", Array(("name", _TEXT), ("partitions", Array(("partition", Int32), ("error_code", Int16))))),
-    )
+    SCHEMA = Schema(("throttle_time_ms", Int32), _OUTCOMES)
 
 
 class _CommitStruct(RequestStruct):  # type: ignore[misc]
@@ -127,3 +129,32 @@ class OffsetCommit(Request[_CommitStruct]):  # type: ignore[misc]
     def build(self, request_struct_class: type[_CommitStruct]) -> _CommitStruct:
         """As given."""
         return request_struct_class(self._group, *_NOBODY, list(self._topics.items()))
+
+
+class _DeleteResponse(Response):  # type: ignore[misc]
+    API_KEY = 47
+    API_VERSION = 0
+    SCHEMA = Schema(("error_code", Int16), ("throttle_time_ms", Int32), _OUTCOMES)
+
+
+class _DeleteStruct(RequestStruct):  # type: ignore[misc]
+    API_KEY = 47
+    API_VERSION = 0
+    RESPONSE_TYPE = _DeleteResponse
+    SCHEMA = _OF_PARTITIONS
+
+
+class OffsetDelete(Request[_DeleteStruct]):  # type: ignore[misc]
+    """Deletes the offsets of these partitions."""
+
+    API_KEY = 47
+
+    def __init__(self, group: str, partitions: Iterable[TopicPart]) -> None:
+        self._group = group
+        self._topics: dict[str, list[int]] = {}
+        for topic, partition in partitions:
+            self._topics.setdefault(topic, []).append(partition)
+
+    def build(self, request_struct_class: type[_DeleteStruct]) -> _DeleteStruct:
+        """As given."""
+        return request_struct_class(self._group, list(self._topics.items()))

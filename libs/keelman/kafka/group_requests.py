@@ -37,7 +37,7 @@ async def ask_group(
             asking = GroupClient(client, group, session_ms=0, rebalance_ms=0)  # each looks for the coordinator anew
             try:
                 answer = await asking.ask(request())
-                if late or not any(code in _PASSING for code in _codes(answer)):
+                if late or not any(code in _PASSING for code in error_codes(answer)):
                     return answer
             except Unavailable:
                 if late:
@@ -45,7 +45,8 @@ async def ask_group(
             await asyncio.sleep(backoff.next())
 
 
-def _codes(answer: Any) -> list[int]:
+def error_codes(answer: Any) -> list[int]:
+    """All that are in an answer, 0 for what went well: its own, and those of partitions, groups and members."""
     found = [getattr(answer, "error_code", 0)]
     for _, parts in getattr(answer, "topics", ()) or ():
         found += [part[-1] for part in parts]
