@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import pytest
-from aiokafka.record.default_records import _DefaultRecordBatchBuilderPy
 from hypothesis import given
 from hypothesis import strategies as st
+from test_record_batch import NOW, made_elsewhere
 
 from keelman.kafka.plain_records import plain_records
 from keelman.kafka.record_batch import HEADER_BYTES, encode, pack
 
-NOW = 1_700_000_000_000
+ANY = 1 << 30
 # Lengths at which a varint grows by a byte, and one that is in no table.
 TEXTS = st.binary(max_size=70) | st.sampled_from([b"v" * n for n in (62, 63, 64, 65, 5000, 8185, 8191, 8192, 8193)])
 
 
 def elsewhere(values: list[bytes], now_ms: int = NOW) -> bytes:
-    builder = _DefaultRecordBatchBuilderPy(2, 0, 0, -1, -1, -1, 1 << 30)
-    for number, value in enumerate(values):
-        assert builder.append(number, now_ms, None, value, [])
-    return bytes(builder.build())
+    return bytes(made_elsewhere([(value, None, now_ms, []) for value in values]))
 
 
 @given(values=st.lists(TEXTS, min_size=1, max_size=150), now_ms=st.sampled_from([0, 1, NOW]))
 def test_a_batch_of_values_is_what_a_builder_makes(values: list[bytes], now_ms: int) -> None:
-    assert plain_records(values, 0) is not None
+    assert plain_records(values, 0, ANY) is not None
     assert bytes(encode(list(values), now_ms=now_ms)) == elsewhere(values, now_ms)
 
 
@@ -36,16 +33,25 @@ def test_numbers_grow_by_a_byte_where_they_should(count: int, same: bool) -> Non
 
 
 def test_the_records_stand_behind_the_room_that_is_asked_for() -> None:
-    made = plain_records([b"a", b"bc"], 5)
+    made = plain_records([b"a", b"bc"], 5, ANY)
     assert made is not None
     assert made[:5] == bytes(5)
     assert bytes(made[5:]) == elsewhere([b"a", b"bc"])[HEADER_BYTES:]
 
 
 def test_what_is_not_plain_is_left_to_a_builder() -> None:
-    assert plain_records([], 0) is None
-    assert plain_records([b"a", None], 0) is None
-    assert plain_records([b""] * (1 << 17), 0) is None
+    assert plain_records([], 0, ANY) is None
+    assert plain_records([b"a", None], 0, ANY) is None
+    assert plain_records([b""] * (1 << 17), 0, ANY) is None
+
+
+def test_what_does_not_fit_is_left_to_a_builder() -> None:
+    for values in ([b"x" * 9] * 70, [b"x" * n for n in range(70)]):
+        made = plain_records(list(values), 5, ANY)
+        assert made is not None
+        assert plain_records(list(values), 5, len(made)) == made
+        assert plain_records(list(values), 5, len(made) - 1) is None
+        assert plain_records(list(values), 5, 300) is None
 
 
 def test_values_that_are_too_many_for_one_batch_go_in_several() -> None:

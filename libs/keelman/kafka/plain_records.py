@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 
+from keelman.kafka.wire_fields import varint
+
 _KEPT_LENGTHS = 1 << 12
 _KEPT_NUMBERS = 1 << 16
 _END = b"\0"
@@ -19,8 +21,9 @@ _LEVELS = (1 << 6, 1 << 13, 1 << 20)
 """A number below the first of these takes one byte, below the second two, and so on."""
 
 
-def plain_records(values: Sequence[bytes | None], room: int) -> bytearray | None:
-    """The records in order, behind so many bytes of room; None where there are too many of them, or one is null."""
+def plain_records(values: Sequence[bytes | None], room: int, most_bytes: int) -> bytearray | None:
+    """The records in order, behind so many bytes of room; None where they do not fit into `most_bytes` with it, are too
+    many, or one of them is null."""
     number = len(values)
     if not 0 < number <= _KEPT_NUMBERS:
         return None
@@ -28,30 +31,28 @@ def plain_records(values: Sequence[bytes | None], room: int) -> bytearray | None
         sizes = list(map(len, values))  # type: ignore[arg-type]
     except TypeError:
         return None
-    while len(_NUMBERS) < number:
-        _NUMBERS.append(b"\0\0" + varint(len(_NUMBERS)) + b"\1")  # attributes, time, offset; no key
     same = sizes.count(sizes[0]) == number
+    if (sizes[0] * number if same else sum(sizes)) > most_bytes:  # before all of it is joined in vain
+        return None
+    while len(_NUMBERS) < number:
+        _NUMBERS.append(b"\0\0" + _varint(len(_NUMBERS)) + b"\1")  # attributes, time, offset; no key
     pieces: list[bytes] = [b""] * (4 * number)
     pieces[0::4] = chain.from_iterable(
-        _each(_WHOLE[level], sizes[begin:end], same=same)
-        for level, (begin, end) in enumerate(zip((0, *_LEVELS), _LEVELS, strict=False))
+        _each(table, sizes[begin:end], same=same)
+        for table, begin, end in zip(_WHOLE, (0, *_LEVELS), _LEVELS, strict=False)
     )
     pieces[1::4] = _NUMBERS[:number]
     pieces[2::4] = _each(_VALUE, sizes, same=same)
     pieces[3::4] = values  # type: ignore[assignment]
     pieces[0] = bytes(room) + pieces[0][len(_END) :]
     pieces.append(_END)
-    return bytearray().join(pieces)
+    made = bytearray().join(pieces)
+    return made if len(made) <= most_bytes else None
 
 
-def varint(value: int) -> bytes:
+def _varint(value: int) -> bytes:
     """A number from 0 on, in zigzag form."""
-    left, out = value << 1, bytearray()
-    while left > 0x7F:
-        out.append(left & 0x7F | 0x80)
-        left >>= 7
-    out.append(left)
-    return bytes(out)
+    return varint(value << 1)
 
 
 class _BySize(dict[int, bytes]):
@@ -76,9 +77,9 @@ def _each(table: _BySize, sizes: list[int], *, same: bool) -> Iterable[bytes]:
 
 def _whole(number_bytes: int) -> _BySize:
     """The end of the record before, and the length of a record whose number takes so many bytes."""
-    return _BySize(lambda size: _END + varint(4 + number_bytes + len(varint(size)) + size))
+    return _BySize(lambda size: _END + _varint(4 + number_bytes + len(_varint(size)) + size))
 
 
 _WHOLE = [_whole(number_bytes) for number_bytes in (1, 2, 3)]
-_VALUE = _BySize(varint)
+_VALUE = _BySize(_varint)
 _NUMBERS: list[bytes] = []

@@ -307,8 +307,8 @@ def halves(batch: bytes | bytearray) -> list[tuple[bytearray, int]]:
 
 def _plain(values: Sequence[bytes | None], now_ms: int, most_bytes: int) -> bytearray | None:
     """One batch of values of one time; None where they are too many for it, or some are null."""
-    made = plain_records(values, HEADER_BYTES)
-    if made is None or len(made) > most_bytes:
+    made = plain_records(values, HEADER_BYTES, most_bytes)
+    if made is None:
         return None
     number = len(values)
     _HEADER.pack_into(made, 0, 0, len(made) - _OVERHEAD, -1, 2, 0, 0, number - 1, now_ms, now_ms, -1, -1, -1, number)
