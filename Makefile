@@ -12,7 +12,7 @@ JARS := $(VENV)/.jars
 PROTOS := $(shell find protos -name '*.proto')
 WIRE := libs/keelman/api/py.typed
 
-.PHONY: bench explore masters help setup protos fmt lint types contracts unit component e2e accidents chaos alone test faults operations check run lock clean
+.PHONY: bench explore masters help setup protos fmt lint types contracts unit component e2e chaos alone test faults operations check run lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -75,31 +75,29 @@ explore: $(STAMP) $(WIRE) ## property tests on cases of chance, other ones each 
 	$(PYTEST) tests/property --hypothesis-profile=default
 
 component: setup ## tests against a real broker, databases and Spark
-	$(PYTEST) $(BESIDE) -m 'not masters and not accident' tests/component
+	$(PYTEST) $(BESIDE) -m 'not masters and not fault' tests/component
 
 masters: setup ## tests on every kind of Spark master; as root
-	$(PYTEST) -v tests/component/test_masters.py
+	$(PYTEST) -v tests/component/spark/test_masters.py
 
-e2e: setup ## every process as a user would start it, with accidents
+e2e: setup ## every process as a user would start it, with faults
 	$(PYTEST) -v tests/e2e
 
-accidents: chaos alone ## one accident of each kind while records flow, and the hand-back to Kafka Connect
-
-chaos: setup
+chaos: setup ## one fault of each kind while records flow, and the hand-back to Kafka Connect
 	$(PYTEST) -v tests/chaos
 
-alone: setup
-	$(PYTEST) -v -m accident tests/component
+alone: setup ## component tests that need the machine to themselves
+	$(PYTEST) -v -m fault tests/component
 
-test: unit component e2e accidents ## all tests; sets itself up on a clean clone
+test: unit component e2e chaos alone ## all tests; sets itself up on a clean clone
 
 SEEDS ?= 3
-faults: setup ## every accident on every path, with seeds; writes docs/faults.md and build/faults.json: [SEEDS=3] [ONLY=x,y] [RESUME=1]
-	$(BIN)/python tests/chaos/faults.py --seeds '$(SEEDS)' --only '$(ONLY)' $(if $(RESUME),--resume)
+faults: setup ## every fault on every path, with seeds; writes docs/faults.md and build/faults.json: [SEEDS=3] [ONLY=x,y] [RESUME=1]
+	PYTHONPATH=tests $(BIN)/python -m chaos.faults --seeds '$(SEEDS)' --only '$(ONLY)' $(if $(RESUME),--resume)
 
 SECONDS ?= 60
-operations: setup ## clients and accidents of chance on three workers, and whether all answers can have been: [SEEDS=3] [FIRST=1] [SECONDS=60]
-	PYTHONPATH=tests/chaos:tests/component $(BIN)/python -m operations --seeds '$(SEEDS)' --first '$(or $(FIRST),1)' --seconds '$(SECONDS)'
+operations: setup ## random clients and faults on three workers; checks that some order of the operations explains every answer: [SEEDS=3] [FIRST=1] [SECONDS=60]
+	PYTHONPATH=tests $(BIN)/python -m chaos.operations --seeds '$(SEEDS)' --first '$(or $(FIRST),1)' --seconds '$(SECONDS)'
 
 check: lint types contracts test ## everything that must be green before a commit lands
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from keelman.kafka.client_keys import ClientKey
-from keelman.kafka.client_table import TABLE
+from keelman.kafka.properties.keys import ClientKey
+from keelman.kafka.properties.table import TABLE
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "client-properties.md"
 KINDS = (
@@ -21,7 +21,7 @@ KINDS = (
 )
 HEAD = """# Client properties
 
-Generated from the table in `libs/keelman/kafka/client_table.py` by `tools/document_clients.py`; do not edit.
+Generated from the table in `libs/keelman/kafka/properties/table.py` by `tools/document_clients.py`; do not edit.
 
 Files for Kafka Connect carry properties of Java's clients: those of the worker itself, `producer.`, `consumer.` and
 `admin.` for its connectors' clients, and in connectors `producer.override.`, `consumer.override.`, `admin.override.`,

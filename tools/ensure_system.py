@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from keelman.runtime import java
+from keelman.runtime.java import installation as java
 
 
 def install(packages: list[str]) -> bool:

@@ -18,7 +18,7 @@ from bench import throughput
 from bench.data import LINE_BYTES, arrival_rate, line, write_lines
 from bench.figures import Figure, alone, compared, number
 from bench.systems import System, connect, create, delete, running
-from keelman.runtime import maven
+from keelman.runtime.java import maven
 from keelman.testing.registry import RegistryProcess, running_registry
 
 if TYPE_CHECKING:

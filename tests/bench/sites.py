@@ -11,7 +11,7 @@ from pathlib import Path
 from bench.data import Topics, write_lines
 from bench.systems import Keelman, System, connect, keelman
 from bench.throughput import Load
-from keelman.runtime.ports import free_ports
+from keelman.runtime.processes.ports import free_ports
 from keelman.testing.broker import BrokerProcess
 
 STORAGE = ("config", "offset", "status")

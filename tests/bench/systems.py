@@ -16,8 +16,8 @@ import httpx
 import psutil
 
 from keelman.rpc.channels import is_serving
-from keelman.runtime.ports import free_ports
-from keelman.runtime.tether import tethered
+from keelman.runtime.processes.die_with_parent import tethered
+from keelman.runtime.processes.ports import free_ports
 from keelman.testing.connect_worker import ConnectProcess
 from keelman.testing.eventually import eventually
 

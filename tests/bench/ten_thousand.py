@@ -17,7 +17,7 @@ from keelman.api.copy.v1.copy_run_service_pb2 import ListCopyRunsRequest
 from keelman.api.copy.v1.copy_run_service_pb2_grpc import CopyRunServiceStub
 from keelman.kafka.writer import TopicWriter
 from keelman.rpc.channels import channel
-from keelman.worker.tables import config_records as records
+from keelman.worker.storage import config_records as records
 
 MIRROR = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
 TOPICS = 50  # that the mirrors share

@@ -6,13 +6,12 @@ import asyncio
 import contextlib
 from collections.abc import Iterable
 
-from chaos_kafka import LOOK, Partition
-from chaos_links import Strike
-from chaos_paths import Run
-from chaos_scene import Scene
-from chaos_system import GROUP
-
-from keelman.kafka.group_changes import GroupChanges
+from chaos.chaos_kafka import LOOK, Partition
+from chaos.chaos_links import Strike
+from chaos.chaos_paths import Run
+from chaos.chaos_scene import Scene
+from chaos.chaos_system import GROUP
+from keelman.kafka.groups.changes import GroupChanges
 from keelman.model.errors import Unavailable
 from keelman.testing.cluster_parts import GROUPS, TRANSACTIONS, coordinating
 from keelman.testing.eventually import eventually

@@ -7,8 +7,7 @@ import contextlib
 import time
 from collections.abc import Iterable
 
-from chaos_kafka import Partition, Topics
-
+from chaos.chaos_kafka import Partition, Topics
 from keelman.testing.oracle import Sample
 
 EVERY_SECONDS = 1.0

@@ -9,10 +9,10 @@ import threading
 import time
 from collections.abc import Sequence
 
-from chaos_kafka import Partition, Topics, common
-from chaos_paths import FileSink, FileSource, Run
 from confluent_kafka import KafkaException, Producer
 
+from chaos.chaos_kafka import Partition, Topics, common
+from chaos.chaos_paths import FileSink, FileSource, Run
 from keelman.testing.numbered import Number, line
 
 TICK_SECONDS = 0.04

@@ -28,7 +28,7 @@ from confluent_kafka.admin import (
 Partition = tuple[str, int]
 ANSWER_SECONDS = 60.0
 LOOK = "look"
-"""What the harness's clients are called: accidents of the slots' links leave them alone."""
+"""What the harness's clients are called: faults of the slots' links leave them alone."""
 
 
 def common(bootstrap: str) -> dict[str, Any]:

@@ -6,9 +6,8 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 
-from chaos_paths import Run
-from chaos_scene import Scene
-
+from chaos.chaos_paths import Run
+from chaos.chaos_scene import Scene
 from keelman.testing.kafka_proxy import END_TXN, PRODUCE, Catch, Fate
 from keelman.testing.proxy import CLEAR, Proxy, Tunnel, Weather, everyone
 

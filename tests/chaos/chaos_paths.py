@@ -9,10 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from chaos_kafka import Partition, Topics
-from chaos_system import System
-
-from keelman.engine.journal import Journal
+from chaos.chaos_kafka import Partition, Topics
+from chaos.chaos_system import System
+from keelman.engine.sink.journal import Journal
 from keelman.testing.numbered import Number, Stream
 
 Says = dict[str, tuple[Any, Any]]

@@ -1,4 +1,4 @@
-"""One scenario: paths copy, an accident strikes, all arrives and is stopped cleanly, and the oracle is asked."""
+"""One scenario: paths copy, a fault strikes, all arrives and is stopped cleanly, and the oracle is asked."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from chaos_accidents import Accident
-from chaos_ends import Ends
-from chaos_feed import Feed, Stranger, Watch
-from chaos_kafka import Topics
-from chaos_paths import PATHS, Run
-from chaos_scene import Scene
-from chaos_system import GROUP, System
-
+from chaos.chaos_ends import Ends
+from chaos.chaos_faults import Fault
+from chaos.chaos_feed import Feed, Stranger, Watch
+from chaos.chaos_kafka import Topics
+from chaos.chaos_paths import PATHS, Run
+from chaos.chaos_scene import Scene
+from chaos.chaos_system import GROUP, System
 from keelman.runtime.supervise import Siblings
 from keelman.testing.eventually import eventually
 from keelman.testing.oracle import STUCK_SECONDS, Report, Sample, judge
@@ -31,10 +30,10 @@ NUMBERS = itertools.count(1)
 
 @dataclass(frozen=True)
 class Outcome:
-    """What an accident did to one path."""
+    """What a fault did to one path."""
 
     path: str
-    accident: str
+    fault: str
     seed: int
     report: Report
     standstill_seconds: float
@@ -50,39 +49,39 @@ class Outcome:
     def row(self) -> dict[str, Any]:
         """For the table."""
         counts = {name: verdict.count for name, verdict in self.report.verdicts.items()}
-        kept = {"path": self.path, "accident": self.accident, "seed": self.seed, "records": self.report.sent}
+        kept = {"path": self.path, "fault": self.fault, "seed": self.seed, "records": self.report.sent}
         kept |= {"clean": self.clean, **counts}
         kept |= {"standstill_seconds": self.standstill_seconds, "latency_seconds": self.latency_seconds}
         return {**kept, "told": str(self.report), "notes": self.notes}
 
 
 async def scenario(
-    system: System, paths: Sequence[str], accident: Accident, seed: int, *, records: int, seconds: float
+    system: System, paths: Sequence[str], fault: Fault, seed: int, *, records: int, seconds: float
 ) -> list[Outcome]:
     """Runs it; one outcome a path. Raises AssertionError for what is no matter of the records, e.g. no start."""
-    chance = random.Random(f"{accident.name}/{seed}")
+    chance = random.Random(f"{fault.name}/{seed}")
     topics = await asyncio.to_thread(Topics, system.bootstrap)
     number = next(NUMBERS)
-    chosen = [p for p in paths if p in accident.paths]
+    chosen = [p for p in paths if p in fault.paths]
     runs = [PATHS[p](system, system.folder, f"{p.replace(' ', '-').lower()}-{number}", records, seed) for p in chosen]
     with contextlib.ExitStack() as stack:
-        if accident.before is not None:
-            stack.enter_context(accident.before(runs))
+        if fault.before is not None:
+            stack.enter_context(fault.before(runs))
         for run in runs:
             await asyncio.to_thread(run.prepare, topics)
             made = await system.ask("POST", "/connectors", {"name": run.name, "config": run.config()})
             assert made.status_code == 201, made.text
-        feed = Feed(runs, system.bootstrap, seconds, parts=accident.parts)
+        feed = Feed(runs, system.bootstrap, seconds, parts=fault.parts)
         mixed = [r.feed_topic for r in runs if r.aborting]
         stranger = Stranger(mixed, system.bootstrap) if mixed else None
         scene = Scene(system, runs, feed, Watch(runs, topics), chance, topics, stranger)
-        samples = await _copied(scene, accident, topics)
+        samples = await _copied(scene, fault, topics)
         async with Siblings() as tasks:
             judging = [tasks.start(_judged(scene, run, topics, samples)) for run in runs]
-            return [Outcome(r.kind, accident.name, seed, *await j) for r, j in zip(runs, judging, strict=True)]
+            return [Outcome(r.kind, fault.name, seed, *await j) for r, j in zip(runs, judging, strict=True)]
 
 
-async def _copied(scene: Scene, accident: Accident, topics: Topics) -> list[Sample]:
+async def _copied(scene: Scene, fault: Fault, topics: Topics) -> list[Sample]:
     """Until all has arrived, or has not in time, and no transaction is open any more."""
     runs, feed, watch, stranger = scene.runs, scene.feed, scene.watch, scene.stranger
     written = {f"{GROUP}-offsets", "__consumer_offsets", *(topic for run in runs for topic in run.transactional)}
@@ -97,10 +96,10 @@ async def _copied(scene: Scene, accident: Accident, topics: Topics) -> list[Samp
             await eventually(
                 lambda: all(watch.visible[r.name] > 0 for r in runs), seconds=90, what="the first records are visible"
             )
-            await accident.strike(scene)
+            await fault.strike(scene)
             with contextlib.suppress(AssertionError):
                 await scene.recovered()  # so that much comes after it too
-                if accident.brokers > 1:
+                if fault.brokers > 1:
                     scene.latencies = await scene.measured()
             feed.finish()
             await feeding

@@ -11,11 +11,10 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from chaos_feed import Feed, Stranger, Watch
-from chaos_kafka import LOOK, Topics
-from chaos_paths import Run
-from chaos_system import System
-
+from chaos.chaos_feed import Feed, Stranger, Watch
+from chaos.chaos_kafka import LOOK, Topics
+from chaos.chaos_paths import Run
+from chaos.chaos_system import System
 from keelman.testing.eventually import eventually
 from keelman.testing.numbered import parsed
 from keelman.testing.proxy import Tunnel
@@ -45,7 +44,7 @@ class Scene:
     notes: list[str] = field(default_factory=list)
 
     async def moment(self) -> None:
-        """Returns at a random moment: when somewhat more records were fed (or the feed waits for the accident)."""
+        """Returns at a random moment: when somewhat more records were fed (or the feed waits for the fault)."""
         part = self.chance.uniform(0.03, 0.12)
         most = self.feed.flows_to - 0.01
         wanted = [min(int(r.records * most), self.feed.fed[r.name] + int(r.records * part)) for r in self.runs]

@@ -19,19 +19,17 @@ from typing import Any
 import httpx
 import psutil
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "component"))
-from spark_support.cluster import Cluster
-from worker_kit import WorkerProcess
-
 from keelman.rpc.channels import is_serving
-from keelman.runtime.ports import free_ports
+from keelman.runtime.processes.die_with_parent import tethered
+from keelman.runtime.processes.ports import free_ports
 from keelman.runtime.supervise import Siblings
-from keelman.runtime.tether import tethered
 from keelman.testing.broker import BrokerProcess
 from keelman.testing.broker_cluster import BrokerCluster
 from keelman.testing.eventually import eventually
 from keelman.testing.kafka_proxy import KafkaProxy
 from keelman.testing.proxy import Proxy
+from support.spark_support.cluster import Cluster
+from support.worker_kit import WorkerProcess
 
 AGAIN_SECONDS = 0.3
 START_SECONDS = 120.0

@@ -4,19 +4,20 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
-from chaos_system import System
+
+from chaos.chaos_system import System
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def system(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[System]:
-    """One system for all accidents of this folder."""
+    """One system for all faults of this folder."""
     async with System(tmp_path_factory.mktemp("chaos")) as made:
         yield made
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def on_three(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[System]:
-    """One system with three brokers for all accidents of a file."""
+    """One system with three brokers for all faults of a file."""
     async with System(tmp_path_factory.mktemp("three"), brokers=3) as made:
         yield made
 

@@ -1,4 +1,4 @@
-"""The whole matrix, path x accident x seed: `python tests/chaos/faults.py [--seeds 3] [--only PATTERN] [--resume]`.
+"""The whole matrix, path x fault x seed: `python -m chaos.faults [--seeds 3] [--only PATTERN] [--resume]`.
 
 Prints as it goes. After each scenario build/faults.json is written and, from it, the table in docs/faults.md: what was
 run is told even when the rest never is. A run of everything begins anew, one of a part or `--resume` adds to the file.
@@ -19,12 +19,12 @@ from collections import deque
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from chaos_accidents import ACCIDENTS, Accident, may_mount
-from chaos_paths import PATHS
-from chaos_run import Outcome, scenario
-from chaos_system import System
-from faults_results import Results
-from faults_table import page
+from chaos.chaos_faults import FAULTS, Fault, may_mount
+from chaos.chaos_paths import PATHS
+from chaos.chaos_run import Outcome, scenario
+from chaos.chaos_system import System
+from chaos.faults_results import Results
+from chaos.faults_table import page
 
 ROOT = Path(__file__).parents[2]
 RECORDS = 100_000
@@ -38,7 +38,7 @@ class Matrix:
 
     arguments: argparse.Namespace
     paths: list[str]
-    plan: deque[tuple[Accident, int]]
+    plan: deque[tuple[Fault, int]]
     results: Results
     begun: float = field(default_factory=time.monotonic)
     done: int = 0
@@ -59,25 +59,23 @@ class Matrix:
                     failed += 1
                     say(f"the system did not start or end: {error}")
         self.bad += len(self.plan)
-        for accident, seed in self.plan:
-            say(f"not run: {accident.name}, seed {seed}")
+        for fault, seed in self.plan:
+            say(f"not run: {fault.name}, seed {seed}")
 
     async def _one(self, system: System) -> bool:
         """The next scenario; False when the system is not to be used again."""
-        accident, seed = self.plan.popleft()
+        fault, seed = self.plan.popleft()
         self.done += 1
         total, started = self.done + len(self.plan), time.monotonic()
-        say(f"[{self.done}/{total}, {clock(started - self.begun)}] {accident.name}, seed {seed} …")
+        say(f"[{self.done}/{total}, {clock(started - self.begun)}] {fault.name}, seed {seed} …")
         found: list[Outcome] = []
         try:
             async with asyncio.timeout(self.arguments.limit * 60):
-                found = await scenario(
-                    system, self.paths, accident, seed, records=self.arguments.records, seconds=SECONDS
-                )
+                found = await scenario(system, self.paths, fault, seed, records=self.arguments.records, seconds=SECONDS)
             self.results.add(found)
         except Exception as error:  # whatever it is, the other scenarios are to be run
             why = str(error).splitlines()[0] if str(error) else f"longer than {self.arguments.limit:.0f} minutes"
-            self.results.fail(accident.name, seed, f"{type(error).__name__}: {why}")
+            self.results.fail(fault.name, seed, f"{type(error).__name__}: {why}")
             say(f"  NOT RUN TO ITS END: {type(error).__name__}: {str(error) or why}")
         self._write()
         good = bool(found) and all(o.clean for o in found)
@@ -91,7 +89,7 @@ class Matrix:
         if not good:
             self.bad += 1
             say(system.logs())
-            keep(system.folder, f"{accident.name}-{seed}")
+            keep(system.folder, f"{fault.name}-{seed}")
         return good
 
     def _write(self) -> None:
@@ -102,7 +100,7 @@ class Matrix:
 def planned(arguments: argparse.Namespace) -> Matrix:
     """What the arguments ask for: by kind of system, then by seed, so that the first seed tells of all early."""
     names = arguments.only.split(",")
-    wanted = [a for a in ACCIDENTS.values() if any(fnmatch.fnmatch(a.name, f"*{n.strip()}*") for n in names)]
+    wanted = [a for a in FAULTS.values() if any(fnmatch.fnmatch(a.name, f"*{n.strip()}*") for n in names)]
     if not may_mount():
         say("a full disk needs a file system of its own, which only root makes: not run")
         wanted = [a for a in wanted if a.before is None]
@@ -149,7 +147,7 @@ def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--seeds", type=int, default=3, help="how many seeds")
     parser.add_argument("--first", type=int, default=1, help="the first seed")
-    parser.add_argument("--only", default="", help="accidents whose name holds this, or one of these: x,y")
+    parser.add_argument("--only", default="", help="faults whose name holds this, or one of these: x,y")
     parser.add_argument("--path", default="", help="paths whose name holds this")
     parser.add_argument("--records", type=int, default=RECORDS, help="records a path")
     parser.add_argument("--limit", type=float, default=10, help="most minutes a scenario may take")

@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from chaos_run import Outcome
+from chaos.chaos_run import Outcome
 
 Row = dict[str, Any]
 
 
 @dataclass
 class Results:
-    """`rows` are outcomes, one a path, accident and seed; `broken` are scenarios not run to their end, and why."""
+    """`rows` are outcomes, one a path, fault and seed; `broken` are scenarios not run to their end, and why."""
 
     file: Path
     rows: list[Row] = field(default_factory=list)
@@ -31,29 +31,29 @@ class Results:
     def add(self, found: Sequence[Outcome]) -> None:
         """Takes up the outcomes of one scenario, in place of earlier ones."""
         for one in found:
-            self._forget(one.accident, one.seed, one.path)
+            self._forget(one.fault, one.seed, one.path)
         self.rows += [{**one.row(), "date": _today()} for one in found]
         self._save()
 
-    def fail(self, accident: str, seed: int, why: str) -> None:
+    def fail(self, fault: str, seed: int, why: str) -> None:
         """Takes up that a scenario was not run to its end."""
-        self._forget(accident, seed)
-        self.broken.append({"accident": accident, "seed": seed, "why": why, "date": _today()})
+        self._forget(fault, seed)
+        self.broken.append({"fault": fault, "seed": seed, "why": why, "date": _today()})
         self._save()
 
-    def has(self, accident: str, seed: int, paths: Sequence[str], records: int) -> bool:
+    def has(self, fault: str, seed: int, paths: Sequence[str], records: int) -> bool:
         """Whether all these were run to the end, were clean and no smaller."""
         done = {
             row["path"]
             for row in self.rows
-            if (row["accident"], row["seed"]) == (accident, seed) and row["clean"] and row["records"] >= records
+            if (row["fault"], row["seed"]) == (fault, seed) and row["clean"] and row["records"] >= records
         }
         return done >= set(paths)
 
-    def _forget(self, accident: str, seed: int, path: str = "") -> None:
+    def _forget(self, fault: str, seed: int, path: str = "") -> None:
         """Without a path: of all."""
-        self.broken = [b for b in self.broken if (b["accident"], b["seed"]) != (accident, seed)]
-        mine = [r for r in self.rows if (r["accident"], r["seed"]) == (accident, seed) and path in ("", r["path"])]
+        self.broken = [b for b in self.broken if (b["fault"], b["seed"]) != (fault, seed)]
+        mine = [r for r in self.rows if (r["fault"], r["seed"]) == (fault, seed) and path in ("", r["path"])]
         self.rows = [r for r in self.rows if r not in mine]
 
     def _save(self) -> None:

@@ -7,19 +7,19 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from chaos_accidents import ACCIDENTS
-from chaos_paths import PATHS
+from chaos.chaos_faults import FAULTS
+from chaos.chaos_paths import PATHS
 
-HEAD = """# Accidents and what became of the records
+HEAD = """# Faults and what became of the records
 
 `make faults [SEEDS=3] [ONLY=x,y] [RESUME=1]` copies 100,000 numbered records on each path of a real system (broker,
-Spark service, two workers) and lets one accident happen at a time, at moments that the seed chooses; a bounce is twelve
+Spark service, two workers) and lets one fault happen at a time, at moments that the seed chooses; a bounce is twelve
 ends and starts of three workers in turn. Then everything
 must arrive and is stopped cleanly, and the oracle (`keelman.testing.oracle`) compares what was sent with what committed
 readers see, and the offsets with the data. Aborted transactions of a stranger are mixed into the topics that the mirror
-and the sinks read. Slots run in the Spark service's own JVM, for accidents of executors on a standalone cluster.
+and the sinks read. Slots run in the Spark service's own JVM, for faults of executors on a standalone cluster.
 
-The accidents on three brokers are on a cluster whose topics have three replicas, of which two must be in sync, and
+The faults on three brokers are on a cluster whose topics have three replicas, of which two must be in sync, and
 whose groups forget their offsets after a minute. *Latency*: seconds from a record's feeding to its being visible when
 all was got over, the median of two seconds in which some 70 records a second come; looked at 20 times a second.
 
@@ -31,8 +31,8 @@ of the new one are copied; those of the former one that had not been copied are 
 
 *Foreign*: records that nobody sent, or that were aborted. *Stuck*: partitions where committed readers stood still
 behind the end for more than 60 s. *Offsets*: those that differ from the last visible record. *Stood still*: seconds
-after the accident in which nothing new became visible though records waited, the longest such time of a run; with a
-freeze the time frozen is in it. An accident may strike several times in a run (each slot, each worker).
+after the fault in which nothing new became visible though records waited, the longest such time of a run; with a
+freeze the time frozen is in it. A fault may strike several times in a run (each slot, each worker).
 
 Run with {cpus} processors, shared with other work, so the seconds are upper bounds; *records* are those of all runs of
 a row. Runs: {runs}. Not clean: {bad}. Not run to their end: {broken}.
@@ -40,7 +40,7 @@ a row. Runs: {runs}. Not clean: {bad}. Not run to their end: {broken}.
 """
 COLUMNS = (
     "path",
-    "accident",
+    "fault",
     "runs",
     "records",
     "lost",
@@ -62,25 +62,25 @@ def page(rows: Sequence[dict[str, Any]], broken: Sequence[dict[str, Any]]) -> st
     """The whole page; `broken` are scenarios that were not run to their end, and why."""
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in rows:
-        groups.setdefault((row["path"], row["accident"]), []).append(row)
+        groups.setdefault((row["path"], row["fault"]), []).append(row)
     bad = [row for row in rows if not row["clean"]]
     text = HEAD.format(cpus=os.cpu_count(), runs=len(rows), bad=len(bad), broken=len(broken))
     text += f"| {' | '.join(COLUMNS)} |\n{'|---' * len(COLUMNS)}|\n"
     missing: dict[str, list[str]] = {}
     for path in PATHS:
-        for name, accident in ACCIDENTS.items():
+        for name, fault in FAULTS.items():
             if group := groups.get((path, name)):
                 text += _line(path, name, group)
-            elif path in accident.paths:
+            elif path in fault.paths:
                 missing.setdefault(name, []).append(path)
-    troubles = [f"- not run to its end: {b['accident']}, seed {b['seed']}: {b['why']}" for b in broken]
-    troubles += [f"- {r['path']}, {r['accident']}, seed {r['seed']}: {r['told']}" for r in bad]
+    troubles = [f"- not run to its end: {b['fault']}, seed {b['seed']}: {b['why']}" for b in broken]
+    troubles += [f"- {r['path']}, {r['fault']}, seed {r['seed']}: {r['told']}" for r in bad]
     text += "\n## Not clean\n\n" + "\n".join(troubles) + "\n" if troubles else ""
     unrun = [f"- {name}: {', '.join(paths)}" for name, paths in missing.items()]
     return text + ("\n## Not run\n\n" + "\n".join(unrun) + "\n" if unrun else "")
 
 
-def _line(path: str, accident: str, group: Sequence[dict[str, Any]]) -> str:
+def _line(path: str, fault: str, group: Sequence[dict[str, Any]]) -> str:
     counts = [str(sum(row[name] for row in group)) for name in COUNTS]
     stood = [row["standstill_seconds"] for row in group]
     times = [f"{statistics.median(stood):.1f}", f"{max(stood):.1f}"]
@@ -88,5 +88,5 @@ def _line(path: str, accident: str, group: Sequence[dict[str, Any]]) -> str:
     times.append(f"{statistics.median(after):.2f}" if after else "")
     records = f"{sum(row['records'] for row in group):,}"
     dates = sorted({row["date"] for row in group})
-    cells = [path, accident, str(len(group)), records, *counts, *times, " to ".join(dates[:: max(1, len(dates) - 1)])]
+    cells = [path, fault, str(len(group)), records, *counts, *times, " to ".join(dates[:: max(1, len(dates) - 1)])]
     return f"| {' | '.join(cells)} |\n"

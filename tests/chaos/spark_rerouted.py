@@ -4,7 +4,7 @@ import sys
 from dataclasses import replace
 from typing import Any
 
-from keelman.runtime.logging import configure
+from keelman.runtime.logs.logging import configure
 from keelman.runtime.settings import load
 from keelman.runtime.supervise import run_process
 from keelman.spark import service

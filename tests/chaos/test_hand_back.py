@@ -6,12 +6,12 @@ import signal
 from pathlib import Path
 
 import pytest
-from chaos_accidents import slots
-from chaos_feed import LAST_PART, Feed, Watch
-from chaos_kafka import Topics
-from chaos_paths import FileSink, FileSource, Mirror, Run
-from chaos_system import GROUP, System
 
+from chaos.chaos_faults import slots
+from chaos.chaos_feed import LAST_PART, Feed, Watch
+from chaos.chaos_kafka import Topics
+from chaos.chaos_paths import FileSink, FileSource, Mirror, Run
+from chaos.chaos_system import GROUP, System
 from keelman.runtime.supervise import Siblings
 from keelman.testing.connect_worker import ConnectProcess
 from keelman.testing.eventually import eventually

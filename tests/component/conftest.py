@@ -9,14 +9,14 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
-from copy_harness import OFFSET_PARTITIONS, OFFSET_TOPIC, Run, create_topic
-from plugin_kit import weather_host
-from spark_kit import SparkService, spark_service
-from worker_kit import LinkSide, link_side
 
-from keelman.connectors.plugin_client import PluginHost
+from keelman.connectors.plugins.client import PluginHost
 from keelman.testing.broker import running_broker
 from keelman.testing.registry import RegistryProcess, missing, running_registry
+from support.copy_harness import OFFSET_PARTITIONS, OFFSET_TOPIC, Run, create_topic
+from support.plugin_kit import weather_host
+from support.spark_kit import SparkService, spark_service
+from support.worker_kit import LinkSide, link_side
 
 NUMBERS = itertools.count()
 

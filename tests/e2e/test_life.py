@@ -9,9 +9,9 @@ import subprocess
 import sys
 
 import pytest
-from system_kit import Keelman
 
 from keelman.testing.eventually import eventually
+from support.system_kit import Keelman
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 

@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from system_kit import Keelman, Ran, numbered
 
 from keelman.testing.eventually import eventually
+from support.system_kit import Keelman, Ran, numbered
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
 

@@ -10,16 +10,16 @@ from typing import Any
 
 import psutil
 import pytest
-from system_kit import FILE, STRING, Keelman, numbered
 
 from keelman.kafka.data_topics import create_topic
 from keelman.testing.eventually import eventually
+from support.system_kit import FILE, STRING, Keelman, numbered
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(420)]
 
 LINES = 100_000
 STEP = 250
-LEAD = 4 * STEP  # INPUT is never further ahead of OUTPUT than this, so every accident falls into the middle of copying
+LEAD = 4 * STEP  # INPUT is never further ahead of OUTPUT than this, so every fault falls into the middle of copying
 
 
 class Growing:
@@ -57,7 +57,7 @@ class Growing:
 
 
 @dataclass(frozen=True, slots=True)
-class Accident:
+class Fault:
     """A process to be killed, chosen beforehand so that the kill takes no time, and how its return is told."""
 
     process: psutil.Process
@@ -82,12 +82,12 @@ def jvm_of(pid: int) -> psutil.Process | None:
     return next((p for p in psutil.Process(pid).children(recursive=True) if p.name() == "java"), None)
 
 
-async def worker(keelman: Keelman) -> Accident:
+async def worker(keelman: Keelman) -> Fault:
     pid = (await workload(keelman, "worker/"))["pid"]
-    return Accident(psutil.Process(pid), runs_again(keelman, "worker/", pid))
+    return Fault(psutil.Process(pid), runs_again(keelman, "worker/", pid))
 
 
-async def spark_jvm(keelman: Keelman) -> Accident:
+async def spark_jvm(keelman: Keelman) -> Fault:
     """The service outlives its JVM and starts another."""
     pid = (await workload(keelman, "spark/"))["pid"]
     before = jvm_of(pid)
@@ -97,14 +97,14 @@ async def spark_jvm(keelman: Keelman) -> Accident:
         now = jvm_of(pid)
         return now is not None and now != before and await both_run(keelman)
 
-    return Accident(before, back)
+    return Fault(before, back)
 
 
 async def running(keelman: Keelman) -> list[dict[str, Any]]:
     return [r for r in await keelman.items("copy-runs") if r["state"] == "COPY_RUN_STATE_RUNNING"]
 
 
-async def slot(keelman: Keelman) -> Accident:
+async def slot(keelman: Keelman) -> Fault:
     await eventually(lambda: both_run(keelman), seconds=60, every=0.2, what="both copy runs are in their slots")
     slots = {r["slot"] for r in await running(keelman)}
     # The JVM's Python child is the daemon; its children are the slots' keepers.
@@ -116,14 +116,14 @@ async def slot(keelman: Keelman) -> Accident:
     async def back() -> bool:
         return await both_run(keelman) and {r["slot"] for r in await running(keelman)} != slots
 
-    return Accident(victim, back)
+    return Fault(victim, back)
 
 
 async def both_run(keelman: Keelman) -> bool:
     return {r["connector"] for r in await running(keelman)} == {"source", "sink"}
 
 
-async def agent(keelman: Keelman) -> Accident:
+async def agent(keelman: Keelman) -> Fault:
     before = keelman.pid_of("agent")
     pids = {w["name"]: w["status"]["pid"] for w in await keelman.items("workloads")}
 
@@ -135,10 +135,10 @@ async def agent(keelman: Keelman) -> Accident:
         assert found == pids, "the next agent takes the workloads over as they are"
         return [n["status"]["state"] for n in nodes] == ["NODE_STATE_ONLINE"]
 
-    return Accident(psutil.Process(before), back)
+    return Fault(psutil.Process(before), back)
 
 
-async def test_accidents_lose_and_double_nothing(keelman: Keelman, tmp_path: Path) -> None:
+async def test_faults_lose_and_double_nothing(keelman: Keelman, tmp_path: Path) -> None:
     given, output = tmp_path / "input.txt", tmp_path / "output.txt"
     growing = Growing(given, output)
     created = await keelman.ok(
@@ -155,10 +155,10 @@ async def test_accidents_lose_and_double_nothing(keelman: Keelman, tmp_path: Pat
         settings = [w for word in words for w in ("--set", word)]
         await keelman.ok("create", "connector", f"numbers/{side.lower()}", *settings, "--wait")
 
-    accidents = (worker, spark_jvm, slot, agent)
-    share = LINES // len(accidents)
-    for number, prepare in enumerate(accidents):
-        accident, middle = await prepare(keelman), number * share + share // 2
+    faults = (worker, spark_jvm, slot, agent)
+    share = LINES // len(faults)
+    for number, prepare in enumerate(faults):
+        fault, middle = await prepare(keelman), number * share + share // 2
         async with asyncio.TaskGroup() as group:
             feeding = group.create_task(growing.grow((number + 1) * share))
             await eventually(
@@ -167,9 +167,9 @@ async def test_accidents_lose_and_double_nothing(keelman: Keelman, tmp_path: Pat
                 every=0.01,
                 what=f"{middle} lines are there",
             )
-            accident.process.kill()
+            fault.process.kill()
             assert not feeding.done(), f"the {prepare.__name__} was to be killed in the middle"
-            await eventually(accident.back, seconds=90, every=0.2, what=f"the {prepare.__name__} is back")
+            await eventually(fault.back, seconds=90, every=0.2, what=f"the {prepare.__name__} is back")
     await eventually(lambda: growing.copied() >= LINES, seconds=90, what="all lines are there")
     assert output.read_bytes() == given.read_bytes() == numbered(0, LINES)
 

@@ -16,10 +16,10 @@ from google.protobuf import message_factory
 from google.protobuf.descriptor_pool import DescriptorPool
 from google.protobuf.json_format import MessageToDict
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
-from system_kit import FILE, STRING, Keelman, numbered
 
 from keelman.kafka.data_topics import create_topic
 from keelman.testing.eventually import eventually
+from support.system_kit import FILE, STRING, Keelman, numbered
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 

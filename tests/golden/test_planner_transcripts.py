@@ -7,7 +7,8 @@ import os
 from pathlib import Path
 
 import pytest
-from planner_world import World
+
+from support.planner_world import World
 
 CASES = sorted((Path(__file__).parent / "planner").glob("*.txt"))
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keelman.kafka.layout import Work
+from keelman.model.work import Work
 from keelman.worker.group.assignor import MemberView, Memory, Round, assign
 
 NAMES = st.sampled_from([f"m{n}" for n in range(6)])

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from keelman.kafka.layout import Work
+from keelman.model.work import Work
 from keelman.worker.group.assignor import MemberView, Memory, Round, assign
 
 ROUNDS = 4

@@ -7,9 +7,7 @@ import datetime
 import decimal
 import io
 import json
-import sys
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import fastavro
@@ -22,9 +20,7 @@ from keelman.connect.errors import DataError
 from keelman.connect.java.numbers import Float32
 from keelman.connect.records import Column
 from keelman.connect.schema import INTEGER_RANGES, Field, Schema, Struct
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "unit"))
-from registry_double import MemoryRegistry
+from support.registry_double import MemoryRegistry
 
 QUIET = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)

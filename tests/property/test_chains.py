@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from keelman.connect.records import Column, SourceBatch
 from keelman.connect.schema import STRING
-from keelman.engine.source_conversion import SourceConversion
+from keelman.engine.source.conversion import SourceConversion
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 TRANSFORMS = "org.apache.kafka.connect.transforms."

@@ -16,8 +16,8 @@ from keelman.connect.converters.json_data import schema_json
 from keelman.connect.converters.logical import TIMESTAMP, TIMESTAMP_SCHEMA, moment, number_of
 from keelman.connect.records import Column, Origin, Repeated, SinkBatch, SourceBatch
 from keelman.connect.schema import Field, Schema, Struct
-from keelman.engine.sink_conversion import SinkConversion
-from keelman.engine.source_conversion import SourceConversion
+from keelman.engine.sink.conversion import SinkConversion
+from keelman.engine.source.conversion import SourceConversion
 
 SEEDS, TURNS = 4, 150
 JSON = "org.apache.kafka.connect.json.JsonConverter"

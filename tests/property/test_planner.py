@@ -1,8 +1,5 @@
 """Whatever happens in whatever order: the planner's plans are safe, settle, and follow the last word."""
 
-import sys
-from pathlib import Path
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -12,8 +9,7 @@ from keelman.model.workload import Goal, SparkSpec, WorkerSpec, Workload, Worklo
 from keelman.state.planner import make_plan
 
 # The planner's world is also what its transcripts are made with.
-sys.path.insert(0, str(Path(__file__).parents[1] / "golden"))
-from planner_world import LIMITS, World
+from support.planner_world import LIMITS, World
 
 NODES = {"n1": "10.0.0.1", "n2": "10.0.0.2", "n3": "10.0.0.2"}
 CLUSTERS = ["a", "b"]

@@ -5,9 +5,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import json
-import sys
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import jsonschema_rs
@@ -20,9 +18,7 @@ from keelman.connect.json_schema.converter import JsonSchemaConverter
 from keelman.connect.protobuf.converter import ProtobufConverter
 from keelman.connect.records import Column
 from keelman.connect.schema import Field, Schema, Struct
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "unit"))
-from registry_double import MemoryRegistry  # it lies beside the unit tests
+from support.registry_double import MemoryRegistry  # it lies beside the unit tests
 
 UTC = datetime.UTC
 NAMES = st.text("abcdefghij", min_size=1, max_size=6)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from keelman.connect.errors import ConfigValueError, ConnectError, RetriableConnectError
 from keelman.model.errors import DeadlineExceeded, InvalidArgument, NotFound, Unauthenticated, Unavailable
-from keelman.worker.tasks.restart_policy import Attempt, Cause, RestartPolicy, Restarts, policy_of, reason_of
+from keelman.worker.restart_policy import Attempt, Cause, RestartPolicy, Restarts, policy_of, reason_of
 
 REASONS = (
     "TASK_FAILED",
@@ -38,7 +38,7 @@ FAILURES = st.lists(
 def test_the_budget_holds_and_delays_stay_within_bounds(
     policy: RestartPolicy, failures: list[tuple[str, bool, bool, float]], source: random.Random
 ) -> None:
-    restarts, own = Restarts(policy, source=source), 0
+    restarts, own = Restarts(policy, source.random), 0
     for reason, retriable, alone, healthy in failures:
         cause, delay = restarts.failed(reason, retriable=retriable, alone=alone, healthy_seconds=healthy)
         assert (cause is Cause.CONFIG) == (reason in ("CONFIG_INVALID", "BROKER_REFUSED"))
@@ -63,7 +63,7 @@ def test_the_budget_holds_and_delays_stay_within_bounds(
 
 
 def test_delays_grow() -> None:
-    restarts = Restarts(RestartPolicy(first_seconds=1, most_seconds=60))
+    restarts = Restarts(RestartPolicy(first_seconds=1, most_seconds=60), random.random)
     delays = [restarts.failed("TASK_FAILED", retriable=False, alone=False, healthy_seconds=0)[1] for _ in range(9)]
     for n, delay in enumerate(delays):
         assert delay is not None
@@ -72,7 +72,7 @@ def test_delays_grow() -> None:
 
 
 def test_a_permission_that_is_wanting_costs_nothing_and_is_seen() -> None:
-    restarts, now = Restarts(RestartPolicy(attempts=1)), datetime(2025, 1, 1, tzinfo=UTC)
+    restarts, now = Restarts(RestartPolicy(attempts=1), random.random), datetime(2025, 1, 1, tzinfo=UTC)
     for _ in range(3):
         cause, delay = restarts.failed("NOT_ALLOWED", retriable=False, alone=False, healthy_seconds=0)
     assert (cause, restarts.attempts, restarts.troubled) == (Cause.FORBIDDEN, 0, True)
@@ -82,9 +82,9 @@ def test_a_permission_that_is_wanting_costs_nothing_and_is_seen() -> None:
     assert restarts.failed("TASK_FAILED", retriable=False, alone=False, healthy_seconds=0)[1] is not None
 
 
-def test_one_crash_may_be_an_accident() -> None:
+def test_one_crash_may_be_chance() -> None:
     def causes(alone: bool) -> list[Cause]:
-        restarts = Restarts(RestartPolicy(attempts=0))
+        restarts = Restarts(RestartPolicy(attempts=0), random.random)
         return [restarts.failed("SLOT_LOST", retriable=True, alone=alone, healthy_seconds=0)[0] for _ in range(3)]
 
     assert causes(alone=True) == [Cause.PASSING, Cause.OWN, Cause.OWN]
@@ -111,7 +111,7 @@ def test_errors_before_there_is_a_copy_run(error: Exception, expected: tuple[str
 def test_what_a_status_says() -> None:
     now = datetime(2025, 1, 1, tzinfo=UTC)
     trace = "java.lang.Sorry: why\n\tat somewhere\n"
-    restarts = Restarts(RestartPolicy(attempts=2))
+    restarts = Restarts(RestartPolicy(attempts=2), random.random)
     restarts.failed("TASK_FAILED", retriable=False, alone=False, healthy_seconds=0)
     told = Attempt.made("TASK_FAILED", restarts, 7.0, now)
     assert told.explained(trace) == f"{trace}Restart: TASK_FAILED, attempt 1 of 2 at 2025-01-01T00:00:07Z\n"
@@ -121,9 +121,9 @@ def test_what_a_status_says() -> None:
         "max_attempts": 2,
         "next": "2025-01-01T00:00:07Z",
     }
-    never = Attempt.made("TASK_FAILED", Restarts(RestartPolicy(attempts=0)), None, now)
+    never = Attempt.made("TASK_FAILED", Restarts(RestartPolicy(attempts=0), random.random), None, now)
     assert never.explained(trace) == trace, "as in Connect"
-    assert Attempt.made("CONFIG_INVALID", Restarts(RestartPolicy()), None, now).explained(trace) == trace
+    assert Attempt.made("CONFIG_INVALID", Restarts(RestartPolicy(), random.random), None, now).explained(trace) == trace
 
 
 def test_a_policy_is_the_connectors_before_the_workers() -> None:

@@ -4,12 +4,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from keelman.kafka.writer import Record
-from keelman.worker.tables import config_records as records
-from keelman.worker.tables.config_records import PAUSED, STARTED, STOPPED
-from keelman.worker.tables.config_state import ConfigState
-from keelman.worker.tables.offset_state import OffsetState, parsed_rows
-from keelman.worker.tables.restored import restored
-from keelman.worker.tables.status_state import StatusState
+from keelman.worker.storage import config_records as records
+from keelman.worker.storage.config_records import PAUSED, STARTED, STOPPED
+from keelman.worker.storage.config_state import ConfigState
+from keelman.worker.storage.offset_state import OffsetState, parsed_rows
+from keelman.worker.storage.restored import restored
+from keelman.worker.storage.status_state import StatusState
 
 NAMES = ("a", "a-1", "b")
 PREFIXES = (

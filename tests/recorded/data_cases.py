@@ -5,7 +5,8 @@ from __future__ import annotations
 import data_cases_converters as converters
 import data_cases_records as records
 import data_cases_values as values
-from data_notation import Case
+
+from recorded.data_notation import Case
 
 _MAKERS = {
     "cast": values.cast,

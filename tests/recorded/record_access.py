@@ -1,6 +1,6 @@
 """Records what Apache Kafka Connect answers to `access_steps`: writes access.json beside this file.
 
-Run it by hand when the steps change: `python tests/recorded/record_access.py`. It starts a broker and, one after the
+Run it by hand when the steps change: `python -m recorded.record_access`. It starts a broker and, one after the
 other, real Connect workers. Left out of the record: Date, which moves, and Server.
 """
 
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,14 +16,12 @@ from typing import Any
 import httpx
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))
 
-from access_steps import SECTIONS, USERS, Step  # noqa: E402
-
-from keelman.runtime.maven import Lock, jars  # noqa: E402
-from keelman.runtime.ports import free_ports  # noqa: E402
+from keelman.runtime.java.maven import Lock, jars  # noqa: E402
+from keelman.runtime.processes.ports import free_ports  # noqa: E402
 from keelman.testing.broker import running_broker  # noqa: E402
 from keelman.testing.connect_worker import ConnectProcess  # noqa: E402
+from recorded.access_steps import SECTIONS, USERS, Step  # noqa: E402
 
 LEFT_OUT = ("date", "server")
 SECONDS = 30.0

@@ -2,7 +2,7 @@
 what it reads of them.
 
 Confluent's own converter is not on Maven Central; Apicurio's AvroData is derived from it, with the same names.
-`python tests/recorded/record_avro.py` writes avro.json beside it, a case a line with what came out; it needs a JDK and
+`python -m recorded.record_avro` writes avro.json beside it, a case a line with what came out; it needs a JDK and
 fetches the jars. Values are noted as record_data.py describes it.
 """
 
@@ -14,11 +14,10 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from avro_cases import everything
-
-from keelman.runtime import maven
-from keelman.runtime.java import find
+from keelman.runtime.java import maven
+from keelman.runtime.java.installation import find
 from keelman.testing.connect_worker import LOCK
+from recorded.avro_cases import everything
 
 HERE = Path(__file__).resolve().parent
 

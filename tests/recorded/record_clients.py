@@ -1,6 +1,6 @@
 """Records what Java's Kafka clients and Connect's override policies say: run it after a change of Kafka's version.
 
-`python tests/recorded/record_clients.py` writes clients.json beside it; it needs a JDK and fetches Connect's jars.
+`python -m recorded.record_clients` writes clients.json beside it; it needs a JDK and fetches Connect's jars.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import json
 import subprocess
 from pathlib import Path
 
-from keelman.runtime import maven
-from keelman.runtime.java import find
+from keelman.runtime.java import maven
+from keelman.runtime.java.installation import find
 from keelman.testing.connect_worker import LOCK
 
 HERE = Path(__file__).resolve().parent

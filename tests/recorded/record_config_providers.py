@@ -1,6 +1,6 @@
 """Records what a real Apache Kafka Connect worker does with config providers.
 
-Run it by itself: `python tests/recorded/record_config_providers.py`. Writes config_providers.json beside it. Needs Java
+Run it by itself: `python -m recorded.record_config_providers`. Writes config_providers.json beside it. Needs Java
 and the Maven artifacts of keelman.testing.connect_worker.
 """
 

@@ -1,6 +1,6 @@
 """Records what transforms, predicates and converters of Apache Kafka Connect make of the cases in data_cases.py.
 
-`python tests/recorded/record_data.py` writes data.json beside it, a case a line with what came out; it needs a JDK and
+`python -m recorded.record_data` writes data.json beside it, a case a line with what came out; it needs a JDK and
 fetches Connect's jars. Values are noted as {"type": value}, null for null: bool, int8, int16, int32, int64, float and
 double (as Java's text), string, bytes (hex), decimal (text), date (ms), list, map ([[key, value], ...] in the order in
 which the map gave them) and struct ([[field, value], ...]); data is {"schema": as JsonConverter has it, "value"}.
@@ -14,11 +14,10 @@ import re
 import subprocess
 from pathlib import Path
 
-from data_cases import everything
-
-from keelman.runtime import maven
-from keelman.runtime.java import find
+from keelman.runtime.java import maven
+from keelman.runtime.java.installation import find
 from keelman.testing.connect_worker import LOCK
+from recorded.data_cases import everything
 
 HERE = Path(__file__).resolve().parent
 

@@ -1,6 +1,6 @@
 """Records what Kafka Connect's sinks make of bad records: writes errors.json beside this.
 
-Run it by hand: `python tests/recorded/record_errors.py`. It starts a broker and a real worker, fills a topic for each
+Run it by hand: `python -m recorded.record_errors`. It starts a broker and a real worker, fills a topic for each
 of `errors_cases`, and keeps the dead letters, the lines that came through and, of a task that failed, its trace.
 """
 
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -17,14 +16,12 @@ from aiokafka.admin import NewTopic
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))
-
-from errors_cases import CASES, Case, shown  # noqa: E402
 
 from keelman.kafka.clients import admin_client  # noqa: E402
 from keelman.testing.broker import running_broker  # noqa: E402
 from keelman.testing.connect_worker import ConnectProcess  # noqa: E402
 from keelman.testing.eventually import eventually  # noqa: E402
+from recorded.errors_cases import CASES, Case, shown  # noqa: E402
 
 QUICK = {"offset.flush.interval.ms": "300", "consumer.auto.offset.reset": "earliest"}
 

@@ -1,4 +1,4 @@
-"""Records what java.util.regex makes of java_regex_cases.py: `python tests/recorded/record_java_regex.py`.
+"""Records what java.util.regex makes of java_regex_cases.py: `python -m recorded.record_java_regex`.
 
 Writes java_regex.json beside it; it needs a JDK of version 17 and fetches Connect's jars (for their JSON library).
 """
@@ -9,8 +9,8 @@ import asyncio
 import json
 from pathlib import Path
 
-from java_regex_cases import PATTERNS, REPLACEMENTS
-from record_clients import run_java
+from recorded.java_regex_cases import PATTERNS, REPLACEMENTS
+from recorded.record_clients import run_java
 
 HERE = Path(__file__).resolve().parent
 

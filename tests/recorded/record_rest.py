@@ -1,6 +1,6 @@
 """Records what Apache Kafka Connect answers to `rest_steps`: writes rest.json beside this file.
 
-Run it by hand when the list changes: `python tests/recorded/record_rest.py`. It starts a broker and, one after the
+Run it by hand when the list changes: `python -m recorded.record_rest`. It starts a broker and, one after the
 other, real Connect workers.
 """
 
@@ -16,14 +16,12 @@ from typing import Any
 from aiokafka.admin import NewTopic
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent / "component"))
-
-from rest_kit import Player, fresh_client  # noqa: E402
-from rest_steps import GROUP, SECTIONS  # noqa: E402
 
 from keelman.kafka.clients import admin_client  # noqa: E402
 from keelman.testing.broker import running_broker  # noqa: E402
 from keelman.testing.connect_worker import ConnectProcess  # noqa: E402
+from recorded.rest_steps import GROUP, SECTIONS  # noqa: E402
+from support.rest_kit import Player, fresh_client  # noqa: E402
 
 
 async def main() -> None:

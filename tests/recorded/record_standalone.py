@@ -1,6 +1,6 @@
 """Records what Connect's standalone worker answers and keeps: writes standalone.json and java_map.json beside this.
 
-Run it by hand: `python tests/recorded/record_standalone.py`. It starts a broker and real standalone workers: one that
+Run it by hand: `python -m recorded.record_standalone`. It starts a broker and real standalone workers: one that
 answers `standalone_steps`, one whose file of offsets is recorded, and one that reads a file of ours, which must agree.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-import sys
 import tempfile
 from functools import partial
 from pathlib import Path
@@ -18,9 +17,6 @@ from typing import Any
 from aiokafka.admin import NewTopic
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))
-
-from standalone_steps import SOURCE, STEPS, filled  # noqa: E402
 
 from keelman.connect.java.maps import dump_map, load_map  # noqa: E402
 from keelman.connect.offsets import key_bytes, value_bytes  # noqa: E402
@@ -28,6 +24,7 @@ from keelman.kafka.clients import admin_client  # noqa: E402
 from keelman.testing.broker import running_broker  # noqa: E402
 from keelman.testing.connect_worker import ConnectProcess  # noqa: E402
 from keelman.testing.eventually import eventually  # noqa: E402
+from recorded.standalone_steps import SOURCE, STEPS, filled  # noqa: E402
 
 QUICK = {"offset.flush.interval.ms": "300"}
 MANY = 40

@@ -1,6 +1,6 @@
 """Records which states Apache Kafka Connect shows of connectors that fail: writes states.json beside this file.
 
-Run it by hand when `state_steps` changes: `python tests/recorded/record_states.py`.
+Run it by hand when `state_steps` changes: `python -m recorded.record_states`.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from state_steps import STEPS, play
 
 from keelman.testing.broker import running_broker
 from keelman.testing.connect_worker import ConnectProcess
+from recorded.state_steps import STEPS, play
 
 HERE = Path(__file__).parent
 

@@ -1,6 +1,6 @@
 """Records which topics Apache Kafka Connect makes, or why it does not: writes topic_creation.json beside this file.
 
-Run it by hand when `topic_creation_cases` changes: `python tests/recorded/record_topic_creation.py`. It starts a broker
+Run it by hand when `topic_creation_cases` changes: `python -m recorded.record_topic_creation`. It starts a broker
 that makes missing topics by itself and two Connect workers, one with `topic.creation.enable=false`.
 """
 
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -16,13 +15,11 @@ from typing import Any
 from confluent_kafka.admin import AdminClient, ConfigResource, ConfigSource, ResourceType
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))
-
-from topic_creation_cases import CASES, NONE, OFF, topic_of  # noqa: E402
 
 from keelman.testing.broker import running_broker  # noqa: E402
 from keelman.testing.connect_worker import ConnectProcess  # noqa: E402
 from keelman.testing.eventually import eventually  # noqa: E402
+from recorded.topic_creation_cases import CASES, NONE, OFF, topic_of  # noqa: E402
 
 KEPT_LINES = ("org.", "Caused by: ")
 TAKEN_LATE = 45.0  # Connect asks again for a topic that cannot be made

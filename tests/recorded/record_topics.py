@@ -1,6 +1,6 @@
 """Records what Apache Kafka Connect writes to its three topics in `topics_steps`: writes topics.json beside this file.
 
-Run it by hand when the steps change: `python tests/recorded/record_topics.py`. It starts a broker and a real Connect
+Run it by hand when the steps change: `python -m recorded.record_topics`. It starts a broker and a real Connect
 worker. The record has the folder's name and the worker's port as they were; whoever compares leaves them out.
 """
 
@@ -8,17 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))
-
-from topics_steps import CONFIGS, GROUP, OFFSETS, PROPERTIES, STATUS, play, prepare, written  # noqa: E402
 
 from keelman.testing.broker import running_broker  # noqa: E402
 from keelman.testing.connect_worker import ConnectProcess  # noqa: E402
+from recorded.topics_steps import CONFIGS, GROUP, OFFSETS, PROPERTIES, STATUS, play, prepare, written  # noqa: E402
 
 FOLDER = Path("/tmp/keelman-topics")  # in keys, so in partitions too
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rest_kit import Step
-from rest_step import SOURCE, step
+from recorded.rest_step import SOURCE, step
+from support.rest_kit import Step
 
 
 def inside() -> Iterator[Step]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from rest_kit import Step
-from rest_step import EMPTY_BODIES, GROUP, SOURCE, step
+from recorded.rest_step import EMPTY_BODIES, GROUP, SOURCE, step
+from support.rest_kit import Step
 
 
 def lives() -> Iterator[Step]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from rest_kit import Step
-from rest_step import EMPTY_BODIES, SINK, step
+from recorded.rest_step import EMPTY_BODIES, SINK, step
+from support.rest_kit import Step
 
 
 def source_offsets() -> Iterator[Step]:

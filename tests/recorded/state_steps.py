@@ -43,7 +43,7 @@ STEPS: tuple[tuple[str, str, Any], ...] = (
     ("connector", "PUT", "resume"),
 )
 SETTLED_SECONDS = 3.0
-MOST_SECONDS = 120.0
+MAX_SECONDS = 120.0
 
 Ask = Callable[[str, str, Any], Awaitable[tuple[int, Any]]]
 
@@ -62,8 +62,8 @@ async def settled(ask: Ask, name: str, wanted: list[str] | None) -> list[str]:
     """The states once they have not changed for a while, for longer unless they are the wanted ones."""
     begun = changed = time.monotonic()
     last: list[str] = []
-    while (now := time.monotonic()) - begun < MOST_SECONDS and now - changed < (
-        SETTLED_SECONDS if wanted is None else 0.5 if last == wanted else MOST_SECONDS
+    while (now := time.monotonic()) - begun < MAX_SECONDS and now - changed < (
+        SETTLED_SECONDS if wanted is None else 0.5 if last == wanted else MAX_SECONDS
     ):
         _, status = await ask("GET", f"/connectors/{name}/status", None)
         found = (

@@ -44,7 +44,7 @@ Format = Literal["bytes", "json", "text"]
 had not made bytes yet, nulls with a schema among it; Java's text of it, where even that cannot be made."""
 
 
-class LetterOutlet(Protocol):
+class LetterProducer(Protocol):
     """A producer as far as dead letters need one; used by its run's thread alone."""
 
     @property

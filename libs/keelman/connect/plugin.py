@@ -15,7 +15,7 @@ from typing import ClassVar, Literal, TypeAlias, cast
 
 from keelman.connect.config.definition import ConfigDef
 from keelman.connect.data_set import DataSet, DataSink
-from keelman.connect.dead_letter import LetterOutlet
+from keelman.connect.dead_letter import LetterProducer
 from keelman.connect.errors import ConfigValueError, ConnectError
 from keelman.connect.kept_offsets import Assignment as Assignment  # noqa: PLC0414  re-exported
 from keelman.connect.kept_offsets import KeptOffset as KeptOffset  # noqa: PLC0414  re-exported
@@ -138,7 +138,7 @@ class Writer(ABC):
     longer than that before it gives them to another task. 0 for a writer that shuts its predecessor out at once."""
     hides_until_commit: bool = False
     """True when nobody sees what is written before `commit`, so that the engine commits when it has read all."""
-    letter_outlet: LetterOutlet | None = None
+    letter_outlet: LetterProducer | None = None
     """What its dead letters go through, to be committed with its offsets; None for a producer of their own."""
 
     @property
@@ -287,7 +287,7 @@ class Connector(ABC):
         """What Spark reads for a source; None for one that reads by itself. Raises ConnectError.
 
         The tasks of such a connector copy nothing themselves: they split their data set into Spark's parts (`split`),
-        and the reader of a part is opened where Spark hands the part's rows out (keelman.engine.given).
+        and the reader of a part is opened where Spark hands the part's rows out (keelman.engine.slot.part_rows).
         """
         return None
 

@@ -14,12 +14,12 @@ from typing import Any
 from keelman.connect.converters.json_converter import JsonConverter
 from keelman.connect.errors import ConnectError, in_one_line
 from keelman.connect.record import Record
+from keelman.connect.record_trace import RecordTrace, StepFailure, StepResult, Written, one_of
 from keelman.connect.records import Column, Headers, SourceBatch
 from keelman.connect.registry.dry import DryRegistry
 from keelman.connect.registry.interface import OpenRegistry
 from keelman.connect.schema import OPTIONAL_BYTES, Schema
 from keelman.connect.tolerance import Policy
-from keelman.connect.walk import Passed, StepFailure, Walk, Written, one_of
 
 BEGINNING, COMMITTED, END = "beginning", "committed", "end"
 """Where a preview reads from: a source's data or its committed offsets, a sink's topics from either side."""
@@ -38,7 +38,7 @@ class Preview:
         self._policy = Policy.of(config, sink=False)
         self.new_schemas: list[str] = []
         """Subjects of the schema registry that the records seen would add a schema to."""
-        self._walk = Walk(config, worker, lambda given: DryRegistry(open_registry(given), self.new_schemas))
+        self._walk = RecordTrace(config, worker, lambda given: DryRegistry(open_registry(given), self.new_schemas))
 
     def of_source(self, batch: SourceBatch, index: int) -> View:
         """A record that a reader gave, up to what would be written."""
@@ -106,7 +106,7 @@ class Preview:
             [] if batch.headers is None else self._walk.headers(batch.headers[index] or ()),
         )
 
-    def _passed(self, passed: Passed) -> View:
+    def _passed(self, passed: StepResult) -> View:
         alias, step = passed.step.alias, f"transforms.{passed.step.alias}"
         told: View = {"step": "transform", "alias": alias, "class": self._config.get(f"{step}.type", "")}
         if passed.holds is not None:

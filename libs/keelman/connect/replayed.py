@@ -10,10 +10,10 @@ from collections.abc import Iterable
 
 COUNTS = ("sent", "failed", "lost", "dropped", "filtered")
 """What a replay's letters are counted by."""
-MOST_EXAMPLES = 5
+MAX_EXAMPLES = 5
 """Of letters that stay."""
 MARK = "replayed "
-MOST_TEXT = 4_000
+MAX_TEXT = 4_000
 """Brokers keep 4,096 bytes of metadata by default (offset.metadata.max.bytes)."""
 
 
@@ -50,7 +50,7 @@ class Replayed:
             parts.append(f"{first - at}+{end - first}")
             at = end
         found = MARK + " ".join(parts) if parts else ""
-        if len(found) > MOST_TEXT:
+        if len(found) > MAX_TEXT:
             raise OverflowError(f"{len(self._ranges)} ranges")
         return found
 

@@ -18,8 +18,8 @@ from keelman.connect.errors import ConnectError, DataError, RetriableConnectErro
 from keelman.connect.offsets import in_json
 
 FIRST_DELAY_MS = 300
-MOST_LINE = 2_000
-LEAST_FOR_PERCENT = 10
+MAX_LINE = 2_000
+MIN_FOR_PERCENT = 10
 """Fewer bad records say nothing about a share of them."""
 
 StageName = Literal[
@@ -75,7 +75,7 @@ class RecordFailure(ConnectError):
         self.error = known(error)
         self.whence = whence
         self.java_name = self.error.java_name
-        text = shortened(in_one_line(self.error), MOST_LINE)
+        text = shortened(in_one_line(self.error), MAX_LINE)
         super().__init__(f"{text} ({place_of(whence)}; {stage.text})")
         self.__cause__ = error
 
@@ -209,7 +209,7 @@ class Budget:
         if policy.budget_percent < 100:
             self._count(now_ms, bad=1)
             bad, records = self._bad, max(self._records, self._bad)
-            if bad >= LEAST_FOR_PERCENT and bad * 100 > policy.budget_percent * records:
+            if bad >= MIN_FOR_PERCENT and bad * 100 > policy.budget_percent * records:
                 told = f"{bad} of {records} records could not be copied {within}"
                 return f"{told}, {BUDGET_PERCENT.name} allows {policy.budget_percent:g} of 100"
         return None

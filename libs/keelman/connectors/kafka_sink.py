@@ -14,19 +14,19 @@ from typing import Any
 from keelman.connect.config.definition import REQUIRED, ConfigDef, ConfigKey, Importance, Type, non_empty, one_of
 from keelman.connect.plugin import Assignment, Connector, Direction, KeptOffset, SinkTask, Writer
 from keelman.connect.records import Column, Origin, SinkBatch, SourceBatch, TopicPartition
-from keelman.engine.boundary import commit_interval_seconds
 from keelman.engine.control import Control
 from keelman.engine.failure import RunFailure
-from keelman.engine.outlet import OffsetRecord, Outlet
-from keelman.engine.producer_options import producer_options
-from keelman.engine.record_size import Sizes, may_be_over
-from keelman.engine.sink_claims import Claims
-from keelman.engine.sink_kept_topic import KeptTopic
-from keelman.engine.sink_target import SERVERS, Target, TargetTopics, source_cluster
-from keelman.engine.transactions import PlainOutlet, Transactions
-from keelman.kafka.client_properties import merged
+from keelman.engine.records.size import Sizes, may_be_over
+from keelman.engine.sink.claims import Claims
+from keelman.engine.sink.kept_topic import KeptTopic
+from keelman.engine.sink.target import SERVERS, Target, TargetTopics, source_cluster
+from keelman.engine.source.boundary import commit_interval_seconds
+from keelman.engine.source.producer import OffsetRecord, RunProducer
+from keelman.engine.source.producer_options import producer_options
+from keelman.engine.source.transactions import AtLeastOnceProducer, TransactionalProducer
 from keelman.kafka.fencing import fence_all
-from keelman.runtime.logging import get_logger
+from keelman.kafka.properties.connector_clients import merged
+from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.side_loop import KAFKA_LOOP
 
 TRANSACTION_SECONDS = 10.0
@@ -102,23 +102,23 @@ class KafkaWriter(Writer):
         self._written = False
         self._spent: RunFailure | None = None
         self.keeps_offsets = self.hides_until_commit = exactly_once
-        self._outlet = self._open(target, config, task, exactly_once=exactly_once)
+        self._producer = self._open(target, config, task, exactly_once=exactly_once)
         near = merged(task.worker, config, "producer").get(SERVERS) == target.producer.get(SERVERS)
         if exactly_once and near:  # dead letters are for the worker's own cluster
-            self.letter_outlet = self._outlet
+            self.letter_outlet = self._producer
         try:
-            self._outlet.fence()
+            self._producer.fence()
             if exactly_once:
-                self._kept_topic.ensure(self._outlet)
+                self._kept_topic.ensure(self._producer)
         except BaseException:
-            self._outlet.close()
+            self._producer.close()
             raise
 
-    def _open(self, target: Target, config: Mapping[str, str], task: SinkTask, *, exactly_once: bool) -> Outlet:
+    def _open(self, target: Target, config: Mapping[str, str], task: SinkTask, *, exactly_once: bool) -> RunProducer:
         client_id, control = f"connector-sink-producer-{task.connector}-{task.task}", _Beats(task.beat)
         given = {k: v for k, v in target.producer.items() if k not in ("client.id", "transactional.id")}
         if not exactly_once:
-            return PlainOutlet(producer_options(given, client_id=client_id), control)
+            return AtLeastOnceProducer(producer_options(given, client_id=client_id), control)
         interval = commit_interval_seconds(task.worker, config)
         options = producer_options(
             given,
@@ -135,19 +135,19 @@ class KafkaWriter(Writer):
             beat=task.beat,
         )
         self.zombie_seconds = options.settings.transaction_timeout_ms / 1000 + CLEANUP_SECONDS
-        made = Transactions(options, control)
+        made = TransactionalProducer(options, control)
         made.commits_when_full = True
         return made
 
     @property
     def full(self) -> bool:
         """While the target cluster is slow, when it has enough for a transaction."""
-        return self._outlet.full
+        return self._producer.full
 
     @property
     def most_bytes(self) -> int | None:
         """What the target cluster takes in time: all that is written at once goes into one transaction."""
-        return self._outlet.read_bytes
+        return self._producer.read_bytes
 
     @staticmethod
     def _transactional_id(target: Target, config: Mapping[str, str], task: SinkTask) -> str:
@@ -199,7 +199,7 @@ class KafkaWriter(Writer):
     def _too_large(self, values: list[bytes | None], keys: list[bytes | None], origin: Origin) -> set[int]:
         """Which records the target's producer does not take; each is reported."""
         headers = [one or () for one in origin.headers] if any(origin.headers) else None
-        sizes = Sizes(self._outlet.request_bytes)
+        sizes = Sizes(self._producer.request_bytes)
         found: set[int] = set()
         if may_be_over(values, keys, headers, sizes.least):
             for index, (value, key) in enumerate(zip(values, keys, strict=True)):
@@ -210,7 +210,7 @@ class KafkaWriter(Writer):
         return found
 
     def _name(self, topic: str) -> str:
-        return self._topics.name(topic, self._outlet, same_partitions=not self._by_key)
+        return self._topics.name(topic, self._producer, same_partitions=not self._by_key)
 
     def _send(self, name: str, values: list[bytes | None], keys: list[bytes | None], origin: Origin) -> None:
         batch = SourceBatch(
@@ -222,7 +222,7 @@ class KafkaWriter(Writer):
             headers=[h or () for h in origin.headers] if any(origin.headers) else None,
             raw=True,
         )
-        self._outlet.send(batch, values, keys)
+        self._producer.send(batch, values, keys)
 
     def commit(self, offsets: Mapping[TopicPartition, KeptOffset], *, clean: bool) -> None:
         """Records and the offsets that are new, in one transaction. Raises KafkaException or RunFailure.
@@ -242,9 +242,9 @@ class KafkaWriter(Writer):
     def _commit(self, records: Sequence[OffsetRecord]) -> None:
         """These records of the kept topic, and all that was written."""
         try:
-            self._outlet.commit(self._kept_topic.name, records)
+            self._producer.commit(self._kept_topic.name, records)
         except RunFailure as failure:
-            if not self._outlet.committed:
+            if not self._producer.committed:
                 raise
             self._log.warning("producer_given_up", why=str(failure))
             self._spent = failure
@@ -255,12 +255,12 @@ class KafkaWriter(Writer):
 
     def close(self) -> None:
         """Aborts what is not committed."""
-        self._outlet.abort()
-        self._outlet.close()
+        self._producer.abort()
+        self._producer.close()
 
 
 class _Beats(Control):
-    """Lets an outlet beat for the run that its writer belongs to."""
+    """Lets an producer beat for the run that its writer belongs to."""
 
     def __init__(self, beat: Callable[[], None]) -> None:
         super().__init__()

@@ -55,16 +55,16 @@ _TRANSFORMS = {
 }
 _WHOLE = ("DropHeaders", "Filter", "InsertHeader", "RegexRouter", "TimestampRouter", "ValueToKey")
 ALL = (
-    Shipped(Kind.SINK, f"{_APACHE}.file.FileStreamSinkConnector", f"{_OURS}.file_sink", "FileStreamSink"),
-    Shipped(Kind.SOURCE, f"{_APACHE}.file.FileStreamSourceConnector", f"{_OURS}.file_source", "FileStreamSource"),
+    Shipped(Kind.SINK, f"{_APACHE}.file.FileStreamSinkConnector", f"{_OURS}.file.sink", "FileStreamSink"),
+    Shipped(Kind.SOURCE, f"{_APACHE}.file.FileStreamSourceConnector", f"{_OURS}.file.source", "FileStreamSource"),
     Shipped(Kind.SINK, f"{_OURS}.KafkaSinkConnector", f"{_OURS}.kafka_sink", "KafkaSink"),
-    Shipped(Kind.SOURCE, f"{_APACHE}.mirror.MirrorSourceConnector", f"{_OURS}.mirror_source", "MirrorSource"),
-    Shipped(Kind.SINK, f"{_TOOLS}.MockSinkConnector", f"{_OURS}.mock", "MockSink"),
-    Shipped(Kind.SOURCE, f"{_TOOLS}.MockSourceConnector", f"{_OURS}.mock", "MockSource"),
-    Shipped(Kind.SINK, f"{_OURS}.SparkSinkConnector", f"{_OURS}.spark_sink", "SparkSink"),
-    Shipped(Kind.SOURCE, f"{_OURS}.SparkSourceConnector", f"{_OURS}.spark_source", "SparkSource"),
-    Shipped(Kind.SINK, f"{_TOOLS}.VerifiableSinkConnector", f"{_OURS}.verifiable", "VerifiableSink"),
-    Shipped(Kind.SOURCE, f"{_TOOLS}.VerifiableSourceConnector", f"{_OURS}.verifiable", "VerifiableSource"),
+    Shipped(Kind.SOURCE, f"{_APACHE}.mirror.MirrorSourceConnector", f"{_OURS}.mirror.source", "MirrorSource"),
+    Shipped(Kind.SINK, f"{_TOOLS}.MockSinkConnector", f"{_OURS}.tools.mock", "MockSink"),
+    Shipped(Kind.SOURCE, f"{_TOOLS}.MockSourceConnector", f"{_OURS}.tools.mock", "MockSource"),
+    Shipped(Kind.SINK, f"{_OURS}.SparkSinkConnector", f"{_OURS}.spark.sink", "SparkSink"),
+    Shipped(Kind.SOURCE, f"{_OURS}.SparkSourceConnector", f"{_OURS}.spark.source", "SparkSource"),
+    Shipped(Kind.SINK, f"{_TOOLS}.VerifiableSinkConnector", f"{_OURS}.tools.verifiable", "VerifiableSink"),
+    Shipped(Kind.SOURCE, f"{_TOOLS}.VerifiableSourceConnector", f"{_OURS}.tools.verifiable", "VerifiableSource"),
     # Converters convert headers too, as in Connect.
     *(
         Shipped(kind, name, *where)

@@ -11,10 +11,10 @@ from keelman.kafka.writer import Record, TopicWriter
 from keelman.model.errors import KeelmanError
 from keelman.runtime.side_loop import KAFKA_LOOP
 
-MOST_WAITING = 1000
+MAX_WAITING = 1000
 """Records; more than so many are not taken."""
 BEAT_SECONDS = 0.5
-FULL = f"more than {MOST_WAITING} records wait for their broker"
+FULL = f"more than {MAX_WAITING} records wait for their broker"
 
 
 class BestEffortWriter:
@@ -42,7 +42,7 @@ class BestEffortWriter:
     def write(self, records: Sequence[Record]) -> None:
         """Takes them, and returns at once."""
         with self._lock:
-            full = len(self._waiting) + len(records) > MOST_WAITING
+            full = len(self._waiting) + len(records) > MAX_WAITING
             if not full:
                 self._waiting += records
             if self._waiting and self._writing is None:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from keelman.connect.errors import ConfigValueError
-from keelman.kafka.client_keys import ClientKind
-from keelman.kafka.client_properties import merged
-from keelman.kafka.client_settings import librdkafka_settings
-from keelman.kafka.oauth import ALLOWED_KEY, allow_urls
+from keelman.kafka.properties.connector_clients import merged
+from keelman.kafka.properties.keys import ClientKind
+from keelman.kafka.properties.settings import librdkafka_settings
+from keelman.kafka.security.oauth import ALLOWED_KEY, allow_urls
 from keelman.model.errors import InvalidArgument
 from keelman.model.keys import under
 from keelman.runtime.own_thread import in_thread

@@ -12,12 +12,12 @@ from confluent_kafka import KafkaError, KafkaException
 
 from keelman.connect.errors import ConfigValueError, ConnectError, RetriableConnectError
 from keelman.connect.tolerance import RecordRefused
-from keelman.kafka.batch_producer import ProduceFailure
+from keelman.kafka.batches.producer import ProduceFailure
 from keelman.model.errors import InvalidArgument, KeelmanError, NotFound, Unauthenticated, Unavailable
 from keelman.runtime.error_text import error_text
 
 CONFIG_INVALID, BROKER_REFUSED, NOT_ALLOWED = "CONFIG_INVALID", "BROKER_REFUSED", "NOT_ALLOWED"
-MOST_FRAMES = 100
+MAX_FRAMES = 100
 
 
 class RunFailure(Exception):
@@ -200,7 +200,7 @@ def _frames(error: BaseException) -> list[str]:
     """Where the error was, the innermost first, of endless recursion the last calls. Sources are not read for it: there
     may be many errors."""
     codes = [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
-    codes = codes[-MOST_FRAMES:]
+    codes = codes[-MAX_FRAMES:]
     return [f"\tat {code.co_name}({code.co_filename.rpartition('/')[2]}:{line})" for code, line in reversed(codes)]
 
 

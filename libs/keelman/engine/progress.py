@@ -6,7 +6,7 @@ import time
 from collections import deque
 
 from keelman.api.copy.v1.copy_run_pb2 import LAG_UNIT_UNSPECIFIED, BadRecords, CopyProgress, LagUnit
-from keelman.engine.bad_records import Counts
+from keelman.engine.records.bad_records import Counts
 
 WINDOW_SECONDS = 5.0
 

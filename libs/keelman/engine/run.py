@@ -7,6 +7,7 @@ import threading
 from collections.abc import Callable
 from contextlib import nullcontext
 from contextvars import copy_context
+from types import FrameType
 
 from keelman.api.copy.v1.copy_run_pb2 import (
     COPY_RUN_STATE_ENDED,
@@ -16,19 +17,31 @@ from keelman.api.copy.v1.copy_run_pb2 import (
 from keelman.api.copy.v1.run_order_pb2 import RunUpdate
 from keelman.api.copy.v1.ticket_pb2 import Confirmation, Limits, StartTicket
 from keelman.api.copy.v1.write_job_pb2 import WriteDone
-from keelman.connect.answers import DATA_SINK, WrongAnswer
+from keelman.connect.contract import DATA_SINK, WrongAnswer
 from keelman.connect.plugin import Connector, Direction, load_connector
 from keelman.engine.control import Control, CutShort
-from keelman.engine.data_sink import DataSinkCopy
 from keelman.engine.failure import judge, raised, release
-from keelman.engine.plugin_memory import bound_slot
-from keelman.engine.sink import SinkCopy
-from keelman.engine.source import SourceCopy
-from keelman.engine.standing import method_in
-from keelman.engine.teller import Teller
-from keelman.kafka.oauth import ALLOWED_KEY, allow_urls
-from keelman.runtime.logging import bind
+from keelman.engine.reporter import RunReporter
+from keelman.engine.sink.copy import SinkCopy
+from keelman.engine.sink.data_sink import DataSinkCopy
+from keelman.engine.slot.plugin_memory import bound_slot
+from keelman.engine.source.copy import SourceCopy
+from keelman.kafka.security.oauth import ALLOWED_KEY, allow_urls
+from keelman.runtime.logs.logging import bind
 from keelman.runtime.side_loop import KAFKA_LOOP
+
+OURS = ("keelman.engine", "keelman.connect.contract", "threading")
+
+
+def method_in(frame: FrameType) -> str:
+    """The outermost call that is not the engine's, e.g. `SeaReader.read (sea.py:12)`; its line is where it is now."""
+    found = ""
+    now: FrameType | None = frame
+    while now is not None:
+        if not str(now.f_globals.get("__name__", "")).startswith(OURS):
+            found = f"{now.f_code.co_qualname} ({now.f_code.co_filename.rpartition('/')[2]}:{now.f_lineno})"
+        now = now.f_back
+    return found
 
 
 class CopyRunLoop:
@@ -55,7 +68,7 @@ class CopyRunLoop:
         self._find = find
         self._control = Control(still_allowed, rest)
         self._control.limit(ticket.limits)
-        self._teller = Teller(ticket.run_uid, tell)
+        self._reporter = RunReporter(ticket.run_uid, tell)
         name = f"{ticket.connector}-{ticket.task}"
         self._thread = threading.Thread(target=copy_context().run, args=(self._run,), name=name, daemon=True)
 
@@ -99,27 +112,27 @@ class CopyRunLoop:
 
     def _run(self) -> None:
         bind(worker_cluster=self._ticket.worker_cluster, connector=self._ticket.connector, task=self._ticket.task)
-        teller = self._teller
+        reporter = self._reporter
         try:
-            teller.tell(COPY_RUN_STATE_STARTING)
+            reporter.tell(COPY_RUN_STATE_STARTING)
             allow_urls(self._ticket.worker_config.get(ALLOWED_KEY, ""))
             self._copy()
         except CutShort as cut:
-            teller.tell(COPY_RUN_STATE_ENDED, reason=cut.reason, message="cut", progress=teller.final_progress)
+            reporter.tell(COPY_RUN_STATE_ENDED, reason=cut.reason, message="cut", progress=reporter.final_progress)
         except:  # noqa: E722  the client library raises its errors bare out of callbacks, which are no exceptions
             error = raised()
             verdict = judge(error)
             release(error)
-            teller.tell(
+            reporter.tell(
                 COPY_RUN_STATE_FAILED,
                 reason=verdict.reason,
                 message=verdict.message,
                 trace=verdict.trace,
                 retriable=verdict.retriable,
-                progress=teller.final_progress,
+                progress=reporter.final_progress,
             )
         else:
-            teller.tell(COPY_RUN_STATE_ENDED, reason=teller.end_reason, progress=teller.final_progress)
+            reporter.tell(COPY_RUN_STATE_ENDED, reason=reporter.end_reason, progress=reporter.final_progress)
 
     def _copy(self) -> None:
         if self._ticket.HasField("plugin"):
@@ -128,7 +141,7 @@ class CopyRunLoop:
         try:
             # Third-party code waits where it likes, and what was sent is to go out meanwhile.
             with nullcontext() if self._ticket.HasField("plugin") else KAFKA_LOOP.driven_here():
-                self._kind_of_copy(connector)(self._ticket, connector, self._control, self._teller).run()
+                self._kind_of_copy(connector)(self._ticket, connector, self._control, self._reporter).run()
         except WrongAnswer as wrong:
             wrong.connector = connector.names[0]
             raise

@@ -12,13 +12,13 @@ from typing import Literal
 from confluent_kafka import Consumer, Message
 from confluent_kafka import TopicPartition as ClientPartition
 
-from keelman.connect import answers
+from keelman.connect import contract
 from keelman.connect.plugin import Connector
 from keelman.connect.records import Offset, Partition, SourceBatch
 from keelman.engine.clients import with_token
 from keelman.engine.reading import Place, read_to, time_ms
-from keelman.engine.sink_consumer import sink_consumer_properties
-from keelman.engine.subscription import Subscription
+from keelman.engine.sink.consumer import sink_consumer_properties
+from keelman.engine.sink.subscription import Subscription
 
 QUIET_SECONDS = 3.0
 AGAIN_SECONDS = 0.05
@@ -39,13 +39,13 @@ def source_records(
     any for a while. `configs` are the whole configurations of its tasks. Raises ConnectError."""
     until, found = time.monotonic() + seconds, 0
     for config in configs:
-        reader = answers.OPEN_READER.of(kind.open_reader, config, offset)
+        reader = contract.OPEN_READER.of(kind.open_reader, config, offset)
         try:
             reader.packs = False
             heard = time.monotonic()
             while found < most and time.monotonic() < min(until, heard + QUIET_SECONDS):
                 reader.most_records = most - found
-                batch = answers.READ.of(reader.read)
+                batch = contract.READ.of(reader.read)
                 if batch is None:
                     time.sleep(AGAIN_SECONDS)
                     continue

@@ -15,9 +15,9 @@ from keelman.connect.topic_creation import TopicCreation, creates_topics
 from keelman.connect.topic_plan import TopicPlan
 from keelman.engine.clients import with_token
 from keelman.engine.failure import NOT_ALLOWED, RunFailure
-from keelman.engine.record_size import NO_LIMIT, Sizes
+from keelman.engine.records.size import NO_LIMIT, Sizes
 from keelman.model.keys import under
-from keelman.runtime.logging import get_logger
+from keelman.runtime.logs.logging import get_logger
 
 SECONDS = 20.0
 AGAIN_SECONDS = 0.05

@@ -16,14 +16,14 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import IncompatibleBrokerVersion, KafkaError
 from aiokafka.protocol.metadata import MetadataRequest
 
-from keelman.kafka import security
-from keelman.kafka.client_keys import Servers
-from keelman.kafka.client_settings import aiokafka_settings
-from keelman.kafka.contact import NoToken, TokenProvider, contact, text_of
+from keelman.kafka.bootstrap_errors import NoToken, TokenProvider, bootstrap_errors, text_of
 from keelman.kafka.lost_connection import send
+from keelman.kafka.properties.keys import Servers
+from keelman.kafka.properties.settings import aiokafka_settings
+from keelman.kafka.security import tls_sasl as security
 from keelman.model.errors import Unavailable
 from keelman.runtime.backoff import Backoff
-from keelman.runtime.logging import get_logger
+from keelman.runtime.logs.logging import get_logger
 
 log = get_logger()
 
@@ -106,7 +106,7 @@ def no_broker(properties: Mapping[str, str], error: BaseException) -> Unavailabl
 
 async def _started(starting: Any, properties: Mapping[str, str]) -> None:
     try:
-        async with contact(properties):
+        async with bootstrap_errors(properties):
             await starting
     except (KafkaError, OSError) as error:
         raise no_broker(properties, error) from None

@@ -21,7 +21,7 @@ from keelman.kafka.probe import broker_answers
 from keelman.kafka.topics import made
 from keelman.model.errors import Unavailable
 from keelman.runtime.backoff import Backoff
-from keelman.runtime.logging import get_logger
+from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import Siblings
 
 log = get_logger()

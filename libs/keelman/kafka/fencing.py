@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
+from keelman.kafka.batches.coordinator import Coordinator
+from keelman.kafka.batches.produce_failure import ProduceFailure
+from keelman.kafka.batches.wire import InitProducerId, ProducerId
 from keelman.kafka.clients import Client, low_level_client
-from keelman.kafka.coordinator import Coordinator
-from keelman.kafka.produce_failure import ProduceFailure
-from keelman.kafka.wire import InitProducerId, ProducerId
 from keelman.model.errors import Unavailable
 from keelman.runtime.supervise import deadline, supervise
 

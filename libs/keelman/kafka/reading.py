@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from aiokafka.errors import KafkaError
 
-from keelman.kafka.batch_fetcher import EARLIEST
 from keelman.kafka.clients import low_level_client
+from keelman.kafka.fetching.fetcher import EARLIEST
 from keelman.kafka.table import Row, TopicTable
 from keelman.model.errors import DeadlineExceeded, Unavailable
 from keelman.runtime.supervise import deadline, first_of

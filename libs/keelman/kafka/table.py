@@ -10,15 +10,15 @@ from dataclasses import dataclass
 
 from aiokafka.errors import KafkaError, for_code
 
-from keelman.kafka.batch_fetcher import EARLIEST, LATEST, BatchFetcher, FetchFailure
-from keelman.kafka.fetch_client import FetchClient, FetchSettings, opened
-from keelman.kafka.fetched import Fetched, Part
-from keelman.kafka.leader_epochs import Leader
-from keelman.kafka.position_checks import READ_UNCOMMITTED, offsets_of
-from keelman.kafka.record_batch import decode
+from keelman.kafka.batches.record_batch import decode
+from keelman.kafka.fetching.client import FetchClient, FetchSettings, opened
+from keelman.kafka.fetching.fetched import Fetched, Part
+from keelman.kafka.fetching.fetcher import EARLIEST, LATEST, BatchFetcher, FetchFailure
+from keelman.kafka.fetching.leader_epochs import Leader
+from keelman.kafka.fetching.position_checks import READ_UNCOMMITTED, offsets_of
 from keelman.model.errors import DeadlineExceeded, KeelmanError, PermissionDenied, Unavailable
 from keelman.runtime.backoff import Backoff
-from keelman.runtime.logging import get_logger
+from keelman.runtime.logs.logging import get_logger
 
 log = get_logger()
 REQUEST_MS = 10_000

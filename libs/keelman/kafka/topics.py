@@ -20,7 +20,7 @@ from aiokafka.errors import (
 from keelman.kafka.clients import Admin, ClientError
 from keelman.model.errors import FailedPrecondition, PermissionDenied, Unavailable
 from keelman.runtime.backoff import Backoff
-from keelman.runtime.logging import get_logger
+from keelman.runtime.logs.logging import get_logger
 
 log = get_logger()
 TRIES = 60

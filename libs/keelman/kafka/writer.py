@@ -11,13 +11,13 @@ from typing import TypeAlias
 
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
-from keelman.kafka.batch_producer import BatchProducer, ProduceFailure, ProducerSettings
+from keelman.kafka.batches.partitioner import partition_for
+from keelman.kafka.batches.produce_failure import TOO_LARGE as REFUSED_SIZES
+from keelman.kafka.batches.produce_failure import UNKNOWN_TOPIC
+from keelman.kafka.batches.producer import BatchProducer, ProduceFailure, ProducerSettings
+from keelman.kafka.batches.record_batch import pack
 from keelman.kafka.error_codes import CODES
-from keelman.kafka.fetch_client import opened
-from keelman.kafka.partitioner import partition_for
-from keelman.kafka.produce_failure import TOO_LARGE as REFUSED_SIZES
-from keelman.kafka.produce_failure import UNKNOWN_TOPIC
-from keelman.kafka.record_batch import pack
+from keelman.kafka.fetching.client import opened
 from keelman.model.errors import Conflict, Exhausted, KeelmanError, Unauthenticated, Unavailable
 
 Record: TypeAlias = tuple[bytes, bytes | None]
@@ -28,7 +28,7 @@ REQUEST_MS = 10_000
 TRANSACTION_MS = 10_000
 END_SECONDS = 3.0
 """For an abort: brokers that do not answer are not waited for."""
-MOST_BYTES = 1_048_576
+MAX_BYTES = 1_048_576
 """Of a record with what surrounds it: max.request.size of Java's producer, unless set."""
 TOO_LARGE = "RECORD_TOO_LARGE"
 KEPT_OUT = CODES["TRANSACTIONAL_ID_AUTHORIZATION_FAILED"]
@@ -64,7 +64,7 @@ class TopicWriter:
 
     async def write(self, topic: str, records: Sequence[Record], *, partition: int | None = None) -> Ends:
         """Returns when all records, in order, are acknowledged. Raises Unavailable, and Exhausted for a record that is
-        too large: others may have been written then, unless it is so by `MOST_BYTES`.
+        too large: others may have been written then, unless it is so by `MAX_BYTES`.
 
         Without a `partition` keys decide, as with Java's producer.
         """
@@ -172,10 +172,10 @@ def check_sizes(records: Sequence[Record]) -> None:
     """Raises Exhausted for the first record that is too large for any request."""
     for key, value in records:
         size = DefaultRecordBatchBuilder.estimate_size_in_bytes(key, value, [])
-        if size > MOST_BYTES:
+        if size > MAX_BYTES:
             raise Exhausted(
                 f"{key.decode(errors='replace')}: The message is {size} bytes when serialized which is larger than "
-                f"{MOST_BYTES}, which is the value of the max.request.size configuration.",
+                f"{MAX_BYTES}, which is the value of the max.request.size configuration.",
                 reason=TOO_LARGE,
             )
 
@@ -206,7 +206,7 @@ async def _sent(made: BatchProducer, topic: str, records: Sequence[Record], part
     parts: dict[int, list[Record]] = {}
     for record in records:
         parts.setdefault(partition_for(record[0], count) if partition is None else partition, []).append(record)
-    now_ms, most_bytes = int(time.time() * 1000), made.most_bytes.get(topic, MOST_BYTES)
+    now_ms, most_bytes = int(time.time() * 1000), made.most_bytes.get(topic, MAX_BYTES)
     ends: dict[int, int] = {}
     left, exact = 0, True
 
@@ -222,7 +222,7 @@ async def _sent(made: BatchProducer, topic: str, records: Sequence[Record], part
             left += 1
             made.send(topic, number, batch, packed, partial(delivered, number, packed))
     await made.until(lambda: not left)
-    if exact and made.most_bytes.get(topic, MOST_BYTES) == most_bytes:
+    if exact and made.most_bytes.get(topic, MAX_BYTES) == most_bytes:
         return ends
     await made.flush()  # of a batch that was split only the first half is told
     return await made.log_ends(topic, ends)

@@ -15,8 +15,8 @@ from grpc_reflection.v1alpha import reflection
 
 from keelman.model.errors import InvalidArgument, KeelmanError
 from keelman.rpc.errors import to_status
-from keelman.runtime.logging import get_logger
-from keelman.runtime.ports import check_port, joined, port_taken
+from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.processes.ports import check_port, joined, port_taken
 
 log = get_logger()
 

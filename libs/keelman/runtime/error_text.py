@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-MOST_CHARACTERS = 10_000
+MAX_CHARACTERS = 10_000
 
 
 def error_text(error: BaseException) -> str:
-    """`str(error)`, of at most `MOST_CHARACTERS` and some; its class says so where that raises or is no text."""
+    """`str(error)`, of at most `MAX_CHARACTERS` and some; its class says so where that raises or is no text."""
     try:
         return plain(str(error))
     except Exception:
@@ -15,5 +15,5 @@ def error_text(error: BaseException) -> str:
 
 def plain(text: str) -> str:
     """The text without halves of surrogate pairs, which are no characters, and without its end if it is very long."""
-    whole = text[:MOST_CHARACTERS].encode("utf-8", "replace").decode()
-    return whole if len(text) <= MOST_CHARACTERS else f"{whole}... ({len(text)} characters)"
+    whole = text[:MAX_CHARACTERS].encode("utf-8", "replace").decode()
+    return whole if len(text) <= MAX_CHARACTERS else f"{whole}... ({len(text)} characters)"

@@ -16,7 +16,7 @@ from typing import Any
 
 from keelman.model.errors import KeelmanError
 from keelman.runtime.home import writable
-from keelman.runtime.logging import configure
+from keelman.runtime.logs.logging import configure
 from keelman.runtime.settings import SERVICES, Loaded, known, load
 from keelman.runtime.supervise import run_process
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from keelman.model.errors import KeelmanError
 from keelman.runtime.backoff import Backoff
-from keelman.runtime.logging import get_logger
+from keelman.runtime.logs.logging import get_logger
 
 log = get_logger()
 

@@ -163,7 +163,7 @@ def known(key: str, fields: Mapping[str, Any], where: str) -> None:
         return
     near = difflib.get_close_matches(plain, fields, n=1)
     hint = f"; did you mean {near[0]!r}?" if near else "."
-    raise InvalidArgument(f"unknown setting {key!r} {where}{hint} Legal keys: {', '.join(sorted(fields))}")
+    raise InvalidArgument(f"unknown setting {key!r} {where}{hint} Expected keys: {', '.join(sorted(fields))}")
 
 
 def _convert(key: str, raw: Any, hint: Any, meta: Mapping[str, Any]) -> Any:

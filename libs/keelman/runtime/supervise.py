@@ -16,9 +16,9 @@ from typing import Any, TypeVar
 import setproctitle
 
 from keelman.model.errors import KeelmanError
-from keelman.runtime import exit_record
-from keelman.runtime.logging import get_logger
-from keelman.runtime.stacks import stacks_on_signal
+from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.processes import exit_record
+from keelman.runtime.processes.stacks import stacks_on_signal
 
 T = TypeVar("T")
 log = get_logger()

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from keelman.kafka.probe import ask_broker
-from keelman.runtime.ports import free_ports
-from keelman.runtime.tether import tethered
+from keelman.runtime.processes.die_with_parent import tethered
+from keelman.runtime.processes.ports import free_ports
 from keelman.testing.kafka_proxy import KafkaProxy
 
 START_SECONDS = 240.0  # on a machine with twenty times as much to do as it can, one takes a minute

@@ -6,7 +6,7 @@ from __future__ import annotations
 import runpy
 from pathlib import Path
 
-from keelman.runtime import maven
+from keelman.runtime.java import maven
 
 if __name__ == "__main__":
     maven.KAFKA_BROKER = Path(__file__).with_name("kafka_3_9_broker.lock")

@@ -1,4 +1,4 @@
-"""A real Kafka cluster of several brokers for tests, each broker and controller in one: replicas, leaders, accidents.
+"""A real Kafka cluster of several brokers for tests, each broker and controller in one: replicas, leaders, faults.
 
 Brokers are numbered from 1 and keep their ports and their data over all their starts.
 """
@@ -20,7 +20,7 @@ from confluent_kafka import ElectionType, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from keelman.kafka.probe import ask_broker
-from keelman.runtime.ports import free_ports
+from keelman.runtime.processes.ports import free_ports
 from keelman.testing.broker import START_SECONDS, BrokerProcess
 from keelman.testing.cluster_parts import GROUPS, MOVE_SECONDS, QUICK, Led, Reassign, coordinating, until
 

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import NameOID
 
-from keelman.runtime.java import find
+from keelman.runtime.java.installation import find
 
 PASSWORD = "store-secret"
 _DAY = datetime.timedelta(days=1)

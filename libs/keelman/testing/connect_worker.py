@@ -17,10 +17,10 @@ from typing import Any
 
 import httpx
 
-from keelman.runtime import maven
-from keelman.runtime.java import find
-from keelman.runtime.ports import free_ports
-from keelman.runtime.tether import tethered
+from keelman.runtime.java import maven
+from keelman.runtime.java.installation import find
+from keelman.runtime.processes.die_with_parent import tethered
+from keelman.runtime.processes.ports import free_ports
 
 LOCK = Path(__file__).with_name("kafka_connect.lock")
 START_SECONDS = 180.0

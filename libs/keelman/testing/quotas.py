@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import ClassVar
 
+from keelman.kafka.batches.wire import Request
+from keelman.kafka.batches.wire_fields import NO_TAGS, Fields, compact
 from keelman.kafka.clients import low_level_client
-from keelman.kafka.wire import Request
-from keelman.kafka.wire_fields import NO_TAGS, Fields, compact
 
 
 class _Altered:

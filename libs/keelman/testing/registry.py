@@ -18,11 +18,11 @@ from pathlib import Path
 
 import httpx
 
-from keelman.runtime import maven
 from keelman.runtime.home import cache_folder
-from keelman.runtime.java import JavaMissing, find
-from keelman.runtime.ports import free_ports
-from keelman.runtime.tether import tethered
+from keelman.runtime.java import maven
+from keelman.runtime.java.installation import JavaMissing, find
+from keelman.runtime.processes.die_with_parent import tethered
+from keelman.runtime.processes.ports import free_ports
 
 LOCK = Path(__file__).with_name("apicurio_registry.lock")
 MINIMUM_JAVA = 21

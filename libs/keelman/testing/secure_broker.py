@@ -12,10 +12,10 @@ from pathlib import Path
 from keelman.broker.jvm import class_path
 from keelman.broker.prepare import prepare
 from keelman.broker.properties import written
-from keelman.kafka.oauth import URL_KEY
 from keelman.kafka.probe import ask_broker
-from keelman.runtime.ports import free_ports
-from keelman.runtime.tether import tethered
+from keelman.kafka.security.oauth import URL_KEY
+from keelman.runtime.processes.die_with_parent import tethered
+from keelman.runtime.processes.ports import free_ports
 from keelman.testing.certificates import PASSWORD, Authority
 
 USER, SECRET = "alice", "it's; a secret"

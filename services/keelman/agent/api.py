@@ -10,9 +10,9 @@ from keelman.api.node.v1 import agent_service_pb2 as messages
 from keelman.api.node.v1.agent_service_pb2_grpc import AgentServiceServicer
 from keelman.model.errors import InvalidArgument
 from keelman.rpc.server import Context
-from keelman.runtime.log_filter import ConnectorLines
+from keelman.runtime.logs.filter import ConnectorLines
 
-DEFAULT_LINES, MOST_LINES = 100, 1_000_000
+DEFAULT_LINES, MAX_LINES = 100, 1_000_000
 
 
 class AgentApi(AgentServiceServicer):
@@ -36,8 +36,8 @@ class AgentApi(AgentServiceServicer):
         self, request: messages.StreamLogsRequest, context: Context
     ) -> AsyncIterator[messages.StreamLogsResponse]:
         """A workload's log from near its end, and on as it grows."""
-        if not 0 <= request.tail_lines <= MOST_LINES:
-            raise InvalidArgument.of("tail_lines", request.tail_lines, f"0 to {MOST_LINES}")
+        if not 0 <= request.tail_lines <= MAX_LINES:
+            raise InvalidArgument.of("tail_lines", request.tail_lines, f"0 to {MAX_LINES}")
         if request.worker_cluster and not request.connector:
             raise InvalidArgument.of("worker_cluster", request.worker_cluster, "empty where no connector is named")
         file = self._supervisor.log_of(request.workload)

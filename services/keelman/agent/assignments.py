@@ -12,7 +12,7 @@ from keelman.api.node.v1.session_service_pb2 import Assignments as Message
 from keelman.api.node.v1.workload_pb2 import Workload
 from keelman.model.errors import Conflict
 from keelman.runtime.home import write_file
-from keelman.runtime.logging import get_logger
+from keelman.runtime.logs.logging import get_logger
 
 log = get_logger()
 

@@ -15,11 +15,11 @@ from keelman.agent.local import Local
 from keelman.agent.logs import cut_if_long, last_line, log_file
 from keelman.agent.step import Action
 from keelman.model.errors import KeelmanError, Unavailable
-from keelman.runtime import children
 from keelman.runtime.home import Home, write_file
-from keelman.runtime.logging import get_logger
+from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.main import SERVICES
-from keelman.runtime.ports import port_is_free
+from keelman.runtime.processes import children
+from keelman.runtime.processes.ports import port_is_free
 
 log = get_logger()
 PORT_SECONDS = 2.0

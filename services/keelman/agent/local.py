@@ -11,7 +11,7 @@ from keelman.agent.commands import Prepared
 from keelman.agent.step import NO_PLAN, Goal, Plan, Seen, Wanted, failures_after, restart_delay
 from keelman.api.node.v1.workload_pb2 import Workload, WorkloadGoal, WorkloadState, WorkloadStatus
 from keelman.rpc.times import to_timestamp
-from keelman.runtime.children import Child, Exit, Record
+from keelman.runtime.processes.children import Child, Exit, Record
 
 GOALS = {
     WorkloadGoal.WORKLOAD_GOAL_RUNNING: Goal.RUNNING,

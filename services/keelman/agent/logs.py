@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import AsyncIterator
 from pathlib import Path
 
-from keelman.runtime.log_filter import ConnectorLines
+from keelman.runtime.logs.filter import ConnectorLines
 
 LARGEST_BYTES = 16 * 1024 * 1024
 PIECE_BYTES = 256 * 1024

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import psutil
 
-from keelman.runtime.families import families
+from keelman.runtime.processes.process_trees import families
 
 
 def tree_bytes(leaders: Sequence[int]) -> dict[int, int]:

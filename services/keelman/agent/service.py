@@ -26,7 +26,7 @@ from keelman.api.node.v1.session_service_pb2 import Registration
 from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.rpc.server import Service, serve
 from keelman.runtime.home import Home, writable
-from keelman.runtime.logging import get_logger
+from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import first_of, supervise
 
 log = get_logger()

@@ -24,13 +24,13 @@ from keelman.rpc.channels import channel
 from keelman.rpc.errors import translated, translated_stream
 from keelman.rpc.times import from_duration
 from keelman.runtime.backoff import Backoff
-from keelman.runtime.logging import get_logger
+from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import deadline, supervise
 
 log = get_logger()
 WELCOME_SECONDS = 10.0
 HEARD_SECONDS = 10.0
-MOST_BACKOFF_SECONDS = 3.0
+MAX_BACKOFF_SECONDS = 3.0
 
 
 class Sessions:
@@ -50,7 +50,7 @@ class Sessions:
 
     async def run(self) -> None:
         """Runs until cancelled. While the state service is away the node goes on by what it was last told."""
-        backoff = Backoff(most=MOST_BACKOFF_SECONDS)
+        backoff = Backoff(most=MAX_BACKOFF_SECONDS)
         told = ""
         while True:
             session = Session(self._registration, self._reporter, self._assigned)

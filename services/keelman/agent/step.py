@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 FIRST_BACKOFF_SECONDS = 1.0
-MOST_BACKOFF_SECONDS = 30.0
+MAX_BACKOFF_SECONDS = 30.0
 HEALTHY_SECONDS = 60.0
 
 
@@ -107,7 +107,7 @@ def restart_delay(failures: int) -> float:
     """Seconds to wait after the given number of failures in a row: none after the first, then 1 doubling to 30."""
     if failures <= 1:
         return 0.0
-    return min(MOST_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2.0 ** min(failures - 2, 16))
+    return min(MAX_BACKOFF_SECONDS, FIRST_BACKOFF_SECONDS * 2.0 ** min(failures - 2, 16))
 
 
 def failures_after(failures: int, healthy_seconds: float) -> int:

@@ -21,9 +21,9 @@ from keelman.agent.step import Action, Goal, drained_kinds, next_step
 from keelman.api.node.v1 import session_service_pb2
 from keelman.api.node.v1.workload_pb2 import Workload
 from keelman.model.errors import NotFound
-from keelman.runtime import children
 from keelman.runtime.home import Home
-from keelman.runtime.logging import get_logger
+from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.processes import children
 from keelman.runtime.supervise import Siblings, supervise
 
 log = get_logger()
@@ -31,7 +31,7 @@ SAMPLE_SECONDS = 5.0
 FAULT_SECONDS = 5.0
 
 
-class Keeper:
+class WorkloadLoop:
     """Keeps one workload: its loop wakes when its process ends, when told, and when time is up."""
 
     def __init__(self, supervisor: Supervisor, local: Local) -> None:
@@ -125,7 +125,7 @@ class Supervisor:
         self.launcher = Launcher(home, commands, grace_seconds)
         self._assignments = assignments
         self._reporter = reporter
-        self._keepers: dict[str, Keeper] = {}
+        self._keepers: dict[str, WorkloadLoop] = {}
         self._siblings: Siblings | None = None
         self._confirmed = False
         self._draining = False
@@ -140,7 +140,7 @@ class Supervisor:
                 names.add(record.name)
         for name in sorted(names):
             local = self._local(name)
-            self._keepers[name] = Keeper(self, local)
+            self._keepers[name] = WorkloadLoop(self, local)
             self._aim(local)
             self.launcher.adopt(local)
             self.tell(local)
@@ -163,7 +163,7 @@ class Supervisor:
         self._confirmed = self._confirmed or message.complete
         for name in self._assignments.workloads:
             if name not in self._keepers:
-                keeper = self._keepers[name] = Keeper(self, self._local(name))
+                keeper = self._keepers[name] = WorkloadLoop(self, self._local(name))
                 if self._siblings is not None:
                     keeper.begin(self._siblings)
         for keeper in self._keepers.values():

@@ -17,9 +17,9 @@ from keelman.broker.ready import until_ready
 from keelman.broker.settings import Settings
 from keelman.broker.storage import new_cluster_id
 from keelman.model.errors import KeelmanError
-from keelman.runtime.java import Java
-from keelman.runtime.logging import get_logger
-from keelman.runtime.ports import free_ports
+from keelman.runtime.java.installation import Java
+from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.processes.ports import free_ports
 
 log = get_logger()
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from keelman.broker.settings import Settings
 from keelman.model.errors import Internal, Unavailable
-from keelman.runtime.java import Java
-from keelman.runtime.tether import tethered
+from keelman.runtime.java.installation import Java
+from keelman.runtime.processes.die_with_parent import tethered
 
 LOG4J = Path(__file__).with_name("log4j2.xml")
 TOOL_SECONDS = 180.0  # a second or two, but on a machine that has far more to do than processors

@@ -24,7 +24,7 @@ from pathlib import Path
 from keelman.broker.jvm import Files, started
 from keelman.broker.properties import CONTROLLER, written
 from keelman.broker.storage import META
-from keelman.runtime.logging import get_logger
+from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import first_of
 
 log = get_logger()
@@ -36,7 +36,7 @@ LOGS = "__cluster_metadata-0/*.log"
 # Source: BrokerRegistrationChangeRecord.json and NoOpRecord.json in metadata/src/main/resources/common/metadata, Kafka.
 FENCED = rb"\x01\x11.%s.{8}[\x01-\x7f]\x00\x01\x01"
 IDLE = b"\x01\x08\x01\x14\x00\x00\x00"  # no key, four bytes: frame 1, key 20, version 0, no fields; no headers
-MOST_IDLE = 50  # 5 s of a controller that is awake: twelve of its sessions
+MAX_IDLE = 50  # 5 s of a controller that is awake: twelve of its sessions
 POLL_SECONDS = 0.05
 END_SECONDS = 10.0
 
@@ -86,14 +86,14 @@ def is_over(written: bytes, node_id: int) -> bool | None:
     """
     if re.search(FENCED % re.escape(node_id.to_bytes(4, "big")), written, re.DOTALL):
         return True
-    return False if written.count(IDLE) >= MOST_IDLE else None
+    return False if written.count(IDLE) >= MAX_IDLE else None
 
 
 async def _fenced(data: Path, ends: Mapping[Path, int], node_id: int) -> None:
     while (over := is_over(_since(data, ends), node_id)) is None:  # noqa: ASYNC110  (another process's file)
         await asyncio.sleep(POLL_SECONDS)
     if not over:
-        log.info("no_old_self", idle_records=MOST_IDLE)
+        log.info("no_old_self", idle_records=MAX_IDLE)
 
 
 def _ends(data: Path) -> dict[Path, int]:

@@ -9,8 +9,9 @@ from pathlib import Path
 
 from keelman.broker import archive
 from keelman.model.errors import KeelmanError
-from keelman.runtime import java, maven
 from keelman.runtime.home import cache_folder
+from keelman.runtime.java import installation as java
+from keelman.runtime.java import maven
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,8 +20,8 @@ from keelman.broker.storage import formatted
 from keelman.kafka.probe import ask_broker
 from keelman.model.errors import FailedPrecondition
 from keelman.rpc.server import Health, serve
-from keelman.runtime.logging import get_logger
-from keelman.runtime.ports import port_is_free, port_taken
+from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.processes.ports import port_is_free, port_taken
 from keelman.runtime.supervise import first_of, wait_or_stop
 
 log = get_logger()

@@ -8,10 +8,10 @@ import signal
 from pathlib import Path
 
 from keelman.cli.waiting import until
-from keelman.runtime import children
-from keelman.runtime.children import Record
-from keelman.runtime.families import families, family, kill_all, start_of
 from keelman.runtime.home import Home
+from keelman.runtime.processes import children
+from keelman.runtime.processes.children import Record
+from keelman.runtime.processes.process_trees import families, family, kill_all, start_of
 
 STOP_SECONDS = 30.0
 POLL_SECONDS = 0.05

@@ -18,7 +18,7 @@ from keelman.cli.output import checked_format, print_document
 from keelman.cli.rest import ConnectorRest, connector_rest
 from keelman.cli.waiting import progress_line
 from keelman.connect.offsets import in_json
-from keelman.connect.replayed import COUNTS, MOST_EXAMPLES
+from keelman.connect.replayed import COUNTS, MAX_EXAMPLES
 from keelman.model.errors import InvalidArgument, NotFound
 
 BEGINNING = "beginning"
@@ -119,7 +119,7 @@ def replay(at: Where, asked: Mapping[str, Any], form: str) -> int:
             while True:
                 found = await rest.ask("POST", "/dead-letters/replay", request)
                 _add(total, kinds, found)
-                examples = [*examples, *found["examples"]][:MOST_EXAMPLES]
+                examples = [*examples, *found["examples"]][:MAX_EXAMPLES]
                 if found["cursor"] is None or total["sent"] >= asked.get("most", float("inf")):
                     break
                 line.say(f"connector/{rest.name}: {total['sent']} sent back")

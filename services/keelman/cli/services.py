@@ -18,10 +18,10 @@ from keelman.model.errors import InvalidArgument, Unavailable
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.home import Home, write_file
 from keelman.runtime.main import Program
-from keelman.runtime.ports import free_row, hold_row, port_is_free, variable
+from keelman.runtime.processes.die_with_parent import tethered
+from keelman.runtime.processes.ports import free_row, hold_row, port_is_free, variable
 from keelman.runtime.settings import load
 from keelman.runtime.supervise import wait_or_stop
-from keelman.runtime.tether import tethered
 
 NAMES = ("state", "gateway", "agent")
 STOP_SECONDS = 12.0

@@ -17,7 +17,7 @@ from keelman.cli.target import home_of
 from keelman.cli.up import GRACE_SECONDS, Options, plans_for, run
 from keelman.cli.waiting import Line, progress_line, until
 from keelman.model.errors import InvalidArgument, KeelmanError, Unavailable
-from keelman.runtime.logging import configure
+from keelman.runtime.logs.logging import configure
 from keelman.runtime.supervise import Siblings, run_process
 
 CUT = 3  # run_process's code for a life that had to be cut

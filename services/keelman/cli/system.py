@@ -6,8 +6,8 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from keelman.runtime.families import start_of
 from keelman.runtime.home import Home, write_file
+from keelman.runtime.processes.process_trees import start_of
 
 
 @dataclass(frozen=True, slots=True)

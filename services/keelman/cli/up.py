@@ -24,8 +24,9 @@ from keelman.cli.system import Process, Service, System, running_system
 from keelman.cli.waiting import until
 from keelman.model.errors import AlreadyExists, FailedPrecondition, KeelmanError, NotFound, Unavailable
 from keelman.rpc.channels import channel, is_serving
-from keelman.runtime import java, maven
 from keelman.runtime.home import Home, writable, write_file
+from keelman.runtime.java import installation as java
+from keelman.runtime.java import maven
 from keelman.runtime.supervise import Siblings, deadline, first_of
 
 BROKER_CLUSTER = "default"

@@ -13,8 +13,8 @@ from keelman.gateway.rest import Outgoing, Rest, status_of
 from keelman.gateway.state import State
 from keelman.model.errors import Exhausted, KeelmanError, NotFound
 from keelman.model.names import checked_name
-from keelman.runtime.http_errors import error_body
-from keelman.runtime.logging import get_logger
+from keelman.runtime.http.errors import error_body
+from keelman.runtime.logs.logging import get_logger
 
 log = get_logger()
 

@@ -22,8 +22,8 @@ from keelman.gateway.web import application
 from keelman.rpc.channels import channel
 from keelman.rpc.forward import forwarded
 from keelman.rpc.server import Service, Tls, serve
-from keelman.runtime.http import serve_http
-from keelman.runtime.logging import get_logger
+from keelman.runtime.http.server import serve_http
+from keelman.runtime.logs.logging import get_logger
 
 log = get_logger()
 

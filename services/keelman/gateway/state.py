@@ -18,7 +18,7 @@ from keelman.api.node.v1.workload_service_pb2 import ListWorkloadsRequest
 from keelman.api.node.v1.workload_service_pb2_grpc import WorkloadServiceStub
 from keelman.model.errors import NotFound, Unavailable
 from keelman.rpc.channels import Channel
-from keelman.runtime.logging import get_logger
+from keelman.runtime.logs.logging import get_logger
 
 log = get_logger()
 

@@ -18,7 +18,7 @@ from keelman.gateway.rest import Rest
 from keelman.gateway.state import State
 from keelman.model.errors import KeelmanError
 from keelman.runtime.exposition import CONTENT_TYPE
-from keelman.runtime.http_errors import error_body
+from keelman.runtime.http.errors import error_body
 from keelman.runtime.version import version
 
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from keelman.model.errors import Internal, KeelmanError
-from keelman.runtime.java import find
+from keelman.runtime.java.installation import find
 from keelman.spark.data import SCHEMA
 from keelman.spark.driver import load_pyspark, open_session, session_configuration
 from keelman.spark.executors import Executors

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from keelman.runtime.logging import get_logger
+from keelman.runtime.logs.logging import get_logger
 from keelman.spark.leases import Leases
 from keelman.spark.pool import SlotPool
 from keelman.spark.runs import Owner

@@ -14,7 +14,7 @@ from typing import Any
 from keelman.api.copy.v1.write_job_pb2 import WriteJob
 from keelman.connect.data_set import DataSet, DataSink
 from keelman.model.errors import FailedPrecondition, Unavailable
-from keelman.runtime.logging import get_logger
+from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import first_of
 from keelman.spark.data import SCHEMA, Split, Wanted, Work
 from keelman.spark.jobs import short
@@ -119,7 +119,7 @@ def interpreter(python: str, variables: Mapping[str, str], archive: str) -> str:
         'here=$(cd "$(dirname "$0")" && pwd)',
         *(f"export {key}={value}" for key, value in own.items()),
         f'export PYTHONPATH={":".join(paths)}"${{PYTHONPATH:+:$PYTHONPATH}}"',
-        'if [ "$1 $2" = "-m pyspark.daemon" ]; then shift 2; set -- -m keelman.engine.daemon "$@"; fi',
+        'if [ "$1 $2" = "-m pyspark.daemon" ]; then shift 2; set -- -m keelman.engine.slot.daemon "$@"; fi',
         f'exec {shlex.quote(python)} "$@"',
     ]
     return "\n".join(lines) + "\n"

@@ -18,7 +18,7 @@ from keelman.api.copy.v1.worker_link_service_pb2 import Bounds, SlotUsage
 from keelman.api.copy.v1.write_job_pb2 import WriteDone, WriteJob
 from keelman.connect.data_set import PARTS, PASSING, PROBLEM, SPLIT, DataSet
 from keelman.connect.errors import ConnectError
-from keelman.runtime.logging import get_logger
+from keelman.runtime.logs.logging import get_logger
 from keelman.spark.bounds import Bounder
 from keelman.spark.busy import Busy
 from keelman.spark.data import LookAt, Split, Unread, Wanted, wanted

@@ -15,7 +15,7 @@ from typing import Any
 from keelman.api.copy.v1.write_job_pb2 import WriteJob
 from keelman.connect.data_set import DataSet, DataSink
 from keelman.model.errors import Unavailable
-from keelman.runtime.java import find
+from keelman.runtime.java.installation import find
 from keelman.runtime.supervise import deadline, first_of
 from keelman.spark.data import SCHEMA, DataSets, Sessions, Split, Wanted, Work
 from keelman.spark.executors import Executors
@@ -92,7 +92,7 @@ def session_configuration(master: str, folder: str) -> dict[str, str]:
         "spark.sql.warehouse.dir": f"{folder}/warehouse",
         "spark.task.maxFailures": "1",
         "spark.pyspark.driver.python": sys.executable,
-        "spark.python.daemon.module": "keelman.engine.daemon",
+        "spark.python.daemon.module": "keelman.engine.slot.daemon",
         "spark.python.worker.reuse": "false",
         "spark.python.task.killTimeout": "500ms",
         "spark.rpc.netty.dispatcher.numThreads": "2",

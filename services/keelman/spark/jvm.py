@@ -13,8 +13,8 @@ from pathlib import Path
 
 from keelman.model.errors import Internal, Unavailable
 from keelman.runtime.home import cache_folder
-from keelman.runtime.java import Java
-from keelman.runtime.tether import tethered
+from keelman.runtime.java.installation import Java
+from keelman.runtime.processes.die_with_parent import tethered
 
 START_SECONDS = 120.0
 END_SECONDS = 1.5
@@ -96,7 +96,8 @@ async def jvm(
     """Starts the JVM and waits for its gateway; on leaving lets it end, then kills it.
 
     In `folder`, which only this user may read, the JVM says where its gateway listens and what its secret is. Enter it
-    from the main thread (see keelman.runtime.tether). Raises Unavailable when the JVM ends before that.
+    from the main thread (see keelman.runtime.processes.die_with_parent). Raises Unavailable when the JVM ends before
+    that.
     """
     info = folder / "gateway"
     info.unlink(missing_ok=True)

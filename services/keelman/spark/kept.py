@@ -13,14 +13,14 @@ from keelman.api.copy.v1.write_job_pb2 import WriteJob
 from keelman.connect.data_set import DataSet, DataSink
 from keelman.model.errors import Unavailable
 from keelman.runtime.backoff import Backoff
-from keelman.runtime.logging import get_logger
+from keelman.runtime.logs.logging import get_logger
 from keelman.spark.data import Split, Wanted, Work
 from keelman.spark.jobs import Spark
 
 log = get_logger()
 
 HEALTHY_SECONDS = 60.0
-MOST_FAILURES = 5
+MAX_FAILURES = 5
 RUN_SECONDS = 120.0
 
 
@@ -57,7 +57,7 @@ class Kept:
                         self._set(None)
             except Unavailable as error:
                 failures = 1 if time.monotonic() - begun > HEALTHY_SECONDS else failures + 1
-                if not self.up.is_set() or failures >= MOST_FAILURES:
+                if not self.up.is_set() or failures >= MAX_FAILURES:
                     raise
                 log.warning("spark_lost", error=error.message, failures=failures)
                 if failures == 1:

@@ -12,7 +12,7 @@ from keelman.api.copy.v1.worker_link_service_pb2 import (
     OpenLinkResponse,
 )
 from keelman.api.copy.v1.worker_link_service_pb2_grpc import WorkerLinkServiceServicer
-from keelman.engine.updates import UpdateQueue
+from keelman.engine.slot.updates import UpdateQueue
 from keelman.model.errors import Conflict, InvalidArgument
 from keelman.rpc.server import Context
 from keelman.rpc.times import to_duration

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_RUNNING
 from keelman.runtime.backoff import Backoff
-from keelman.runtime.logging import get_logger
+from keelman.runtime.logs.logging import get_logger
 from keelman.spark.busy import Busy
 from keelman.spark.leases import Leases
 from keelman.spark.pool import SlotPool

@@ -10,7 +10,7 @@ from typing import Protocol
 from keelman.api.copy.v1.slot_service_pb2 import SlotBeat, SlotGreeting
 from keelman.api.copy.v1.write_job_pb2 import WriteJob
 from keelman.model.errors import FailedPrecondition, Unauthenticated
-from keelman.runtime.logging import get_logger
+from keelman.runtime.logs.logging import get_logger
 from keelman.spark.mailbox import Mailbox
 from keelman.spark.runs import Owner
 from keelman.spark.slots import NewSlot, Slot, SlotState

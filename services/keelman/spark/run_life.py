@@ -7,7 +7,7 @@ from datetime import datetime
 
 from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_ENDED, COPY_RUN_STATE_FAILED, CopyRun, CopyRunState
 from keelman.api.copy.v1.run_order_pb2 import RunOrder, RunUpdate
-from keelman.runtime.logging import get_logger
+from keelman.runtime.logs.logging import get_logger
 from keelman.spark.data import Wanted
 from keelman.spark.leases import Leases
 from keelman.spark.runs import Owner, Run, RunBook, fold, opened

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import keelman
 from keelman.api.copy.v1 import copy_run_service_pb2_grpc, slot_service_pb2_grpc, worker_link_service_pb2_grpc
-from keelman.engine.slot import DEFAULT_LOOP, SlotOrder
+from keelman.engine.slot.host import DEFAULT_LOOP, SlotOrder
 from keelman.kafka.feed import ReportPublisher
 from keelman.model.errors import Unavailable
 from keelman.rpc.server import Service, checked_address, port_taken, serve
 from keelman.runtime.home import writable
-from keelman.runtime.logging import get_logger
-from keelman.runtime.ports import port_is_free
+from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.processes.ports import port_is_free
 from keelman.runtime.supervise import Siblings, first_of
 from keelman.spark.api import CopyRunApi, Watchers
 from keelman.spark.attach import SlotApi
@@ -46,15 +46,15 @@ LINKS_END_SECONDS = 0.5
 SLOTS = "keelman.api.copy.v1.SlotService"
 PRELOAD = (
     "keelman.engine.run",
-    "keelman.connectors.file_source",
-    "keelman.connectors.file_sink",
+    "keelman.connectors.file.source",
+    "keelman.connectors.file.sink",
     "keelman.connectors.kafka_sink",
-    "keelman.connectors.mirror_source",
-    "keelman.connectors.verifiable",
-    "keelman.connectors.mock",
-    "keelman.connectors.spark_sink",
-    "keelman.connectors.spark_source",
-    "keelman.engine.ranges",
+    "keelman.connectors.mirror.source",
+    "keelman.connectors.tools.verifiable",
+    "keelman.connectors.tools.mock",
+    "keelman.connectors.spark.sink",
+    "keelman.connectors.spark.source",
+    "keelman.engine.sink.ranges",
 )
 
 
@@ -86,18 +86,7 @@ async def run(settings: Settings, stop: asyncio.Event, *, loop: str = DEFAULT_LO
         source = f"spark/{settings.node}"
         publisher = await stack.enter_async_context(ReportPublisher(settings.reports_bootstrap_servers, source))
         reporter = Reporter(publisher, source)
-        order = SlotOrder(
-            slot="",
-            token="",
-            home=home.address,
-            beat_timeout_seconds=settings.slot_beat_timeout_seconds,
-            loop=loop,
-            log_json=settings.log_json,
-            log_level=settings.log_level,
-            ca=home.ca,
-            server_name=home.server_name,
-        )
-        jobs = SparkJobs(spark, tasks, order, most=2 * settings.max_slots)
+        jobs = SparkJobs(spark, tasks, slot_order(settings, home, loop), most=2 * settings.max_slots)
         stack.callback(jobs.close)
         dispatcher = Dispatcher(
             jobs,
@@ -132,6 +121,21 @@ async def run(settings: Settings, stop: asyncio.Event, *, loop: str = DEFAULT_LO
         await first_of(_tick(dispatcher, reporter), stop.wait())
         await health.unready()
         await drain(dispatcher, reporter, settings.grace_seconds * 0.75)
+
+
+def slot_order(settings: Settings, home: SlotHome, loop: str) -> SlotOrder:
+    """What every slot is started with; the pool adds its name and token."""
+    return SlotOrder(
+        slot="",
+        token="",
+        home=home.address,
+        beat_timeout_seconds=settings.slot_beat_timeout_seconds,
+        loop=loop,
+        log_json=settings.log_json,
+        log_level=settings.log_level,
+        ca=home.ca,
+        server_name=home.server_name,
+    )
 
 
 def starter(

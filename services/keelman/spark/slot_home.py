@@ -7,7 +7,7 @@ from pathlib import Path
 
 from keelman.model.errors import InvalidArgument
 from keelman.rpc.server import Tls
-from keelman.runtime.ports import joined
+from keelman.runtime.processes.ports import joined
 from keelman.spark.masters import Master, is_loopback
 from keelman.spark.settings import Settings
 

@@ -9,7 +9,7 @@ from typing import Any
 from keelman.api.copy.v1.write_job_pb2 import WriteJob
 from keelman.connect.data_set import DataSink
 from keelman.connect.plugin import load_connector
-from keelman.engine.ranges import SCHEMA, Range, range_work
+from keelman.engine.sink.ranges import SCHEMA, Range, range_work
 from keelman.model.errors import InvalidArgument
 from keelman.spark.data import Sessions
 

@@ -17,7 +17,7 @@ from keelman.model.errors import FailedPrecondition, InvalidArgument
 from keelman.state.snapshot import Snapshot
 
 LARGEST_PORT = 65535
-MOST_WORKERS = 1000
+MAX_WORKERS = 1000
 JSON_CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
 TOPICS = ("config.storage.topic", "offset.storage.topic", "status.storage.topic")
 VOTERS = "controller.quorum.voters"
@@ -88,8 +88,8 @@ def check_worker_cluster(name: str, spec: WorkerClusterSpec, snapshot: Snapshot)
         raise InvalidArgument.of("spec.broker_cluster", spec.broker_cluster, f"the name of a broker cluster ({known})")
     check_not_deleted(snapshot.broker_clusters[spec.broker_cluster])
     _check_nodes("spec.nodes.names", spec.nodes, snapshot)
-    if spec.count > MOST_WORKERS:
-        raise InvalidArgument.of("spec.count", spec.count, f"1 to {MOST_WORKERS}")
+    if spec.count > MAX_WORKERS:
+        raise InvalidArgument.of("spec.count", spec.count, f"1 to {MAX_WORKERS}")
     for key, why in WORKER_FIXED.items():
         if key in spec.properties:
             raise InvalidArgument.of("spec.properties", f"{key}={spec.properties[key]}", f"leave {key} out: {why}")

@@ -23,7 +23,7 @@ from sqlmodel import col, select
 from keelman.kafka.feed import EventPublisher, Fact, event_topic
 from keelman.model.errors import Conflict, Unavailable
 from keelman.runtime.backoff import Backoff
-from keelman.runtime.logging import get_logger
+from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import first_of
 from keelman.state import store
 from keelman.state.database import Database

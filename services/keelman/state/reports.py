@@ -18,7 +18,7 @@ from keelman.kafka.feed import COPY_RUN_REPORTS, REPORT_TOPICS, Fact, ReportPubl
 from keelman.model.workload import ProcessState, SparkSpec, WorkerSpec, Workload, spark_name
 from keelman.rpc.pages import copy_run_key
 from keelman.rpc.times import from_timestamp
-from keelman.runtime.logging import get_logger
+from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import first_of
 from keelman.state.database import Database
 from keelman.state.hub import Hub

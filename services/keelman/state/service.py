@@ -14,7 +14,7 @@ from keelman.api.node.v1 import session_service_pb2_grpc as sessions_grpc
 from keelman.api.node.v1 import workload_service_pb2_grpc as workloads_grpc
 from keelman.model.errors import InvalidArgument
 from keelman.rpc.server import Service, Tls, serve
-from keelman.runtime.logging import get_logger
+from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.reconciler import Reconciler
 from keelman.runtime.supervise import Siblings
 from keelman.state.api import BrokerClusterApi, NodeApi, WorkerApi, WorkerClusterApi, WorkloadApi

@@ -19,7 +19,7 @@ from keelman.model.names import checked_name
 from keelman.model.node import Node, NodeState
 from keelman.model.workload import ProcessState, Workload, WorkloadStatus
 from keelman.rpc.times import to_duration
-from keelman.runtime.logging import get_logger
+from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import first_of
 from keelman.state import store
 from keelman.state.database import Database

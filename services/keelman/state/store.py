@@ -36,7 +36,7 @@ UPDATED = event_pb2.EVENT_TYPE_UPDATED
 DELETED = event_pb2.EVENT_TYPE_DELETED
 NODE, BROKER_CLUSTER, WORKER_CLUSTER, WORKLOAD = "node", "broker_cluster", "worker_cluster", "workload"
 NOUNS = (NODE, BROKER_CLUSTER, WORKER_CLUSTER, WORKLOAD)
-MOST_NAMED = 20  # in an error
+MAX_NAMED = 20  # in an error
 T = TypeVar("T")
 
 
@@ -222,8 +222,8 @@ def _found(noun: str, known: Mapping[str, T], name: str) -> T:
     if name in known:
         return known[name]
     names = sorted(known)
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    there = f"those there are: {', '.join(names[:MOST_NAMED])}{more}" if names else "there is none yet"
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    there = f"those there are: {', '.join(names[:MAX_NAMED])}{more}" if names else "there is none yet"
     raise NotFound(f"no {noun.replace('_', ' ')} is named {name!r}: {there}", metadata={noun: name})
 
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from keelman.model.errors import InvalidArgument, KeelmanError
-from keelman.runtime.logging import get_logger
+from keelman.runtime.logs.logging import get_logger
+from keelman.worker.config.file import file_properties
 from keelman.worker.errors import RestError
 from keelman.worker.group.herder import Herder
-from keelman.worker.properties.file import file_properties
 from keelman.worker.rest.bodies import new_connector, parsed, text_map
 from keelman.worker.rest.operations import Operations
 

@@ -10,28 +10,28 @@ from keelman.api.copy.v1.worker_link_service_pb2 import Bounds
 from keelman.connect.config.secret_keys import shown
 from keelman.kafka.clients import wait_for_brokers
 from keelman.kafka.feed import ReportPublisher
-from keelman.runtime.logging import get_logger
+from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import Siblings, first_of
+from keelman.worker.asking.third_party import ThirdParty
+from keelman.worker.config.plugin_bounds import plugin_bounds
+from keelman.worker.config.source import PropertySource
+from keelman.worker.config.typed import WorkerProperties, read_properties
 from keelman.worker.connector_files import begin_connectors, read_connectors
 from keelman.worker.group.farewell import NoteKeeper
 from keelman.worker.group.former_members import FormerMembers
 from keelman.worker.group.herder import Herder
 from keelman.worker.group.leader import Leader
 from keelman.worker.group.membership import Membership
-from keelman.worker.observed.metrics import Metrics
-from keelman.worker.observed.reports import report
-from keelman.worker.properties.plugin_bounds import plugin_bounds
-from keelman.worker.properties.source import PropertySource
-from keelman.worker.properties.typed import WorkerProperties, read_properties
+from keelman.worker.metrics.metrics import Metrics
+from keelman.worker.metrics.reports import report
 from keelman.worker.rest.application import RestApi
 from keelman.worker.rest.front import open_front, peer_tls
 from keelman.worker.settings import Settings
 from keelman.worker.short_flags import FLAG_OF
 from keelman.worker.starting import open_farewell, open_group, open_health, open_spark, open_store, run_link
-from keelman.worker.tables.topic_tracking import TopicTracking
+from keelman.worker.storage.topic_tracking import TopicTracking
 from keelman.worker.tasks.link import SparkLink
 from keelman.worker.tasks.owned_work import OwnedWork
-from keelman.worker.tasks.third_party import ThirdParty
 
 log = get_logger()
 

@@ -18,18 +18,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from keelman.model.errors import FailedPrecondition, InvalidArgument
-from keelman.runtime import exit_record
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.home import Home, writable
-from keelman.runtime.logging import get_logger
-from keelman.runtime.ports import free_ports
+from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.processes import exit_record
+from keelman.runtime.processes.die_with_parent import tethered
+from keelman.runtime.processes.ports import free_ports
 from keelman.runtime.supervise import Siblings
-from keelman.runtime.tether import tethered
 
 log = get_logger()
 STOP_SECONDS = 10.0
 HEALTHY_SECONDS = 60.0
-MOST_LOG_BYTES = 16 << 20
+MAX_LOG_BYTES = 16 << 20
 LAST_BYTES = 4096
 # Ends of a Spark service that no further start can help.
 FATAL = ("JAVA_MISSING", "INVALID_ARGUMENT")
@@ -71,7 +71,7 @@ class SparkBeside:
         writable("worker.home", self.folder)
         writable("worker.home", self.socket.parent, private=True)
         try:
-            if self.log_file.exists() and self.log_file.stat().st_size > MOST_LOG_BYTES:
+            if self.log_file.exists() and self.log_file.stat().st_size > MAX_LOG_BYTES:
                 self.log_file.replace(self.log_file.with_suffix(".log.1"))
             with self.log_file.open("ab") as output:
                 output.write(b"\n")  # on a full disk Spark could not even say why it does not start

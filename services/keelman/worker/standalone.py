@@ -1,7 +1,7 @@
 """What a standalone worker has in place of a group and of three topics: itself, and memory.
 
 Each class stands in for the one that speaks with Kafka, at the lowest place there is, so that all above is the same
-code for both kinds of workers. Offsets alone outlive the process (see keelman.worker.tables.offset_file).
+code for both kinds of workers. Offsets alone outlive the process (see keelman.worker.storage.offset_file).
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from functools import partial
 
 from keelman.connect.config.connector_keys import OFFSETS
 from keelman.connect.offsets import CommittedOffsets
-from keelman.kafka import group as codes
-from keelman.kafka.group import Described, GroupClient, Joined
+from keelman.kafka.groups import protocol as codes
+from keelman.kafka.groups.protocol import Described, GroupClient, Joined
 from keelman.kafka.table import Row, TopicTable
 from keelman.kafka.writer import Ends, Record, TopicWriter
-from keelman.runtime.logging import get_logger
+from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import supervise
-from keelman.worker.properties.typed import STANDALONE, WorkerProperties
-from keelman.worker.tables.offset_file import OffsetFile, held
-from keelman.worker.tables.store import Store
+from keelman.worker.config.typed import STANDALONE, WorkerProperties
+from keelman.worker.storage.offset_file import OffsetFile, held
+from keelman.worker.storage.store import Store
 
 log = get_logger()
 

@@ -11,18 +11,18 @@ from pathlib import Path
 
 from keelman.connect.config.secret_keys import without_users
 from keelman.kafka.clients import low_level_client
-from keelman.kafka.group import GroupClient
+from keelman.kafka.groups.protocol import GroupClient
 from keelman.rpc.server import serve
 from keelman.runtime.home import Home
-from keelman.runtime.logging import get_logger
+from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.version import version
+from keelman.worker.config import known_properties
+from keelman.worker.config.typed import WorkerProperties
 from keelman.worker.group.farewell import LastFarewell, Note
-from keelman.worker.properties import known_properties
-from keelman.worker.properties.typed import WorkerProperties
 from keelman.worker.rest.front import Front
 from keelman.worker.settings import Settings
 from keelman.worker.spark_beside import SparkBeside
-from keelman.worker.tables.store import Store
+from keelman.worker.storage.store import Store
 from keelman.worker.tasks.link import SparkLink
 
 log = get_logger()

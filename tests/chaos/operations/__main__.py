@@ -12,10 +12,9 @@ import tempfile
 import time
 from pathlib import Path
 
-from spark_kit import spark_service
-
+from chaos.operations.round import Round
 from keelman.testing.broker import running_broker
-from operations.round import Round
+from support.spark_kit import spark_service
 
 KEPT = Path("build/operations")
 MORE_SECONDS = 300.0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from operations.history import Operation
+from chaos.operations.history import Operation
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from chaos_kafka import Topics
-
-from operations.connectors import WHOLE, Connectors
+from chaos.chaos_kafka import Topics
+from chaos.operations.connectors import WHOLE, Connectors
 
 FIRST = 5
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from operations.answers import KINDS, sure
-from operations.history import Operation
+from chaos.operations.answers import KINDS, sure
+from chaos.operations.history import Operation
 
 Config = frozenset[tuple[str, str]]
 STARTED, PAUSED, STOPPED = "STARTED", "PAUSED", "STOPPED"

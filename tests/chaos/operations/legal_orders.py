@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from operations.answers import KINDS, sure
-from operations.history import Operation
-from operations.kept import END, NONE, Kept, after, tells
+from chaos.operations.answers import KINDS, sure
+from chaos.operations.history import Operation
+from chaos.operations.kept import END, NONE, Kept, after, tells
 
-MOST_ORDERS = 300_000
+MAX_ORDERS = 300_000
 SHOWN = 8
 NEAR_SECONDS = 10.0
 
@@ -44,7 +44,7 @@ class Contradiction:
         return "\n".join(told + [f"  written: {one}" for one in self.writes[-SHOWN:]])
 
 
-def contradiction(history: Iterable[Operation], name: str, *, most: int = MOST_ORDERS) -> Contradiction | None:
+def contradiction(history: Iterable[Operation], name: str, *, most: int = MAX_ORDERS) -> Contradiction | None:
     """The first answer about the connector that no order explains; it is not there at the begin. Raises Undecided."""
     operations = sorted((o for o in history if tells(o, name)), key=lambda o: o.begun)
     moments = [(o.begun, False, i) for i, o in enumerate(operations)]

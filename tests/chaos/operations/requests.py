@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
-from group_kit import Workers
 
-from operations.accidents import Accidents
-from operations.answers import KINDS, excused, sure
-from operations.connectors import ALTERED, Connectors
-from operations.history import Operation
+from chaos.operations.answers import KINDS, excused, sure
+from chaos.operations.connectors import ALTERED, Connectors
+from chaos.operations.faults import Faults
+from chaos.operations.history import Operation
+from support.group_kit import Workers
 
 PAUSE_SECONDS = 0.25
 PLANS = {
@@ -51,7 +51,7 @@ class Requests:
 
     workers: Workers
     connectors: Connectors
-    accidents: Accidents
+    faults: Faults
     http: httpx.AsyncClient
     odd: Callable[[str], None]
     history: list[Operation] = field(default_factory=list)
@@ -80,7 +80,7 @@ class Requests:
             one.error = repr(error)
         one.ended = self.now
         if not sure(one):
-            disturbed = self.accidents.disturbed(worker, begun, time.monotonic())
+            disturbed = self.faults.disturbed(worker, begun, time.monotonic())
             if not excused(one, disturbed=disturbed):
                 self.odd(f"may not be answered: {one} {one.answer if not one.message else ''}")
         return one
@@ -95,7 +95,7 @@ class Requests:
 
     async def _do(self, plan: str, name: str, client: int, chance: random.Random) -> None:
         async def ask(kind: str, body: Any = None, query: str = "") -> None:
-            worker = self.accidents.someone(chance)
+            worker = self.faults.someone(chance)
             await self.ask(kind, name, body, worker=worker, client=client, query=query)
 
         config = self.connectors.config(name, chance)

@@ -1,4 +1,4 @@
-"""One round: clients ask, accidents happen, all comes to rest, and everything is judged."""
+"""One round: clients ask, faults happen, all comes to rest, and everything is judged."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import httpx
-from chaos_kafka import Topics
-from group_kit import Flow, Workers, feeding
-from rest_kit import fresh_client
 
+from chaos.chaos_kafka import Topics
+from chaos.operations.connectors import COUNTING, FAULTS, SOURCE_OF_FILE, Connectors
+from chaos.operations.delivered import missing_or_doubled
+from chaos.operations.faults import Faults
+from chaos.operations.history import Operation, write
+from chaos.operations.kept import END
+from chaos.operations.legal_orders import Undecided, contradiction
+from chaos.operations.requests import Requests
+from chaos.operations.settled import config_topic, differences
 from keelman.runtime.supervise import Siblings
 from keelman.testing.eventually import eventually
-from operations.accidents import Accidents
-from operations.connectors import COUNTING, FAULTS, SOURCE_OF_FILE, Connectors
-from operations.delivered import missing_or_doubled
-from operations.history import Operation, write
-from operations.kept import END
-from operations.legal_orders import Undecided, contradiction
-from operations.requests import Requests
-from operations.settled import config_topic, differences
+from support.group_kit import Flow, Workers, feeding
+from support.rest_kit import fresh_client
 
 WORKERS, CLIENTS, FLOWS, PARTITIONS = 3, 7, 2, 2
 SETTLE_SECONDS, LOOK_SECONDS = 60.0, 0.5
@@ -52,13 +52,13 @@ class Round:
         named = {"exactly_once_source_support": support}
         self.workers = Workers.of(self.folder, self.bootstrap, self.group, self.spark, WORKERS, **named)
         self.connectors = Connectors(self.group, self.folder)
-        self.accidents = Accidents(self.workers, self.violation)
-        self.requests = Requests(self.workers, self.connectors, self.accidents, fresh_client(), self.violation)
+        self.faults = Faults(self.workers, self.violation)
+        self.requests = Requests(self.workers, self.connectors, self.faults, fresh_client(), self.violation)
         self.topics = Topics(self.bootstrap)
 
     def __str__(self) -> str:
         mode = "exactly once" if self.exactly_once else "at least once"
-        told = [f"{len(self.requests.history)} operations, {self.accidents.count} accidents"]
+        told = [f"{len(self.requests.history)} operations, {self.faults.count} faults"]
         told += [f"settled after {self.settled_seconds:.1f} s", f"{len(self.violations)} violations"]
         return f"seed {self.seed}, {mode}: {', '.join(told)}"
 
@@ -109,11 +109,11 @@ class Round:
         return [(number, worker.output) for number, worker in there]
 
     async def _busy(self) -> None:
-        """Clients ask, and workers and tasks have their accidents."""
+        """Clients ask, and workers and tasks have their faults."""
         self.requests.begun = time.monotonic()
         end = self.requests.begun + self.seconds
         async with Siblings() as siblings:
-            under_way = [siblings.start(self.accidents.run(self._chance("accidents"), end))]
+            under_way = [siblings.start(self.faults.run(self._chance("faults"), end))]
             under_way += [siblings.start(self._faults(end)), siblings.start(self._lines(end))]
             for number in range(CLIENTS):
                 chance = self._chance(f"client {number}")

@@ -7,16 +7,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from group_kit import Workers
-
+from chaos.operations.connectors import tasks_of
+from chaos.operations.kept import PAUSED, STARTED, STOPPED
 from keelman.api.copy.v1 import copy_run_pb2 as copy
 from keelman.api.copy.v1 import copy_run_service_pb2 as service
 from keelman.api.copy.v1.copy_run_service_pb2_grpc import CopyRunServiceStub
 from keelman.kafka.reading import read_topic
 from keelman.rpc.channels import channel
-from keelman.worker.tables.config_state import ConfigState
-from operations.connectors import tasks_of
-from operations.kept import PAUSED, STARTED, STOPPED
+from keelman.worker.storage.config_state import ConfigState
+from support.group_kit import Workers
 
 SHOWN = {STARTED: "RUNNING", PAUSED: "PAUSED", STOPPED: "STOPPED"}
 METRIC = re.compile(r'^keelman_(?:task|connector)_state\{connector="([^"]+)"(?:,task="(\d+)")?,state="(\w+)"\} 1', re.M)

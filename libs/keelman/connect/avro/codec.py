@@ -22,7 +22,7 @@ from keelman.connect.schema import Schema
 
 Write = Callable[[Any], bytes | bytearray]
 Read = Callable[[bytes], Any]
-MOST_LEVELS = 1000
+MAX_LEVELS = 1000
 FAULTS = (
     ArithmeticError,
     AttributeError,
@@ -113,7 +113,7 @@ def _read_carefully(whole: Any, payload: bytes) -> Any:
     The library's fast reader goes down on the processor's own stack, which some thousand levels break, and the process
     with it; its other one raises RecursionError.
     """
-    if len(payload) <= MOST_LEVELS:
+    if len(payload) <= MAX_LEVELS:
         return _read(whole, payload)
     stream = io.BytesIO(payload)
     stream.seek(HEADER_BYTES)

@@ -63,12 +63,18 @@ def common_keys(
 ) -> ConfigDef:
     """The keys of every connector; `converters` has a default for each of ROLES. Without `plugins` nothing is
     recommended and every class is taken for a converter."""
+    return ConfigDef(*numbered(1, _own_keys(plugins, version, converters)), *numbered(1, _error_keys()))
+
+
+def _own_keys(
+    plugins: Plugins | None, version: str | None, converters: tuple[ConverterDefault, ...]
+) -> tuple[ConfigKey, ...]:
     text = {"validator": clean_name, **_WIDE}
     wide = {"validator": version_rule, "recommender": ConnectorVersions(plugins), **_WIDE}
     action = {"validator": one_of("none", "restart"), **_WIDE}
     unlike = {"group": "Transforms", "validator": unique("transformation aliases"), "width": Width.LONG}
     tests = {"group": "Predicates", "validator": unique("predicate aliases"), "width": Width.LONG}
-    first = (
+    return (
         _key(
             "name",
             _TEXT,
@@ -121,9 +127,12 @@ def common_keys(
             **action,
         ),
     )
+
+
+def _error_keys() -> tuple[ConfigKey, ...]:
     again = "Longest time to try again, in ms; -1 without end."
     tolerance = {"validator": one_of("none", "all"), **_ERROR_FLAGS}
-    errors = (
+    return (
         _key("errors.retry.timeout", _LONG, 0, _MEDIUM, again, title="Retry Timeout for Errors", **_ERRORS),
         _key(
             "errors.retry.delay.max.ms",
@@ -154,7 +163,6 @@ def common_keys(
             **_ERROR_FLAGS,
         ),
     )
-    return ConfigDef(*numbered(1, first), *numbered(1, errors))
 
 
 def _converter_keys(plugins: Plugins | None, role: str, default: ConverterDefault) -> tuple[ConfigKey, ConfigKey]:

@@ -11,8 +11,8 @@ from keelman.connect.config.rules import Validator, refuse
 from keelman.model.errors import InvalidArgument
 from keelman.model.labels import LEGAL, labels_of
 
-MOST_COMMIT_MS = 600_000
-MOST_SLOTS = 64
+MAX_COMMIT_MS = 600_000
+MAX_SLOTS = 64
 
 
 def _limit(name: str, value: float | None) -> None:
@@ -23,8 +23,8 @@ def _limit(name: str, value: float | None) -> None:
 
 
 def _commit_interval(name: str, value: int | None) -> None:
-    if value is not None and not 1 <= value <= MOST_COMMIT_MS:
-        raise refuse(name, value, f"Value must be a number of milliseconds between 1 and {MOST_COMMIT_MS}")
+    if value is not None and not 1 <= value <= MAX_COMMIT_MS:
+        raise refuse(name, value, f"Value must be a number of milliseconds between 1 and {MAX_COMMIT_MS}")
 
 
 def _labels(name: str, value: str | None) -> None:
@@ -35,8 +35,8 @@ def _labels(name: str, value: str | None) -> None:
 
 
 def _slots(name: str, value: int | None) -> None:
-    if value is not None and not 1 <= value <= MOST_SLOTS:
-        raise refuse(name, value, f"Value must be a whole number, at least 1 and at most {MOST_SLOTS}")
+    if value is not None and not 1 <= value <= MAX_SLOTS:
+        raise refuse(name, value, f"Value must be a whole number, at least 1 and at most {MAX_SLOTS}")
 
 
 def _key(name: str, kind: Type, default: Any, doc: str, validator: Validator) -> ConfigKey:

@@ -19,7 +19,7 @@ ATTEMPTS = _key(
 FIRST_MS = _key(
     "keelman.restart.backoff.ms", Type.LONG, 1_000, 1, "Pause before the first of these; each is twice as long."
 )
-MOST_MS = _key("keelman.restart.backoff.max.ms", Type.LONG, 300_000, 1, "Longest pause.")
+MAX_MS = _key("keelman.restart.backoff.max.ms", Type.LONG, 300_000, 1, "Longest pause.")
 RESET_MS = _key(
     "keelman.restart.reset.after.ms", Type.LONG, 600_000, 0, "Time without failure that makes it begin anew."
 )
@@ -30,4 +30,4 @@ STALL_MS = _key(
 
 def life_keys() -> ConfigDef:
     """All of them, in the order of a form."""
-    return ConfigDef(*numbered(1, (ATTEMPTS, FIRST_MS, MOST_MS, RESET_MS, STALL_MS)))
+    return ConfigDef(*numbered(1, (ATTEMPTS, FIRST_MS, MAX_MS, RESET_MS, STALL_MS)))

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 _PATTERN = re.compile(r"\$\{([^}]*?):(([^}]*?):)?([^}]*?)\}")
-LEAST_ELSEWHERE = 8  # a shorter value in another key of a task is taken to be there by chance
+MIN_ELSEWHERE = 8  # a shorter value in another key of a task is taken to be there by chance
 
 Values = Mapping["Reference", str]
 
@@ -69,7 +69,7 @@ def restored(tasks: Iterable[Mapping[str, str]], connector: Mapping[str, str], v
     kept = {key: (text, substituted(text, values)) for key, text in connector.items() if references(text)}
     by_value = {values[one]: str(one) for one in references_of(connector) if values.get(one)}
     any_value = _one_of(by_value)
-    long_value = _one_of(value for value in by_value if len(value) >= LEAST_ELSEWHERE)
+    long_value = _one_of(value for value in by_value if len(value) >= MIN_ELSEWHERE)
 
     def back(key: str, text: str) -> str:
         if key in kept and text == kept[key][1]:

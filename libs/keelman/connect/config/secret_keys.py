@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from urllib.parse import unquote
 
 from keelman.connect.config.references import references
-from keelman.runtime.redaction import HIDDEN
+from keelman.runtime.logs.redaction import HIDDEN
 
 # The PASSWORD keys of Kafka's clients, bare or behind a prefix, and what everybody calls such things.
 _CLIENTS = re.compile(

@@ -214,13 +214,13 @@ class JsonConverter(Converter):
             except orjson.JSONDecodeError:
                 continue
             if whole == {"schema": tree, "payload": None}:
-                if len(self._begins) >= _MOST_BEGINS:
+                if len(self._begins) >= _MAX_BEGINS:
                     self._begins.clear()
                 self._begins[begin] = schema
             return
 
 
-_MOST_BEGINS = 8
+_MAX_BEGINS = 8
 _SPACES = b" \t\r\n"
 
 

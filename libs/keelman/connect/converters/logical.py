@@ -24,10 +24,10 @@ _EXACT = 4_000_000_000_000
 """Below this many ms a float of seconds is right to the microsecond."""
 DAY, MILLISECOND = timedelta(days=1), timedelta(milliseconds=1)
 DAY_MS = DAY // MILLISECOND
-MOST_SCALE = 1_000_000
-MOST_DIGITS = 100_000
+MAX_SCALE = 1_000_000
+MAX_DIGITS = 100_000
 """More take seconds to turn into bytes and back."""
-_MOST_BYTES = MOST_DIGITS // 2
+_MAX_BYTES = MAX_DIGITS // 2
 _PYTHONS_DIGITS = 4_000
 """Python makes whole numbers of texts this long, whatever it is told; of much longer ones it does not."""
 _EXACTLY = decimal.Context(prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
@@ -64,7 +64,7 @@ def scale_of(schema: Schema) -> int:
 
 def decimal_of(data: bytes, scale: int) -> decimal.Decimal:
     """The decimal whose digits these bytes are, as a whole number (two's complement, big-endian). Raises DataError."""
-    if len(data) > _MOST_BYTES:
+    if len(data) > _MAX_BYTES:
         raise DataError(f"A Decimal of {len(data)} bytes is beyond what can be read")
     return _EXACTLY.scaleb(decimal.Decimal(int.from_bytes(data, "big", signed=True)), -_writable(scale))
 
@@ -76,11 +76,11 @@ def unscaled(value: decimal.Decimal) -> bytes:
 
 
 def finite(value: Any) -> decimal.Decimal:
-    """A value that must be a decimal, a number, and of MOST_DIGITS. Raises DataError."""
+    """A value that must be a decimal, a number, and of MAX_DIGITS. Raises DataError."""
     if not isinstance(value, decimal.Decimal) or not value.is_finite():
         raise DataError(f"Invalid type for Decimal, expected BigDecimal but was class {java_class(value)}")
-    if value.adjusted() - int(value.as_tuple().exponent) >= MOST_DIGITS:
-        raise DataError(f"A Decimal of more than {MOST_DIGITS} digits is beyond what can be written")
+    if value.adjusted() - int(value.as_tuple().exponent) >= MAX_DIGITS:
+        raise DataError(f"A Decimal of more than {MAX_DIGITS} digits is beyond what can be written")
     return value
 
 
@@ -96,7 +96,7 @@ def scaled(value: Any, scale: int) -> decimal.Decimal:
 
 def decimal_text(text: str) -> decimal.Decimal:
     """The decimal that a number's text stands for, with all its digits. Raises DataError."""
-    if len(text) > MOST_DIGITS:
+    if len(text) > MAX_DIGITS:
         raise DataError(f"A number of {len(text)} digits is beyond what is read")
     try:
         return decimal.Decimal(text)
@@ -115,7 +115,7 @@ def no_constant(text: str) -> Any:
 
 
 def _writable(scale: int) -> int:
-    if abs(scale) > MOST_SCALE:
+    if abs(scale) > MAX_SCALE:
         raise DataError(f"A Decimal of the scale {scale} is beyond what can be written out")
     return scale
 

@@ -36,7 +36,7 @@ from keelman.connect.json_schema.write_schema import (
 from keelman.connect.schema import INTEGER_RANGES, Schema, Struct, java_type
 
 _Read = Callable[[Any], Any]
-_MOST_ADJUSTED = 20
+_MAX_ADJUSTED = 20
 _EXACTLY = json.JSONDecoder(parse_float=decimal_text, parse_int=whole_text, parse_constant=no_constant)
 _EXACT: dict[str, Any] = {"string": str, "boolean": bool, "double": float, **dict.fromkeys(INTEGER_RANGES, int)}
 _NODES: Mapping[type, str] = {
@@ -219,7 +219,7 @@ def _whole(schema: Schema) -> Callable[[Any], int]:
     def read(tree: Any) -> int:
         if tree.__class__ is not int:
             fraction = isinstance(tree, float | decimal.Decimal)
-            if isinstance(tree, decimal.Decimal) and tree.adjusted() > _MOST_ADJUSTED:
+            if isinstance(tree, decimal.Decimal) and tree.adjusted() > _MAX_ADJUSTED:
                 raise DataError(f"{tree} is too large for {java_type(schema)}")
             if not fraction or tree % 1:
                 found = tree if fraction else _NODES.get(type(tree), "?")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from keelman.connect.protobuf.reading import MessageReader
     from keelman.connect.protobuf.writing import MessageWriter
 
-MOST_INDEXES = 100
+MAX_INDEXES = 100
 
 
 class ProtobufConverter(RegistryConverter):
@@ -145,7 +145,7 @@ def read_indexes(data: bytes) -> list[int]:
 def _indexes_end(payload: bytes) -> int:
     schema_id(payload)
     count, place = _read_varint(payload, HEADER_BYTES)
-    if not 0 <= count <= MOST_INDEXES:
+    if not 0 <= count <= MAX_INDEXES:
         raise DataError(f"The payload says that {count} message indexes follow")
     for _ in range(count):
         _, place = _read_varint(payload, place)

@@ -26,7 +26,7 @@ from keelman.connect.registry.interface import (
     closure,
 )
 
-MOST_TOPICS = 1000
+MAX_TOPICS = 1000
 _ABSENT = (SUBJECT_NOT_FOUND, VERSION_NOT_FOUND, SCHEMA_NOT_FOUND)
 
 
@@ -92,7 +92,7 @@ class RegistryConverter(Converter):
             found = copy.copy(self)
             found.topic, found._ids, found._newest = topic, {}, {}
             found.begin_topic()
-            keep(self._topics, MOST_TOPICS, topic, found)
+            keep(self._topics, MAX_TOPICS, topic, found)
         return found
 
     def begin_topic(self) -> None:
@@ -130,14 +130,14 @@ class RegistryConverter(Converter):
             found = registry.lookup(subject, schema, normalize=normalize).id, schema
         if not self.keeps_ids:
             return found
-        return keep(self._ids, config[registry_keys.MOST_SCHEMAS], (schema, name), found)
+        return keep(self._ids, config[registry_keys.MAX_SCHEMAS], (schema, name), found)
 
     def _latest(self, subject: str) -> Registered:
         """The version to take for the newest: for good means for as long as this converter is there."""
         seconds: int = self.config[registry_keys.LATEST_SECONDS]
         if seconds >= 0:
             return self.registry.latest(subject, seconds)
-        most: int = self.config[registry_keys.MOST_SCHEMAS]
+        most: int = self.config[registry_keys.MAX_SCHEMAS]
         return kept(self._newest, most, subject, lambda: self.registry.latest(subject, 0))
 
     def _compare(self, newest: Registered, schema: SchemaText, subject: str) -> None:

@@ -29,7 +29,7 @@ USE_ID, ID_STRICT = "use.schema.id", "id.compatibility.strict"
 USE_LATEST, LATEST_STRICT, LATEST_SECONDS = "use.latest.version", "latest.compatibility.strict", "latest.cache.ttl.sec"
 CREDENTIALS, USER_INFO = "basic.auth.credentials.source", "basic.auth.user.info"
 BEARER_SOURCE, BEARER_TOKEN = "bearer.auth.credentials.source", "bearer.auth.token"
-MOST_SCHEMAS = "max.schemas.per.subject"
+MAX_SCHEMAS = "max.schemas.per.subject"
 CONNECT_MS, READ_MS = "http.connect.timeout.ms", "http.read.timeout.ms"
 RETRIES, RETRY_WAIT_MS, RETRY_MOST_MS = "max.retries", "retries.wait.ms", "retries.max.wait.ms"
 PROXY_HOST, PROXY_PORT = "proxy.host", "proxy.port"
@@ -64,7 +64,7 @@ def registry_keys() -> ConfigDef:
         (USE_LATEST, flag, False, _LOW, "Write with the subject's newest schema; not together with registering.", None),
         (LATEST_STRICT, flag, True, _LOW, "Only if the record's own schema is compatible with it.", None),
         (LATEST_SECONDS, number, -1, _LOW, "How long, in s, a version is taken to be the newest; -1: for good.", None),
-        (MOST_SCHEMAS, number, 1000, _LOW, "Schemas kept in memory of each subject.", at_least(1)),
+        (MAX_SCHEMAS, number, 1000, _LOW, "Schemas kept in memory of each subject.", at_least(1)),
         (
             "key.subject.name.strategy",
             Type.CLASS,
@@ -108,7 +108,7 @@ def registry_keys() -> ConfigDef:
 
 
 def _tls_keys() -> tuple[tuple[str, Type, Any, Importance, str, Rule | None], ...]:
-    """What is heeded of TLS, as of Kafka's clients; see keelman.runtime.tls."""
+    """What is heeded of TLS, as of Kafka's clients; see keelman.runtime.tls.contexts."""
     text, secret, several = Type.STRING, Type.PASSWORD, Type.LIST
     return (
         ("ssl.truststore.location", text, None, _HIGH, "A file of certificates to trust; else the system's.", None),

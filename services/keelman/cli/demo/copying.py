@@ -18,7 +18,7 @@ from keelman.cli.demo.phases import Phases
 from keelman.cli.gateway import Gateway
 from keelman.cli.up import BROKER_CLUSTER
 from keelman.cli.waiting import until
-from keelman.engine.journal import journal_path
+from keelman.engine.sink.journal import journal_path
 from keelman.kafka.data_topics import create_topic, delete_topics
 from keelman.model.errors import (
     AlreadyExists,

@@ -27,7 +27,7 @@ from keelman.cli.up import Options, connected
 from keelman.cli.waiting import Line, progress_line, until
 from keelman.model.errors import FailedPrecondition, InvalidArgument, KeelmanError, Unavailable
 from keelman.runtime.home import Home
-from keelman.runtime.logging import configure
+from keelman.runtime.logs.logging import configure
 from keelman.runtime.supervise import first_of, run_process
 
 DATA_SET = "airports.csv"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from keelman.kafka.layout import Metadata, Work
+from keelman.kafka.groups.connect_protocol import Metadata
+from keelman.model.work import Work
 from keelman.worker.group.balance import Scales, even_out
 from keelman.worker.group.placement import Labels
 

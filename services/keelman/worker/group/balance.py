@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from keelman.kafka.layout import Work
+from keelman.model.work import Work
 from keelman.worker.group.placement import Labels
 
 Move: TypeAlias = tuple[Work, str, str]

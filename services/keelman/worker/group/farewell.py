@@ -20,18 +20,18 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from keelman.kafka import group as codes
 from keelman.kafka.clients import low_level_client
-from keelman.kafka.group import GroupClient
-from keelman.kafka.layout import PROTOCOL, PROTOCOL_TYPE, Metadata, OwnFields, encode_metadata
-from keelman.kafka.oauth import ALLOWED_KEY, allow_urls
+from keelman.kafka.groups import protocol as codes
+from keelman.kafka.groups.connect_protocol import PROTOCOL, PROTOCOL_TYPE, Metadata, OwnFields, encode_metadata
+from keelman.kafka.groups.protocol import GroupClient
+from keelman.kafka.security.oauth import ALLOWED_KEY, allow_urls
 from keelman.model.errors import KeelmanError
 from keelman.runtime.home import write_file
-from keelman.runtime.last_words import LastWords
-from keelman.runtime.logging import configure, get_logger
-from keelman.worker.properties.file import file_properties
-from keelman.worker.properties.java_options import with_allowed_urls
-from keelman.worker.properties.own_references import with_values
+from keelman.runtime.logs.logging import configure, get_logger
+from keelman.runtime.processes.last_words import LastWords
+from keelman.worker.config.file import file_properties
+from keelman.worker.config.java_options import with_allowed_urls
+from keelman.worker.config.own_references import with_values
 
 log = get_logger()
 SECONDS = 30.0

@@ -6,20 +6,20 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 
 from keelman.connect.errors import ConnectError
-from keelman.engine.bulk import part_ids, plans
+from keelman.engine.source.split import part_ids, plans
 from keelman.kafka.fencing import fence_all
-from keelman.kafka.layout import Work
 from keelman.kafka.writer import Record
 from keelman.model.errors import KeelmanError
+from keelman.model.work import Work
 from keelman.runtime.backoff import Backoff
-from keelman.runtime.logging import get_logger
+from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import Siblings
+from keelman.worker import connector_facts
+from keelman.worker.config.client_properties import fencing_client
 from keelman.worker.offsets.source_offsets import merged_offsets, own_offsets
-from keelman.worker.properties.client_properties import fencing_client
-from keelman.worker.tables import config_records as records
-from keelman.worker.tables.config_state import ConfigState
-from keelman.worker.tables.store import Store
-from keelman.worker.tasks import tickets
+from keelman.worker.storage import config_records as records
+from keelman.worker.storage.config_state import ConfigState
+from keelman.worker.storage.store import Store
 from keelman.worker.tasks.effective_config import changed_tasks
 
 log = get_logger()
@@ -30,7 +30,7 @@ AGAIN_SECONDS = 5.0
 def fences(store: Store, name: str) -> bool:
     """Whether the connector is a source whose tasks write in transactions."""
     config = store.config.connectors.get(name)
-    return config is not None and tickets.is_exactly_once_source(store.properties, config)
+    return config is not None and connector_facts.is_exactly_once_source(store.properties, config)
 
 
 def new_tasks(store: Store, name: str, wanted: Sequence[Mapping[str, str]]) -> list[Record]:
@@ -101,7 +101,7 @@ class Fencing:
 
     async def _fence(self, name: str, since: int, config: Mapping[str, str], former: Sequence[int]) -> None:
         properties = self._store.properties
-        ids = [tickets.transactional_id(properties.group_id, Work(name, task)) for task in former]
+        ids = [connector_facts.transactional_id(properties.group_id, Work(name, task)) for task in former]
         backoff = Backoff(first=0.1, most=AGAIN_SECONDS)
         while self._wanted.get(name) == since:
             try:
@@ -129,5 +129,5 @@ class Fencing:
         return [
             one
             for task, count in plans(name, rows).items()
-            for one in part_ids(tickets.transactional_id(properties.group_id, Work(name, task)), count)
+            for one in part_ids(connector_facts.transactional_id(properties.group_id, Work(name, task)), count)
         ]

@@ -9,10 +9,11 @@ from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar, cast
 
-from keelman.kafka.layout import Metadata, OwnFields, Work
+from keelman.kafka.groups.connect_protocol import Metadata, OwnFields
 from keelman.model.errors import Conflict, DeadlineExceeded, Exhausted, KeelmanError, Unavailable
+from keelman.model.work import Work
 from keelman.runtime.backoff import Backoff
-from keelman.runtime.logging import get_logger
+from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import Siblings, first_of
 from keelman.worker import addressed
 from keelman.worker.errors import Elsewhere
@@ -21,7 +22,7 @@ from keelman.worker.group.membership import Membership, Place, allocation
 from keelman.worker.group.requests import Change, Request, Requests
 from keelman.worker.group.session_key import keep_session_key
 from keelman.worker.group.shared_addresses import SharedAddresses
-from keelman.worker.tables.store import Store
+from keelman.worker.storage.store import Store
 from keelman.worker.tasks.owned_work import OwnedWork
 
 T = TypeVar("T")

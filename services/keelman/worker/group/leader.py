@@ -10,29 +10,30 @@ from urllib.parse import urlsplit
 
 from keelman.connect.errors import ConnectError
 from keelman.connect.topic_creation import creates_topics
-from keelman.kafka.layout import CONFIG_MISMATCH, Assignment, Metadata, Work
+from keelman.kafka.groups.connect_protocol import CONFIG_MISMATCH, Metadata
 from keelman.kafka.writer import Record
 from keelman.model.errors import Exhausted, KeelmanError
-from keelman.runtime.logging import get_logger
-from keelman.runtime.redaction import REDACTOR
+from keelman.model.work import Assignment, Work
+from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.logs.redaction import REDACTOR
 from keelman.runtime.supervise import Siblings
+from keelman.worker.asking.task_config_query import Answer, TaskConfigQuery, trace_of
 from keelman.worker.group.assignor import Memory, assign, views_of
 from keelman.worker.group.fencing import Fencing, new_tasks
 from keelman.worker.group.placement import wants_of, why_unplaced
 from keelman.worker.group.session_key import keep_session_key
-from keelman.worker.tables import config_records as records
-from keelman.worker.tables.config_records import STARTED, RestartRequest
-from keelman.worker.tables.news import News
-from keelman.worker.tables.restored import restored
-from keelman.worker.tables.status_state import FAILED, PAUSED, RESTARTING, RUNNING, UNASSIGNED, Status
-from keelman.worker.tables.store import Store
+from keelman.worker.restart_policy import RestartPolicy, policy_of
+from keelman.worker.storage import config_records as records
+from keelman.worker.storage.change_set import ChangeSet
+from keelman.worker.storage.config_records import STARTED, RestartRequest
+from keelman.worker.storage.restored import restored
+from keelman.worker.storage.status_state import FAILED, PAUSED, RESTARTING, RUNNING, UNASSIGNED, Status
+from keelman.worker.storage.store import Store
 from keelman.worker.tasks.effective_config import without_limits
-from keelman.worker.tasks.inquiry import Answer, Inquiry, trace_of
-from keelman.worker.tasks.restart_policy import RestartPolicy, policy_of
 
 log = get_logger()
 WRITTEN_AT_ONCE = 1000  # records
-MOST_TOLD = 20
+MAX_TOLD = 20
 
 
 class Leader:
@@ -45,13 +46,13 @@ class Leader:
         self._delay_ms = delay_ms
         self._memory = Memory()
         self._wake = wake
-        self._inquiry = Inquiry(self._answered, creates_topics=creates_topics(store.properties.raw))
+        self._query = TaskConfigQuery(self._answered, creates_topics=creates_topics(store.properties.raw))
         self._fencing = Fencing(store, lambda name: self._answered((name,)))
         self._used: dict[str, Answer] = {}
-        self._news = News(lambda: {*store.config.connectors, *self._inquiry.names})
-        self._old = News(lambda: store.statuses.by_connector)  # whose statuses may be of what is no more
-        store.news += [self._news, self._old]
-        store.status_news.append(self._old)
+        self._changes = ChangeSet(lambda: {*store.config.connectors, *self._query.names})
+        self._old = ChangeSet(lambda: store.statuses.by_connector)  # whose statuses may be of what is no more
+        store.change_sets += [self._changes, self._old]
+        store.status_change_sets.append(self._old)
         self._unplaced: dict[Work, str] = {}
         self._lost: dict[Work, str] = {}
         self._unknown: set[str] = set()  # connectors whose tasks in force a member may know nothing of
@@ -60,7 +61,7 @@ class Leader:
 
     def begin(self, siblings: Siblings) -> None:
         """Where connectors are asked and former tasks fenced."""
-        self._inquiry.begin(siblings)
+        self._query.begin(siblings)
         self._fencing.begin(siblings)
 
     def resign(self) -> None:
@@ -70,11 +71,11 @@ class Leader:
 
     def start_anew(self) -> None:
         """Leads since now: another worker may have led meanwhile."""
-        self._inquiry.forget()
+        self._query.forget()
         self._fencing.forget()
         self._used.clear()
-        for news in (self._news, self._old):  # whoever does not lead takes nothing of them
-            news.begin_anew()
+        for changes in (self._changes, self._old):  # whoever does not lead takes nothing of them
+            changes.begin_anew()
 
     def owner(self, work: Work) -> str | None:
         """URL of the worker that has this work by the last round."""
@@ -95,7 +96,7 @@ class Leader:
         now, wants = int(time.monotonic() * 1000), wants_of(config.placements)
         outcome = assign(views, config.work(), self._memory, now_ms=now, max_delay_ms=self._delay_ms, wants=wants)
         moved = outcome.memory.owners.items() ^ self._memory.owners.items()
-        self._news.tell(work.connector for work, _ in moved)
+        self._changes.tell(work.connector for work, _ in moved)
         self._memory = outcome.memory
         labels = [view.labels for view in views.values() if not view.leaving]
         self._unplaced = {
@@ -105,7 +106,7 @@ class Leader:
         }
         if not members.keys() <= self._members:
             self._unknown |= config.lapsing
-            self._news.tell(config.lapsing)
+            self._changes.tell(config.lapsing)
         self._members = frozenset(members)
         self.member_urls = tuple(sorted(m.url for m in members.values()))
         owners = outcome.memory.owners
@@ -132,12 +133,12 @@ class Leader:
         """
         await keep_session_key(self._store)
         await self._tidy()
-        self._news.tell(self._inquiry.due())
-        names = self._news.take()
+        self._changes.tell(self._query.due())
+        names = self._changes.take()
         try:
             await self._look_at(names)
         except BaseException:
-            self._news.tell(names)
+            self._changes.tell(names)
             raise
 
     async def _tidy(self) -> None:
@@ -145,7 +146,7 @@ class Leader:
         config = self._store.config
         for word, written in (("leftovers_deleted", config.leftovers()), ("records_restored", restored(config))):
             if written:
-                log.info(word, keys=[key.decode() for key, _ in written[:MOST_TOLD]], records=len(written))
+                log.info(word, keys=[key.decode() for key, _ in written[:MAX_TOLD]], records=len(written))
                 await self._store.write_config(written)
 
     async def _look_at(self, names: set[str]) -> None:
@@ -212,7 +213,7 @@ class Leader:
                     await self._write({name: written})
                 return
             for name in tasks:
-                self._tell_problem(name, self._inquiry.refused(name, trace_of(error)))
+                self._tell_problem(name, self._query.refused(name, trace_of(error)))
 
     def _answer(self, name: str, properties: Mapping[str, str]) -> Answer | None:
         """What the connector says; None while it, or a value of its configuration, is still to come."""
@@ -220,15 +221,15 @@ class Leader:
         try:
             resolved = secrets.resolved(properties)
         except ConnectError as error:
-            self._inquiry.hold(name)
+            self._query.hold(name)
             return Answer(None, trace_of(error))
         if resolved is None:
-            self._inquiry.hold(name)
+            self._query.hold(name)
             return None
         policy: RestartPolicy | None = None
         with contextlib.suppress(KeelmanError):  # stored by somebody who did not check it
             policy = policy_of(self._store.config.connectors[name], self._store.properties.raw)
-        answer = self._inquiry.about(name, resolved, policy, attempts=self._store.statuses.attempts(Work(name)))
+        answer = self._query.about(name, resolved, policy, attempts=self._store.statuses.attempts(Work(name)))
         if answer is None or answer.tasks is None or resolved == properties:
             return answer
         return Answer(secrets.restored(answer.tasks, properties), answer.trace)
@@ -236,28 +237,28 @@ class Leader:
     @property
     def busy(self) -> bool:
         """Whether it has not yet looked at all that something has changed about."""
-        return self._news.more or self._old.more
+        return self._changes.more or self._old.more
 
     def new_tasks_soon(self) -> bool:
         """Whether new connectors are about to say which tasks they want: one round of the group is enough for both."""
-        return self._news.more or self._inquiry.first_answers_soon()
+        return self._changes.more or self._query.first_answers_soon()
 
     def again_seconds(self) -> float:
         """Seconds until there is something to do though nothing has changed."""
-        return self._inquiry.due_seconds()
+        return self._query.due_seconds()
 
     def ask_again(self, requests: Iterable[RestartRequest]) -> None:
         """These connectors are restarted: what was wrong with them may be over."""
         for request in requests:
-            self._inquiry.again(request.connector)
+            self._query.again(request.connector)
 
     def _answered(self, names: Collection[str]) -> None:
-        self._news.tell(names)
+        self._changes.tell(names)
         self._wake()
 
     def forget(self, name: str) -> None:
         """This connector is gone, or is to be asked anew once it runs again."""
-        self._inquiry.forget(name)
+        self._query.forget(name)
         self._used.pop(name, None)
 
     def _tell_problem(self, name: str, answer: Answer) -> None:

@@ -8,24 +8,23 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from keelman.kafka import group as codes
-from keelman.kafka.group import Described, GroupClient, Joined, Member
-from keelman.kafka.layout import (
+from keelman.kafka.groups import protocol as codes
+from keelman.kafka.groups.connect_protocol import (
     PROTOCOL,
     PROTOCOL_TYPE,
-    Assignment,
     Metadata,
-    Work,
     decode_assignment,
     decode_metadata,
     encode_assignment,
     encode_metadata,
 )
+from keelman.kafka.groups.protocol import Described, GroupClient, Joined, Member
 from keelman.model.errors import FailedPrecondition, InvalidArgument, KeelmanError, PermissionDenied, Unavailable
+from keelman.model.work import Assignment, Work
 from keelman.runtime.backoff import Backoff
-from keelman.runtime.logging import get_logger
+from keelman.runtime.logs.logging import get_logger
 from keelman.worker.group.former_members import FormerMembers
-from keelman.worker.group.pulse import Pulse
+from keelman.worker.group.session_clock import SessionClock
 
 log = get_logger()
 
@@ -65,7 +64,7 @@ class Membership:
         self._group = group
         self._group_id = group_id
         self._session = session_ms / 1000
-        self._pulse = Pulse(session=session_ms / 1000, interval=heartbeat_ms / 1000)
+        self._clock = SessionClock(session=session_ms / 1000, interval=heartbeat_ms / 1000)
         self._wake = wake
         self._former = former or FormerMembers(session_ms / 1000, 0.0)
         self.member = ""
@@ -86,12 +85,20 @@ class Membership:
     @property
     def healthy(self) -> bool:
         """True while the last heartbeat succeeded and this worker has its place."""
-        return self.place is not None and not self.lost and self._pulse.fresh
+        return self.place is not None and not self.lost and self._clock.fresh
+
+    @property
+    def leads(self) -> bool:
+        """Whether the place that it was given last is the leader's."""
+        return self.place is not None and self.place.leader
 
     @property
     def lasting(self) -> bool:
-        """True while nobody can have been given its work before a lease lapses that is renewed now: see `Pulse`."""
-        return self.place is not None and not self.lost and self._pulse.lasts
+        """True while nobody can have been given its work before a lease that is renewed now lapses.
+
+        See `SessionClock`.
+        """
+        return self.place is not None and not self.lost and self._clock.lasts
 
     async def proven(self) -> bool:
         """Whether the group's coordinator says now that this worker has the place that it was given last."""
@@ -99,7 +106,7 @@ class Membership:
         if place is None or not self.healthy:
             return False
         try:
-            code = await self._group.heartbeat(place.generation, place.member, seconds=self._pulse.patience_seconds)
+            code = await self._group.heartbeat(place.generation, place.member, seconds=self._clock.patience_seconds)
         except KeelmanError:
             return False
         return code in (codes.NONE, codes.REBALANCE_IN_PROGRESS) and self.place is place
@@ -129,7 +136,7 @@ class Membership:
     async def present(self) -> Mapping[str, Sequence[Member]]:
         """The group's members by the addresses that they advertise; none while its coordinator does not say."""
         try:
-            async with asyncio.timeout(self._pulse.patience_seconds):
+            async with asyncio.timeout(self._clock.patience_seconds):
                 return _by_url(await self._group.describe())
         except (TimeoutError, Unavailable):
             return {}
@@ -165,7 +172,7 @@ class Membership:
                     self.lost, self.problem, self.waits_for = False, "", ""
                     self._former.forget()
                     self.rebalances, self.rebalanced_at = self.rebalances + 1, time.monotonic()
-                    self._pulse.placed()
+                    self._clock.placed()
                     return place
                 await asyncio.sleep(backoff.next())
         finally:
@@ -186,7 +193,7 @@ class Membership:
         sent = time.monotonic()
         error, raw = await self._group.sync(joined.generation, joined.member, answers)
         if error == codes.NONE:
-            self._pulse.answered(sent)
+            self._clock.answered(sent)
             return Place(joined.member, joined.generation, leads, decode_assignment(raw))
         if error == codes.UNKNOWN_MEMBER:
             self._forget()
@@ -266,10 +273,10 @@ class Membership:
     async def heartbeats(self) -> None:
         """Runs for ever: one heartbeat an interval; quicker while none is answered, and after a round."""
         while True:
-            await asyncio.sleep(self._pulse.pause_seconds)
+            await asyncio.sleep(self._clock.pause_seconds)
             if self.place is None or not self.member:
                 continue
-            place, sent, seconds = self.place, time.monotonic(), self._pulse.patience_seconds
+            place, sent, seconds = self.place, time.monotonic(), self._clock.patience_seconds
             try:
                 code = await self._group.heartbeat(self.generation, place.member, seconds=seconds)
             except KeelmanError:
@@ -278,12 +285,12 @@ class Membership:
                 self._answered(code, sent)
 
     def _answered(self, code: int, sent: float) -> None:
-        pulse = self._pulse
+        clock = self._clock
         known = code in (codes.NONE, codes.REBALANCE_IN_PROGRESS)
         if known or (code == codes.ILLEGAL_GENERATION and self._joining):
-            if pulse.failing:
+            if clock.failing:
                 log.info("group_answers", group=self._group_id)
-            pulse.answered(sent)
+            clock.answered(sent)
             if code == codes.REBALANCE_IN_PROGRESS and not self._joining:
                 self.request_rejoin()
         elif code == codes.UNKNOWN_MEMBER:
@@ -291,10 +298,10 @@ class Membership:
         elif code == codes.ILLEGAL_GENERATION:
             self._lose("the group went on without it")
         else:
-            if not pulse.failing:
+            if not clock.failing:
                 log.info("group_unanswered", group=self._group_id, code=code)
-            pulse.unanswered()
-            if pulse.over:
+            clock.unanswered()
+            if clock.over:
                 self._lose("the group's coordinator does not answer")
 
     async def leave(self) -> None:

@@ -13,14 +13,14 @@ from typing import Any, Generic, TypeVar
 
 from keelman.kafka.writer import Record
 from keelman.model.errors import DeadlineExceeded, Exhausted, KeelmanError
-from keelman.runtime.logging import get_logger
+from keelman.runtime.logs.logging import get_logger
 from keelman.worker.deadlines import TIMED_OUT
 from keelman.worker.errors import Elsewhere, RestError
-from keelman.worker.tables.store import Store
+from keelman.worker.storage.store import Store
 
 T = TypeVar("T")
 log = get_logger()
-MOST_TOGETHER = 100
+MAX_TOGETHER = 100
 COMING_SECONDS = 0.1
 
 
@@ -210,7 +210,7 @@ def taken(waiting: deque[Request]) -> tuple[Request, ...]:
     that came earlier. Those that are over are taken and left out.
     """
     found: dict[str, Request] = {}
-    while waiting and len(found) < MOST_TOGETHER:
+    while waiting and len(found) < MAX_TOGETHER:
         request = waiting[0]
         if not request.over:
             if found and (request.decide is None or request.connector in found):

@@ -10,8 +10,8 @@ from __future__ import annotations
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
-from keelman.kafka.group import Member
-from keelman.runtime.logging import get_logger
+from keelman.kafka.groups.protocol import Member
+from keelman.runtime.logs.logging import get_logger
 
 log = get_logger()
 LOOK_SECONDS = 1.0

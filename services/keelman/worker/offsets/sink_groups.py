@@ -7,15 +7,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import monotonic as now
 
 from keelman.connect.errors import ConnectError
-from keelman.kafka.client_properties import sink_group, sink_member
-from keelman.kafka.group_changes import HAS_MEMBERS, GroupChanges
-from keelman.kafka.static_members import remove_static_members
+from keelman.kafka.groups.changes import HAS_MEMBERS, GroupChanges
+from keelman.kafka.groups.static_members import remove_static_members
+from keelman.kafka.properties.connector_clients import sink_group, sink_member
 from keelman.model.errors import DeadlineExceeded, KeelmanError
-from keelman.runtime.logging import get_logger
+from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import deadline
-from keelman.worker.properties.client_properties import sink_group_client
-from keelman.worker.tables.store import Store
-from keelman.worker.tasks.tickets import is_sink
+from keelman.worker.config.client_properties import sink_group_client
+from keelman.worker.connector_facts import is_sink
+from keelman.worker.storage.store import Store
 
 log = get_logger()
 LOOK_SECONDS = 600.0

@@ -9,14 +9,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from keelman.connect.java.text import java_text
-from keelman.engine.sink_offsets import altered_note
-from keelman.engine.subscription import Subscription
+from keelman.engine.sink.offsets import altered_note
+from keelman.engine.sink.subscription import Subscription
 from keelman.kafka.clients import ClientError, low_level_client
-from keelman.kafka.group_changes import HAS_MEMBERS, NONE, GroupChanges
-from keelman.kafka.group_offsets import TopicPart
+from keelman.kafka.groups.changes import HAS_MEMBERS, NONE, GroupChanges
+from keelman.kafka.groups.offsets import TopicPart
 from keelman.model.errors import KeelmanError, Unavailable
 from keelman.runtime.backoff import Backoff
-from keelman.runtime.logging import get_logger
+from keelman.runtime.logs.logging import get_logger
 from keelman.worker.errors import RestError
 from keelman.worker.offsets.entries import OffsetEntry
 

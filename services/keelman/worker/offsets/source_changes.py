@@ -7,15 +7,15 @@ from typing import Any
 
 from keelman.connect.errors import DataError
 from keelman.connect.offsets import CommittedOffsets
-from keelman.engine.bulk import PLAN
-from keelman.kafka.client_properties import merged
-from keelman.kafka.layout import Work
+from keelman.engine.source.split import PLAN
+from keelman.kafka.properties.connector_clients import merged
 from keelman.kafka.writer import FencingWriter, Record, TopicWriter
+from keelman.model.work import Work
+from keelman.worker.connector_facts import transactional_id
 from keelman.worker.errors import RestError
 from keelman.worker.offsets.source_offsets import OffsetRow, merged_offsets, offset_topics, own_offsets
-from keelman.worker.tables.offset_state import parsed_rows
-from keelman.worker.tables.store import Store
-from keelman.worker.tasks.tickets import transactional_id
+from keelman.worker.storage.offset_state import parsed_rows
+from keelman.worker.storage.store import Store
 
 Confirm = Callable[[], Awaitable[None]]
 _KINDS: tuple[tuple[type, str], ...] = ((dict, "MAP"), (list, "ARRAY"))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from keelman.connect.offsets import identity, parse_key
-from keelman.kafka.client_properties import merged
+from keelman.kafka.properties.connector_clients import merged
 from keelman.kafka.reading import read_topic
-from keelman.worker.properties.client_properties import writes_elsewhere
-from keelman.worker.properties.typed import WorkerProperties
+from keelman.worker.config.client_properties import writes_elsewhere
+from keelman.worker.config.typed import WorkerProperties
 
 READ_SECONDS = 30.0
 OffsetRow = tuple[bytes, bytes]

@@ -11,8 +11,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from keelman.model import errors
-from keelman.runtime.http_errors import error_body
-from keelman.runtime.logging import get_logger
+from keelman.runtime.http.errors import error_body
+from keelman.runtime.logs.logging import get_logger
 from keelman.worker.errors import RestError
 
 log = get_logger()

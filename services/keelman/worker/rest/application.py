@@ -11,12 +11,11 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from keelman.model.errors import KeelmanError
-from keelman.worker.beside.previews import Previews
-from keelman.worker.beside.replays import Replays
-from keelman.worker.beside.side_process import SideProcess
 from keelman.worker.errors import RestError
 from keelman.worker.group.herder import Herder
-from keelman.worker.offsets.offset_changes import OffsetChanges
+from keelman.worker.previews.previews import Previews
+from keelman.worker.previews.replays import Replays
+from keelman.worker.previews.side_process import SideProcess
 from keelman.worker.rest import loggers
 from keelman.worker.rest.answers import (
     STARTING,
@@ -30,6 +29,7 @@ from keelman.worker.rest.context import Handler, RestContext
 from keelman.worker.rest.forwarding import Forwarder
 from keelman.worker.rest.kinds import NO_FENCE, NO_TASKS, as_put, refusing
 from keelman.worker.rest.observability import Observability
+from keelman.worker.rest.offset_changes import OffsetChanges
 from keelman.worker.rest.operations import Operations
 from keelman.worker.rest.others import Others
 from keelman.worker.rest.paths import by_method, plain_path
@@ -38,7 +38,7 @@ from keelman.worker.rest.records import RecordRoutes
 from keelman.worker.rest.routes import PathRoute
 from keelman.worker.rest.views import Views
 from keelman.worker.rest.writes import Writes
-from keelman.worker.tables.topic_tracking import TopicTracking
+from keelman.worker.storage.topic_tracking import TopicTracking
 
 CONFIG = "/connectors/{name}/config"
 TASKS = "/connectors/{name}/tasks"

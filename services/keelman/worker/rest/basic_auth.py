@@ -12,7 +12,7 @@ from starlette.datastructures import Headers
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from keelman.worker.properties.basic_auth import ENTRY, BasicAuth
+from keelman.worker.config.basic_auth import ENTRY, BasicAuth
 from keelman.worker.rest.routes import exists
 
 REFUSED = "User cannot access the resource."

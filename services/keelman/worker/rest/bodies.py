@@ -18,7 +18,7 @@ ENTITIES = "org.apache.kafka.connect.runtime.rest.entities"
 TEXT_MAP = "java.util.LinkedHashMap<java.lang.String,java.lang.String>"
 ANY_MAP = "java.util.LinkedHashMap<java.lang.String,java.lang.Object>"
 TEXT = "java.lang.String"
-MOST_DIGITS = 1000
+MAX_DIGITS = 1000
 STATES = ("RUNNING", "PAUSED", "STOPPED")
 
 
@@ -153,8 +153,8 @@ def _any_map(value: Any) -> dict[str, Any] | None:
 def plain(value: Any) -> Any:
     """A value with its numbers as numbers. Raises 500 for a number of more digits than Connect takes."""
     if isinstance(value, Number):
-        if len(value) > MOST_DIGITS:
-            raise RestError(500, f"Number value length ({len(value)}) exceeds the maximum allowed ({MOST_DIGITS})")
+        if len(value) > MAX_DIGITS:
+            raise RestError(500, f"Number value length ({len(value)}) exceeds the maximum allowed ({MAX_DIGITS})")
         return float(value) if any(mark in value for mark in ".eE") else int(value)
     if isinstance(value, dict):
         return {key: plain(one) for key, one in value.items()}

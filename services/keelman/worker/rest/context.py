@@ -10,21 +10,21 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import Response
 
-from keelman.worker.beside.previews import Previews
-from keelman.worker.beside.replays import Replays
 from keelman.worker.errors import not_found
 from keelman.worker.group.herder import Herder
-from keelman.worker.offsets.offset_changes import OffsetChanges
+from keelman.worker.previews.previews import Previews
+from keelman.worker.previews.replays import Replays
 from keelman.worker.rest.answers import STATUS_TEXTS
 from keelman.worker.rest.forwarding import Forwarder
+from keelman.worker.rest.offset_changes import OffsetChanges
 from keelman.worker.rest.operations import Operations
 from keelman.worker.rest.views import Views
-from keelman.worker.tables.store import Store
-from keelman.worker.tables.topic_tracking import TopicTracking
+from keelman.worker.storage.store import Store
+from keelman.worker.storage.topic_tracking import TopicTracking
 
 Handler: TypeAlias = Callable[[Request], Awaitable[Response]]
 NAME_SAFE = "!$&'()*+,=:@"
-MOST_TASK = 1 << 31
+MAX_TASK = 1 << 31
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ def task_in(request: Request) -> int:
     """The task's number in the path, as Java reads it. Raises 404 for what is no number of 32 bits."""
     text = str(request.path_params["task"])
     digits = text[1:] if text[:1] in "+-" else text
-    if not (digits.isascii() and digits.isdigit()) or len(digits) > 10 or not -MOST_TASK <= int(text) < MOST_TASK:
+    if not (digits.isascii() and digits.isdigit()) or len(digits) > 10 or not -MAX_TASK <= int(text) < MAX_TASK:
         raise not_found(STATUS_TEXTS[404])
     return int(text)
 

@@ -13,12 +13,12 @@ from starlette.applications import Starlette
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from keelman.model.errors import KeelmanError, Unavailable
-from keelman.runtime.http import serve_http
-from keelman.runtime.http_bodies import BoundedBodies
-from keelman.runtime.logging import get_logger
-from keelman.worker.properties.listeners import Listener, client_tls, server_tls
-from keelman.worker.properties.source import PROPERTY
-from keelman.worker.properties.typed import WorkerProperties
+from keelman.runtime.http.bodies import BoundedBodies
+from keelman.runtime.http.server import serve_http
+from keelman.runtime.logs.logging import get_logger
+from keelman.worker.config.listeners import Listener, client_tls, server_tls
+from keelman.worker.config.source import PROPERTY
+from keelman.worker.config.typed import WorkerProperties
 from keelman.worker.rest.access import with_access
 from keelman.worker.rest.answers import STATUS_TEXTS, answered, error_response
 from keelman.worker.rest.basic_auth import guarded

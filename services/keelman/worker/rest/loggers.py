@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from keelman.runtime.log_levels import LEVELS, LOG_LEVELS, LoggerLevel
-from keelman.runtime.logging import get_logger
+from keelman.runtime.logs.levels import LEVELS, LOG_LEVELS, LoggerLevel
+from keelman.runtime.logs.logging import get_logger
 from keelman.worker.errors import RestError, not_found
 
 log = get_logger()

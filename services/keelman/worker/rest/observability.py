@@ -8,9 +8,9 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from keelman.runtime.exposition import CONTENT_TYPE
-from keelman.runtime.recent_lines import EACH, RECENT
+from keelman.runtime.logs.recent_lines import EACH, RECENT
 from keelman.worker.errors import RestError, not_found
-from keelman.worker.observed.metrics import Metrics
+from keelman.worker.metrics.metrics import Metrics
 from keelman.worker.rest.answers import STATUS_TEXTS, json_response
 
 KEPT_LINES = 20_000

@@ -12,25 +12,25 @@ import orjson
 
 from keelman.connect.java.text import hash_order, java_text
 from keelman.connectors.registry import find_connector
-from keelman.kafka.layout import Work
 from keelman.model.errors import DeadlineExceeded, NotFound
+from keelman.model.work import Work
 from keelman.runtime.supervise import deadline
+from keelman.worker.asking.third_party import NOT_READY
+from keelman.worker.config.secrets import Secrets
+from keelman.worker.connector_facts import is_exactly_once_source
 from keelman.worker.deadlines import TIMED_OUT, remaining
 from keelman.worker.errors import Elsewhere, RestError, invalid_config, not_found
 from keelman.worker.group.fencing import new_tasks
 from keelman.worker.group.herder import Herder
 from keelman.worker.group.requests import Change
-from keelman.worker.properties.secrets import Secrets
 from keelman.worker.rest import repeats
 from keelman.worker.rest.validated_secrets import problems_with
 from keelman.worker.rest.views import Views
-from keelman.worker.tables import config_records as records
-from keelman.worker.tables.config_records import PAUSED, STARTED, STOPPED, RestartRequest
-from keelman.worker.tables.recent import Recent
-from keelman.worker.tables.status_state import FAILED, MORE, RESTARTING
-from keelman.worker.tables.topic_tracking import TopicTracking
-from keelman.worker.tasks.third_party import NOT_READY
-from keelman.worker.tasks.tickets import is_exactly_once_source
+from keelman.worker.storage import config_records as records
+from keelman.worker.storage.config_records import PAUSED, STARTED, STOPPED, RestartRequest
+from keelman.worker.storage.recent import Recent
+from keelman.worker.storage.status_state import FAILED, MORE, RESTARTING
+from keelman.worker.storage.topic_tracking import TopicTracking
 
 T = TypeVar("T")
 FIRST_TASKS_SECONDS = 3.0

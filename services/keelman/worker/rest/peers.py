@@ -10,7 +10,7 @@ import httpx
 from starlette.requests import Request
 from starlette.responses import Response
 
-from keelman.runtime.tls_failures import tls_error
+from keelman.runtime.tls.failures import tls_error
 from keelman.worker import addressed, deadlines
 from keelman.worker.rest import repeats, signatures
 from keelman.worker.rest.answers import (

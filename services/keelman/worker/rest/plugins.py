@@ -10,12 +10,13 @@ from keelman.connect.config.plugin_keys import version_problem
 from keelman.connect.config.plugin_kinds import Kind
 from keelman.connect.config.versions import VersionRangeError
 from keelman.connect.errors import ConfigValueError
-from keelman.connectors import registry, validation
+from keelman.connectors import registry
 from keelman.connectors.registry import Registry, find_connector
+from keelman.connectors.validation import configuration as validation
 from keelman.model.errors import InvalidArgument, NotFound
 from keelman.runtime.own_thread import in_thread
+from keelman.worker.asking.third_party import infos_of
 from keelman.worker.errors import RestError, not_found
-from keelman.worker.tasks.third_party import infos_of
 
 CONNECTORS = (Kind.SINK, Kind.SOURCE)
 # Connect's `validate` wraps what it raises, so that its clients see a 500 that begins so.

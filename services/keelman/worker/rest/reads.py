@@ -15,7 +15,7 @@ from keelman.worker.rest.answers import json_response
 from keelman.worker.rest.context import RestContext, name_in, task_in
 from keelman.worker.rest.operations import etag_of
 from keelman.worker.rest.views import Views
-from keelman.worker.tasks.restart_policy import stamp
+from keelman.worker.restart_policy import stamp
 
 TRACKING_OFF = "Topic tracking is disabled."
 RESET_OFF = "Topic tracking reset is disabled."

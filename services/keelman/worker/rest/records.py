@@ -12,10 +12,10 @@ from starlette.responses import Response
 
 from keelman.connect.tolerance import StageName
 from keelman.model.errors import DeadlineExceeded
-from keelman.worker.beside.previews import MOST_RECORDS, USUAL_RECORDS
-from keelman.worker.beside.replays import MOST, Replay
+from keelman.worker.config.typed import TOPIC_NAME, is_topic
 from keelman.worker.errors import RestError
-from keelman.worker.properties.typed import TOPIC_NAME, is_topic
+from keelman.worker.previews.previews import MAX_RECORDS, USUAL_RECORDS
+from keelman.worker.previews.replays import MOST, Replay
 from keelman.worker.rest.answers import json_response
 from keelman.worker.rest.bodies import Number, json_body, text_map
 from keelman.worker.rest.context import RestContext, name_in
@@ -39,7 +39,7 @@ class RecordRoutes:
         config = None if given is None else _config(given)
         if config is not None and config.setdefault("name", name) != name:
             raise other_name(config["name"] or "", name)
-        records = whole_in(body, "records", USUAL_RECORDS, 1, MOST_RECORDS)
+        records = whole_in(body, "records", USUAL_RECORDS, 1, MAX_RECORDS)
         begin = text_in(body, "from")
 
         async def do(context: RestContext) -> Mapping[str, Any]:
@@ -50,7 +50,7 @@ class RecordRoutes:
     async def dead_letters(self, request: Request) -> Response:
         """GET /connectors/x/dead-letters: how many there are of each kind, and the newest, `records` of them."""
         name, asked = name_in(request), request.query_params.get("records", str(USUAL_RECORDS))
-        records = whole_in({"records": Number(asked)}, "records", USUAL_RECORDS, 0, MOST_RECORDS)
+        records = whole_in({"records": Number(asked)}, "records", USUAL_RECORDS, 0, MAX_RECORDS)
         return await self._answered(request, lambda context: context.replays.survey(name, records=records))
 
     async def replay(self, request: Request) -> Response:

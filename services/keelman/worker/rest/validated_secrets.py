@@ -12,13 +12,13 @@ from keelman.connect.config.providers import ConfigProviderError
 from keelman.connect.config.references import references
 from keelman.connect.config.secret_keys import is_secret_key, without_users
 from keelman.connectors.registry import find_connector
+from keelman.runtime.logs.redaction import HIDDEN, REDACTOR
 from keelman.runtime.own_thread import in_thread
-from keelman.runtime.redaction import HIDDEN, REDACTOR
+from keelman.worker.asking.third_party import problems_of
+from keelman.worker.config.own_references import ALLOW, REFERENCES, SECRETS_POLICY
+from keelman.worker.config.secrets import Secrets
 from keelman.worker.errors import RestError
-from keelman.worker.properties.own_references import ALLOW, REFERENCES, SECRETS_POLICY
-from keelman.worker.properties.secrets import Secrets
 from keelman.worker.rest import plugins
-from keelman.worker.tasks.third_party import problems_of
 
 
 async def problems_with(

@@ -11,18 +11,18 @@ from typing import Any
 
 import orjson
 
-from keelman.kafka.layout import Work
 from keelman.model.errors import DeadlineExceeded, Unavailable
+from keelman.model.work import Work
 from keelman.runtime.coalesced import Coalesced
-from keelman.runtime.logging import get_logger
+from keelman.runtime.logs.logging import get_logger
+from keelman.worker.connector_facts import UNKNOWN, connector_type
 from keelman.worker.errors import not_found
-from keelman.worker.tables.status_state import MORE, ConnectorStatuses, Status
-from keelman.worker.tables.store import Store
-from keelman.worker.tasks.connector_type import UNKNOWN, connector_type
+from keelman.worker.storage.status_state import MORE, ConnectorStatuses, Status
+from keelman.worker.storage.store import Store
 
 log = get_logger()
 FRESH_SECONDS = 5.0  # so long may brokers be silent until a read counts them as away
-LEAST_SECONDS = 1.0  # for a read, however long they have been silent
+MIN_SECONDS = 1.0  # for a read, however long they have been silent
 STALE_SECONDS = 2.0
 STATUS_SECONDS = 3.0
 LOOK_SECONDS = 0.02
@@ -74,7 +74,7 @@ class Views:
             return
         left = self._store.followed_at + FRESH_SECONDS - time.monotonic()
         try:
-            await self._store.read_config(seconds=max(LEAST_SECONDS, left))
+            await self._store.read_config(seconds=max(MIN_SECONDS, left))
         except (Unavailable, DeadlineExceeded) as error:
             log.warning("config_not_read", error=error.message)
             self._failed_at = time.monotonic()

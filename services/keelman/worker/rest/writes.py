@@ -7,13 +7,13 @@ from collections.abc import Awaitable, Callable
 from starlette.requests import Request
 from starlette.responses import Response
 
-from keelman.worker.properties.signature_algorithms import accepted_algorithms
+from keelman.worker.config.signature_algorithms import accepted_algorithms
 from keelman.worker.rest import signatures
 from keelman.worker.rest.answers import json_response
 from keelman.worker.rest.bodies import json_body, new_connector, offset_entries, text_maps, wanted_map
 from keelman.worker.rest.context import RestContext, flag_in, location, name_in, task_in, void
 from keelman.worker.rest.operations import Config, other_name
-from keelman.worker.tables.config_records import PAUSED, STARTED
+from keelman.worker.storage.config_records import PAUSED, STARTED
 
 
 class Writes:

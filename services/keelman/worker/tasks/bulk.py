@@ -13,13 +13,13 @@ from keelman.api.copy.v1 import copy_run_pb2 as copy
 from keelman.api.copy.v1 import run_order_pb2 as orders
 from keelman.api.copy.v1 import ticket_pb2 as tickets
 from keelman.connect.errors import ConnectError
-from keelman.engine.bulk import part_id
-from keelman.engine.teller import ALL_READ, DRAINED
+from keelman.engine.reporter import ALL_READ, DRAINED
+from keelman.engine.source.split import part_id
 from keelman.model.errors import KeelmanError
 from keelman.runtime.supervise import supervise
-from keelman.worker.tasks.duties import PartDuties
 from keelman.worker.tasks.link import SparkLink
 from keelman.worker.tasks.run_handle import RunHandle
+from keelman.worker.tasks.task_host import PartHost
 
 # A part without a slot for so long is better copied by the task itself.
 PLACE_SECONDS = 15.0
@@ -44,13 +44,13 @@ class Parts:
     """
 
     def __init__(
-        self, link: SparkLink, changed: asyncio.Event, topics: set[str], duties: PartDuties, *, grace_seconds: float
+        self, link: SparkLink, changed: asyncio.Event, topics: set[str], host: PartHost, *, grace_seconds: float
     ) -> None:
         """`changed` is set with every update, `topics` grows by those that the parts read or write."""
         self._link = link
         self._changed = changed
         self._topics = topics
-        self._duties = duties
+        self._host = host
         self._grace = grace_seconds
         self._parts: list[Part] = []
         self._queue: deque[orders.BulkPart] = deque()
@@ -68,11 +68,11 @@ class Parts:
         """
         self._late = False
         self._queue = deque(parts)
-        lanes = min(len(parts), bulk.slots - 1) if bulk.data else len(parts)
-        self._share = lanes if bulk.data else lanes + 1
+        parallel = min(len(parts), bulk.slots - 1) if bulk.data else len(parts)
+        self._share = parallel if bulk.data else parallel + 1
         if not bulk.data:
             self._timer = asyncio.get_running_loop().call_later(PLACE_SECONDS, self._too_late)
-        for number in range(1, lanes + 1):
+        for number in range(1, parallel + 1):
             made = self._next(number)
             if isinstance(made, orders.RunUpdate):
                 return made
@@ -83,7 +83,7 @@ class Parts:
         """Starts the copy run of the next part, with the producer of this number."""
         ticket, why = None, "no ticket for a part"
         try:
-            ticket = self._duties.ticket(uuid.uuid4().hex)
+            ticket = self._host.ticket(uuid.uuid4().hex)
         except (KeelmanError, ConnectError) as error:
             why = str(error)
         if ticket is None:
@@ -125,7 +125,7 @@ class Parts:
                     return update
                 if update.state == copy.COPY_RUN_STATE_ENDED and update.reason == ALL_READ:
                     part.over = part.caught_up = True
-                    self._duties.ended(part.run.uid)
+                    self._host.ended(part.run.uid)
                     if self._queue:
                         made = self._next(at + 1)
                         if isinstance(made, orders.RunUpdate):
@@ -137,7 +137,7 @@ class Parts:
                 part.placed = part.placed or update.state > copy.COPY_RUN_STATE_PENDING
                 part.caught_up = part.caught_up or update.caught_up
                 if update.state == copy.COPY_RUN_STATE_FENCED:
-                    await self._duties.answer(part.run)
+                    await self._host.answer(part.run)
         return None
 
     async def finish(self, why: str) -> bool:
@@ -149,15 +149,15 @@ class Parts:
         lasts: list[orders.RunUpdate | None] = []
 
         async def one(run: RunHandle) -> None:
-            lasts.append(await run.finish(why, seconds=self._grace, hurried=self._duties.hurried))
-            self._duties.ended(run.uid)
+            lasts.append(await run.finish(why, seconds=self._grace, hurried=self._host.hurried))
+            self._host.ended(run.uid)
 
         await supervise(*(partial(one, part.run) for part in self._parts if not part.over))
         count = len(self._parts)
         self._parts.clear()
         self._queue.clear()
         clean = all(last is not None and last.reason in CLEAN for last in lasts)
-        return clean or await self._duties.fence(count)
+        return clean or await self._host.fence(count)
 
     def limit(self, limits: tickets.Limits) -> None:
         """They may go no faster from now on."""

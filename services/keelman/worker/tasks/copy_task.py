@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 import traceback
 from collections.abc import Mapping
@@ -14,18 +15,18 @@ from keelman.api.copy.v1 import run_order_pb2 as orders
 from keelman.api.copy.v1 import ticket_pb2 as tickets
 from keelman.connect.errors import ConnectError
 from keelman.connect.watches import Watch
-from keelman.kafka.layout import Work
 from keelman.model.errors import KeelmanError
-from keelman.runtime.logging import get_logger
-from keelman.worker.tables import status_state as states
+from keelman.model.work import Work
+from keelman.runtime.logs.logging import get_logger
+from keelman.worker.asking.task_config_query import trace_of
+from keelman.worker.restart_policy import Attempt, Cause, RestartPolicy, Restarts, reason_of, stamp
+from keelman.worker.storage import status_state as states
 from keelman.worker.tasks.copying import LEFT_OPEN, MOVED, Copying
-from keelman.worker.tasks.duties import TaskDuties
-from keelman.worker.tasks.inquiry import trace_of
 from keelman.worker.tasks.link import SparkLink
-from keelman.worker.tasks.restart_policy import Attempt, Cause, RestartPolicy, Restarts, reason_of, stamp
 from keelman.worker.tasks.run_handle import LOST, RunHandle
+from keelman.worker.tasks.start_queue import StartQueue
+from keelman.worker.tasks.task_host import TaskHost
 from keelman.worker.tasks.task_orders import TaskOrders
-from keelman.worker.tasks.turns import Turns
 from keelman.worker.tasks.watermark import Watermark
 
 log = get_logger()
@@ -43,27 +44,27 @@ class CopyTask:
         self,
         work: Work,
         link: SparkLink,
-        duties: TaskDuties,
+        host: TaskHost,
         *,
         grace_seconds: float,
         policy: RestartPolicy | None = None,
         attempts: int = 0,
-        turns: Turns | None = None,
+        start_queue: StartQueue | None = None,
     ) -> None:
-        """`attempts` are those of its restart budget that it has used elsewhere; `turns` are its worker's."""
+        """`attempts` are those of its restart budget that it has used elsewhere; `start_queue` are its worker's."""
         self.work = work
-        self._duties = duties
+        self._host = host
         self._orders = TaskOrders()
         self._copying = Copying(
             work,
             self._orders,
             link,
-            duties,
+            host,
             grace_seconds=grace_seconds,
             copies=self._copies,
-            turns=turns or Turns(),
+            start_queue=start_queue or StartQueue(),
         )
-        self._restarts = Restarts(policy or RestartPolicy(), attempts)
+        self._restarts = Restarts(policy or RestartPolicy(), random.random, attempts)
         self._attempt: Attempt | None = None
         self._told = ""
         self._trace: str | None = None  # as told
@@ -181,7 +182,7 @@ class CopyTask:
         if self._attempt is not None and now - self._since >= self._restarts.policy.reset_seconds:
             self._restarts.healthy()
             self._attempt = None
-            self._duties.tell(states.RUNNING, None, self._more())
+            self._host.tell(states.RUNNING, None, self._more())
         self._judge_stall(now, stall_seconds)
 
     def _judge_stall(self, now: float, stall_seconds: float) -> None:
@@ -192,7 +193,7 @@ class CopyTask:
         names = {**self._names, "left": self.watermark.lag, "reason": self._failing}
         log.warning("task_stalled" if stalled else "task_moves", **names)
         self._stalled = stalled
-        self._duties.tell(self._told, self._trace, self._more())
+        self._host.tell(self._told, self._trace, self._more())
 
     def _tell_waiting(self, why: str) -> None:
         """Says what it waits for; of one that has not copied yet, each reason once."""
@@ -238,7 +239,7 @@ class CopyTask:
                 self._failing = ""
                 continue
             if last.reason in LEFT_OPEN and self._copying.may_write:
-                await self._duties.fence()
+                await self._host.fence()
             await self._after(last)
 
     async def _copied(self) -> orders.RunUpdate | None:
@@ -257,7 +258,7 @@ class CopyTask:
             self._running = False
         state = copy.COPY_RUN_STATE_FAILED
         last = orders.RunUpdate(state=state, reason=reason, message=text, trace=trace, retriable=passes)
-        self._duties.failed(last)
+        self._host.failed(last)
         return last
 
     async def _after(self, last: orders.RunUpdate) -> None:
@@ -289,7 +290,7 @@ class CopyTask:
         if state != states.RUNNING and not (state == states.RESTARTING and self._failing):
             self._stalled = False
         self._told, self._trace = state, trace
-        self._duties.tell(state, trace, self._more())
+        self._host.tell(state, trace, self._more())
 
     def _more(self) -> Mapping[str, object]:
         """What a status of ours says beyond Connect's."""

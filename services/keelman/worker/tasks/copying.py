@@ -13,16 +13,16 @@ from keelman.api.copy.v1 import ticket_pb2 as tickets
 from keelman.connect.errors import ConnectError
 from keelman.connect.watches import Watch
 from keelman.engine.watches import from_wire
-from keelman.kafka.layout import Work
 from keelman.model.errors import KeelmanError
-from keelman.runtime.logging import get_logger
+from keelman.model.work import Work
+from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import guarded
 from keelman.worker.tasks.bulk import Parts, shared_limits
-from keelman.worker.tasks.duties import PartDuties, TaskDuties
 from keelman.worker.tasks.link import SparkLink
 from keelman.worker.tasks.run_handle import RunHandle
+from keelman.worker.tasks.start_queue import StartQueue
+from keelman.worker.tasks.task_host import PartHost, TaskHost
 from keelman.worker.tasks.task_orders import TaskOrders
-from keelman.worker.tasks.turns import Turns
 
 log = get_logger()
 LEASE_SECONDS = 0.1
@@ -47,19 +47,19 @@ class Copying:
         work: Work,
         orders_: TaskOrders,
         link: SparkLink,
-        duties: TaskDuties,
+        host: TaskHost,
         *,
         grace_seconds: float,
         copies: Callable[[], None],
-        turns: Turns,
+        start_queue: StartQueue,
     ) -> None:
         self._names = {"connector": work.connector, "task": work.task}
         self._orders = orders_
         self._link = link
-        self._duties = duties
+        self._host = host
         self._grace = grace_seconds
         self._copies = copies
-        self._turns = turns
+        self._start_queue = start_queue
         self.topics: set[str] = set()
         self.watch: Watch | None = None
         self.alone = False
@@ -69,8 +69,8 @@ class Copying:
         """Whether the present or last copy run was told to go on: it may have begun a transaction."""
         self._run: RunHandle | None = None
         answer = partial(self._answer_fence, part=True)
-        part_duties = PartDuties(duties.ticket, answer, duties.fence_parts, duties.ended, lambda: orders_.cut)
-        self._parts = Parts(link, orders_.changed, self.topics, part_duties, grace_seconds=grace_seconds)
+        part_host = PartHost(host.ticket, answer, host.fence_parts, host.ended, lambda: orders_.cut)
+        self._parts = Parts(link, orders_.changed, self.topics, part_host, grace_seconds=grace_seconds)
         self._wanted_parts: Sequence[orders.BulkPart] = ()
         self._caught_up = False
         self._keep_whole = False  # has caught up, or found no slots for its parts: is not split again
@@ -110,7 +110,7 @@ class Copying:
             ticket = await self._granted()
             return None if ticket is None else await self._copied(ticket)
         finally:
-            self._turns.give(self)
+            self._start_queue.give(self)
 
     async def _copied(self, ticket: tickets.StartTicket) -> orders.RunUpdate | None:
         told = self._orders
@@ -128,7 +128,7 @@ class Copying:
         finally:
             if told.parked:
                 told.parked = False
-                self._duties.left()
+                self._host.left()
             self._gone(run)
 
     async def _steered(self, run: RunHandle, ticket: tickets.StartTicket) -> orders.RunUpdate | None:
@@ -139,7 +139,7 @@ class Copying:
             if told.unwanted:
                 last = await self._finish(run, "WORKER_STOPS")
                 if last is not None and last.reason in LEFT_OPEN and self.may_write:
-                    await self._duties.fence()
+                    await self._host.fence()
                 return None
             if run.told:
                 last = await self._follow(run, run.next())
@@ -172,22 +172,22 @@ class Copying:
         begins with; nothing is written on the strength of these, so that they need no fence.
         """
         told, new, self._new = self._orders, self._new, False
-        watch = self._duties.resting() if new else None
+        watch = self._host.resting() if new else None
         if watch is None:
             return False
         self.watch = watch
-        self._duties.idle()
+        self._host.idle()
         if not told.parked:
             self.watch = None
             return False
-        self._turns.give(self)
+        self._start_queue.give(self)
         self.waits_for = ""
         self._copies()
         try:
             await self._sleep()
         finally:
             told.parked = False
-            self._duties.left()
+            self._host.left()
         return True
 
     @property
@@ -227,14 +227,14 @@ class Copying:
 
     def _gone(self, run: RunHandle) -> None:
         """There is no copy run any more."""
-        self._duties.ended(run.uid)
+        self._host.ended(run.uid)
         self._run, self.watch = None, None
 
     async def _follow(self, run: RunHandle, update: orders.RunUpdate) -> orders.RunUpdate | None:
         """Acts on one update; returns it when it was the copy run's last."""
         self.waits_for = f"{update.reason}: {update.message}" if update.reason else update.message
         if update.state != copy.COPY_RUN_STATE_PENDING:
-            self._turns.give(self)
+            self._start_queue.give(self)
         if update.state == copy.COPY_RUN_STATE_FENCED:
             await self._answer_fence(run)
         elif update.state == copy.COPY_RUN_STATE_RUNNING:
@@ -242,7 +242,7 @@ class Copying:
             self.watch = from_wire(update.watch) if update.HasField("watch") else None
             self._wanted_parts, self._caught_up = update.parts, update.caught_up
             if self.watch is not None and not update.parts:
-                self._duties.idle()
+                self._host.idle()
         elif update.state == copy.COPY_RUN_STATE_FAILED:
             return update
         elif update.state == copy.COPY_RUN_STATE_ENDED:
@@ -255,24 +255,24 @@ class Copying:
     async def _granted(self) -> tickets.StartTicket | None:
         """A ticket, once it is this task's turn, there is a lease and the worker may grant one; None when no copy run
         is wanted any more."""
-        told, turns, refused = self._orders, self._turns, 0.0
+        told, start_queue, refused = self._orders, self._start_queue, 0.0
         while not told.unwanted:
-            if not turns.take(self._duties.kind(), self, told.changed.set, ahead=self._woken):
+            if not start_queue.take(self._host.kind(), self, told.changed.set, ahead=self._woken):
                 if await self._rested():
                     return None
                 self.waits_for = BEHIND
-                await told.until(lambda: told.unwanted or turns.has(self))
+                await told.until(lambda: told.unwanted or start_queue.has(self))
                 continue
             if why := self._link.closed:  # the same for all: who comes behind it would ask in vain
                 self.waits_for = why
                 await told.until(lambda: told.unwanted, seconds=LEASE_SECONDS)
                 continue
             self._new = False
-            ticket = self._duties.ticket(uuid.uuid4().hex)
+            ticket = self._host.ticket(uuid.uuid4().hex)
             if ticket is not None:
                 self._woken = False
                 return ticket
-            turns.give(self)
+            start_queue.give(self)
             self.waits_for = "no start ticket: the connector's former tasks are not settled"
             refused = refused or time.monotonic()
             least, most = TICKET_SECONDS
@@ -282,7 +282,7 @@ class Copying:
 
     async def _answer_fence(self, run: RunHandle, *, part: bool = False) -> None:
         try:
-            offsets = await self._duties.confirm(part)
+            offsets = await self._host.confirm(part)
         except (KeelmanError, ConnectError) as error:
             log.warning("ticket_unconfirmed", **self._names, error=str(error))
             offsets = None

@@ -9,7 +9,7 @@ from keelman.connect.config.life_keys import life_keys
 from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import load_connector
 from keelman.model.errors import KeelmanError
-from keelman.worker.tables.config_state import InForce
+from keelman.worker.storage.config_state import InForce
 from keelman.worker.tasks.limits import LIMITS
 
 WITHOUT_EFFECT = frozenset(key.name for key in (*LIMITS, LABELS, *life_keys().keys.values()))

@@ -9,22 +9,23 @@ from keelman.connect.errors import ConnectError
 from keelman.connect.offsets import CommittedOffsets
 from keelman.connect.plugin import Direction, load_connector
 from keelman.connect.watches import Watch
-from keelman.engine.bulk import part_ids, plans
 from keelman.engine.idle import park_after_seconds
+from keelman.engine.source.split import part_ids, plans
 from keelman.kafka.fencing import fence_all
-from keelman.kafka.layout import Work
 from keelman.model.errors import KeelmanError, NotFound
+from keelman.model.work import Work
 from keelman.runtime.coalesced import Coalesced
-from keelman.runtime.logging import get_logger
+from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import supervise
-from keelman.worker.group.membership import Membership
+from keelman.worker import connector_facts
+from keelman.worker.asking.third_party import NOT_READY
+from keelman.worker.config.client_properties import fencing_client
 from keelman.worker.offsets.source_offsets import OffsetRow, merged_offsets, offset_topics, own_offsets
-from keelman.worker.properties.client_properties import fencing_client
-from keelman.worker.tables.store import Store
+from keelman.worker.storage.store import Store
 from keelman.worker.tasks import tickets
 from keelman.worker.tasks.effective_config import without_limits
+from keelman.worker.tasks.group_member import GroupMember
 from keelman.worker.tasks.limits import limits_of
-from keelman.worker.tasks.third_party import NOT_READY
 
 log = get_logger()
 FENCE_SECONDS = 5.0
@@ -39,7 +40,7 @@ class Grants:
     """Judges by the worker's tables and its place in the group. `has` says whether a work is this worker's."""
 
     def __init__(
-        self, store: Store, membership: Membership, has: Callable[[Work], bool], *, worker_cluster: str, worker: str
+        self, store: Store, membership: GroupMember, has: Callable[[Work], bool], *, worker_cluster: str, worker: str
     ) -> None:
         self._store = store
         self._membership = membership
@@ -67,7 +68,7 @@ class Grants:
             return False
         # A task of the former set may still commit what a task of the new one would read again.
         unfenced = work.connector in self._store.config.unfenced
-        return not (unfenced and tickets.is_exactly_once_source(self._store.properties, wanted[0]))
+        return not (unfenced and connector_facts.is_exactly_once_source(self._store.properties, wanted[0]))
 
     def kind(self, wanted: TaskConfig) -> str:
         """Which slots the task's copy runs may have: the folder of its plugin, empty for connectors that we ship, and
@@ -130,7 +131,7 @@ class Grants:
         committed is read. A `part` that fences itself shuts out no other owner of its task; so the group's coordinator
         is asked whether, after that, this worker still has its place: a next owner will then fence the part.
         """
-        if not tickets.is_source(wanted[0]):
+        if not connector_facts.is_source(wanted[0]):
             await self._read_config()
             return () if self.holds(work, wanted) else None
         if part and not await self._membership.proven():
@@ -168,7 +169,7 @@ class Grants:
         return await self._fence(work, wanted, part_ids(self._id(work), parts + 1))
 
     async def _fence(self, work: Work, wanted: TaskConfig, ids: Sequence[str]) -> bool:
-        if not (self.holds(work, wanted) and tickets.is_exactly_once_source(self._store.properties, wanted[0])):
+        if not (self.holds(work, wanted) and connector_facts.is_exactly_once_source(self._store.properties, wanted[0])):
             return False
         try:
             await self._shut_out(wanted, ids, seconds=FENCE_SECONDS)
@@ -186,4 +187,4 @@ class Grants:
         await fence_all(client, ids, client_id=f"fence-{ids[0]}", seconds=seconds)
 
     def _id(self, work: Work) -> str:
-        return tickets.transactional_id(self._store.properties.group_id, work)
+        return connector_facts.transactional_id(self._store.properties.group_id, work)

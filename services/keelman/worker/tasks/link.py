@@ -16,12 +16,12 @@ from keelman.model.errors import KeelmanError, Unavailable
 from keelman.rpc.channels import channel
 from keelman.rpc.errors import translated_stream
 from keelman.runtime.backoff import Backoff
-from keelman.runtime.log_levels import LOG_LEVELS
-from keelman.runtime.logging import get_logger
+from keelman.runtime.logs.levels import LOG_LEVELS
+from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import first_of
+from keelman.worker.intervals import LEASE_SECONDS
 
 log = get_logger()
-LEASE_SECONDS = 3.0
 RENEW_SECONDS = 1.0
 LOOK_SECONDS = 0.1
 SILENT_SECONDS = 5.0

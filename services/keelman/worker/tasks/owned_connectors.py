@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping
 
 from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import load_connector
-from keelman.kafka.layout import Work
 from keelman.model.errors import KeelmanError
-from keelman.runtime.logging import get_logger
-from keelman.worker.tables import config_records
-from keelman.worker.tables import status_state as states
-from keelman.worker.tables.config_state import ConfigState
+from keelman.model.work import Work
+from keelman.runtime.logs.logging import get_logger
+from keelman.worker.asking.task_config_query import trace_of
+from keelman.worker.storage import config_records
+from keelman.worker.storage import status_state as states
+from keelman.worker.storage.config_state import ConfigState
 from keelman.worker.tasks.effective_config import without_limits
-from keelman.worker.tasks.inquiry import trace_of
 
 log = get_logger()
 LOGGED = 20

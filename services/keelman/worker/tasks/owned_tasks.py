@@ -11,28 +11,28 @@ from typing import NamedTuple
 
 from keelman.api.copy.v1 import run_order_pb2 as orders
 from keelman.api.copy.v1 import ticket_pb2 as wire
-from keelman.kafka.layout import Work
 from keelman.model.errors import KeelmanError
-from keelman.runtime.logging import bind, get_logger
+from keelman.model.work import Work
+from keelman.runtime.logs.logging import bind, get_logger
 from keelman.runtime.supervise import Siblings
-from keelman.worker.group.measured import Measured
-from keelman.worker.observed.heap import Heap
-from keelman.worker.observed.meters import Meters
+from keelman.worker.connector_facts import is_sink, is_source
 from keelman.worker.offsets.sink_groups import SinkGroups
-from keelman.worker.parked.parking import Parkable, Parking
-from keelman.worker.parked.watcher import Watcher
-from keelman.worker.tables import config_records
-from keelman.worker.tables import status_state as states
-from keelman.worker.tables.store import Store
+from keelman.worker.parking.parking import Parkable, Parking
+from keelman.worker.parking.watcher import Watcher
+from keelman.worker.restart_policy import policy_of
+from keelman.worker.storage import config_records
+from keelman.worker.storage import status_state as states
+from keelman.worker.storage.store import Store
 from keelman.worker.tasks.copy_task import CopyTask
-from keelman.worker.tasks.duties import TaskDuties
 from keelman.worker.tasks.effective_config import effective_config
 from keelman.worker.tasks.grants import Grants, TaskConfig
+from keelman.worker.tasks.heap import Heap
 from keelman.worker.tasks.limits import limits_of
 from keelman.worker.tasks.link import SparkLink
-from keelman.worker.tasks.restart_policy import policy_of
-from keelman.worker.tasks.tickets import is_sink, is_source
-from keelman.worker.tasks.turns import Turns
+from keelman.worker.tasks.measured import Measured
+from keelman.worker.tasks.meters import Meters
+from keelman.worker.tasks.start_queue import StartQueue
+from keelman.worker.tasks.task_host import TaskHost
 from keelman.worker.tasks.watermark import stall_seconds
 
 log = get_logger()
@@ -84,7 +84,7 @@ class OwnedTasks:
         self.measured = Measured(lambda: link.usage.cpu_seconds)
         self.meters = Meters()
         self.heap = Heap()
-        self._turns = Turns()
+        self._start_queue = StartQueue()
         self._groups = SinkGroups(store, leads)
         self._runs: dict[str, _CopyRun] = {}
         self._grace = store.properties.shutdown_ms / 1000
@@ -212,7 +212,7 @@ class OwnedTasks:
                 self._runs[uid] = _CopyRun(task, granted.config_offset)
             return granted
 
-        duties = TaskDuties(
+        host = TaskHost(
             ticket=ticket,
             confirm=lambda part: grants.confirm(work, made.config, part=part),
             tell=lambda state, trace, more: self._tell(work, state, trace, more),
@@ -228,7 +228,9 @@ class OwnedTasks:
         # A task that ran on here with another configuration begins with the whole budget, and is to show that it can.
         attempts = 0 if work in self._tasks else self._store.statuses.attempts(work)
         settled = work not in self._tasks and self._store.statuses.settled(work)
-        task = CopyTask(work, self._link, duties, grace_seconds=self._grace, attempts=attempts, turns=self._turns)
+        task = CopyTask(
+            work, self._link, host, grace_seconds=self._grace, attempts=attempts, start_queue=self._start_queue
+        )
         if self._store.config.target(work.connector) != config_records.STARTED:
             task.pause()
         life = self._siblings.start(self._live(task), name=f"task {work.connector}-{work.task}")

@@ -9,32 +9,32 @@ from functools import partial
 from keelman.api.copy.v1.run_order_pb2 import RunUpdate
 from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import load_connector
-from keelman.kafka.layout import CONNECTOR_TASK, Work
 from keelman.model.errors import KeelmanError
+from keelman.model.work import CONNECTOR_TASK, Work
 from keelman.runtime.supervise import Siblings, supervise
-from keelman.worker.group.measured import Measured
-from keelman.worker.group.membership import Membership
-from keelman.worker.observed.heap import Heap
-from keelman.worker.observed.meters import Meters
-from keelman.worker.parked.parking import Parking
-from keelman.worker.tables import status_state as states
-from keelman.worker.tables.config_records import RestartRequest
-from keelman.worker.tables.news import News
-from keelman.worker.tables.status_state import Status
-from keelman.worker.tables.store import Store
+from keelman.worker.parking.parking import Parking
+from keelman.worker.restart_policy import stamp
+from keelman.worker.storage import status_state as states
+from keelman.worker.storage.change_set import ChangeSet
+from keelman.worker.storage.config_records import RestartRequest
+from keelman.worker.storage.status_state import Status
+from keelman.worker.storage.store import Store
 from keelman.worker.tasks.copy_task import CopyTask
 from keelman.worker.tasks.grants import Grants
+from keelman.worker.tasks.group_member import GroupMember
+from keelman.worker.tasks.heap import Heap
 from keelman.worker.tasks.link import SparkLink
+from keelman.worker.tasks.measured import Measured
+from keelman.worker.tasks.meters import Meters
 from keelman.worker.tasks.owned_connectors import OwnedConnectors
 from keelman.worker.tasks.owned_tasks import OwnedTasks, is_failed
-from keelman.worker.tasks.restart_policy import stamp
 
 
 class OwnedWork:
     """Told of assignments by the herder; `follow()` brings what runs in line with what is configured."""
 
     def __init__(
-        self, store: Store, membership: Membership, link: SparkLink, *, worker_cluster: str, worker: str
+        self, store: Store, membership: GroupMember, link: SparkLink, *, worker_cluster: str, worker: str
     ) -> None:
         self._store = store
         self._membership = membership
@@ -44,14 +44,14 @@ class OwnedWork:
             return work in self.works
 
         def leads() -> bool:
-            return membership.place is not None and membership.place.leader and membership.healthy
+            return membership.leads and membership.healthy
 
         grants = Grants(store, membership, has, worker_cluster=worker_cluster, worker=worker)
         self._tasks = OwnedTasks(store, link, grants, has=has, leads=leads, tell=self.tell, worker=worker)
         self._connectors = OwnedConnectors(self.tell)
         self.works: frozenset[Work] = frozenset()
-        self._news = News(lambda: {*store.config.connectors, *self._tasks.connectors})
-        store.news.append(self._news)
+        self._changes = ChangeSet(lambda: {*store.config.connectors, *self._tasks.connectors})
+        store.change_sets.append(self._changes)
         self._pruned = (-1, self.works)
 
     def begin(self, siblings: Siblings) -> None:
@@ -92,7 +92,7 @@ class OwnedWork:
         gone = self.works & frozenset(revoked)
         new = frozenset(assigned)
         self.works = (self.works - gone) | new
-        self._news.tell(work.connector for work in gone | new)
+        self._changes.tell(work.connector for work in gone | new)
         await self._stop(gone)
         self._say_unassigned(gone)
 
@@ -139,7 +139,7 @@ class OwnedWork:
         """
         self.prune()
         restarts, self._store.config.restarts = self._store.config.restarts, []
-        names = self._news.take()
+        names = self._changes.take()
         for work in self._works_of(names):
             if work.is_task:
                 self._tasks.follow(work)
@@ -153,7 +153,7 @@ class OwnedWork:
     @property
     def busy(self) -> bool:
         """Whether `follow` has not yet looked at all that something has changed about."""
-        return self._news.more
+        return self._changes.more
 
     def _works_of(self, names: set[str]) -> list[Work]:
         tasks = self._store.config.tasks

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from keelman.worker.tables import status_state as states
+from keelman.worker.storage import status_state as states
 
 
 class TaskOrders:

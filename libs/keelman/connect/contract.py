@@ -1,0 +1,256 @@
+"""What a connector's methods may answer. Third-party code answers anything: it is judged where it is asked, so that who
+wrote it reads which method it was, what it returned and what is legal, and not where that first did not fit."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import reprlib
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, ParamSpec, TypeVar
+
+from keelman.connect.config.definition import ConfigDef
+from keelman.connect.data_set import DataSink
+from keelman.connect.errors import ConfigValueError, ConnectError
+from keelman.connect.plugin import LEAST_REFRESH_SECONDS, KeptOffset, Reader, Writer
+from keelman.connect.records import Column, PackedRecords, Repeated, SourceBatch, TopicPartition
+from keelman.connect.topic_plan import TopicPlan
+from keelman.connect.watches import FileWatch, TopicWatch
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class WrongAnswer(ConnectError):
+    """A connector answered what it may not. `connector` is its class, once somebody says so who knows it."""
+
+    tolerable = False
+    connector = ""
+
+    def __str__(self) -> str:
+        return f"{self.connector}: {super().__str__()}" if self.connector else super().__str__()
+
+
+class Expected(NamedTuple):
+    """What is legal, in words and in deed."""
+
+    text: str
+    fits: Callable[[Any], bool]
+
+    def expect(self, what: str, found: object) -> None:
+        """Raises WrongAnswer, which calls it `what`, unless it fits."""
+        if not self.fits(found):
+            raise WrongAnswer(f"{what} is {_shown(found)}; expected {self.text}")
+
+
+@dataclass(frozen=True, slots=True)
+class ReturnCheck:
+    """What one method may return; `parts` are attributes of it that are looked at, too, and `whole` how they fit."""
+
+    method: str
+    legal: Expected
+    parts: Mapping[str, Expected] = field(default_factory=dict)
+    whole: Callable[[str, Any], None] = lambda _what, _found: None
+
+    def of(self, method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """What the method returns. Raises WrongAnswer, and what the method raises."""
+        found = method(*args, **kwargs)
+        what = f"what {self._named(method)} returned"
+        self.legal.expect(what, found)
+        if found is not None and self.parts:
+            for name, legal in self.parts.items():
+                legal.expect(f"{name} of {what}", getattr(found, name))
+            self.whole(what, found)
+        return found
+
+    def _named(self, method: Callable[..., Any]) -> str:
+        owner = getattr(method, "__self__", None)
+        if owner is None:
+            return self.method
+        return f"{(owner if isinstance(owner, type) else type(owner)).__qualname__}.{self.method}"
+
+
+def _shown(found: object) -> str:
+    """Its type, and of plain data the beginning: other things may be of any length, and raise when shown."""
+    if found is None:
+        return "None"
+    kind = f"of type {type(found).__name__}"
+    if inspect.iscoroutine(found):
+        found.close()
+        return f"{kind}, which nobody awaits"
+    if isinstance(found, str | int | float):
+        return f"{kind}: {found!r:.100}"
+    return f"{kind}: {reprlib.repr(found)}" if type(found) in (list, tuple, dict) else kind
+
+
+def _several(found: object) -> bool:
+    return isinstance(found, Collection) and not isinstance(found, str | bytes | bytearray | Mapping)
+
+
+def _in_order(found: object) -> bool:
+    return isinstance(found, Sequence) and not isinstance(found, str | bytes | bytearray)
+
+
+def _none_or(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    return lambda found: found is None or fits(found)
+
+
+def _all(fits: Callable[[Any], bool], members: Iterable[Any]) -> bool:
+    return all(map(fits, members))
+
+
+def _is(*kinds: type) -> Callable[[Any], bool]:
+    return lambda found: isinstance(found, kinds)
+
+
+def _whole_number(found: object) -> bool:
+    return hasattr(found, "__index__") and not isinstance(found, bool)
+
+
+def _number(found: object) -> bool:
+    return isinstance(found, int | float) and not isinstance(found, bool)
+
+
+def _whole_numbers(found: Any) -> bool:
+    """A batch may have many of them: they are looked at one by one only where their types alone do not tell."""
+    some = found[:1] if isinstance(found, Repeated) else found
+    return _in_order(found) and (set(map(type, some)) <= {int, type(None)} or _all(_none_or(_whole_number), some))
+
+
+def _pairs(found: Any) -> bool:
+    return _several(found) and _all(lambda one: isinstance(one, tuple | list) and len(one) == 2, found)
+
+
+def _flat(found: Any) -> bool:
+    return isinstance(found, Mapping) and _all(_is(str), found) and _all(_is(*_PLAIN), found.values())
+
+
+def _offsets(found: Any) -> bool:
+    return _pairs(found) and _all(lambda one: _flat(one[0]) and (one[1] is None or _flat(one[1])), found)
+
+
+def _column(found: Any) -> bool:
+    return isinstance(found, Column) and _in_order(found.values)
+
+
+def _texts(found: Any) -> bool:
+    return isinstance(found, dict) and _all(_is(str), [*found, *found.values()])
+
+
+def _done(found: object) -> bool:
+    return not (inspect.isawaitable(found) or inspect.isgenerator(found) or inspect.isasyncgen(found))
+
+
+def _one_a_record(what: str, batch: SourceBatch) -> None:
+    """Raises WrongAnswer unless records have a topic, and what has an entry a record as many as there are values."""
+    records = len(batch.values.values)
+    if records or batch.packed:
+        _TOPIC.expect(f"topic of {what}", batch.topic)
+    each: list[tuple[str, Sequence[Any] | None]] = [
+        ("schemas of the values", batch.values.schemas),
+        ("keys", None if batch.keys is None else batch.keys.values),
+        ("schemas of the keys", None if batch.keys is None else batch.keys.schemas),
+        ("partitions", batch.partitions),
+        ("timestamps_ms", batch.timestamps_ms),
+        ("headers", batch.headers),
+    ]
+    for name, entries in each:
+        if entries is not None and len(entries) != records:
+            raise WrongAnswer(f"{name} of {what} are {len(entries)}; expected as many as there are values, {records}")
+
+
+_PLAIN = (str, int, float, bool, type(None))
+_TRUTH = Expected("True or False", _is(bool))
+_TOPIC = Expected("the name of a topic, which may be empty where there are no records", lambda found: found != "")
+_DONE = Expected("nothing, with all done that it is called for", _done)
+_BATCH = {
+    "topic": Expected(_TOPIC.text, _is(str)),
+    "values": Expected("a Column whose values are a list", _column),
+    "keys": Expected("None or a Column whose values are a list", _none_or(_column)),
+    "partitions": Expected("None or a list with a number or None a record", _none_or(_whole_numbers)),
+    "timestamps_ms": Expected("None or a list with a number or None a record", _none_or(_whole_numbers)),
+    "headers": Expected(
+        "None or a list with pairs of name and bytes for each record",
+        _none_or(lambda found: _in_order(found) and _all(_none_or(_pairs), found)),
+    ),
+    "offsets": Expected(
+        "a list of pairs, a dict of plain values for the source partition and one, or None, for its offset", _offsets
+    ),
+    "packed": Expected("a list of PackedRecords", lambda found: _several(found) and _all(_is(PackedRecords), found)),
+    "boundary": Expected('None, "commit" or "abort"', lambda found: found in (None, "commit", "abort")),
+    "delivered": Expected("None or a dict of functions by index", _none_or(_is(Mapping))),
+    "position": Expected("None or a function of an index", _none_or(callable)),
+    "passed": Expected("None or a number", _none_or(_whole_number)),
+}
+
+# Of a connector's class, beside its attributes.
+CONFIG_DEF = ReturnCheck("config_def", Expected("a ConfigDef", _is(ConfigDef)))
+VALIDATE = ReturnCheck(
+    "validate",
+    Expected("a list of ConfigValueError", lambda found: _several(found) and _all(_is(ConfigValueError), found)),
+)
+TASK_CONFIGS = ReturnCheck(
+    "task_configs",
+    Expected("a list with a dict of texts for each task", lambda found: _in_order(found) and _all(_texts, found)),
+)
+SUPPORTS_EXACTLY_ONCE = ReturnCheck("supports_exactly_once", _TRUTH)
+TRANSACTION_BOUNDARY = ReturnCheck("transaction_boundary_connector", _TRUTH)
+TEND = ReturnCheck("tend", _DONE)
+TEND_AGAIN = ReturnCheck("tend_again", _TRUTH)
+REFRESH_SECONDS = ReturnCheck(
+    "refresh_seconds",
+    Expected(
+        f"None, or seconds, {LEAST_REFRESH_SECONDS:g} or more",
+        _none_or(lambda found: _number(found) and LEAST_REFRESH_SECONDS <= found < math.inf),
+    ),
+)
+ALTER_OFFSETS = ReturnCheck("alter_offsets", _TRUTH)
+SPLIT = ReturnCheck(
+    "split",
+    Expected("a list with a dict of texts for each part", lambda found: _in_order(found) and _all(_texts, found)),
+)
+DATA_SINK = ReturnCheck("data_sink", Expected("None or a DataSink", _none_or(_is(DataSink))))
+OPEN_READER = ReturnCheck(
+    "open_reader",
+    Expected("a Reader", _is(Reader)),
+    {"lag_unit": Expected('"bytes" or "records"', lambda found: found in ("bytes", "records"))},
+)
+OPEN_WRITER = ReturnCheck(
+    "open_writer",
+    Expected("a Writer", _is(Writer)),
+    {"zombie_seconds": Expected("seconds, 0 or more", lambda found: _number(found) and found >= 0)},
+)
+
+# Of a reader.
+PARTITIONS = ReturnCheck(
+    "partitions",
+    Expected(
+        "a list with a dict of plain values for each source partition",
+        lambda found: _several(found) and _all(_flat, found),
+    ),
+)
+READ = ReturnCheck(
+    "read", Expected("a SourceBatch, or None when there is none now", _none_or(_is(SourceBatch))), _BATCH, _one_a_record
+)
+LEFT = ReturnCheck("left", Expected("None or a number", _none_or(_whole_number)))
+GLANCE = ReturnCheck("glance", Expected("True, False or None", _none_or(_is(bool))))
+WATCH = ReturnCheck("watch", Expected("None, a FileWatch or a TopicWatch", _none_or(_is(FileWatch, TopicWatch))))
+CAUGHT_UP = ReturnCheck("caught_up", _TRUTH)
+FINISHED = ReturnCheck("finished", _TRUTH)
+TOPIC_PLAN = ReturnCheck("topic_plan", Expected("None or a TopicPlan", _none_or(_is(TopicPlan))))
+COMMITTED = ReturnCheck("committed", _DONE)
+WAITS_FOR = ReturnCheck("waits_for", Expected("a text, empty when it can read", _none_or(_is(str))))
+
+# Of a writer.
+_KEPT = Expected(
+    "a dict of KeptOffset by TopicPartition",
+    lambda found: (
+        isinstance(found, Mapping) and _all(_is(TopicPartition), found) and _all(_is(KeptOffset), found.values())
+    ),
+)
+KEPT = ReturnCheck("kept", _KEPT)
+TAKE_OVER = ReturnCheck("take_over", _KEPT)
+HAND_OVER = ReturnCheck("hand_over", _DONE)
+WRITE = ReturnCheck("write", _DONE)
+COMMIT = ReturnCheck("commit", _DONE)

@@ -1,0 +1,144 @@
+"""Single records through a connector's converters and transforms, each step seen: for previews and replays, not for
+copying. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from keelman.connect.chain import Chain, Step
+from keelman.connect.converters.configured import converter_for
+from keelman.connect.converters.converter import Converter
+from keelman.connect.errors import ConnectError, DataError
+from keelman.connect.record import Header, Record
+from keelman.connect.records import Column, Headers
+from keelman.connect.registry.interface import OpenRegistry
+from keelman.connect.schema import Schema
+from keelman.connect.tolerance import CONVERTER_STAGES, TRANSFORMATION, StageName
+
+
+class StepFailure(Exception):
+    """A record ends here: stage in Connect's name, the step in the names of the configuration, and the error."""
+
+    def __init__(self, stage: str, step: str, error: ConnectError) -> None:
+        super().__init__(str(error))
+        self.stage, self.step, self.error = stage, step, error
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A record as it goes into Kafka."""
+
+    topic: str
+    partition: int | None
+    timestamp_ms: int | None
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+
+
+@dataclass(frozen=True, slots=True)
+class StepResult:
+    """A record behind a transform, None when that dropped it; `holds` is what its predicate says, None without one."""
+
+    step: Step
+    applied: bool
+    holds: bool | None
+    record: Record | None
+
+
+Seen = Callable[[StepResult], None]
+
+
+def unseen(_passed: StepResult) -> None:
+    """For those who care for the end alone."""
+
+
+class RecordTrace:
+    """One connector's steps. Used by one thread. All methods raise StepFailure."""
+
+    def __init__(self, config: Mapping[str, str], worker: Mapping[str, str], open_registry: OpenRegistry) -> None:
+        """Raises ConfigValueError when a converter or a transform is not legal."""
+        self._keys = converter_for("key", config, worker, open_registry)
+        self._values = converter_for("value", config, worker, open_registry)
+        self._headers = converter_for("header", config, worker)
+        self._chain = Chain(config)
+
+    def through(self, record: Record, seen: Seen = unseen) -> Record | None:
+        """The record behind all transforms; None when one dropped it."""
+        found: Record | None = record
+        for step in self._chain.steps:
+            if found is None:
+                break
+            found = self._pass(step, found, seen)
+        return found
+
+    def opened(self, record: Record, key: bytes | None, value: bytes | None, headers: Headers) -> Record:
+        """A record of a topic with what key, value and headers hold."""
+        with _at(CONVERTER_STAGES["key"], "key.converter"):
+            record.key_schema, record.key = opened(self._keys.of_topic(record.topic), key)
+        with _at(CONVERTER_STAGES["value"], "value.converter"):
+            record.value_schema, record.value = opened(self._values.of_topic(record.topic), value)
+        record.headers = self.headers(headers)
+        return record
+
+    def headers(self, headers: Headers) -> list[Header]:
+        """What headers hold."""
+        found = []
+        with _at(CONVERTER_STAGES["header"], "header.converter"):
+            for name, raw in headers:
+                found.append(Header(name, *opened(self._headers, raw), raw))
+        return found
+
+    def written(self, record: Record, *, raw: bool) -> Written:
+        """A source's record as it goes into Kafka; with `raw` what is bytes already stays so."""
+        with _at(CONVERTER_STAGES["key"], "key.converter"):
+            key = _closed(self._keys.of_topic(record.topic), record.key_schema, record.key, raw=raw)
+        with _at(CONVERTER_STAGES["value"], "value.converter"):
+            value = _closed(self._values.of_topic(record.topic), record.value_schema, record.value, raw=raw)
+        with _at(CONVERTER_STAGES["header"], "header.converter"):
+            headers = [(one.name, self._header_bytes(one)) for one in record.headers]
+        return Written(record.topic, record.partition, record.timestamp_ms, key, value, headers)
+
+    def _pass(self, step: Step, record: Record, seen: Seen) -> Record | None:
+        found: Record | None = record
+        with _at(TRANSFORMATION, f"transforms.{step.alias}"):
+            holds = None if step.predicate is None else step.predicate.test(record)
+            applied = holds is None or holds != step.negate
+            if applied:
+                found = step.transform.apply(record)
+        seen(StepResult(step, applied, holds, found))
+        return found
+
+    def _header_bytes(self, header: Header) -> bytes | None:
+        if header.raw is not None:
+            return header.raw
+        return self._headers.from_connect(Column([header.value], header.schema))[0]
+
+
+@contextmanager
+def _at(stage: StageName, step: str) -> Iterator[None]:
+    try:
+        yield
+    except ConnectError as error:
+        raise StepFailure(stage, step, error) from error
+    except Exception as error:  # what Python raises by itself about some data is a fault of the data
+        raise StepFailure(stage, step, DataError(f"{type(error).__name__}: {error}")) from error
+
+
+def opened(converter: Converter, data: bytes | None) -> tuple[Schema | None, object]:
+    """What a single payload holds, with its schema. Raises DataError."""
+    return one_of(converter.to_connect([data]), 0)
+
+
+def one_of(column: Column, index: int) -> tuple[Schema | None, object]:
+    """One value of a column with its schema."""
+    single = Column([column.values[index]], column.schema_of(index), utf8=column.utf8).texts()
+    return single.schema, single.values[0]
+
+
+def _closed(converter: Converter, schema: Schema | None, value: object, *, raw: bool) -> bytes | None:
+    if raw and (value is None or isinstance(value, bytes)):
+        return value
+    return converter.from_connect(Column([value], schema))[0]

@@ -1,0 +1,1 @@
+"""MirrorSource: topics of another Kafka cluster, mirrored as MirrorMaker 2 does it."""

@@ -1,0 +1,203 @@
+"""What a mirror has fetched and not passed on yet: whole batches where they can be, else their records."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from keelman.connect.records import PackedRecords, TopicPartition
+from keelman.kafka.batches.record_batch import BatchHeader, Columns, CorruptBatch, decode
+from keelman.kafka.fetching.fetched import Fetched
+
+# So many records that are taken apart, or one batch of them, stay in the processor's caches until packed again.
+LOOSE_RECORDS = 2_000
+# A broker takes one batch of a partition at a time, and each is work for both sides: many batches that are smaller than
+# this on average cost less when they are taken apart and packed together. What is compressed would be anew as well.
+SMALL_BYTES = 12_288
+SMALL_COMPRESSED_BYTES = 3_072
+FEW_BATCHES = 2
+
+
+@dataclass(slots=True)
+class Run:
+    """What a portion has of one partition; `index` is that of its last record or batch in the portion.
+
+    `epoch` is the leader epoch of that record, -1 when not known, `topic_id` that of its topic, empty when not known.
+    """
+
+    last: int
+    index: int
+    skipped: bool
+    epoch: int = -1
+    topic_id: str = ""
+
+
+@dataclass(slots=True)
+class Portion:
+    """Records of one topic: either `packed`, or columns; and where each partition stands behind it."""
+
+    topic: str
+    packed: list[PackedRecords] = field(default_factory=list)
+    values: list[bytes | None] = field(default_factory=list)
+    keys: list[bytes | None] = field(default_factory=list)
+    partitions: list[int] = field(default_factory=list)
+    timestamps_ms: list[int | None] = field(default_factory=list)
+    headers: list[Any] = field(default_factory=list)
+    offsets: list[int] = field(default_factory=list)
+    runs: dict[TopicPartition, Run] = field(default_factory=dict)
+    records: int = 0
+    size: int = 0
+    """About how many bytes they take."""
+
+
+@dataclass(slots=True)
+class _Piece:
+    one: TopicPartition
+    header: BatchHeader
+    data: memoryview
+    begins: int
+    small: bool
+    topic_id: str
+    columns: Columns | None = None
+    at: int = 0
+
+    @property
+    def record_bytes(self) -> float:
+        """About how much one record takes."""
+        return self.header.size / max(1, self.header.records)
+
+    @property
+    def least_bytes(self) -> float:
+        """What is added by the least that can be taken of it."""
+        return self.record_bytes if self.columns is not None or self.small else self.header.size
+
+
+@dataclass(slots=True)
+class _Mark:
+    """All before it in this partition is passed on: `next` is where the partition is read on."""
+
+    one: TopicPartition
+    next: int
+    end: int
+
+
+class Backlog:
+    """Used by the reader's thread only."""
+
+    def __init__(
+        self, whole: Callable[[BatchHeader], bool], reached: Callable[[TopicPartition, int, int], None]
+    ) -> None:
+        """`whole` says which batches may be passed on as they are; `reached` hears of partition, position and end
+        when all that was fetched of it is taken."""
+        self._whole = whole
+        self._reached = reached
+        self._items: deque[_Piece | _Mark] = deque()
+        self._last: dict[TopicPartition, int] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._items)
+
+    def add(self, fetched: Fetched) -> None:
+        """Behind all that is there."""
+        one = TopicPartition(fetched.topic, fetched.partition)
+        small = _small(fetched.batches)
+        topic_id = fetched.topic_id
+        self._items.extend(
+            _Piece(one, header, data, fetched.position, small, topic_id) for header, data in fetched.batches
+        )
+        self._items.append(_Mark(one, fetched.next, fetched.end))
+
+    def take(self, most: int | None, most_bytes: int | None = None) -> Portion | None:
+        """What comes first of one topic and in one form, at most so many records; None when there is nothing more.
+
+        A batch that has no room any more waits for the next portion; one that alone is more than `most` is taken apart,
+        one that alone is more than `most_bytes` is not. Raises CorruptBatch.
+        """
+        portion: Portion | None = None
+        while self._items:
+            item = self._items[0]
+            if isinstance(item, _Mark):
+                self._items.popleft()
+                self._reached(item.one, item.next, item.end)
+                continue
+            if portion is None or not portion.records:
+                portion = Portion(item.one.topic)
+            if portion.size and most_bytes is not None and portion.size + item.least_bytes > most_bytes:
+                break
+            if item.one.topic != portion.topic or not self._put(item, portion, most, most_bytes):
+                break
+        return portion if portion is not None and portion.records else None
+
+    def _put(self, piece: _Piece, portion: Portion, most: int | None, most_bytes: int | None) -> bool:
+        """Takes as much of the piece as there is room for; whether more may follow it."""
+        header = piece.header
+        whole = (
+            piece.columns is None
+            and not piece.small
+            and header.base_offset >= piece.begins
+            and (most is None or header.records <= most)
+            and self._whole(header)
+        )
+        if whole:
+            if portion.values or (most is not None and portion.records + header.records > most):
+                return False
+            portion.packed.append(PackedRecords(piece.data, piece.one.partition, header.records))
+            portion.size += header.size
+            self._note(portion, piece, header.base_offset, header.last_offset, header.records)
+            self._items.popleft()
+            return True
+        room = (most or LOOSE_RECORDS) - portion.records
+        if portion.packed or room <= 0:
+            return False
+        columns = piece.columns
+        if columns is None:
+            try:
+                columns = piece.columns = decode(header, piece.data)
+            except CorruptBatch as error:
+                text = f"partition {piece.one.partition} of topic {piece.one.topic}: {error.message}"
+                raise CorruptBatch(text) from error
+            piece.at = bisect_left(columns.offsets, piece.begins)
+        begin, end = piece.at, len(columns.offsets)
+        if most_bytes is not None:
+            room = min(room, max(1, int((most_bytes - portion.size) / piece.record_bytes)))
+        if most is not None or most_bytes is not None:
+            end = min(end, begin + room)
+        portion.size += round((end - begin) * piece.record_bytes)
+        if end > begin:
+            _extend(portion, columns, begin, end, piece.one.partition)
+            self._note(portion, piece, columns.offsets[begin], columns.offsets[end - 1], end - begin)
+        piece.at = end
+        if end == len(columns.offsets):
+            self._items.popleft()
+        return True
+
+    def _note(self, portion: Portion, piece: _Piece, first: int, last: int, count: int) -> None:
+        one = piece.one
+        before = self._last.get(one, first - 1)
+        skipped = first != before + 1 or last - first != count - 1
+        known = portion.runs.get(one)
+        portion.records += count
+        index = (len(portion.packed) or len(portion.values)) - 1
+        epoch = piece.header.leader_epoch if piece.header.magic >= 2 else -1
+        portion.runs[one] = Run(last, index, skipped or (known is not None and known.skipped), epoch, piece.topic_id)
+        self._last[one] = last
+
+
+def _small(batches: Sequence[tuple[BatchHeader, memoryview]]) -> bool:
+    if len(batches) <= FEW_BATCHES:
+        return False
+    least = SMALL_COMPRESSED_BYTES if batches[0][0].codec else SMALL_BYTES
+    return sum(header.size for header, _ in batches) < least * len(batches)
+
+
+def _extend(portion: Portion, columns: Columns, begin: int, end: int, partition: int) -> None:
+    portion.values += columns.values[begin:end]
+    portion.keys += columns.keys[begin:end]
+    portion.headers += columns.headers[begin:end]
+    portion.offsets += columns.offsets[begin:end]
+    portion.partitions += [partition] * (end - begin)
+    stamps = columns.timestamps_ms[begin:end]
+    portion.timestamps_ms += [None if stamp == -1 else stamp for stamp in stamps] if -1 in stamps else stamps

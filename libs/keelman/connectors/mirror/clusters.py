@@ -1,0 +1,318 @@
+"""Clusters as all mirrors of a process look at them: through one admin client, and with one question for many.
+
+A worker may have thousands of mirrors of the same two clusters. A client of its own for each look, with its threads and
+connections, would cost many times what the look does. Mirrors that look together put each question once, for all of
+them: nearly all of them find nothing, so what that costs is what they cost.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from concurrent.futures import Future, wait
+from typing import Any, Generic, Protocol, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import (
+    AclBinding,
+    AclBindingFilter,
+    AclOperation,
+    AclPermissionType,
+    AdminClient,
+    ConfigEntry,
+    ConfigResource,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from keelman.connectors.mirror.config import Side, admin_properties, admin_settings
+from keelman.engine.clients import with_token
+
+T = TypeVar("T")
+TopicConfig = Mapping[str, ConfigEntry]
+Acls = Mapping[str, AbstractSet[AclBinding]]  # by the topic that they name, those of no pattern
+UNUSED_SECONDS = 120.0
+MAX_GATHERED = 100  # topics of one who asks for their configurations: larger answers are not kept for others
+MAX_KEPT = 16  # mirrors of as many clusters as there are mirrors must not keep a client each
+
+_OF_TOPICS = AclBindingFilter(
+    ResourceType.TOPIC, None, ResourcePatternType.ANY, None, None, AclOperation.ANY, AclPermissionType.ANY
+)
+MAX_SECONDS = 10.0  # for one question: the mirrors of other clusters wait meanwhile, and who got no answer asks alone
+
+
+def answered(topics: Sequence[str], answers: Mapping[str, Future[TopicConfig]]) -> Mapping[str, TopicConfig]:
+    """What was answered for these topics, those that are gone left out. Raises KafkaException."""
+    found = {}
+    for topic in topics:
+        try:
+            found[topic] = answers[topic].result()
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                raise
+    return found
+
+
+class View(Protocol):
+    """A cluster as a mirror looks at it; all but `client` block. Errors are KafkaException."""
+
+    @property
+    def client(self) -> AdminClient:
+        """For what is to be changed."""
+
+    def partition_counts(self, seconds: float) -> Mapping[str, int]:
+        """How many partitions each topic has; the same object while that is the same."""
+
+    def chosen(self, counts: Mapping[str, int], choice: Hashable, choose: Callable[[], Sequence[str]]) -> Sequence[str]:
+        """What `choose` says of these topics: asked once for each choice while there are no other ones."""
+
+    def configs(self, topics: Sequence[str], seconds: float) -> Mapping[str, TopicConfig]:
+        """How these topics are configured, those that are gone left out."""
+
+    def acls(self, seconds: float) -> Acls:
+        """The topics' ACLs."""
+
+
+class SharedQuestion(Generic[T]):
+    """A question whose answer is the same for all who ask. Safe in threads."""
+
+    def __init__(self, ask: Callable[[float], T]) -> None:
+        """`ask` takes the seconds that it has and raises KafkaException."""
+        self._ask = ask
+        self._asking = threading.Lock()
+        self._began = self._failed = float("-inf")
+        self._answer: T
+        self._error = KafkaException(KafkaError(KafkaError._TIMED_OUT))
+
+    def answer(self, seconds: float) -> T:
+        """An answer to a question that was put after this call; those who wait at the same time share one.
+
+        Raises KafkaException, also when a question of another failed meanwhile: so nobody waits for two in turn.
+        """
+        called = time.monotonic()
+        if not self._asking.acquire(timeout=seconds):
+            raise KafkaException(KafkaError(KafkaError._TIMED_OUT))
+        try:
+            if self._failed > called:
+                raise KafkaException(*self._error.args)
+            if self._began <= called:
+                began = time.monotonic()
+                self._answer = self._ask(seconds)
+                self._began = began
+            return self._answer
+        except KafkaException as error:
+            self._failed, self._error = time.monotonic(), error
+            raise
+        finally:
+            self._asking.release()
+
+
+class GatheredQuestion(Generic[T]):
+    """A question about several names, put once for all who ask at the same time. Safe in threads."""
+
+    def __init__(self, ask: Callable[[Sequence[str], float], Mapping[str, T]]) -> None:
+        """`ask` takes names and the seconds that it has, and raises KafkaException."""
+        self._names: set[str] = set()
+        self._gathering = threading.Lock()
+        self._ask = ask
+        self._shared = SharedQuestion(self._ask_for_all)
+
+    def answer(self, names: Sequence[str], seconds: float) -> Mapping[str, T]:
+        """For these names, to a question that was put after this call. Raises KafkaException."""
+        with self._gathering:
+            self._names.update(names)
+        answers = self._shared.answer(seconds)
+        missing = [name for name in names if name not in answers]
+        # Theirs was answered by a question before the one that was shared.
+        return {**answers, **self._ask(missing, seconds)} if missing else answers
+
+    def _ask_for_all(self, seconds: float) -> Mapping[str, T]:
+        with self._gathering:
+            names, self._names = self._names, set()
+        return self._ask(sorted(names), seconds) if names else {}
+
+
+class Cluster:
+    """A cluster and a way to log in to it. `client` is safe in any thread."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        self.client = AdminClient(dict(settings))
+        self._partitions = SharedQuestion(self._ask_partitions)
+        self._configs = GatheredQuestion(self.described)
+        self._acls = SharedQuestion(self._ask_acls)
+        self._counts: Mapping[str, int] = {}
+        self._chosen: tuple[Mapping[str, int], dict[Hashable, Sequence[str]]] = {}, {}
+
+    def partition_counts(self, seconds: float) -> Mapping[str, int]:
+        """How many partitions each topic has now; the same object while that is the same. Raises KafkaException."""
+        return self._partitions.answer(seconds)
+
+    def chosen(self, counts: Mapping[str, int], choice: Hashable, choose: Callable[[], Sequence[str]]) -> Sequence[str]:
+        """What `choose` says of these topics: asked once for each choice while there are no other ones."""
+        known = self._chosen
+        if known[0] is not counts:
+            known = self._chosen = counts, {}
+        found = known[1].get(choice)
+        if found is None:
+            found = known[1][choice] = choose()
+        return found
+
+    def configs(self, topics: Sequence[str], seconds: float) -> Mapping[str, TopicConfig]:
+        """How these topics are configured now, those that are gone left out. Raises KafkaException."""
+        asked = self._configs.answer if len(topics) <= MAX_GATHERED else self.described
+        return answered(topics, asked(topics, seconds))
+
+    def acls(self, seconds: float) -> Acls:
+        """The topics' ACLs as they are now. Raises KafkaException."""
+        return self._acls.answer(seconds)
+
+    def _ask_partitions(self, seconds: float) -> Mapping[str, int]:
+        found = self.client.list_topics(timeout=seconds).topics
+        counts = {name: len(topic.partitions) for name, topic in found.items() if topic.error is None}
+        if counts != self._counts:
+            self._counts = counts
+        return self._counts
+
+    def _ask_acls(self, seconds: float) -> Acls:
+        found: dict[str, set[AclBinding]] = {}
+        for acl in self.client.describe_acls(_OF_TOPICS, request_timeout=seconds).result():
+            if acl.resource_pattern_type is ResourcePatternType.LITERAL:
+                found.setdefault(acl.name, set()).add(acl)
+        return found
+
+    def described(self, topics: Sequence[str], seconds: float) -> Mapping[str, Future[TopicConfig]]:
+        """The broker's answer for each of the topics, in a question of its own."""
+        asked = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
+        answers = self.client.describe_configs(asked, request_timeout=seconds)
+        wait(answers.values())
+        return {resource.name: answer for resource, answer in answers.items()}
+
+
+class Clusters:
+    """The clusters that were looked at a moment ago, by the settings of their clients. Safe in threads."""
+
+    def __init__(self, *, unused_seconds: float = UNUSED_SECONDS, most: int = MAX_KEPT) -> None:
+        """A client that nobody asked for in `unused_seconds` is closed, and the longest unused beyond `most`."""
+        self._unused = unused_seconds
+        self._most = most
+        self.forget()
+        self._inherited: list[object] = []
+
+    def forget(self) -> None:
+        """Begins anew, without a look at what there was."""
+        self._lock = threading.Lock()
+        self._known: dict[tuple[tuple[str, str], ...], tuple[Cluster, float]] = {}
+        self._timer: threading.Timer | None = None
+
+    def forked(self) -> None:
+        """In a child: its parent's clients have no threads here, so they can neither be used nor closed."""
+        self._inherited.append(self._known)
+        self.forget()
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def at(self, settings: Mapping[str, Any]) -> Cluster:
+        """The cluster that these settings of librdkafka's lead to; to be asked for anew for each look.
+
+        One that is logged in to by code of ours (OAUTHBEARER) is its asker's alone. Raises Unauthenticated and
+        Unavailable while there is no token for it.
+        """
+        if any(callable(value) for value in settings.values()):
+            return Cluster(with_token(settings))
+        key = tuple(sorted((name, str(value)) for name, value in settings.items()))
+        with self._lock:
+            known = self._known.pop(key, None)
+            cluster = Cluster(settings) if known is None else known[0]
+            self._known[key] = cluster, time.monotonic()
+            surplus = [self._known.pop(old) for old in list(self._known)[: -self._most]]
+            self._arm()
+        del surplus  # closed here, where nobody waits for the lock
+        return cluster
+
+    def _arm(self) -> None:
+        if self._timer is None and self._known:
+            self._timer = threading.Timer(self._unused / 2, self._close_unused)
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _close_unused(self) -> None:
+        with self._lock:
+            late = time.monotonic() - self._unused
+            unused = [self._known.pop(key) for key, (_, used) in list(self._known.items()) if used < late]
+            self._timer = None
+            self._arm()
+        del unused
+
+
+CLUSTERS = Clusters()
+os.register_at_fork(after_in_child=CLUSTERS.forked)
+
+
+class Glance:
+    """A cluster as it is when it is first looked at: what was answered once is not asked again. In one thread."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._told: dict[Hashable, Any] = {}
+        self._wanted: set[str] = set()
+        self._configs: dict[str, Future[TopicConfig]] = {}
+
+    @property
+    def client(self) -> AdminClient:
+        """The cluster's."""
+        return self._cluster.client
+
+    def partition_counts(self, seconds: float) -> Mapping[str, int]:
+        """How many partitions each topic has. Raises KafkaException, the same one each time."""
+        counts: Mapping[str, int] = self._once("topics", self._cluster.partition_counts, seconds)
+        return counts
+
+    def chosen(self, counts: Mapping[str, int], choice: Hashable, choose: Callable[[], Sequence[str]]) -> Sequence[str]:
+        """As `Cluster.chosen`."""
+        return self._cluster.chosen(counts, choice, choose)
+
+    def want(self, topics: Iterable[str]) -> None:
+        """Those whose configuration somebody will ask for: all of them are in the first question."""
+        self._wanted.update(topics)
+
+    def configs(self, topics: Sequence[str], seconds: float) -> Mapping[str, TopicConfig]:
+        """How these topics are configured, those that are gone left out. Raises KafkaException."""
+        missing = self._wanted.union(topics).difference(self._configs)
+        if missing:
+            self._configs |= self._cluster.described(sorted(missing), min(seconds, MAX_SECONDS))
+        return answered(topics, self._configs)
+
+    def acls(self, seconds: float) -> Acls:
+        """The topics' ACLs. Raises KafkaException, the same one each time."""
+        acls: Acls = self._once("acls", self._cluster.acls, seconds)
+        return acls
+
+    def _once(self, question: Hashable, ask: Callable[[float], object], seconds: float) -> Any:
+        if question not in self._told:
+            try:
+                self._told[question] = ask(min(seconds, MAX_SECONDS))
+            except KafkaException as error:
+                self._told[question] = error
+        told = self._told[question]
+        if isinstance(told, KafkaException):
+            raise KafkaException(*told.args)
+        return told
+
+
+class Glances:
+    """The clusters that are looked at in one go. In one thread."""
+
+    def __init__(self) -> None:
+        self._known: dict[Hashable, Glance] = {}
+
+    def at(self, config: Mapping[str, str], side: Side) -> Glance:
+        """The one that a mirror's configuration names. Raises ConfigValueError, and what `Clusters.at` raises."""
+        key = frozenset(admin_properties(config, side).items())
+        known = self._known.get(key)
+        if known is None:
+            known = self._known[key] = Glance(CLUSTERS.at(admin_settings(config, side)))
+        return known

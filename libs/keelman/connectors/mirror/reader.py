@@ -1,0 +1,240 @@
+"""Reads a mirror task's partitions at the positions that its own offsets name, as whole record batches; no group is
+involved."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from confluent_kafka import KafkaError, KafkaException
+
+from keelman.connect.errors import ConfigValueError, ConnectError
+from keelman.connect.plugin import Reader
+from keelman.connect.records import Column, Offset, Partition, SourceBatch, TopicPartition
+from keelman.connect.topic_plan import TopicPlan
+from keelman.connect.watches import TopicWatch
+from keelman.connectors.mirror.backlog import Backlog, Portion
+from keelman.connectors.mirror.offsets import position_behind, source_offset
+from keelman.connectors.mirror.syncs import OffsetSyncs
+from keelman.kafka.batches.record_batch import BatchHeader, CorruptBatch, passable
+from keelman.kafka.fetching.client import FetchClient, FetchSettings
+from keelman.kafka.fetching.fetched import Part
+from keelman.kafka.fetching.fetcher import EARLIEST, LATEST, BatchFetcher, FetchFailure, Position, Reset
+from keelman.kafka.fetching.isolation import reads_committed
+from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.side_loop import KAFKA_LOOP
+
+BUSY_SECONDS = 0.05
+IDLE_SECONDS = 0.2
+MAX_IDLE_SECONDS = 0.5
+TROUBLE_LOG_SECONDS = 10.0
+PASSING_SECONDS = 2.0
+"""A leader that moves is no news."""
+MAX_BATCH_BYTES = 1_048_588
+"""What a topic takes by default (`max.message.bytes`). Larger batches are taken apart and packed anew."""
+
+# As MirrorMaker's consumer has it by default; also the names that librdkafka has for the same.
+_RESETS: dict[str, Reset] = {
+    "earliest": "earliest",
+    "smallest": "earliest",
+    "beginning": "earliest",
+    "latest": "latest",
+    "largest": "latest",
+    "end": "latest",
+    "none": "none",
+    "error": "none",
+}
+
+_log = get_logger()
+
+
+class MirrorReader(Reader):
+    """Follows partitions of the source cluster."""
+
+    lag_unit = "records"
+    limits_bytes = True
+
+    def __init__(
+        self,
+        properties: Mapping[str, str],
+        alias: str,
+        rename: Callable[[str], str],
+        starts: Mapping[TopicPartition, Offset | None],
+        *,
+        syncs: OffsetSyncs | None,
+        plan: Callable[[str], TopicPlan | None],
+        most_bytes: int = MAX_BATCH_BYTES,
+    ) -> None:
+        """`starts` has each partition's committed offset, that of the last record copied.
+
+        `properties` are those of the source cluster's consumer, named as in Java. Batches of more than `most_bytes` are
+        not passed on whole. Raises ConfigValueError, InvalidArgument.
+        """
+        self._properties = dict(properties)
+        self._names = {one: {"cluster": alias, "partition": one.partition, "topic": one.topic} for one in starts}
+        self._topics = {topic: rename(topic) for topic in sorted({one.topic for one in starts})}
+        self._syncs = syncs
+        self._plan = plan
+        self._most_bytes = most_bytes
+        self._next = {one: int(offset["offset"]) + 1 for one, offset in starts.items() if offset is not None}
+        self._at_end: set[TopicPartition] = set()
+        self._ends_met: set[TopicPartition] = set()
+        self._backlog = Backlog(self._whole, self._reached)
+        self._wait = IDLE_SECONDS
+        self._news = KAFKA_LOOP.signal()
+        self._trouble_logged_at = time.monotonic() - TROUBLE_LOG_SECONDS + PASSING_SECONDS
+        reset = starts_at(properties)
+        # Checksums are looked at where batches are taken apart or left out; what is passed on whole keeps its own, and
+        # the brokers that it is passed on to refuse a wrong one. The run that comes after that looks at all until its
+        # first commit, and so finds the one that was refused and says where it is.
+        self._check_crcs = FetchSettings.of({"check.crcs": "false", **properties}).check_crcs
+        self._settings = FetchSettings.of({**properties, "check.crcs": "true"})
+        first = LATEST if reset == "latest" else EARLIEST
+        positions: dict[Part, Position] = {
+            (*one,): Position(first) if offset is None else position_behind(offset) for one, offset in starts.items()
+        }
+        self._fetcher = KAFKA_LOOP.call(self._open(f"mirror-{alias}", positions, reset))
+
+    async def _open(self, client_id: str, positions: Mapping[Part, Position], reset: Reset) -> BatchFetcher:
+        client = FetchClient(self._properties, client_id=self._properties.get("client.id", client_id))
+        return BatchFetcher(
+            client,
+            positions,
+            read_committed=reads_committed(self._properties),
+            reset=reset,
+            settings=self._settings,
+            arrived=self._news.set,
+        )
+
+    def partitions(self) -> Sequence[Partition]:
+        """Those of the task."""
+        return tuple(self._names.values())
+
+    def read(self) -> SourceBatch | None:
+        """What was fetched of one topic; waits a little when nothing was.
+
+        Raises KafkaException, and ConnectError for a batch that is damaged where it is read.
+        """
+        try:
+            if not self._backlog:
+                self._receive()
+            portion = self._backlog.take(self.most_records, self.most_bytes)
+        except FetchFailure as error:
+            raise KafkaException(KafkaError(error.code, str(error))) from error
+        except CorruptBatch as error:
+            raise ConnectError(error.message) from error
+        if portion is None:
+            return None
+        short = not self._backlog and not self._fetcher.waiting and not self.left()
+        self._wait = IDLE_SECONDS if short else BUSY_SECONDS
+        return self._batch(portion, short=short)
+
+    def _receive(self) -> None:
+        if not self._news.wait(self._wait):
+            self._wait = min(MAX_IDLE_SECONDS, max(IDLE_SECONDS, 1.5 * self._wait))
+            self._log_trouble()
+        self._news.clear()
+        for fetched in self._fetcher.take():
+            self._backlog.add(fetched)
+
+    def _whole(self, header: BatchHeader) -> bool:
+        return self.packs and header.size <= self._most_bytes and passable(header, codec=self.codec)
+
+    def _reached(self, one: TopicPartition, position: int, end: int) -> None:
+        """Beyond the last record of a partition there may be markers and what was aborted, all of it read."""
+        self._next[one] = position
+        if position >= end:
+            self._at_end.add(one)
+            self._ends_met.add(one)
+        else:
+            self._at_end.discard(one)
+
+    def _batch(self, portion: Portion, *, short: bool) -> SourceBatch:
+        delivered: dict[int, Callable[[int, int], None]] = {}
+        for one, run in portion.runs.items():
+            if self._syncs is not None:
+                delivered[run.index] = partial(self._delivered, one, run.last, run.skipped)
+            self._next[one] = max(self._next.get(one, 0), run.last + 1)
+        return SourceBatch(
+            topic=self._topics[portion.topic],
+            values=Column(portion.values),
+            keys=Column(portion.keys) if portion.keys.count(None) < len(portion.keys) else None,
+            partitions=portion.partitions,
+            timestamps_ms=portion.timestamps_ms,
+            headers=portion.headers if any(portion.headers) else None,
+            offsets=tuple(
+                (self._names[one], source_offset(run.last, run.epoch, run.topic_id))
+                for one, run in portion.runs.items()
+            ),
+            short=short,
+            raw=True,
+            packed=portion.packed,
+            delivered=delivered,
+            position=None if portion.packed else partial(self._position, portion),
+        )
+
+    def _position(self, portion: Portion, index: int) -> tuple[Partition, Offset]:
+        one = TopicPartition(portion.topic, portion.partitions[index])
+        return self._names[one], {"offset": portion.offsets[index]}
+
+    def _delivered(self, one: TopicPartition, upstream: int, skipped: bool, _partition: int, downstream: int) -> None:
+        if self._syncs is not None:
+            self._syncs.note(one, upstream, downstream, skipped=skipped)
+
+    def committed(self) -> None:
+        """Publishes the offset syncs that are due."""
+        self._fetcher.check_crcs = self._check_crcs
+        if self._syncs is not None:
+            self._syncs.committed()
+
+    def left(self) -> int | None:
+        """Offsets behind the positions, by what the brokers last said; None before they said anything."""
+        ends = self._fetcher.ends
+        return sum(max(0, ends.get(one, 0) - at) for one, at in self._next.items()) if self._next else None
+
+    def watch(self) -> TopicWatch | None:
+        """The ends of all partitions, once they are reached, at leaders that another broker takes for such too."""
+        if len(self._at_end) < len(self._names) or not self._fetcher.confirmed():
+            return None
+        return TopicWatch(self._properties, dict(self._next))
+
+    def caught_up(self) -> bool:
+        """Once each partition's end was met, whatever came behind it since."""
+        return len(self._ends_met) == len(self._names)
+
+    def topic_plan(self, topic: str) -> TopicPlan | None:
+        """As the topic it is a copy of."""
+        for source, remote in self._topics.items():
+            if remote == topic:
+                return self._plan(source)
+        return None
+
+    def waits_for(self) -> str:
+        """The source cluster, while it has trouble."""
+        trouble = self._fetcher.trouble
+        return f"waits for the source cluster: {trouble}" if trouble else ""
+
+    def close(self) -> None:
+        """Closes the clients."""
+        try:
+            if self._syncs is not None:
+                self._syncs.close()
+        finally:
+            KAFKA_LOOP.call(self._fetcher.close())
+
+    def _log_trouble(self) -> None:
+        trouble, now = self._fetcher.trouble, time.monotonic()
+        if not trouble:
+            self._trouble_logged_at = now - TROUBLE_LOG_SECONDS + PASSING_SECONDS
+        elif now - self._trouble_logged_at >= TROUBLE_LOG_SECONDS:
+            self._trouble_logged_at = now
+            _log.warning("mirror_source_trouble", error=trouble)
+
+
+def starts_at(properties: Mapping[str, str]) -> Reset:
+    """Where a partition without an offset is read from. Raises ConfigValueError."""
+    text = properties.get("auto.offset.reset", "earliest").strip().lower()
+    if text not in _RESETS:
+        raise ConfigValueError("auto.offset.reset", text, "String must be one of: earliest, latest, none")
+    return _RESETS[text]

@@ -1,0 +1,239 @@
+"""MirrorSource: topics of another Kafka cluster, copied record by record with all that they carry."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cache, lru_cache, partial
+from typing import Any
+
+from keelman.connect.config.connector_keys import common_keys
+from keelman.connect.config.definition import ConfigDef
+from keelman.connect.errors import ConfigValueError, ConnectError
+from keelman.connect.offsets import AlteredOffsets, in_json
+from keelman.connect.plugin import Configured, Connector, Direction, Reader
+from keelman.connect.records import Offset, Partition, TopicPartition
+from keelman.connect.watches import TopicWatch, Watch
+from keelman.connectors.mirror.clusters import CLUSTERS, Glances
+from keelman.connectors.mirror.config import (
+    MIRROR,
+    admin_settings,
+    client_properties,
+    consumer_settings,
+    producer_settings,
+    reader_properties,
+    source_keys,
+)
+from keelman.connectors.mirror.offsets import backlogs, check_mirrored, dealt
+from keelman.connectors.mirror.policy import IDENTITY_POLICY, policy_for
+from keelman.connectors.mirror.reader import MirrorReader, starts_at
+from keelman.connectors.mirror.syncs import OffsetSyncs
+from keelman.connectors.mirror.topics import MirrorTopics
+from keelman.kafka.fetching.isolation import reads_committed
+from keelman.model.errors import KeelmanError
+
+ASSIGNED = "task.assigned.partitions"
+SOURCE_SERVERS = "source.cluster.bootstrap.servers"
+_TENDED = ("refresh.topics", "sync.topic.configs", "sync.topic.acls")
+_OLD_NAMES = {"topics.blacklist": "topics.exclude", "config.properties.blacklist": "config.properties.exclude"}
+
+
+class MirrorSource(Connector):
+    """MirrorMaker 2's source connector: its keys, its offsets, its topics.
+
+    Records are copied as they are, whatever the converters; MirrorMaker is always run with ByteArrayConverter. Only
+    committed ones are, unless `source.consumer.isolation.level` says otherwise: so delivery is exactly once by default.
+    """
+
+    names = (f"{MIRROR}.MirrorSourceConnector", "MirrorSourceConnector", "MirrorSource")
+    version = "4.3.0"
+    direction = Direction.SOURCE
+    runs_on = "anywhere"
+    planning_keys = frozenset(
+        {"topics", "topics.exclude", "topics.blacklist"}
+        | {f"{kind}.enabled" for kind in _TENDED}
+        | {f"{kind}.interval.seconds" for kind in _TENDED}
+    )
+
+    @classmethod
+    def config_def(cls) -> ConfigDef:
+        """MirrorMaker 2's, which have those of every connector among them."""
+        return common_keys() + source_keys()
+
+    @classmethod
+    def validate(cls, config: Mapping[str, str]) -> Sequence[ConfigValueError]:
+        """A cluster that is mirrored into itself under the same names would have its topics grow without end."""
+        written = config.get("producer.override.bootstrap.servers") or config.get("target.cluster.bootstrap.servers")
+        named = config.get("replication.policy.class", "").strip() == IDENTITY_POLICY
+        if named and not config.get("transforms") and _servers(written) & _servers(config.get(SOURCE_SERVERS)):
+            text = f"{SOURCE_SERVERS} names the cluster that is written to: its topics would be copied to themselves"
+            return [ConfigValueError("replication.policy.class", IDENTITY_POLICY, text)]
+        return ()
+
+    @classmethod
+    def task_configs(cls, config: Mapping[str, str], max_tasks: int) -> list[dict[str, str]]:
+        """The source cluster's partitions, dealt out one by one; no task at all without any."""
+        parsed = _parsed(config)
+        if not parsed["enabled"]:
+            return []
+        found = _topics(config).partitions()
+        count = min(max_tasks, len(found))
+        return [
+            {**config, ASSIGNED: ",".join(map(str, found[task::count])), "task.index": str(task)}
+            for task in range(count)
+        ]
+
+    @classmethod
+    def alter_offsets(cls, config: Mapping[str, str], offsets: AlteredOffsets) -> bool:
+        """Positions in the source cluster's topics."""
+        return check_mirrored(offsets)
+
+    @classmethod
+    def supports_exactly_once(cls, config: Mapping[str, str]) -> bool:
+        """When only committed records are read."""
+        return reads_committed(client_properties(config, "source", "consumer"), default="read_committed")
+
+    @classmethod
+    def refresh_seconds(cls, config: Mapping[str, str]) -> float | None:
+        """The shortest of the intervals that are on."""
+        parsed = _parsed(config)
+        found = [float(parsed[f"{kind}.interval.seconds"]) for kind in _TENDED if parsed[f"{kind}.enabled"]]
+        return max(1.0, min(found)) if parsed["enabled"] and found else None
+
+    @classmethod
+    def tend(cls, config: Mapping[str, str]) -> None:
+        """Brings the copies' topics in line with the source's. Raises RetriableConnectError."""
+        parsed = _parsed(config)
+        if parsed["enabled"]:
+            _topics(config).tend()
+
+    @classmethod
+    def tend_again(cls, config: Mapping[str, str], tasks: Sequence[Mapping[str, str]]) -> bool:
+        """Where topics are not to be refreshed: what is mirrored already, and no more. Raises RetriableConnectError."""
+        mirrored = _mirrored(config, tasks)
+        if mirrored is None:
+            return False
+        _topics(config, mirrored).tend()
+        return True
+
+    @classmethod
+    def settled(cls, asked: Sequence[Configured]) -> list[bool]:
+        """By one look at the clusters for all: there is nothing to tend, and the tasks have what there is to mirror, or
+        keep what they have."""
+        glances, looks = Glances(), {}
+        for number, (config, tasks) in enumerate(asked):
+            with contextlib.suppress(ConnectError, KeelmanError):
+                at = cache(partial(glances.at, config))
+                look = MirrorTopics(_parsed(config), at, _mirrored(config, tasks))
+                for side, topics in look.compared().items():
+                    at(side).want(topics)
+                looks[number] = look
+        found = [False] * len(asked)
+        for number, look in looks.items():
+            with contextlib.suppress(ConnectError, KeelmanError):
+                keeps = look.only is not None or sorted(_assigned(asked[number][1])) == look.partitions()
+                found[number] = keeps and not look.changes()
+        return found
+
+    @classmethod
+    def open_reader(cls, config: Mapping[str, str], offset: Callable[[Partition], Offset | None]) -> Reader:
+        """The reader of a task's partitions. Raises ConnectError for offsets that are none."""
+        parsed = _parsed(config)
+        alias, policy = parsed["source.cluster.alias"], policy_for(parsed)
+        side = parsed["offset-syncs.topic.location"]
+        syncs = None
+        if parsed["emit.offset-syncs.enabled"]:
+            other = parsed["target.cluster.alias"] if side == "source" else alias
+            settings = producer_settings(config, side)
+            syncs = OffsetSyncs(settings, policy.offset_syncs_topic(other), parsed["offset.lag.max"])
+        return MirrorReader(
+            reader_properties(config),
+            alias,
+            lambda topic: policy.remote_topic(alias, topic),
+            _starts(config, alias, offset),
+            syncs=syncs,
+            plan=lambda topic: _topics(config).plan(topic),
+        )
+
+    @classmethod
+    def resting(cls, config: Mapping[str, str], offset: Callable[[Partition], Offset | None]) -> Watch | None:
+        """The ends of its partitions: behind the offset of the last record, or at the very first one where nothing was
+        copied yet and a reader would begin there."""
+        starts = _starts(config, config.get("source.cluster.alias", "").strip(), offset)
+        properties = reader_properties(config)
+        new = [one for one, at in starts.items() if at is None]
+        if len(new) == len(starts) or (new and starts_at(properties) != "earliest"):
+            return None
+        return TopicWatch(properties, {one: 0 if at is None else int(at["offset"]) + 1 for one, at in starts.items()})
+
+    @classmethod
+    def split(
+        cls, config: Mapping[str, str], offset: Callable[[Partition], Offset | None], *, slots: int, least: int
+    ) -> list[dict[str, str]]:
+        """By partition, so that every partition keeps its order: each part about the same number of records."""
+        starts = _starts(config, _parsed(config)["source.cluster.alias"], offset)
+        if len(starts) < 2:
+            return []
+        settings = consumer_settings(config)
+        if str(settings.get("auto.offset.reset", "earliest")) != "earliest":
+            starts = {one: at for one, at in starts.items() if at is not None}
+        behind = backlogs(settings, admin_settings(config, "source"), starts)
+        parts = dealt({one: behind.get(one, 0) for one in _assigned([config])}, slots=slots, least=least)
+        return [{ASSIGNED: ",".join(map(str, part))} for part in parts]
+
+
+def _starts(
+    config: Mapping[str, str], alias: str, offset: Callable[[Partition], Offset | None]
+) -> dict[TopicPartition, Offset | None]:
+    """The task's partitions with their committed offsets, those of the last records copied."""
+    return {
+        one: _checked(offset({"cluster": alias, "partition": one.partition, "topic": one.topic}))
+        for one in _assigned([config])
+    }
+
+
+def _assigned(tasks: Sequence[Mapping[str, str]]) -> list[TopicPartition]:
+    return [decoded(text) for task in tasks for text in task.get(ASSIGNED, "").split(",") if text]
+
+
+def _mirrored(config: Mapping[str, str], tasks: Sequence[Mapping[str, str]]) -> frozenset[str] | None:
+    """The topics that these tasks mirror, where no others are to be taken up (`refresh.topics.enabled=false`)."""
+    return None if _parsed(config)["refresh.topics.enabled"] else frozenset(one.topic for one in _assigned(tasks))
+
+
+def _servers(text: str | None) -> set[str]:
+    return {one.strip().lower() for one in (text or "").split(",") if one.strip()}
+
+
+def decoded(text: str) -> TopicPartition:
+    """A partition in `task.assigned.partitions`, e.g. `orders-3`. Raises ConnectError."""
+    topic, _, number = text.strip().rpartition("-")
+    if not topic or not number.isdigit():
+        raise ConnectError(f"{text!r} in {ASSIGNED} is no partition of a topic")
+    return TopicPartition(topic, int(number))
+
+
+def _checked(offset: Offset | None) -> Offset | None:
+    if offset is None:
+        return None
+    value: Any = offset.get("offset")
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ConnectError(f"Source offset is no number: {in_json(offset)}")
+    return None if value < 0 else offset
+
+
+def _parsed(config: Mapping[str, str]) -> Mapping[str, Any]:
+    return _parsed_once(frozenset(config.items()))
+
+
+@lru_cache(maxsize=64)  # each look asks several times, and as many looks as there are connectors go on side by side
+def _parsed_once(config: frozenset[tuple[str, str]]) -> Mapping[str, Any]:
+    known = dict(config)
+    for old, new in _OLD_NAMES.items():
+        if old in known and new not in known:
+            known[new] = known[old]
+    return source_keys().parse(known)
+
+
+def _topics(config: Mapping[str, str], only: Collection[str] | None = None) -> MirrorTopics:
+    return MirrorTopics(_parsed(config), cache(lambda side: CLUSTERS.at(admin_settings(config, side))), only)

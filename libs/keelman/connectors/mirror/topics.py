@@ -1,0 +1,242 @@
+"""The copies' topics: made, grown and configured like the topics that they are copies of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import (
+    AclBinding,
+    AclOperation,
+    AclPermissionType,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    ConfigSource,
+    NewPartitions,
+    NewTopic,
+    ResourcePatternType,
+    ResourceType,
+)
+
+from keelman.connect.errors import RetriableConnectError
+from keelman.connect.records import TopicPartition
+from keelman.connect.topic_plan import TopicPlan
+from keelman.connectors.mirror.clusters import Acls, TopicConfig, View
+from keelman.connectors.mirror.config import Side
+from keelman.connectors.mirror.policy import TopicChoice, matcher
+from keelman.runtime.logs.logging import get_logger
+
+_log = get_logger()
+
+
+@dataclass(slots=True)
+class Changes:
+    """What is to be done until the copies' topics are like the topics that they are copies of; false for nothing."""
+
+    syncs: list[NewTopic] = field(default_factory=list)  # in the cluster that `offset-syncs.topic.location` names
+    topics: list[NewTopic] = field(default_factory=list)  # in the target cluster, as all others
+    partitions: list[NewPartitions] = field(default_factory=list)
+    configs: list[ConfigResource] = field(default_factory=list)
+    acls: list[AclBinding] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        return any((self.syncs, self.topics, self.partitions, self.configs, self.acls))
+
+
+class MirrorTopics:
+    """One look at both clusters. All its calls block and raise RetriableConnectError when a cluster does not answer,
+    Unauthenticated or Unavailable when there is no token for it."""
+
+    def __init__(
+        self, parsed: Mapping[str, Any], at: Callable[[Side], View], only: Collection[str] | None = None
+    ) -> None:
+        """`parsed` is the connector's configuration, `at` leads to the two clusters, each time to the same ones, and
+        raises ConfigValueError beside that. With `only` the copies of these topics are tended as they are, and none is
+        made."""
+        self._parsed = parsed
+        self._choice = TopicChoice(parsed)
+        self._seconds = parsed["admin.timeout.ms"] / 1000
+        self._excluded = matcher(parsed["config.properties.exclude"])
+        self._at = at
+        self.only = only
+
+    def partitions(self) -> list[TopicPartition]:
+        """What there is to mirror, in the order of topics and partitions."""
+        found = self._partition_counts("source")
+        return [TopicPartition(topic, number) for topic in self._chosen(found) for number in range(found[topic])]
+
+    def plan(self, topic: str) -> TopicPlan:
+        """How the copy of a topic of the source cluster is to be made."""
+        return self._planned([topic], self._partition_counts("source"))[topic]
+
+    def tend(self) -> None:
+        """Makes missing copies, gives them as many partitions as their topics, and their configurations and ACLs."""
+        changes = self.changes()
+        target = self._at("target").client
+        syncs = self._at("source" if self._syncs_here else "target").client
+        for client, topics in (syncs, changes.syncs), (target, changes.topics):
+            for new in topics:  # one by one: a controller refuses too many partitions at once
+                made = client.create_topics([new], request_timeout=self._seconds)
+                self._each("create topic", made)
+        for more in changes.partitions:
+            self._each("create partitions of", target.create_partitions([more]))
+        if changes.configs:
+            self._each("configure", target.incremental_alter_configs(changes.configs))
+        if changes.acls:
+            self._each("create ACL", target.create_acls(changes.acls))
+
+    def changes(self) -> Changes:
+        """What `tend` would do now."""
+        here = self._partition_counts("source")
+        there = here if self._at("source") is self._at("target") else self._partition_counts("target")
+        copies = self._copies(here)
+        made = {topic: remote for topic, remote in copies.items() if remote in there}
+        changes = Changes()
+        if self.only is None:
+            changes.syncs = self._new_syncs_topic(here if self._syncs_here else there)
+            for topic, plan in self._planned([topic for topic in copies if topic not in made], here).items():
+                new = NewTopic(copies[topic], plan.partitions, plan.replication_factor, config=dict(plan.config))
+                changes.topics.append(new)
+            grown = [topic for topic, remote in made.items() if here[topic] > there[remote]]
+            changes.partitions = [NewPartitions(made[topic], here[topic]) for topic in grown]
+        if self._parsed["sync.topic.configs.enabled"]:
+            changes.configs = self._config_changes(made)
+        if self._parsed["sync.topic.acls.enabled"]:
+            changes.acls = self._acl_changes(copies if self.only is None else made)
+        return changes
+
+    def compared(self) -> Mapping[Side, Iterable[str]]:
+        """The topics whose configurations `changes` asks for."""
+        if not self._parsed["sync.topic.configs.enabled"]:
+            return {}
+        there = self._partition_counts("target")
+        copies = {t: remote for t, remote in self._copies(self._partition_counts("source")).items() if remote in there}
+        return {"source": copies.keys(), "target": copies.values()}
+
+    def _copies(self, here: Mapping[str, int]) -> dict[str, str]:
+        """The copies' names by those of their topics."""
+        alias, only = self._parsed["source.cluster.alias"], self.only
+        topics = [topic for topic in self._chosen(here) if only is None or topic in only]
+        return {topic: self._choice.policy.remote_topic(alias, topic) for topic in topics}
+
+    def _planned(self, topics: list[str], counts: Mapping[str, int]) -> dict[str, TopicPlan]:
+        """How the copies of these topics are to be made."""
+        if not topics:
+            return {}
+        configs = self._configs("source", topics)
+        kept = {
+            topic: {e.name: e.value for e in config.values() if self._replicated(e) and self._set_at_start(e)}
+            for topic, config in configs.items()
+        }
+        factor = self._parsed["replication.factor"]
+        return {topic: TopicPlan(counts.get(topic, -1), factor, kept.get(topic, {})) for topic in topics}
+
+    @property
+    def _syncs_here(self) -> bool:
+        return bool(self._parsed["offset-syncs.topic.location"] == "source")
+
+    def _new_syncs_topic(self, existing: Mapping[str, int]) -> list[NewTopic]:
+        other = self._parsed["target.cluster.alias" if self._syncs_here else "source.cluster.alias"]
+        name = self._choice.policy.offset_syncs_topic(other)
+        if not self._parsed["emit.offset-syncs.enabled"] or name in existing:
+            return []
+        replicas = self._parsed["offset-syncs.topic.replication.factor"]
+        return [NewTopic(name, 1, replicas, config={"cleanup.policy": "compact"})]
+
+    def _config_changes(self, copies: Mapping[str, str]) -> list[ConfigResource]:
+        if not copies:
+            return []
+        here = self._configs("source", list(copies))
+        there = self._configs("target", list(copies.values()))
+        changed = []
+        for topic, remote in copies.items():
+            if topic not in here or remote not in there:
+                continue  # gone meanwhile
+            entries = [e for e in (self._change(e, there[remote]) for e in here[topic].values()) if e is not None]
+            if entries:
+                changed.append(ConfigResource(ResourceType.TOPIC, remote, incremental_configs=entries))
+        return changed
+
+    def _change(self, entry: ConfigEntry, there: Mapping[str, ConfigEntry]) -> ConfigEntry | None:
+        other = there.get(entry.name)
+        if other is not None and (entry.value, entry.source) == (other.value, other.source):
+            return None  # as nearly all are
+        if not self._replicated(entry):
+            return None
+        if self._set_at_start(entry):
+            same = other is not None and other.value == entry.value
+            operation = AlterConfigOpType.SET
+        else:
+            same = other is None or other.source != ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+            operation = AlterConfigOpType.DELETE
+        return None if same else ConfigEntry(entry.name, entry.value, incremental_operation=operation)
+
+    def _replicated(self, entry: ConfigEntry) -> bool:
+        hidden = entry.is_read_only or entry.is_sensitive or entry.source == ConfigSource.STATIC_BROKER_CONFIG.value
+        return not hidden and not self._excluded(entry.name)
+
+    def _set_at_start(self, entry: ConfigEntry) -> bool:
+        return not entry.is_default or self._parsed["use.defaults.from"] == "source"
+
+    def _acl_changes(self, copies: Mapping[str, str]) -> list[AclBinding]:
+        here = self._acls("source") or {}
+        wanted = {
+            remote: {_copied(acl, remote) for acl in here.get(t, ()) if _has_copy(acl)} for t, remote in copies.items()
+        }
+        there = self._acls("target") if any(wanted.values()) else None
+        return [] if there is None else [a for remote, acls in wanted.items() for a in acls - there.get(remote, set())]
+
+    def _acls(self, side: Side) -> Acls | None:
+        """Those there are, none where we may not know them; None in a cluster that has no authorizer."""
+        try:
+            return self._at(side).acls(self._seconds)
+        except KafkaException as error:
+            problem = error.args[0]
+            if problem.code() == KafkaError.SECURITY_DISABLED:
+                return None
+            if side == "target" and problem.code() == KafkaError.CLUSTER_AUTHORIZATION_FAILED:
+                return {}
+            raise RetriableConnectError(f"describe ACLs on {side} cluster: {problem.str()}") from error
+
+    def _partition_counts(self, side: Side) -> Mapping[str, int]:
+        try:
+            return self._at(side).partition_counts(self._seconds)
+        except KafkaException as error:
+            raise RetriableConnectError(f"list topics on {side} cluster: {error.args[0].str()}") from error
+
+    def _chosen(self, found: Mapping[str, int]) -> Sequence[str]:
+        """What is to be mirrored of the source cluster's topics, in their order."""
+        choice = self._choice
+        return self._at("source").chosen(found, choice.key, lambda: sorted(filter(choice.wanted, found)))
+
+    def _configs(self, side: Side, topics: list[str]) -> Mapping[str, TopicConfig]:
+        try:
+            return self._at(side).configs(topics, self._seconds)
+        except KafkaException as error:
+            raise RetriableConnectError(f"describe configs on {side} cluster: {error.args[0].str()}") from error
+
+    @staticmethod
+    def _each(what: str, answers: Mapping[Any, Any]) -> None:
+        """What one topic is refused must not keep the others from being mirrored."""
+        for name, answer in answers.items():
+            try:
+                answer.result()
+            except KafkaException as error:
+                if error.args[0].code() not in (KafkaError.TOPIC_ALREADY_EXISTS, KafkaError.INVALID_PARTITIONS):
+                    subject = getattr(name, "name", name)
+                    _log.warning("mirror_topic_refused", what=what, topic=subject, error=error.args[0].str())
+
+
+def _has_copy(acl: AclBinding) -> bool:
+    """Nobody but the mirror writes to a copy."""
+    return not (acl.permission_type is AclPermissionType.ALLOW and acl.operation is AclOperation.WRITE)
+
+
+def _copied(acl: AclBinding, remote: str) -> AclBinding:
+    everything = acl.permission_type is AclPermissionType.ALLOW and acl.operation is AclOperation.ALL
+    operation = AclOperation.READ if everything else acl.operation
+    pattern = ResourcePatternType.LITERAL
+    return AclBinding(ResourceType.TOPIC, remote, pattern, acl.principal, acl.host, operation, acl.permission_type)

@@ -1,0 +1,206 @@
+"""A worker's side of a plugin host: asks a plugin's classes in their own process, which may hang or die."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from keelman.connect.config.definition import ConfigDef
+from keelman.connect.config.info import keys_from_json
+from keelman.connect.offsets import AlteredOffsets
+from keelman.connect.plugin import Direction
+from keelman.connectors.plugins.host import error_from_json
+from keelman.connectors.plugins.plugin_path import Plugin
+from keelman.connectors.plugins.process import PluginProcess, Unheard
+from keelman.model.errors import DeadlineExceeded, KeelmanError, Unavailable
+from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.supervise import deadline
+
+ANSWER_SECONDS = 30.0
+START_SECONDS = 60.0
+MEMORY_BYTES = 2 << 30
+MAX_PROCESSES = 4
+
+_log = get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Description:
+    """What a third-party class is."""
+
+    names: tuple[str, ...]
+    version: str
+    direction: Direction
+    runs_on: Literal["node", "anywhere"]
+
+
+class PluginHost:
+    """One plugin's host processes, started when there is a question and again after one hung or died.
+
+    A process answers one question at a time; while it does, or hangs, the next question goes to another, up to
+    `MAX_PROCESSES` of them. Asked from one event loop. Each question raises ConnectError (ConfigValueError,
+    RetriableConnectError) with what the class raised, DeadlineExceeded (PLUGIN_HUNG) or Unavailable (PLUGIN_DIED);
+    but for Connect's own texts about a value, the message names plugin, class and method.
+    """
+
+    def __init__(
+        self, plugin: Plugin, *, answer_seconds: float = ANSWER_SECONDS, memory_bytes: int = MEMORY_BYTES
+    ) -> None:
+        """Starts nothing yet. A question takes at most `answer_seconds`, beside the start of a process if there is
+        none. `memory_bytes` is what each process may have; 0 for no bound."""
+        self.plugin = plugin
+        self._answer_seconds = answer_seconds
+        self._memory_bytes = memory_bytes
+        self._places = asyncio.Semaphore(MAX_PROCESSES)
+        self._idle: list[PluginProcess] = []
+        self._busy: set[PluginProcess] = set()
+        self._asked = 0
+        self._closed = False
+
+    @property
+    def pid(self) -> int | None:
+        """A process, the one that is asked next if it is known; None while there is none."""
+        return next((process.pid for process in (*self._idle[-1:], *self._busy) if process.pid is not None), None)
+
+    async def describe(self, class_name: str) -> Description:
+        """What the class is."""
+        found = await self._ask("describe", class_name)
+        return Description(**{**found, "names": tuple(found["names"]), "direction": Direction(found["direction"])})
+
+    async def supports_exactly_once(self, class_name: str, config: Mapping[str, str]) -> bool:
+        """Whether it can deliver exactly once with this configuration."""
+        return bool(await self._ask("supports_exactly_once", class_name, config=dict(config)))
+
+    async def config_def(self, class_name: str) -> ConfigDef:
+        """The class's own keys, without validators: `validate` checks values."""
+        return keys_from_json(await self._ask("config_def", class_name))
+
+    async def validate(
+        self, class_name: str, config: Mapping[str, str | None], worker_config: Mapping[str, str]
+    ) -> dict[str, Any]:
+        """ConfigInfos of a whole connector configuration, as `validation.validate` makes them."""
+        found: dict[str, Any] = await self._ask(
+            "validate", class_name, config=dict(config), worker_config=dict(worker_config)
+        )
+        return found
+
+    async def task_configs(self, class_name: str, config: Mapping[str, str], max_tasks: int) -> list[dict[str, str]]:
+        """One configuration a task."""
+        found: list[dict[str, str]] = await self._ask(
+            "task_configs", class_name, config=dict(config), max_tasks=max_tasks
+        )
+        return found
+
+    async def tend(self, class_name: str, config: Mapping[str, str]) -> None:
+        """Has the class do what is the whole connector's."""
+        await self._ask("tend", class_name, config=dict(config))
+
+    async def tend_again(self, class_name: str, config: Mapping[str, str], tasks: Sequence[Mapping[str, str]]) -> bool:
+        """What the class says when it is time again, as `Connector.tend_again`."""
+        return bool(await self._ask("tend_again", class_name, config=dict(config), tasks=[dict(one) for one in tasks]))
+
+    async def refresh_seconds(self, class_name: str, config: Mapping[str, str]) -> float | None:
+        """How often to tend and to ask for tasks anew."""
+        found: float | None = await self._ask("refresh_seconds", class_name, config=dict(config))
+        return found
+
+    async def alter_offsets(self, class_name: str, config: Mapping[str, str], offsets: AlteredOffsets) -> bool:
+        """What it says to offsets that a user sets or deletes, as `Connector.alter_offsets`."""
+        return bool(await self._ask("alter_offsets", class_name, config=dict(config), offsets=list(offsets)))
+
+    async def close(self) -> None:
+        """Ends all processes; nothing is asked after that."""
+        self._closed = True
+        processes, self._idle = [*self._idle, *self._busy], []
+        for process in processes:
+            await process.close()
+
+    async def rest(self) -> None:
+        """Ends the processes that answer nothing: the next question starts another."""
+        while self._idle:
+            await self._idle.pop().close()
+
+    async def __aenter__(self) -> PluginHost:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    async def _ask(self, method: str, class_name: str, **arguments: Any) -> Any:
+        where = f"plugin {self.plugin}, {class_name}, {method}"
+        self._asked += 1
+        request = {"id": self._asked, "method": method, "class": class_name, **arguments}
+        async with self._places:
+            try:
+                answer = await self._put(request, where)
+            except BaseException as error:
+                _log.warning("plugin_host_killed", plugin=str(self.plugin), asked=f"{class_name} {method}")
+                lost = self._lost(where, error)
+                if lost is None:
+                    raise
+                raise lost from error
+        await self._keep_one()
+        if "error" in answer:
+            raise error_from_json(answer["error"], where)
+        return answer["result"]
+
+    async def _put(self, request: dict[str, Any], where: str) -> dict[str, Any]:
+        """Asks an idle process, and a new one where there is none or that one was gone and never heard it."""
+        left = self._answer_seconds
+        if self._idle:
+            begun = time.monotonic()
+            try:
+                return await self._put_to(self._idle.pop(), request, where, left)
+            except Unheard:
+                _log.warning("plugin_host_died_idle", plugin=str(self.plugin))
+                left -= time.monotonic() - begun
+        folder = self.plugin.folder if self.plugin.classes else None
+        return await self._put_to(PluginProcess(folder, memory_bytes=self._memory_bytes), request, where, left)
+
+    async def _put_to(
+        self, process: PluginProcess, request: dict[str, Any], where: str, seconds: float
+    ) -> dict[str, Any]:
+        self._busy.add(process)
+        try:
+            await self._start(process, where)
+            async with asyncio.timeout(seconds):
+                answer = await process.ask(request)
+            if self._closed:
+                await process.close()
+            else:
+                self._idle.append(process)
+        except EOFError as error:
+            await process.close()
+            raise error if isinstance(error, Unheard) else EOFError(process.death) from None
+        except BaseException:
+            # Also when the caller gave up: the answer that is still to come must not be the next question's.
+            await process.close()
+            raise
+        finally:
+            self._busy.discard(process)
+        return answer
+
+    async def _start(self, process: PluginProcess, where: str) -> None:
+        if self._closed:
+            raise Unavailable(f"{where}: this worker asks no more")
+        slow = Unavailable(f"{where}: its process did not start in {START_SECONDS:g} s and was killed")
+        async with deadline(START_SECONDS, slow):  # none of the plugin's code has run yet
+            await process.start()
+
+    async def _keep_one(self) -> None:
+        while len(self._idle) > 1:
+            await self._idle.pop(0).close()
+
+    def _lost(self, where: str, error: BaseException) -> KeelmanError | None:
+        if isinstance(error, TimeoutError):
+            text = f"{where}: no answer in {self._answer_seconds:g} s; its process was killed"
+            return DeadlineExceeded(text, reason="PLUGIN_HUNG")
+        if isinstance(error, ValueError):
+            return Unavailable(f"{where}: its answer cannot be read: {error}", reason="PLUGIN_DIED")
+        if isinstance(error, EOFError | OSError):
+            how = str(error) if isinstance(error, EOFError) else ""
+            return Unavailable(f"{where}: its process died{how}", reason="PLUGIN_DIED")
+        return None

@@ -1,0 +1,219 @@
+"""A process that asks one plugin's classes what a worker wants to know, so that no worker imports third-party code.
+
+`python -m keelman.connectors.plugins.host <folder> <bytes of memory>` reads one request a line from standard input and
+answers each on standard output, after an empty line when it is ready, until its input ends. Requests: {"id", "method",
+"class", ...arguments}. Each gets two lines: {"id"} when it is heard, before any of the plugin's code runs for it, so
+that whoever finds the process dead knows whether it died of the request; then {"id", "result"} or {"id", "error":
+{"type", "name", "message"}}, with key and value of a ConfigValueError, with the reason of what is Unavailable.
+What the plugin prints goes to standard error. The worker's side is `plugin_client.PluginHost`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, BinaryIO
+
+from keelman.connect import contract
+from keelman.connect.config.info import keys_to_json
+from keelman.connect.contract import Expected
+from keelman.connect.errors import ConfigValueError, ConnectError, RetriableConnectError
+from keelman.connect.plugin import Connector, Direction
+from keelman.connectors import registry
+from keelman.connectors.plugins import plugin_path as plugins
+from keelman.connectors.validation import configuration as validation
+from keelman.model.errors import InvalidArgument, Unavailable
+from keelman.runtime.error_text import error_text, plain
+from keelman.runtime.processes.output_brake import bound_memory, brake_output
+
+LONGEST_VERSION = 100
+ATTRIBUTES = {
+    "names": Expected(
+        "a tuple of texts", lambda found: isinstance(found, tuple | list) and all(isinstance(n, str) for n in found)
+    ),
+    "version": Expected(
+        f"a text of at most {LONGEST_VERSION} characters",
+        lambda found: isinstance(found, str) and 0 < len(found) <= LONGEST_VERSION,
+    ),
+    "direction": Expected("Direction.SOURCE or Direction.SINK", lambda found: isinstance(found, Direction)),
+    "runs_on": Expected('"node" or "anywhere"', lambda found: found in ("node", "anywhere")),
+}
+Request = Mapping[str, Any]
+
+
+def describe(kind: type[Connector], _request: Request) -> dict[str, Any]:
+    """What the class is, whatever its configuration. Raises WrongAnswer for attributes that mean nothing."""
+    found = {name: getattr(kind, name) for name in ATTRIBUTES}
+    for name, legal in ATTRIBUTES.items():
+        legal.expect(name, found[name])
+    return {**found, "names": list(found["names"]), "direction": found["direction"].value}
+
+
+def supports_exactly_once(kind: type[Connector], request: Request) -> bool:
+    """Whether it can deliver exactly once with a configuration."""
+    return contract.SUPPORTS_EXACTLY_ONCE.of(kind.supports_exactly_once, request["config"])
+
+
+def config_def(kind: type[Connector], _request: Request) -> list[dict[str, Any]]:
+    """The class's own keys, without their validators: values are checked here, by `validate`."""
+    return keys_to_json(contract.CONFIG_DEF.of(kind.config_def))
+
+
+def validate(_kind: type[Connector], request: Request) -> dict[str, Any]:
+    """ConfigInfos of a configuration."""
+    return validation.validate(request["config"], request["worker_config"])
+
+
+def task_configs(kind: type[Connector], request: Request) -> list[dict[str, str]]:
+    """The tasks' configurations."""
+    return list(contract.TASK_CONFIGS.of(kind.task_configs, request["config"], request["max_tasks"]))
+
+
+def tend(kind: type[Connector], request: Request) -> None:
+    """Does what is the whole connector's."""
+    contract.TEND.of(kind.tend, request["config"])
+
+
+def tend_again(kind: type[Connector], request: Request) -> bool:
+    """As `tend` when it is time again; whether these tasks stay."""
+    return contract.TEND_AGAIN.of(kind.tend_again, request["config"], request["tasks"])
+
+
+def refresh_seconds(kind: type[Connector], request: Request) -> float | None:
+    """How often to ask anew; never without a pause."""
+    found = contract.REFRESH_SECONDS.of(kind.refresh_seconds, request["config"])
+    return None if found is None else float(found)
+
+
+def alter_offsets(kind: type[Connector], request: Request) -> bool:
+    """What it says to offsets that a user sets or deletes."""
+    offsets = [(partition, offset) for partition, offset in request["offsets"]]
+    return contract.ALTER_OFFSETS.of(kind.alter_offsets, request["config"], offsets)
+
+
+def preview(kind: type[Connector], request: Request) -> dict[str, Any]:
+    """Its next records through each of its steps; only asked of a process that ends after it."""
+    from keelman.connectors.plugins import previews  # noqa: PLC0415  brings Kafka's clients, which no other question needs
+
+    return previews.preview(kind, request)
+
+
+def dead_letters(_kind: type[Connector], request: Request) -> dict[str, Any]:
+    """What is in its topic of dead letters; asked like `preview`."""
+    from keelman.engine.dead_letters import reader  # noqa: PLC0415
+
+    return reader.survey(request)
+
+
+def replay(_kind: type[Connector], request: Request) -> dict[str, Any]:
+    """Sends its dead letters back; asked like `preview`."""
+    from keelman.engine.dead_letters import replay as replays  # noqa: PLC0415
+
+    return replays.replay(request)
+
+
+METHODS: dict[str, Callable[[type[Connector], Request], Any]] = {
+    f.__name__: f
+    for f in (
+        describe,
+        supports_exactly_once,
+        config_def,
+        validate,
+        task_configs,
+        tend,
+        tend_again,
+        refresh_seconds,
+        alter_offsets,
+        preview,
+        dead_letters,
+        replay,
+    )
+}
+
+
+def answered(request: Request) -> str:
+    """The answer to a request as JSON, whatever the plugin does short of ending the process."""
+    try:
+        result = METHODS[request["method"]](registry.find_connector(request["class"]), request)
+        text = json.dumps({"id": request["id"], "result": result}, ensure_ascii=False)
+        text.encode()  # half a surrogate pair is no text that can be stored
+        return text
+    except BaseException as error:  # sys.exit too says what went wrong
+        return json.dumps({"id": request["id"], "error": error_to_json(error)})
+
+
+def error_to_json(error: BaseException) -> dict[str, Any]:
+    """An error as JSON."""
+    found: dict[str, Any] = {"message": error_text(error), "name": type(error).__name__}
+    if isinstance(error, ConfigValueError):
+        value = None if error.value is None else plain(str(error.value))
+        return {**found, "type": "value", "key": plain(str(error.key)), "value": value}
+    if isinstance(error, InvalidArgument):
+        return {**found, "type": "argument"}
+    if isinstance(error, Unavailable):
+        return {**found, "type": "unavailable", "reason": error.reason}
+    if isinstance(error, ConnectError):
+        return {**found, "type": "retriable" if isinstance(error, RetriableConnectError) else "connect"}
+    return {**found, "type": "other"}
+
+
+def error_from_json(error: Mapping[str, Any], where: str) -> ConnectError | InvalidArgument | Unavailable:
+    """The error to raise in the worker. A message of Connect's own for a value stays as it is."""
+    if error["type"] == "argument":
+        return InvalidArgument(error["message"])
+    if error["type"] == "unavailable":
+        return Unavailable(f"{where}: {error['message']}", reason=error["reason"])
+    if error["type"] == "value":
+        return ConfigValueError(error["key"], error["value"], whole=error["message"])
+    message = (
+        error["message"] if error["type"] != "other" else f"{error['name']}: {error['message']}".removesuffix(": ")
+    )
+    kind = RetriableConnectError if error["type"] == "retriable" else ConnectError
+    return kind(f"{where}: {message}")
+
+
+def own_channels() -> tuple[BinaryIO, BinaryIO]:
+    """Standard input and output for this program alone; the plugin's are nothing and standard error.
+
+    Not for processes that the plugin forks, either: one that came back here would answer too, and one that stays would
+    keep the worker from seeing this process's end.
+    """
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    for number in (requests.fileno(), answers.fileno()):
+        os.register_at_fork(after_in_child=partial(os.close, number))
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    os.dup2(2, 1)
+    sys.stdout = sys.stderr
+    return requests, answers
+
+
+def say(answers: BinaryIO, text: str) -> None:
+    """Writes a line whole: a signal may end a single write early."""
+    answers.write(text.encode() + b"\n")
+    answers.flush()
+
+
+def main(folder: str, memory_bytes: int) -> None:
+    """Serves until the input ends. Without a folder it is asked about connectors that we ship."""
+    requests, answers = own_channels()
+    brake_output()
+    bound_memory(memory_bytes)
+    if folder:
+        plugins.use(folder)
+    say(answers, "")  # what comes now is the plugin's time
+    for line in requests:
+        request = json.loads(line)
+        say(answers, json.dumps({"id": request["id"]}))
+        say(answers, answered(request))
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1], int(sys.argv[2]))
+    except BrokenPipeError:  # the worker has ended
+        os._exit(1)  # an ordinary end would try to say what is left

@@ -1,0 +1,191 @@
+"""Third-party connectors: what lies below a worker's `plugin.path`, read from metadata alone, and how a slot loads it.
+
+A plugin is a wheel, a folder of wheels (the plugin and what it needs), or a folder that wheels were installed into. Its
+entry points of the group `keelman.connectors` are its connectors, each a name and module:Class:
+
+    [keelman.connectors]
+    com.acme.WeatherSourceConnector = acme_connectors.weather:WeatherSource
+"""
+
+from __future__ import annotations
+
+import email
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import Distribution, EntryPoint, distributions
+from pathlib import Path
+
+from keelman.connect.errors import ConnectError
+from keelman.connect.plugin import Connector
+from keelman.connectors import registry
+from keelman.connectors.plugins.wheels import entry_points_text, unpacked
+from keelman.model.errors import InvalidArgument
+from keelman.runtime.error_text import error_text
+from keelman.runtime.logs.logging import get_logger
+
+GROUP = "keelman.connectors"
+
+_ENTRY = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+_log = get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """One distribution with connectors: `classes` are entry points by name, `folder` is what to put on sys.path."""
+
+    name: str
+    version: str
+    folder: Path
+    classes: Mapping[str, str]
+
+    def names(self) -> dict[str, str]:
+        """All names that its connectors go by, as in Connect: full, simple, and without `Connector`; to the full."""
+        found: dict[str, str] = {}
+        for full in self.classes:
+            simple = full.rpartition(".")[2]
+            found |= {simple.removesuffix("Connector"): full, simple: full, full: full}
+        return found
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenPlugin:
+    """What looked like a plugin and cannot be used, and why."""
+
+    path: Path
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Catalog:
+    """What a plugin path holds."""
+
+    plugins: Sequence[Plugin] = ()
+    broken: Sequence[BrokenPlugin] = ()
+
+    def find(self, class_name: str) -> tuple[Plugin, str] | None:
+        """The plugin that has the class under any of its names, in its latest version, and the entry point's name."""
+        found = [(p, p.names()[class_name.strip()]) for p in self.plugins if class_name.strip() in p.names()]
+        return max(found, key=lambda one: _ordered(one[0].version), default=None)
+
+    def with_class(self, full: str) -> list[Plugin]:
+        """The plugins that have the class, the latest version first."""
+        found = [plugin for plugin in self.plugins if full in plugin.classes]
+        return sorted(found, key=lambda one: _ordered(one.version), reverse=True)
+
+
+def scan(plugin_path: str) -> Catalog:
+    """All plugins below the folders of a worker's `plugin.path` (separated by commas). Imports nothing of them.
+
+    Reads and unpacks files: work for a thread. What is broken is in the catalog and in the log, and keeps nothing else
+    from being found. A folder that does not exist is broken; Java plugins are passed over.
+    """
+    plugins: dict[tuple[str, Path], Plugin] = {}
+    broken: list[BrokenPlugin] = []
+    for folder in dict.fromkeys(part.strip() for part in plugin_path.split(",") if part.strip()):
+        root = Path(folder).expanduser().absolute()
+        for path in (root, *_inside(root)):
+            try:
+                plugins |= {(str(p), p.folder): p for p in _plugins_of(path, root=path == root)}
+            except (InvalidArgument, OSError, UnicodeDecodeError) as error:
+                broken.append(BrokenPlugin(path, str(error)))
+                _log.warning("plugin_broken", path=str(path), error=str(error))
+    return Catalog(sorted(plugins.values(), key=str), broken)
+
+
+def use(folder: str | Path) -> None:
+    """Has `find_connector` in this process find the connectors of a plugin's folder, which goes first on sys.path.
+
+    Called in processes that run third-party code: its plugin host, and its slot before the first order. Imports
+    nothing yet; a class that cannot be imported fails when it is asked for. Raises InvalidArgument.
+    """
+    path = str(folder)
+    found = list(_installed(Path(folder)))
+    if not found:
+        raise InvalidArgument(f"{path}: no connectors (entry points of {GROUP}) in it", reason="PLUGIN_BROKEN")
+    if path not in sys.path:
+        sys.path.insert(0, path)
+    for plugin in found:
+        for full in plugin.classes:
+            registry.add(full, lambda p=plugin, f=full: load(p, f))  # type: ignore[misc]
+
+
+def load(plugin: Plugin, name: str) -> type[Connector]:
+    """Imports one of a plugin's connectors. Raises ConnectError naming plugin and class for any fault of its."""
+    where = f"plugin {plugin}: {name} ({plugin.classes[name]})"
+    try:
+        found = EntryPoint(name, plugin.classes[name], GROUP).load()
+    except BaseException as error:  # also sys.exit: it ends the import and not the process
+        raise ConnectError(f"{where} cannot be imported: {type(error).__name__}: {error_text(error)}") from error
+    if not (isinstance(found, type) and issubclass(found, Connector)):
+        raise ConnectError(f"{where} is no keelman.connect.plugin.Connector")
+    missing = [a for a in ("names", "version", "direction", "runs_on") if not hasattr(found, a)]
+    missing += sorted(getattr(found, "__abstractmethods__", ()))
+    if missing:
+        raise ConnectError(f"{where} lacks {', '.join(missing)}")
+    return found
+
+
+def _inside(root: Path) -> Sequence[Path]:
+    """The wheels and the folders in a folder of the plugin path."""
+    if not root.is_dir():
+        return ()
+    return sorted(p for p in root.iterdir() if p.suffix == ".whl" or (p.is_dir() and not _is_metadata(p)))
+
+
+def _plugins_of(path: Path, *, root: bool) -> Sequence[Plugin]:
+    """Of a wheel, or of a folder. Wheels in a folder belong together, unless it is one of the plugin path itself."""
+    if path.suffix == ".whl":
+        return list(_installed(unpacked([path]))) if _has_connectors(path) else []
+    if not path.is_dir():
+        raise InvalidArgument(f"{path}: no such folder", reason="PLUGIN_BROKEN")
+    found = list(_installed(path))
+    wheels = [] if root else sorted(path.glob("*.whl"))
+    if any(_has_connectors(wheel) for wheel in wheels):
+        found += _installed(unpacked(wheels))
+    return found
+
+
+def _has_connectors(wheel: Path) -> bool:
+    return f"[{GROUP}]" in entry_points_text(wheel)
+
+
+def _installed(folder: Path) -> Iterator[Plugin]:
+    """The distributions in a folder that have connectors. Raises InvalidArgument when their metadata is broken."""
+    for distribution in distributions(path=[str(folder)]):
+        classes = {e.name: e.value for e in distribution.entry_points if e.group == GROUP}
+        if not classes:
+            continue
+        for name, value in classes.items():
+            if not _ENTRY.fullmatch(value):
+                text = f"{folder}: entry point {name} = {value}: expected module:Class"
+                raise InvalidArgument(text, reason="PLUGIN_BROKEN")
+        yield Plugin(*_name_and_version(distribution, folder), folder, classes)
+
+
+def _name_and_version(distribution: Distribution, folder: Path) -> tuple[str, str]:
+    text = distribution.read_text("METADATA") or distribution.read_text("PKG-INFO") or ""
+    fields = email.message_from_string(text)
+    name, version = fields["Name"], fields["Version"]
+    if not name or not version:
+        raise InvalidArgument(f"{folder}: metadata without Name or Version", reason="PLUGIN_BROKEN")
+    return str(name), str(version)
+
+
+def _is_metadata(path: Path) -> bool:
+    return path.name.endswith((".dist-info", ".egg-info")) or path.name.startswith(".")
+
+
+def _ordered(version: str) -> tuple[tuple[int, int, str], ...]:
+    """A version as something to compare: 1.9, 1.10rc1, 1.10, 1.10.1, 1.10.1.post1."""
+    found = []
+    for part in re.findall(r"\d+|[a-z]+", version.lower()):
+        if part.isdecimal():
+            found.append((2, int(part), ""))
+        else:
+            found.append((3 if part == "post" else 0, 0, part))
+    return (*found, (1, 0, ""))

@@ -1,0 +1,56 @@
+"""Previews: a connector's next records through each of its steps. Runs in a process of its own, which ends after it."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from typing import Any
+
+from keelman.connect.errors import ConnectError
+from keelman.connect.offsets import CommittedOffsets
+from keelman.connect.plugin import Connector, Direction
+from keelman.connect.preview import BEGINNING, Preview, View
+from keelman.connect.record import Record
+from keelman.engine.reading import time_ms
+from keelman.engine.records.registries import open_registry
+from keelman.engine.samples import sink_records, source_records
+from keelman.kafka.security.oauth import ALLOWED_KEY, allow_urls
+
+
+def preview(kind: type[Connector], request: Mapping[str, Any]) -> View:
+    """The records with their steps. `request` has `name`, `config` and `tasks` (resolved), `worker_config`, `offsets`
+    (rows of the offset topic, base64), `from`, `records` and `seconds`. Raises ConnectError, KafkaException."""
+    config, worker, most = request["config"], request["worker_config"], request["records"]
+    allow_urls(worker.get(ALLOWED_KEY, ""))
+    steps = Preview(config, worker, open_registry)
+    sink = kind.direction is Direction.SINK
+    records = _sink(steps, request, most) if sink else _source(kind, steps, request, most)
+    told = {"connector": request["name"], "type": kind.direction.value, "from": request["from"], "records": records}
+    return {**told, "new_schemas": steps.new_schemas}
+
+
+def _source(kind: type[Connector], steps: Preview, request: Mapping[str, Any], most: int) -> list[View]:
+    config = request["config"]
+    if kind.data_set(config) is not None:
+        raise ConnectError(f"{kind.names[1]} reads a data set, which only Spark can read: it has no preview")
+    rows = [(base64.b64decode(key), base64.b64decode(value)) for key, value in request["offsets"]]
+    committed = CommittedOffsets(request["name"], () if request["from"] == BEGINNING else rows)
+    tasks = [{**config, **task} for task in request["tasks"]]
+    found = source_records(kind, tasks, committed.offset, most=most, seconds=request["seconds"])
+    return [steps.of_source(batch, index) for batch, index in found]
+
+
+def _sink(steps: Preview, request: Mapping[str, Any], most: int) -> list[View]:
+    found = sink_records(
+        request["worker_config"],
+        request["config"],
+        request["name"],
+        most=most,
+        begin="beginning" if request["from"] == BEGINNING else "end",
+        seconds=request["seconds"],
+    )
+    told = []
+    for one in found:
+        record = Record(one.topic() or "", one.partition(), timestamp_ms=time_ms(one), offset=one.offset())
+        told.append(steps.of_sink(record, one.key(), one.value(), one.headers() or ()))
+    return told

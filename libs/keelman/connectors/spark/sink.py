@@ -1,0 +1,63 @@
+"""SparkSink: topics appended to a data set in any format that Spark writes, one bounded job after another."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from keelman.connect.config.definition import REQUIRED, ConfigDef, ConfigKey, Importance, Type, at_least, non_empty
+from keelman.connect.data_set import DataSink
+from keelman.connect.plugin import Connector, Direction
+from keelman.connectors.spark.source import OPTION, SETTING, coordinates, python_class, slots
+from keelman.engine.sink.data_sink import EVERY_KEY, EVERY_MS, MAX_KEY, MAX_RECORDS
+from keelman.model.keys import under
+
+
+class SparkSink(Connector):
+    """One task, which has Spark write. At least once: Spark's writers know no offsets."""
+
+    names = ("keelman.connectors.SparkSinkConnector", "SparkSinkConnector", "SparkSink")
+    version = "1.0.0"
+    direction = Direction.SINK
+    runs_on = "anywhere"
+
+    @classmethod
+    def config_def(cls) -> ConfigDef:
+        """`spark.*`, `value.schema`."""
+        high, medium, low, text = Importance.HIGH, Importance.MEDIUM, Importance.LOW, Type.STRING
+        schema = "Columns and types of values that are JSON, as DDL; without it rows have Kafka's own columns."
+        return ConfigDef(
+            ConfigKey("spark.format", text, REQUIRED, high, "What DataFrame.write.format is told.", non_empty),
+            ConfigKey("spark.path", text, "", high, "What save is told; empty where options name the data set."),
+            ConfigKey("value.schema", text, "", high, schema),
+            ConfigKey(EVERY_KEY, Type.LONG, EVERY_MS, medium, "Time between two writes.", at_least(100)),
+            ConfigKey(MAX_KEY, Type.LONG, MAX_RECORDS, medium, "Most offsets of one write.", at_least(1)),
+            ConfigKey("spark.slots", Type.INT, 4, medium, "Readers of Kafka at the same time.", slots),
+            ConfigKey("spark.python.source", text, "", low, "module:Class of a Python data source.", python_class),
+            ConfigKey("spark.packages", Type.LIST, [], low, "Jars it needs: group:artifact:version.", coordinates),
+        )
+
+    @classmethod
+    def task_configs(cls, config: Mapping[str, str], max_tasks: int) -> list[dict[str, str]]:
+        """One."""
+        return [dict(config)]
+
+    @classmethod
+    def supports_exactly_once(cls, config: Mapping[str, str]) -> bool:
+        """Never."""
+        return False
+
+    @classmethod
+    def data_sink(cls, config: Mapping[str, str]) -> DataSink | None:
+        """As configured. Raises ConfigValueError."""
+        parsed = cls.config_def().parse(config)
+        return DataSink(
+            parsed["spark.format"],
+            parsed["spark.path"],
+            under(OPTION, config),
+            parsed["value.schema"],
+            config.get("errors.tolerance", "none").strip() != "all",
+            parsed["spark.slots"],
+            under(SETTING, config),
+            tuple(parsed["spark.packages"]),
+            parsed["spark.python.source"],
+        )

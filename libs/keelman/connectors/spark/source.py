@@ -1,0 +1,251 @@
+"""SparkSource: a data set in any format that Spark reads, once and whole, in the parts that Spark makes of it.
+
+The task itself splits the data set and keeps the books; its rows are copied by parts, each in a slot that Spark gives
+the rows of one partition to (keelman.connect.data_set). What is read of each part stands in the offset topic under an
+extra key; when all are read, one transaction replaces these keys by the task's normal offset.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from keelman.connect.config.definition import REQUIRED, ConfigDef, ConfigKey, Importance, Type, at_least, non_empty
+from keelman.connect.data_set import PART, PARTS, PASSING, PROBLEM, SPLIT, DataSet
+from keelman.connect.errors import ConfigValueError, ConnectError, RetriableConnectError
+from keelman.connect.plugin import Connector, Direction, Reader
+from keelman.connect.records import Column, Offset, Partition, SourceBatch
+from keelman.connectors.spark.rows import SparkRows
+from keelman.model.keys import under
+
+MAX_SLOTS = 63
+MAX_PARTS = 2_000
+BEGUN = "keelman.data.begun"
+OPTION, SETTING = "spark.option.", "spark.conf."
+# Formats of files: what Spark reads of a range of one comes in the order of the file.
+ORDERED = ("avro", "binaryfile", "csv", "json", "orc", "parquet", "text", "xml")
+_COORDINATES = re.compile(r"[\w.-]+:[\w.-]+:[\w.+-]+", re.ASCII)
+_CLASS = re.compile(r"[^\W\d][\w.]*:[^\W\d]\w*")
+PART_TIMEOUT_MS = "900000"  # the most that brokers allow by their default
+
+
+class SparkSource(Connector):
+    """One task; Spark's partitions are its parts."""
+
+    names = ("keelman.connectors.SparkSourceConnector", "SparkSourceConnector", "SparkSource")
+    version = "1.0.0"
+    direction = Direction.SOURCE
+    runs_on = "anywhere"
+    reads_data_sets = True
+
+    @classmethod
+    def config_def(cls) -> ConfigDef:
+        """`spark.*`, `topic`, `key.column`."""
+        high, medium, low, text = Importance.HIGH, Importance.MEDIUM, Importance.LOW, Type.STRING
+        ordered = "Whether a part's rows come in the same order each time; by default for formats of files."
+        return ConfigDef(
+            ConfigKey("spark.format", text, REQUIRED, high, "What spark.read.format is told.", non_empty),
+            ConfigKey("spark.path", text, "", high, "What load is told; empty where options name the data set."),
+            ConfigKey("spark.schema", text, "", medium, "Columns and types as DDL, for formats that need them."),
+            ConfigKey("topic", text, "", high, "Topic of the rows that name none in a column `topic`."),
+            ConfigKey("key.column", text, "", medium, "Column that gives the keys of rows that are sent as JSON."),
+            ConfigKey("spark.slots", Type.INT, 4, medium, "Parts that are read at the same time.", slots),
+            ConfigKey("spark.every.ms", Type.LONG, 0, medium, "Time between two reads; 0: once.", at_least(0)),
+            ConfigKey("spark.ordered", Type.BOOLEAN, None, low, ordered),
+            ConfigKey("spark.python.source", text, "", low, "module:Class of a Python data source.", python_class),
+            ConfigKey("spark.packages", Type.LIST, [], low, "Jars it needs: group:artifact:version.", coordinates),
+        )
+
+    @classmethod
+    def task_configs(cls, config: Mapping[str, str], max_tasks: int) -> list[dict[str, str]]:
+        """One."""
+        return [dict(config)]
+
+    @classmethod
+    def supports_exactly_once(cls, config: Mapping[str, str]) -> bool:
+        """Always; and in no other way."""
+        return True
+
+    @classmethod
+    def data_set(cls, config: Mapping[str, str]) -> DataSet | None:
+        """As configured. Raises ConfigValueError."""
+        parsed = cls.config_def().parse(config)
+        return DataSet(
+            parsed["spark.format"],
+            parsed["spark.path"],
+            under(OPTION, config),
+            parsed["spark.schema"],
+            parsed["key.column"],
+            under(SETTING, config),
+            tuple(parsed["spark.packages"]),
+            parsed["spark.python.source"],
+        )
+
+    @classmethod
+    def data_slots(cls, config: Mapping[str, str]) -> int:
+        """`spark.slots`. Raises ConfigValueError."""
+        return int(cls.config_def().parse(config)["spark.slots"])
+
+    @classmethod
+    def split(
+        cls, config: Mapping[str, str], offset: Callable[[Partition], Offset | None], *, slots: int, least: int
+    ) -> list[dict[str, str]]:
+        """Every part that is not read yet, whatever `slots` and `least`; none when all are, or nothing is due.
+
+        Raises ConnectError when Spark cannot read the data set, or it has changed while it was read.
+        """
+        books = Books(config, offset)
+        if not books.due:
+            return []
+        todo = books.todo()
+        if not todo:
+            return []
+        return [{BEGUN: "true"}, *({PART: str(part), **cls._of_part(config)} for part in todo)]
+
+    @classmethod
+    def _of_part(cls, config: Mapping[str, str]) -> dict[str, str]:
+        found = {SPLIT: config[SPLIT]}
+        if not _ordered(config):
+            timeout = "producer.override.transaction.timeout.ms"
+            found |= {"transaction.boundary": "connector", timeout: config.get(timeout, PART_TIMEOUT_MS)}
+        return found
+
+    @classmethod
+    def open_reader(cls, config: Mapping[str, str], offset: Callable[[Partition], Offset | None]) -> Reader:
+        """The reader of a part, or the one that keeps the books. Raises ConnectError."""
+        books = Books(config, offset)
+        if PART not in config:
+            return BooksReader(books, begun=BEGUN in config)
+        part = int(config[PART])
+        at = books.progress.get(part)
+        read = 0 if at is None else int(at["rows"])
+        return SparkRows(
+            config.get("topic", "").strip(),
+            books.partition(part),
+            config[SPLIT],
+            name=f"part {part} of {books.name}",
+            read=read,
+            done=at is not None and bool(at.get("done")),
+            ordered=_ordered(config),
+        )
+
+
+class Books:
+    """What the offset topic says of a data set: the normal offset, and what is read of each part."""
+
+    def __init__(self, config: Mapping[str, str], offset: Callable[[Partition], Offset | None]) -> None:
+        """Raises ConfigValueError."""
+        data = SparkSource.data_set(config)
+        assert data is not None
+        self.name = f"{data.format} {data.name}".rstrip()
+        self.normal: Partition = {"format": data.format, "path": data.name}
+        self.last = offset(self.normal)
+        found = {part: offset(self.partition(part)) for part in range(MAX_PARTS)}
+        self.progress = {part: at for part, at in found.items() if at is not None}
+        self._every = SparkSource.config_def().parse(config)["spark.every.ms"] / 1000
+        self._parts, self._split = config.get(PARTS, "0"), config.get(SPLIT, "")
+        self._problem, self._passing = config.get(PROBLEM, ""), PASSING in config
+
+    def partition(self, part: int) -> Partition:
+        """The extra key of a part."""
+        return {**self.normal, "part": part}
+
+    @property
+    def due(self) -> bool:
+        """Whether the data set is to be read, or being read."""
+        if self.last is None or self.progress:
+            return True
+        return bool(self._every > 0 and time.time() >= int(self.last["time"]) / 1000 + self._every)
+
+    def todo(self) -> list[int]:
+        """The parts that are not read to their end. Raises ConnectError as `split` does."""
+        if self._problem:
+            kind = RetriableConnectError if self._passing else ConnectError
+            raise kind(f"Spark cannot read {self.name}: {self._problem}")
+        count = int(self._parts)
+        if count > MAX_PARTS:
+            raise ConnectError(
+                f"Spark makes {count} parts of {self.name}, {MAX_PARTS} are the most: give it larger ones, for files "
+                "by spark.conf.spark.sql.files.maxPartitionBytes"
+            )
+        if any(at.get("split") != self._split for at in self.progress.values()):
+            raise ConnectError(
+                f"{self.name}, or how Spark splits it, has changed after {len(self.progress)} of its parts were read: "
+                "bring back what was there, or reset the connector's offsets to read all of it again"
+            )
+        return [part for part in range(count) if not (self.progress.get(part) or {}).get("done")]
+
+    def closed(self) -> list[tuple[Partition, Offset | None]]:
+        """The normal offset of a data set that is read, in place of those of its parts."""
+        rows = sum(int(at["rows"]) for at in self.progress.values())
+        offset = {"parts": int(self._parts), "rows": rows, "split": self._split, "time": int(time.time() * 1000)}
+        return [(self.normal, offset), *((self.partition(part), None) for part in self.progress)]
+
+
+class BooksReader(Reader):
+    """Of the task's own copy run: copies no rows."""
+
+    lag_unit = "records"
+
+    def __init__(self, books: Books, *, begun: bool) -> None:
+        """`begun`: parts are being read. Raises ConnectError when they are to be, and are not."""
+        self._books, self._begun = books, begun
+        self._ends = not begun and books.due
+        if self._ends and books.todo():
+            raise ConnectError(
+                "SparkSource delivers exactly once only: the worker has exactly.once.source.support=disabled"
+            )
+
+    def partitions(self) -> Sequence[Partition]:
+        """The data set."""
+        return [self._books.normal]
+
+    def read(self) -> SourceBatch | None:
+        """Nothing but, at the end, the offset of the whole. Raises RetriableConnectError when it is to be read anew."""
+        if self._ends:
+            self._ends = False
+            offsets = self._books.closed()
+            self._books.last, self._books.progress = offsets[0][1], {}
+            return SourceBatch("", Column([]), offsets=offsets, short=True, raw=True)
+        if self.glance():
+            raise RetriableConnectError(f"it is time to read {self._books.name} again")
+        return None
+
+    def glance(self) -> bool:
+        """Whether it is time to read again."""
+        return not self._begun and self._books.due
+
+    def left(self) -> int | None:
+        """Nothing, once all is read."""
+        return None if self._begun or self._books.due else 0
+
+    def caught_up(self) -> bool:
+        """It has nothing to read."""
+        return True
+
+
+def _ordered(config: Mapping[str, str]) -> bool:
+    parsed = SparkSource.config_def().parse(config)
+    given = parsed["spark.ordered"]
+    return bool(given) if given is not None else parsed["spark.format"].lower() in ORDERED
+
+
+def coordinates(name: str, value: Sequence[str]) -> None:
+    """Each of them is group:artifact:version."""
+    for one in value or ():
+        if not _COORDINATES.fullmatch(one):
+            raise ConfigValueError(name, ",".join(value), f"{one!r} is not group:artifact:version")
+
+
+def python_class(name: str, value: str) -> None:
+    """A Python class, or nothing."""
+    if value and not _CLASS.fullmatch(value):
+        raise ConfigValueError(name, value, "Value must be module:Class")
+
+
+def slots(name: str, value: Any) -> None:
+    """The number is one that Spark may run at the same time."""
+    if not 1 <= value <= MAX_SLOTS:
+        raise ConfigValueError(name, value, f"Value must be a whole number, at least 1 and at most {MAX_SLOTS}")

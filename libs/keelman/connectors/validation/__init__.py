@@ -1,0 +1,1 @@
+"""Judges a connector's whole configuration, as Connect's `validate` does."""

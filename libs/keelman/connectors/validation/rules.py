@@ -1,0 +1,174 @@
+"""What `validate` judges beyond single keys: a sink's and a source's keys together, in Connect's words; the keys of a
+connector's own converters and of the clients whose properties it overrides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from keelman.connect import contract
+from keelman.connect.config.client_definitions import Client, client_keys
+from keelman.connect.config.connector_keys import BOUNDARY, DEAD_LETTERS, OFFSETS, SUPPORT, WORKER_SUPPORT
+from keelman.connect.config.definition import ConfigValue, Type, parse_type
+from keelman.connect.config.info import Info, prefixed_infos, value_info
+from keelman.connect.config.override_policies import refused
+from keelman.connect.config.plugin_keys import version_problem
+from keelman.connect.config.plugin_kinds import Kind, Plugins
+from keelman.connect.config.types import trim
+from keelman.connect.java.regex import JavaPattern, PatternError
+from keelman.connect.java.text import hash_order, java_text
+from keelman.connect.plugin import Connector, Direction
+from keelman.kafka.properties.faults import client_faults
+from keelman.model.keys import under
+
+Config = Mapping[str, str | None]
+GROUP = "consumer.override.group.id"
+Values = dict[str, ConfigValue]
+
+
+def override_infos(direction: Direction, config: Config, worker: Mapping[str, str]) -> list[Info]:
+    """The overridden properties of the clients that the connector uses, and which of them the worker's policy refuses.
+
+    Raises ConfigValueError for a value that is not of its property's type.
+    """
+    return [info for client in _clients(direction, config, worker) for info in _overrides(client, config, worker)]
+
+
+def _clients(direction: Direction, config: Config, worker: Mapping[str, str]) -> list[Client]:
+    """In the order in which Connect tells of them."""
+    if direction is Direction.SINK:
+        dead = bool((config.get(DEAD_LETTERS) or "").strip())
+        return ["producer", "consumer", "admin"] if dead else ["consumer"]
+    if worker.get(WORKER_SUPPORT, "enabled").strip().lower() == "enabled" or (config.get(OFFSETS) or "").strip():
+        return ["producer", "consumer", "admin"]  # the connector's offsets are its own clients' to read and to write
+    admin = any(key.startswith("topic.creation.") for key in config)
+    return ["producer", "admin"] if admin else ["producer"]
+
+
+def _overrides(client: Client, config: Config, worker: Mapping[str, str]) -> list[Info]:
+    prefix, keys = f"{client}.override.", client_keys(client)
+    given = under(prefix, config)
+    values = []
+    for name in hash_order(given):
+        value = parse_type(name, given[name], keys[name].type) if name in keys else given[name]
+        problem = refused(worker, name)
+        values.append(ConfigValue(name, value, errors=[problem] if problem else []))
+    return prefixed_infos(keys, values, prefix)
+
+
+def tell_faults(configs: list[Info], config: Config, worker: Mapping[str, str]) -> None:
+    """Adds what is wrong with clients' properties, under whatever prefix, that Connect would not say or only later:
+    what cannot be used here, login modules and token URLs that are not allowed."""
+    known = {info["value"]["name"]: info["value"] for info in configs}
+    for key, message in client_faults(config, worker).items():
+        if key not in known:
+            known[key] = value_info(ConfigValue(key, None), None)
+            configs.append({"definition": None, "value": known[key]})
+        known[key]["errors"] = [*known[key]["errors"], message]
+
+
+def converter_infos(plugins: Plugins, config: Config, values: dict[str, ConfigValue]) -> tuple[list[Info], list[str]]:
+    """The keys of converters that the connector itself names, with their groups. What is wrong with a converter goes to
+    `values`; then its keys are not told."""
+    found: list[Info] = []
+    groups: list[str] = []
+    for role in ("header", "key", "value"):
+        name, kind = f"{role}.converter", Kind.HEADER_CONVERTER if role == "header" else Kind.CONVERTER
+        class_name = _usable(plugins, name, config, values)
+        if class_name is None:
+            continue
+        definition = plugins.definition(class_name, kind)
+        given = under(f"{name}.", config)
+        checked = definition.validate({"converter.type": role, **given}, plugins.find)
+        ordered = [checked[key] for key in hash_order(checked)]
+        groups += [key.group for key in map(definition.keys.get, hash_order(checked)) if key and key.group]
+        found += prefixed_infos(definition.keys, ordered, f"{name}.")
+    return found, groups
+
+
+def _usable(plugins: Plugins, name: str, config: Config, values: dict[str, ConfigValue]) -> str | None:
+    """The converter's class, None when the connector names none or something is wrong with it."""
+    chosen, version = values[name], values[f"{name}.plugin.version"]
+    given = config.get(name)
+    if given is None or chosen.errors or version.errors:
+        return None
+    class_name = plugins.find(given)
+    if class_name is None or given != given.strip():  # Connect finds a class by its trimmed name, but does not load it
+        chosen.errors.append(f"Failed to load class {given}: {given}")
+        return None
+    problem = version_problem(plugins, class_name, config.get(f"{name}.plugin.version"))
+    if problem:
+        chosen.errors.append(problem)
+        version.errors.append(problem)
+        return None
+    return class_name
+
+
+def check_sink(config: Config, worker: Mapping[str, str], values: Values) -> None:
+    """Topics or a pattern of topics, no topic of dead letters among them, and no group that is the workers' own."""
+    topics, pattern = trim(config.get("topics") or ""), trim(config.get("topics.regex") or "")
+    if topics and pattern:
+        _add(
+            values,
+            "topics and topics.regex are mutually exclusive options, but both are set.",
+            "topics",
+            "topics.regex",
+        )
+    if not topics and not pattern:
+        _add(values, "Must configure one of topics or topics.regex", "topics", "topics.regex")
+    dead = trim(config.get(DEAD_LETTERS) or "")
+    named = parse_type("topics", topics, Type.LIST)
+    if dead and dead in named:
+        whole = f"The DLQ topic '{dead}' may not be included in the list of topics ('topics={java_text(named)}')"
+        _add(values, f"{whole} consumed by the connector", "topics")
+    elif dead and not topics and pattern and _matches(pattern, dead):
+        whole = f"The DLQ topic '{dead}' may not be matched by the regex for the topics ('topics.regex={pattern}')"
+        _add(values, f"{whole} consumed by the connector", "topics.regex")
+    workers = worker.get("group.id", "")
+    if GROUP in config:
+        value = values.setdefault(GROUP, ConfigValue(GROUP, config[GROUP]))
+        if config[GROUP] == workers:
+            value.errors.append(f"Consumer group {workers} conflicts with Connect worker group {workers}")
+    elif workers and workers == f"connect-{values['name'].value}":
+        text = f"Consumer group for sink connector named {values['name'].value} conflicts with Connect worker group"
+        _add(values, f"{text} {workers}", "name")
+
+
+def check_source(connector: type[Connector], config: Config, worker: Mapping[str, str], values: Values) -> None:
+    """Exactly-once delivery where it is required, and transactions that the connector itself is to end."""
+    given = {key: value for key, value in config.items() if value is not None}
+    support = worker.get(WORKER_SUPPORT, "enabled").strip().lower()
+    if _chosen(values, SUPPORT) == "required":
+        if support != "enabled":
+            _add(values, "This worker does not have exactly-once source support enabled.", SUPPORT)
+        if not contract.SUPPORTS_EXACTLY_ONCE.of(connector.supports_exactly_once, given):
+            text = "The connector does not support exactly-once semantics with the provided configuration."
+            _add(values, text, SUPPORT)
+    own_boundary = _chosen(values, BOUNDARY) == "connector"
+    if own_boundary and not contract.TRANSACTION_BOUNDARY.of(connector.transaction_boundary_connector, given):
+        text = (
+            "The connector does not support connector-defined transaction boundaries with the given configuration. "
+            "Please reconfigure it to use a different transaction boundary definition."
+        )
+        _add(values, text, BOUNDARY)
+    if connector.reads_data_sets and support == "disabled":
+        name = config.get("connector.class") or ""
+        text = f"{name} delivers exactly once only, and this worker has {WORKER_SUPPORT}=disabled."
+        _add(values, text, "connector.class")
+
+
+def _chosen(values: Values, key: str) -> str:
+    """A value in lower case; empty when it is wrong already."""
+    found = values[key]
+    return "" if found.errors or found.value is None else str(found.value).lower()
+
+
+def _matches(pattern: str, topic: str) -> bool:
+    try:
+        return JavaPattern(pattern).matches(topic)
+    except PatternError:  # told of by the key's own rule
+        return False
+
+
+def _add(values: Values, text: str, *keys: str) -> None:
+    for key in keys:
+        values[key].errors.append(text)

@@ -1,0 +1,1 @@
+"""Dead letters: written, read, and sent back."""

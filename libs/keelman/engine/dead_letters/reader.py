@@ -1,0 +1,183 @@
+"""Reads a connector's topic of dead letters, and knows which of them were replayed; commits and writes nothing."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter, deque
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaException, Message
+from confluent_kafka import TopicPartition as ClientPartition
+
+from keelman.connect.config.connector_keys import DEAD_LETTERS
+from keelman.connect.dead_letter import DeadLetter, Why, read_letter
+from keelman.connect.errors import ConnectError, SerializationError
+from keelman.connect.preview import View, payload
+from keelman.connect.replayed import Replayed
+from keelman.engine.clients import client_settings, with_token
+from keelman.engine.reading import Place, read_to, time_ms
+from keelman.engine.sink.consumer import CONNECTION
+from keelman.kafka.properties.connector_clients import merged
+from keelman.kafka.security.oauth import ALLOWED_KEY, allow_urls
+
+ASK_SECONDS = 10.0
+MAX_SURVEYED = 100_000
+"""Of a partition, the newest."""
+_BYTES = re.compile(rf"^Caused by: {re.escape(SerializationError.java_name)}: (.+)$", re.MULTILINE)
+
+
+def replay_group(connector: str) -> str:
+    """The consumer group whose offsets tell what is replayed; also the replay's transactional id."""
+    return f"keelman-replay-{connector}"
+
+
+class DeadLetterReader:
+    """The letters that a topic holds at this moment. Used by one thread; `close` must be called."""
+
+    def __init__(self, request: Mapping[str, Any]) -> None:
+        """`request` has `name`, `config` (resolved) and `worker_config`. Raises ConnectError, KafkaException."""
+        self.connector, config, worker = request["name"], request["config"], request["worker_config"]
+        self.topic = config.get(DEAD_LETTERS, "").strip()
+        if not self.topic:
+            raise ConnectError(f"connector {self.connector} keeps no dead letters: {DEAD_LETTERS} is not set")
+        allow_urls(worker.get(ALLOWED_KEY, ""))
+        given = merged(worker, config, "producer")
+        properties = {key: value for key, value in given.items() if key.startswith(CONNECTION)}
+        self.consumer = Consumer(
+            {
+                **with_token(client_settings(properties, "consumer")),
+                "group.id": replay_group(self.connector),
+                "client.id": f"connector-letters-{self.connector}",
+                "enable.auto.commit": False,
+                "enable.partition.eof": True,
+                "auto.offset.reset": "earliest",
+                "isolation.level": "read_committed",
+                "queued.max.messages.kbytes": 16_384,
+            }
+        )
+        self.ends: dict[int, int] = {}
+        self.begins: dict[int, int] = {}
+        self.replayed: dict[int, Replayed] = {}
+        self.left: dict[Place, int] = {}
+        """The partitions whose ends `batches` has not reached."""
+        try:
+            self._look()
+        except BaseException:
+            self.consumer.close()
+            raise
+
+    def _look(self) -> None:
+        known = self.consumer.list_topics(timeout=ASK_SECONDS).topics
+        if self.topic not in known:
+            return
+        parts = [ClientPartition(self.topic, number) for number in known[self.topic].partitions]
+        for part in parts:
+            self.begins[part.partition], self.ends[part.partition] = self.consumer.get_watermark_offsets(
+                part, ASK_SECONDS
+            )
+
+    def look_again(self) -> None:
+        """Learns what is replayed; behind the fence of former replays nothing of them can come any more."""
+        parts = [ClientPartition(self.topic, number) for number in self.ends]
+        for one in self.consumer.committed(parts, ASK_SECONDS) if parts else ():
+            if one.error is not None:
+                raise KafkaException(one.error)
+            begin = one.offset if one.offset >= 0 else self.begins[one.partition]
+            self.replayed[one.partition] = Replayed.read(begin, one.metadata)
+
+    def batches(self, starts: Mapping[int, int], until: float) -> Iterator[list[Message]]:
+        """The letters from these offsets to the ends, until all are read or the time has come."""
+        self.left = {(self.topic, number): end for number, end in self.ends.items()}
+        return read_to(self.consumer, {(self.topic, n): at for n, at in starts.items()}, self.left, until)
+
+    def close(self) -> None:
+        """Gives the consumer back."""
+        self.consumer.close()
+
+
+def letter_of(message: Message) -> DeadLetter:
+    """What a message of the topic is."""
+    return read_letter(message.key(), message.value(), message.headers())
+
+
+def kind_of(letter: DeadLetter) -> tuple[str, str]:
+    """Stage and exception of a letter, by which they are counted."""
+    return ("", "") if letter.why is None else (letter.why.stage, letter.why.exception)
+
+
+def shown(message: Message, letter: DeadLetter) -> View:
+    """A letter for people."""
+    why, whence = letter.why, letter.whence
+    return {
+        "partition": message.partition(),
+        "offset": message.offset(),
+        "timestamp_ms": time_ms(message),
+        "connector": letter.connector,
+        "task": letter.task,
+        "stage": None if why is None else why.stage,
+        "class": None if why is None else why.class_name,
+        "exception": None if why is None else why.exception,
+        "message": None if why is None else _message(why),
+        "origin": None
+        if whence is None
+        else {
+            "topic": whence.topic,
+            "partition": whence.partition,
+            "offset": whence.offset,
+            "source_partition": whence.source_partition,
+            "source_offset": whence.source_offset,
+        },
+        "key": payload(letter.key),
+        "value": payload(letter.value),
+        "headers": [{"name": name, "value": payload(raw)} for name, raw in letter.headers],
+    }
+
+
+def _message(why: Why) -> str | None:
+    if why.message is None or not why.message.endswith(": "):
+        return why.message
+    cause = _BYTES.search(why.trace)  # Connect's message ends before what was wrong with the bytes
+    return why.message if cause is None else why.message + cause[1]
+
+
+def survey(request: Mapping[str, Any]) -> View:
+    """How many letters there are of each kind, and the newest few (`records`); `complete` is false where the
+    numbers are of some of them only. Beside those of `DeadLetterReader` `request` has `seconds`. Raises ConnectError,
+    KafkaException."""
+    letters = DeadLetterReader(request)
+    counts: Counter[tuple[str, str]] = Counter()
+    waiting = others = 0
+    newest: deque[tuple[Message, DeadLetter]] = deque(maxlen=request["records"])
+    starts = {number: max(letters.begins[number], end - MAX_SURVEYED) for number, end in letters.ends.items()}
+    try:
+        letters.look_again()
+        for batch in letters.batches(starts, time.monotonic() + request["seconds"]):
+            for message in batch:
+                number, offset = message.partition() or 0, message.offset() or 0
+                letter = letter_of(message)
+                if letter.connector not in (None, letters.connector):
+                    others += 1
+                    continue
+                counts[kind_of(letter)] += 1
+                waiting += offset not in letters.replayed[number]
+                newest.append((message, letter))
+    finally:
+        letters.close()
+    return {
+        "connector": letters.connector,
+        "topic": letters.topic,
+        "letters": counts.total(),
+        "waiting": waiting,
+        "complete": not letters.left and starts == letters.begins,
+        "of_other_connectors": others,
+        "kinds": [{"stage": stage, "exception": one, "letters": n} for (stage, one), n in counts.most_common()],
+        "newest": [
+            {
+                **shown(message, letter),
+                "replayed": (message.offset() or 0) in letters.replayed[message.partition() or 0],
+            }
+            for message, letter in reversed(newest)
+        ],
+    }

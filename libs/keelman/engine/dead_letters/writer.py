@@ -1,0 +1,147 @@
+"""Where dead letters are written: a source's with its records; a sink's in its writer's transactions where those are
+of the same brokers, else by a producer of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from keelman.connect.dead_letter import RECORD_BYTES, LetterProducer
+from keelman.connect.records import Column, Headers, SourceBatch
+from keelman.connect.tolerance import shortened
+from keelman.engine.clients import admin_properties
+from keelman.engine.control import Control
+from keelman.engine.records.bad_records import BadRecords, Letter
+from keelman.engine.records.size import Sizes, record_bytes
+from keelman.engine.source.producer_options import REQUEST_BYTES, producer_options
+from keelman.engine.source.transactions import AtLeastOnceProducer
+from keelman.engine.topics import ensure_dead_letter_topic, record_sizes
+from keelman.kafka.properties.connector_clients import merged
+
+SHORTER = (1_000, 100, 1)
+"""Characters that are left of a trace, then of a message, where there is no room for more."""
+
+
+class DeadLetterWriter:
+    """The topic of one task's dead letters; used by its thread alone."""
+
+    def __init__(self, bad: BadRecords, worker: Mapping[str, str], config: Mapping[str, str]) -> None:
+        self._bad = bad
+        self._topic = bad.policy.dead_letters
+        self._admin = admin_properties(worker, config)
+        self._config = config
+        self.sizes = Sizes(REQUEST_BYTES)
+        """What a dead letter may take; `ensure` finds it out."""
+
+    def ensure(self, producer: LetterProducer) -> None:
+        """Makes the topic where it is missing. Raises KafkaException, RunFailure or ConnectError."""
+        ensure_dead_letter_topic(self._topic, producer.partitions, self._admin, self._config)
+        self.sizes = record_sizes(self._topic, self._admin, producer.request_bytes)
+
+    def send(self, producer: LetterProducer) -> int:
+        """Queues what has come together; how many they are."""
+        letters = self._bad.take_letters()
+        if letters:
+            keys, values, headers = map(list, zip(*map(self.row, letters), strict=True))
+            times = [letter.original.timestamp_ms for letter in letters]
+            batch = SourceBatch(
+                self._topic, Column(values), Column(keys), timestamps_ms=times, headers=headers, raw=True
+            )
+            producer.send(batch, values, keys)
+        return len(letters)
+
+    def row(self, letter: Letter) -> tuple[bytes | None, bytes | None, Headers]:
+        """Key, value and headers; what there is no room for is left out: of trace and message first, then the value,
+        the record's headers, its key, and in the end all that tells of it but its size."""
+        own = letter.original
+        size = letter.size
+        if size is None:
+            for context in self._contexts(letter, None):
+                headers = [*own.headers, *context]
+                if self.sizes.room(record_bytes(own.key, own.value, headers)):
+                    return own.key, own.value, headers
+            size = record_bytes(own.key, own.value, own.headers)
+        attempts: Sequence[tuple[bytes | None, Headers]] = ((own.key, own.headers), (own.key, ()), (None, ()))
+        for key, kept in attempts:
+            for context in self._contexts(letter, size):
+                if self.sizes.room(record_bytes(key, None, [*kept, *context])):
+                    return key, None, [*kept, *context]
+        return None, None, [(RECORD_BYTES, str(size).encode())]
+
+    def _contexts(self, letter: Letter, size: int | None) -> Iterator[Headers]:
+        """What tells of the error, shorter and shorter."""
+        yield self._bad.context(letter, size)
+        why = letter.why
+        for most in SHORTER:
+            why = replace(why, trace=shortened(why.trace, most))
+            yield self._bad.context(replace(letter, why=why), size)
+        for most in SHORTER:
+            why = replace(why, message=None if why.message is None else shortened(why.message, most))
+            yield self._bad.context(replace(letter, why=why), size)
+
+
+class JoinedDeadLetterWriter(DeadLetterWriter):
+    """In the transactions of a sink's writer, which has the producer: with the offsets of what they came from."""
+
+    def __init__(
+        self, bad: BadRecords, worker: Mapping[str, str], config: Mapping[str, str], producer: LetterProducer
+    ) -> None:
+        super().__init__(bad, worker, config)
+        self._producer = producer
+
+    def open(self) -> None:
+        """Makes the topic where it is missing. Raises as `ensure`."""
+        self.ensure(self._producer)
+
+    def write(self) -> None:
+        """Queues what has come together."""
+        self.send(self._producer)
+
+    def flush(self) -> None:
+        """The writer's next commit is theirs."""
+
+    def close(self) -> None:
+        """The producer is the writer's."""
+
+
+class SinkDeadLetterWriter(DeadLetterWriter):
+    """With a producer of their own, as Connect's `connector-dlq-producer-<connector>-<task>`."""
+
+    def __init__(
+        self,
+        bad: BadRecords,
+        worker: Mapping[str, str],
+        config: Mapping[str, str],
+        control: Control,
+        *,
+        client_id: str,
+    ) -> None:
+        """Raises ConfigValueError for properties of the producer that are not legal."""
+        super().__init__(bad, worker, config)
+        self._producer = AtLeastOnceProducer(
+            producer_options(merged(worker, config, "producer"), client_id=client_id), control
+        )
+        self._waiting = False
+
+    def open(self) -> None:
+        """Connects, and makes the topic where it is missing. Raises KafkaException, RunFailure or ProduceFailure."""
+        self._producer.fence()
+        self.ensure(self._producer)
+
+    def write(self) -> None:
+        """Queues what has come together."""
+        self._waiting = bool(self.send(self._producer)) or self._waiting
+
+    def flush(self) -> None:
+        """Returns once all are in the topic. Raises ProduceFailure."""
+        if self._waiting:
+            try:
+                self._producer.commit("", [])
+            except BaseException:
+                self._bad.counts.letters_failed += 1
+                raise
+            self._waiting = False
+
+    def close(self) -> None:
+        """Gives the producer back."""
+        self._producer.close()

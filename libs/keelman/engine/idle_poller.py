@@ -1,0 +1,97 @@
+"""One thread that looks out for all loops of a process which wait: to wake each by itself many times a second is most
+of what a loop costs that copies little.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from keelman.engine.control import Control
+
+LOOK_SECONDS = 0.02
+QUIET_SECONDS = 0.1
+WAIT_SECONDS = 0.5
+QUIET_WAIT_SECONDS = 1.0
+
+
+@dataclass(slots=True, eq=False)
+class Waiter:
+    """A loop that waits. `glance` is cheap and waits for nothing; `ring` wakes the loop from any thread."""
+
+    glance: Callable[[], bool | None]
+    ring: Callable[[], None]
+    quiet: bool
+
+
+class IdlePoller:
+    """Thread-safe. Its thread starts with the first waiter and lasts as long as the process."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._waiters: dict[int, Waiter] = {}
+        self._started = False
+
+    def wait(self, control: Control, glance: Callable[[], bool | None], *, quiet: bool) -> None:
+        """Waits until a glance sees something, an order comes, or a second at most is over. Raises CutShort."""
+        waiter = Waiter(glance, control.wake, quiet)
+        self.enter(waiter)
+        try:
+            control.wait(QUIET_WAIT_SECONDS if quiet else WAIT_SECONDS)
+        finally:
+            self.leave(waiter)
+
+    def enter(self, waiter: Waiter) -> None:
+        """Looks out for it from now on; a quiet one is looked at ten times a second, others fifty."""
+        with self._changed:
+            self._waiters[id(waiter)] = waiter
+            if len(self._waiters) == 1 or not waiter.quiet:
+                self._changed.notify_all()
+            if not self._started:
+                self._started = True
+                threading.Thread(target=self._run, name="idle-poller", daemon=True).start()
+
+    def leave(self, waiter: Waiter) -> None:
+        """Not any more, whether it was rung or not."""
+        with self._changed:
+            self._waiters.pop(id(waiter), None)
+
+    def look(self, *, quiet_too: bool) -> bool:
+        """Looks once, rings where there is something; whether one that is not quiet goes on waiting."""
+        with self._changed:
+            waiters = list(self._waiters.values())
+        lively = False
+        for waiter in waiters:
+            if waiter.quiet and not quiet_too:
+                continue
+            if _calls(waiter.glance):
+                self.leave(waiter)
+                waiter.ring()
+            elif not waiter.quiet:
+                lively = True
+        return lively
+
+    def _run(self) -> None:
+        quiet_due = 0.0
+        while True:
+            now = time.monotonic()
+            if quiet_too := now >= quiet_due:
+                quiet_due = now + QUIET_SECONDS
+            if self.look(quiet_too=quiet_too):
+                time.sleep(LOOK_SECONDS)
+                continue
+            with self._changed:
+                self._changed.wait(max(LOOK_SECONDS, quiet_due - now) if self._waiters else None)
+
+
+def _calls(glance: Callable[[], bool | None]) -> bool:
+    """Whether the loop should look itself; also when a glance fails, so that the error is the loop's."""
+    try:
+        return glance() is not False
+    except Exception:
+        return True
+
+
+IDLE_POLLER = IdlePoller()

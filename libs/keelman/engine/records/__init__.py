@@ -1,0 +1,1 @@
+"""Records on their way: converted, transformed, measured, and judged by the error policy."""

@@ -1,0 +1,165 @@
+"""A task's converters and transforms, and what is done with one record at a time where a batch holds a bad one.
+
+Batches are converted whole. Only when that raises are they taken record by record, each step by itself, so that the
+bad ones are found with the step that could not take them, and all others go on in their order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, TypeVar
+
+from keelman.connect.chain import Chain, Step, StepError
+from keelman.connect.converters.configured import converter_for
+from keelman.connect.converters.converter import Converter, Role
+from keelman.connect.dead_letter import Whence
+from keelman.connect.record import Header, Record
+from keelman.connect.records import Column, Headers
+from keelman.connect.registry.interface import OpenRegistry, Reference, Registered, Registry, SchemaText
+from keelman.connect.tolerance import RecordFailure, Stage, converter_stage, transform_stage
+from keelman.connect.transforms.base import PACKAGE
+from keelman.engine.control import CutShort, GaveUp
+from keelman.engine.records.bad_records import BadRecords
+from keelman.engine.records.fused import Fused
+from keelman.engine.records.registries import open_registry
+from keelman.model.errors import KeelmanError
+
+Answer = TypeVar("Answer")
+NO_FAULTS = (CutShort, GaveUp, KeelmanError, MemoryError, OSError)
+"""What is no record's fault. All else that a converter or a transform raises is: data can make it raise anything."""
+T = TypeVar("T")
+
+
+class AttendedRegistry:
+    """A Registry over another. A batch may need many of its answers, and a run that is silent for too long gets its
+    slot recycled: so it beats before each question and behind it. Raises also CutShort, as `beat` does."""
+
+    def __init__(self, inner: Registry, beat: Callable[[], None]) -> None:
+        self._inner = inner
+        self._beat = beat
+
+    def register(self, subject: str, schema: SchemaText, *, normalize: bool = False) -> int:
+        """As Registry says."""
+        return self._asked(partial(self._inner.register, subject, schema, normalize=normalize))
+
+    def lookup(self, subject: str, schema: SchemaText, *, normalize: bool = False) -> Registered:
+        """As Registry says."""
+        return self._asked(partial(self._inner.lookup, subject, schema, normalize=normalize))
+
+    def latest(self, subject: str, seconds: float) -> Registered:
+        """As Registry says."""
+        return self._asked(partial(self._inner.latest, subject, seconds))
+
+    def schema(self, schema_id: int) -> SchemaText:
+        """As Registry says."""
+        return self._asked(partial(self._inner.schema, schema_id))
+
+    def referenced(self, reference: Reference) -> SchemaText:
+        """As Registry says."""
+        return self._asked(partial(self._inner.referenced, reference))
+
+    def compatible(self, subject: str, version: str, schema: SchemaText) -> bool:
+        """As Registry says."""
+        return self._asked(partial(self._inner.compatible, subject, version, schema))
+
+    def _asked(self, ask: Callable[[], Answer]) -> Answer:
+        self._beat()
+        found = ask()
+        self._beat()
+        return found
+
+
+def attended(open_registry: OpenRegistry, beat: Callable[[], None]) -> OpenRegistry:
+    """Opens registries that beat."""
+
+    def opened(config: Mapping[str, str]) -> Registry:
+        return AttendedRegistry(open_registry(config), beat)
+
+    return opened
+
+
+class Conversion:
+    """What both directions have."""
+
+    def __init__(self, config: Mapping[str, str], worker: Mapping[str, str], bad: BadRecords) -> None:
+        """Raises ConfigValueError when a converter or a transform is not legal."""
+        opened = attended(open_registry, bad.beat)
+        self._values = converter_for("value", config, worker, opened)
+        self._keys = converter_for("key", config, worker, opened)
+        self._headers = converter_for("header", config, worker)
+        self._chain = Chain(config)
+        self._fused = Fused(self._chain, self._values, self._keys, self._headers)
+        self._bad = bad
+        self._stages = {
+            "value": converter_stage("value", self._values.name),
+            "key": converter_stage("key", self._keys.name),
+            "header": converter_stage("header", self._headers.name),
+        }
+        self._steps = [(step, _stage_of(step)) for step in self._chain.steps]
+        self.plain = not self._chain.steps
+        """Without transforms."""
+        self.by_topic = self._values.by_topic or self._keys.by_topic
+        """Whether payloads depend on the topic, so that a sink's batch needs each record's."""
+
+    def tried(self, stage: Stage, whence: Whence, work: Callable[[], T]) -> T:
+        """What the work gives, tried again as the policy says. Raises RecordFailure for whatever it raises."""
+        try:
+            return self._bad.tried(work)
+        except StepError as error:
+            raise RecordFailure(stage, error.cause, whence) from error.cause
+        except NO_FAULTS:
+            raise
+        except Exception as error:
+            raise RecordFailure(stage, error, whence) from error
+
+    def opened(self, role: Role, payload: bytes | None, whence: Whence) -> Column:
+        """One payload from Kafka as a column of one. Raises RecordFailure."""
+        converter = self._converter(role).of_topic(whence.topic)
+        return self.tried(self._stages[role], whence, lambda: converter.to_connect([payload]).texts())
+
+    def closed(self, role: Role, column: Column, whence: Whence, topic: str) -> bytes | None:
+        """A column of one as the payload for Kafka's topic. Raises RecordFailure."""
+        converter = self._converter(role).of_topic(topic)
+        return self.tried(self._stages[role], whence, lambda: converter.from_connect(column))[0]
+
+    def opened_headers(self, headers: Headers | None, whence: Whence) -> list[Header]:
+        """Headers from Kafka. Raises RecordFailure."""
+        if not headers:
+            return []
+        return self.tried(self._stages["header"], whence, lambda: [self._header(n, raw) for n, raw in headers])
+
+    def closed_headers(self, headers: list[Header], whence: Whence) -> Headers:
+        """Headers for Kafka. Raises RecordFailure."""
+        if not headers:
+            return ()
+        return self.tried(self._stages["header"], whence, lambda: tuple(self._raw(one) for one in headers))
+
+    def transformed(self, record: Record, whence: Whence) -> Record | None:
+        """The record behind all transforms, None when one dropped it. Raises RecordFailure."""
+        found: Record | None = record
+        for step, stage in self._steps:
+            if found is None:
+                break
+            found = self._stepped(step, stage, found, whence)
+        return found
+
+    def _stepped(self, step: Step, stage: Stage, record: Record, whence: Whence) -> Record | None:
+        return self.tried(stage, whence, lambda: step.apply(record))
+
+    def _converter(self, role: Role) -> Converter:
+        return {"value": self._values, "key": self._keys, "header": self._headers}[role]
+
+    def _raw(self, header: Header) -> tuple[str, bytes | None]:
+        if header.raw is not None:
+            return header.name, header.raw
+        return header.name, self._headers.from_connect(Column([header.value], header.schema))[0]
+
+    def _header(self, name: str, raw: bytes | None) -> Header:
+        column = self._headers.to_connect([raw]).texts()
+        return Header(name, column.schema_of(0), column.values[0], raw)
+
+
+def _stage_of(step: Step) -> Stage:
+    made: Any = step.transform
+    return transform_stage(step.alias, f"{PACKAGE}{made.name}{'$' if made.part else ''}{made.part}")

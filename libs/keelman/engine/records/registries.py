@@ -1,0 +1,205 @@
+"""The schema registries of a process: what they once answered is kept, for all tasks that name the same registry."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Mapping
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+from keelman.connect.errors import ConfigValueError
+from keelman.connect.registry.interface import (
+    INCOMPATIBLE,
+    Reference,
+    Registered,
+    Registry,
+    RegistryError,
+    RegistryRefused,
+    RegistryUnavailable,
+    SchemaKind,
+    SchemaText,
+)
+from keelman.engine.records.registry_http import URL, RegistryHttp, RegistryNo, client_properties
+from keelman.model.errors import FailedPrecondition, InvalidArgument, KeelmanError, Unauthenticated, Unavailable
+
+MAX_REGISTRIES = 64
+MAX_KEPT = 10_000
+NO_SECONDS = 1.0
+"""How long an answer that there is none is believed: poison with an unknown id asks no more often than that."""
+AWAY_SECONDS = 0.5
+"""How long a registry that did not answer is taken to be away, so that many tasks do not all wait for it."""
+
+Answer = TypeVar("Answer")
+_lock = threading.Lock()
+_registries: OrderedDict[tuple[tuple[str, str], ...], CachedRegistry] = OrderedDict()
+
+
+def open_registry(config: Mapping[str, str]) -> Registry:
+    """The registry that a converter's configuration names. Opens no connection yet. Raises ConfigValueError."""
+    properties = client_properties(config)
+    name = tuple(sorted(properties.items()))
+    with _lock:
+        found = _registries.get(name)
+        if found is None:
+            try:
+                found = CachedRegistry(RegistryHttp(properties))
+            except InvalidArgument as error:
+                raise ConfigValueError(URL, None, whole=error.message) from None
+            if len(_registries) >= MAX_REGISTRIES:
+                _registries.popitem(last=False)
+            _registries[name] = found
+        _registries.move_to_end(name)
+        return found
+
+
+class CachedRegistry:
+    """A Registry over HTTP. Ids and versions never change their meaning, so they are kept for good."""
+
+    def __init__(self, http: RegistryHttp) -> None:
+        self._http = http
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[Hashable, Any] = OrderedDict()
+        self._noes: dict[Hashable, tuple[float, RegistryError]] = {}
+        self._newest: dict[str, tuple[float, Registered]] = {}
+        self._away: tuple[float, str] = (0.0, "")
+
+    def register(self, subject: str, schema: SchemaText, *, normalize: bool = False) -> int:
+        """As Registry says."""
+
+        def ask() -> int:
+            path = f"/subjects/{_part(subject)}/versions?normalize={_flag(normalize)}"
+            found = _number(self._ask("POST", path, _body(schema)), "id")
+            self._newest.pop(subject, None)
+            return found
+
+        return self._once(("id", subject, schema, normalize), ask)
+
+    def lookup(self, subject: str, schema: SchemaText, *, normalize: bool = False) -> Registered:
+        """As Registry says."""
+
+        def ask() -> Registered:
+            told = self._ask("POST", f"/subjects/{_part(subject)}?normalize={_flag(normalize)}", _body(schema))
+            return Registered(schema, _number(told, "id"), subject, _number(told, "version"))
+
+        return self._once(("version", subject, schema, normalize), ask)
+
+    def latest(self, subject: str, seconds: float) -> Registered:
+        """As Registry says; while the registry is away, the newest that there was."""
+        found_at, known = self._newest.get(subject, (0.0, None))
+        if known is not None and time.monotonic() < found_at + seconds:
+            return known
+        try:
+            found = self._version(subject, "latest")
+        except RegistryUnavailable:
+            if known is not None:
+                return known
+            raise
+        self._newest[subject] = time.monotonic(), found
+        return found
+
+    def schema(self, schema_id: int) -> SchemaText:
+        """As Registry says."""
+        return self._once(("schema", schema_id), lambda: _text(self._ask("GET", f"/schemas/ids/{schema_id}")))
+
+    def referenced(self, reference: Reference) -> SchemaText:
+        """As Registry says."""
+        place = reference.subject, reference.version
+        return self._once(("reference", *place), lambda: self._version(place[0], str(place[1])).schema)
+
+    def compatible(self, subject: str, version: str, schema: SchemaText) -> bool:
+        """As Registry says."""
+
+        def ask() -> bool:
+            path = f"/compatibility/subjects/{_part(subject)}/versions/{_part(version)}"
+            return self._ask("POST", path, _body(schema)).get("is_compatible") is True
+
+        if version == "latest":
+            return ask()
+        return self._once(("compatible", subject, version, schema), ask)
+
+    def _version(self, subject: str, version: str) -> Registered:
+        told = self._ask("GET", f"/subjects/{_part(subject)}/versions/{version}")
+        return Registered(_text(told), _number(told, "id"), subject, _number(told, "version"))
+
+    def _once(self, key: Hashable, ask: Callable[[], Answer]) -> Answer:
+        with self._lock:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+                found: Answer = self._kept[key]
+                return found
+            until, no = self._noes.get(key, (0.0, None))
+        if no is not None and time.monotonic() < until:
+            raise type(no)(str(no), no.code)
+        try:
+            found = ask()
+        except RegistryError as error:
+            with self._lock:
+                if len(self._noes) >= MAX_KEPT:
+                    self._noes.clear()
+                self._noes[key] = time.monotonic() + NO_SECONDS, error
+            raise
+        with self._lock:
+            self._noes.pop(key, None)
+            self._kept[key] = found
+            if len(self._kept) > MAX_KEPT:
+                self._kept.popitem(last=False)
+        return found
+
+    def _ask(self, method: str, path: str, body: Any = None) -> dict[str, Any]:
+        until, said = self._away
+        if time.monotonic() < until:
+            raise RegistryUnavailable(said)
+        try:
+            told = self._http.ask(method, path, body)
+        except Unavailable as error:
+            said = f"The schema registry is away: {error.message}"
+            self._away = time.monotonic() + AWAY_SECONDS, said
+            raise RegistryUnavailable(said) from None
+        except (Unauthenticated, FailedPrecondition) as error:
+            raise RegistryRefused(f"The schema registry refuses: {error.message}") from None
+        except RegistryNo as no:
+            code = INCOMPATIBLE if no.status == INCOMPATIBLE else no.code
+            raise RegistryError(f"The schema registry says no: {no}; error code: {code}", code) from None
+        except (KeelmanError, MemoryError):
+            raise
+        except Exception as error:  # a header that no question can have: no record is at fault
+            raise RegistryRefused(f"The schema registry cannot be asked: {type(error).__name__}: {error}") from None
+        if not isinstance(told, dict):
+            raise RegistryRefused(f"The schema registry's answer to {method} {path} is none that can be read")
+        return told
+
+
+def _part(text: str) -> str:
+    return quote(text, safe="")
+
+
+def _flag(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _body(schema: SchemaText) -> dict[str, Any]:
+    body: dict[str, Any] = {"schema": schema.text}
+    if schema.kind is not SchemaKind.AVRO:
+        body["schemaType"] = schema.kind.value
+    if schema.references:
+        body["references"] = [{"name": r.name, "subject": r.subject, "version": r.version} for r in schema.references]
+    return body
+
+
+def _number(told: Mapping[str, Any], name: str) -> int:
+    try:
+        return int(told[name])
+    except (KeyError, ValueError, TypeError) as error:
+        raise RegistryRefused(f"The schema registry's answer is none that can be read: {error!r}") from None
+
+
+def _text(told: Mapping[str, Any]) -> SchemaText:
+    try:
+        references = tuple(
+            Reference(str(r["name"]), str(r["subject"]), int(r["version"])) for r in told.get("references") or ()
+        )
+        return SchemaText(SchemaKind(told.get("schemaType") or "AVRO"), str(told["schema"]), references)
+    except (KeyError, ValueError, TypeError) as error:
+        raise RegistryRefused(f"The schema registry's answer is none that can be read: {error!r}") from None

@@ -1,0 +1,119 @@
+"""Which task of a Kafka sink may commit for a partition: the last one that has claimed it, and shut the others out.
+
+A task that has lost its partitions without knowing (it was frozen, or waited for longer than `max.poll.interval.ms`)
+could still commit what a sibling copies by now. A claim is a record of the kept topic with the transactional id of who
+may commit. Who is assigned a partition shuts out, by InitProducerId, every other producer that claims it, and makes its
+own claim; so no transaction of theirs can be committed any more, on whatever cluster the source is. Two that do so at
+the same time are in an order by their claims' offsets: the later one finds the earlier one's claim when it reads on,
+and shuts it out; the earlier one gives up. See docs/decisions/0013.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from keelman.connect.kept_offsets import Assignment, SinkReader
+from keelman.connect.plugin import KeptOffset
+from keelman.connect.records import TopicPartition
+from keelman.engine.failure import RunFailure
+from keelman.engine.sink.kept_topic import KeptRows, KeptTopic, claim_record, offset_record, old_tombstone
+from keelman.engine.sink.offsets import is_ours
+from keelman.engine.source.producer import OffsetRecord
+from keelman.runtime.logs.logging import get_logger
+
+_log = get_logger()
+
+
+class Claims:
+    """Those of one task. `commit` commits records alone, `fence` shuts the producers of transactional ids out."""
+
+    def __init__(
+        self,
+        topic: KeptTopic,
+        me: str,
+        *,
+        commit: Callable[[Sequence[OffsetRecord]], None],
+        fence: Callable[[Collection[str]], None],
+        beat: Callable[[], None],
+    ) -> None:
+        """`me` is the task's own transactional id."""
+        self._topic, self._me = topic, me
+        self._commit, self._fence, self._beat = commit, fence, beat
+        self._held: Assignment | None = None
+
+    def take_over(self, assignment: Assignment) -> dict[TopicPartition, KeptOffset]:
+        """Returns what is kept for the partitions once nobody else can commit for them.
+
+        Raises RunFailure when another task has claimed one of them meanwhile, and what its functions raise.
+        """
+        self._held = None
+        reader, partitions = assignment.reader, assignment.offsets.keys()
+        rows = self._topic.read(reader, self._beat)
+        while records := self._records(rows, assignment):
+            if shut_out := rivals(rows, self._me, partitions):
+                _log.info("sink_siblings_shut_out", transactional_ids=sorted(shut_out))
+                self._fence(shut_out)
+            self._commit(records)
+            rows = self._topic.read(reader, self._beat)
+            if late := overtaken(rows, self._me, partitions):
+                raise RunFailure("FENCED", f"another task has claimed {', '.join(map(str, sorted(late)))} meanwhile")
+        self._held = assignment
+        return rows.kept
+
+    def hand_over(self) -> None:
+        """Takes the claims back, so that who comes next need shut nobody out."""
+        held, self._held = self._held, None
+        if held is not None and held.offsets:
+            self._commit([claim_record(held.reader, one, self._me, holds=False) for one in held.offsets])
+
+    def kept(self, news: Mapping[TopicPartition, KeptOffset]) -> list[OffsetRecord]:
+        """The records that keep these offsets. Raises RunFailure for partitions that the task has not taken over."""
+        held = self._held
+        if news and (held is None or not news.keys() <= held.offsets.keys()):
+            raise RunFailure("FENCED", "offsets of partitions that the task does not have would be kept")
+        return [] if held is None else [offset_record(held.reader, where, one) for where, one in news.items()]
+
+    def _records(self, rows: KeptRows, assignment: Assignment) -> list[OffsetRecord]:
+        found = adoptions(rows, assignment)
+        if found:
+            _log.info("old_kept_offsets_adopted", partitions=len(found) // 2)
+        return [*claims(rows, assignment.reader, self._me, assignment.offsets.keys()), *found]
+
+
+def rivals(rows: KeptRows, me: str, partitions: Collection[TopicPartition]) -> set[str]:
+    """The other transactional ids that claim any of these partitions."""
+    return {one for partition in partitions for one in rows.claims.get(partition, ()) if one != me}
+
+
+def claims(rows: KeptRows, reader: SinkReader, me: str, partitions: Collection[TopicPartition]) -> list[OffsetRecord]:
+    """The records that leave one claim on each of these partitions; none where that is so."""
+    records = []
+    for partition in partitions:
+        there = rows.claims.get(partition, {})
+        if there.keys() == {me}:
+            continue
+        records += [claim_record(reader, partition, one, holds=False) for one in there if one != me]
+        records.append(claim_record(reader, partition, me, holds=True))
+    return records
+
+
+def overtaken(rows: KeptRows, me: str, partitions: Collection[TopicPartition]) -> set[TopicPartition]:
+    """The partitions that another has claimed later, or whose claim another has taken back."""
+    found = set()
+    for partition in partitions:
+        there = rows.claims.get(partition, {})
+        if me not in there or max(there.values()) > there[me]:
+            found.add(partition)
+    return found
+
+
+def adoptions(rows: KeptRows, assignment: Assignment) -> list[OffsetRecord]:
+    """The records that move offsets of before offsets had readers to their reader, where they are surely its own."""
+    records = []
+    for partition, shown in assignment.offsets.items():
+        old = rows.old.get(partition)
+        if old is None or partition in rows.kept:
+            continue
+        if is_ours(old, shown, shared=partition in rows.shared):
+            records += [offset_record(assignment.reader, partition, old), old_tombstone(partition)]
+    return records

@@ -1,0 +1,109 @@
+"""The properties of a sink task's consumer, and its end."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any
+
+from confluent_kafka import Consumer
+
+from keelman.connect.errors import ConfigValueError
+from keelman.engine.clients import consumer_properties
+from keelman.kafka.properties.connector_clients import merged, sink_group, sink_member
+
+CLOSE_SECONDS = 2.0
+SESSION_SECONDS = 10.0
+SESSION, POLL = "session.timeout.ms", "max.poll.interval.ms"
+POLL_MS = 300_000
+# How much longer than a writer can be a zombie the group waits before it gives the writer's partitions to another.
+ZOMBIE_FACTOR = 1.5
+
+# So many that what a batch costs in Python does not count, so few that it stays in the processor's cache: a batch five
+# times as large took a third more processor time a record.
+BATCH_RECORDS = 2_000
+
+# Bounded so that a copy of any size stays small: what waits in the client is at most 16 MB and one fetch.
+CONSUMER_DEFAULTS: dict[str, Any] = {
+    "auto.offset.reset": "earliest",
+    "enable.auto.commit": False,
+    "enable.auto.offset.store": False,
+    "enable.partition.eof": True,
+    "fetch.queue.backoff.ms": 5,
+    "queued.max.messages.kbytes": 16_384,
+    "queued.min.messages": 100_000,
+    "fetch.message.max.bytes": 1_048_576,
+    "heartbeat.interval.ms": 1_000,
+    "socket.nagle.disable": True,
+    # How soon a topic of the list is read that is made later than the others, and a partition that is added; the
+    # client library looks for them every five minutes.
+    "topic.metadata.refresh.interval.ms": 5_000,
+}
+
+CONNECTION = ("bootstrap.servers", "client.dns.lookup", "security.", "sasl.", "ssl.")
+
+
+def sink_consumer_properties(
+    worker: Mapping[str, str],
+    config: Mapping[str, str],
+    connector: str,
+    task: int,
+    *,
+    read_committed: bool,
+    zombie_seconds: float,
+) -> dict[str, Any]:
+    """For the client library. What the user sets wins; raises ConfigValueError for what cannot be used, a wait of the
+    group's among it that is shorter than `zombie_seconds`."""
+    _check_waits(worker, config, zombie_seconds)
+    session = max(SESSION_SECONDS, zombie_seconds * ZOMBIE_FACTOR)
+    chosen = {
+        "group.id": sink_group(worker, config, connector),
+        "group.instance.id": sink_member(worker, connector, task),
+        "client.id": f"connector-consumer-{connector}-{task}",
+        "isolation.level": "read_committed" if read_committed else "read_uncommitted",
+        SESSION: round(session * 1000),
+    }
+    made = {**CONSUMER_DEFAULTS, **chosen, **consumer_properties(worker, config)}
+    made[POLL] = max(int(made[SESSION]), int(made.get(POLL, POLL_MS)))
+    return made
+
+
+def _check_waits(worker: Mapping[str, str], config: Mapping[str, str], zombie_seconds: float) -> None:
+    given, least = merged(worker, config, "consumer"), round(zombie_seconds * 1000)
+    for key in (SESSION, POLL):
+        text = given.get(key, "").strip()
+        if text.isdigit() and int(text) < least:
+            whose = f"consumer.override.{key}" if f"consumer.override.{key}" in config else f"consumer.{key}"
+            raise ConfigValueError(
+                whose,
+                text,
+                f"Value must be at least {least}: so long a task that has lost its partitions may still have an open "
+                "transaction",
+            )
+
+
+def lapse_seconds(properties: Mapping[str, Any]) -> float:
+    """How long after its last poll a task that was frozen may have lost its partitions, at the soonest."""
+    return min(int(properties[SESSION]), int(properties[POLL])) / 1000
+
+
+def most_records(worker: Mapping[str, str], config: Mapping[str, str]) -> int:
+    """How many records a sink gets at once: `max.poll.records`, at most BATCH_RECORDS. Raises ConfigValueError."""
+    key = "max.poll.records"
+    text = merged(worker, config, "consumer").get(key, "").strip() or str(BATCH_RECORDS)
+    if not text.isdigit() or int(text) < 1:
+        raise ConfigValueError(key, text, "Value must be at least 1")
+    return min(int(text), BATCH_RECORDS)
+
+
+def watch_properties(worker: Mapping[str, str], config: Mapping[str, str]) -> dict[str, str]:
+    """How to reach the cluster that the sink reads, in the names of Java's clients: what a topic watch needs."""
+    given = merged(worker, config, "consumer")
+    return {k: v for k, v in given.items() if k.startswith(CONNECTION)}
+
+
+def close_soon(consumer: Consumer) -> None:
+    """Closes it; when no broker answers it is left to close behind the run, which has ended."""
+    closing = threading.Thread(target=consumer.close, name="closing", daemon=True)
+    closing.start()
+    closing.join(CLOSE_SECONDS)

@@ -1,0 +1,139 @@
+"""The offsets that a Kafka sink keeps with its data: records of a topic of their own, in the data's transaction.
+
+A group on the target cluster cannot hold them: a broker takes a group's offsets only for topics that it has, and the
+topics that a sink reads need not be there.
+
+One compacted topic of one partition for all sinks of a name. The keys of one reader (`SinkReader`):
+
+- `{"workers","group","cluster","topic","partition"}`: the kept offset of a partition that is read, as `KeptOffset`;
+- the same with `"claimed_by"`: the transactional id of a task that may commit for it; see `sink_claims`.
+
+Keys with `topic` and `partition` alone are of before offsets had readers, and of who knows whom.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from keelman.connect.errors import ConnectError
+from keelman.connect.kept_offsets import SinkReader
+from keelman.connect.plugin import KeptOffset
+from keelman.connect.records import TopicPartition
+from keelman.connect.topic_plan import TopicPlan
+from keelman.engine.failure import RunFailure
+from keelman.engine.sink.target import Target
+from keelman.engine.source.producer import OffsetRecord, RunProducer
+from keelman.engine.topics import ensure_topic
+from keelman.kafka.reading import OnePartition
+from keelman.model.errors import DeadlineExceeded
+from keelman.runtime.side_loop import KAFKA_LOOP
+
+# Small segments: what is compacted away need not be read, and only closed segments are compacted.
+TOPIC = TopicPlan(1, -1, {"cleanup.policy": "compact", "segment.bytes": "10485760", "min.cleanable.dirty.ratio": "0.1"})
+# A dead producer's transaction holds the reading up until it times out, which the coordinator looks for every 10 s.
+READ_SECONDS = 60.0
+
+
+@dataclass(slots=True)
+class KeptRows:
+    """What a topic of kept offsets says to one reader."""
+
+    kept: dict[TopicPartition, KeptOffset] = field(default_factory=dict)
+    claims: dict[TopicPartition, dict[str, int]] = field(default_factory=dict)
+    """Of each partition the transactional ids that claim it, each with the offset of its claim."""
+    old: dict[TopicPartition, KeptOffset] = field(default_factory=dict)
+    """Kept before offsets had readers."""
+    shared: set[TopicPartition] = field(default_factory=set)
+    """Partitions of that name and number for which other readers keep offsets."""
+
+
+class KeptTopic:
+    """The kept offsets of the sinks of one name on the cluster that they write to."""
+
+    def __init__(self, connector: str, target: Target) -> None:
+        self.name = f"connect-{connector}-exactly-once"
+        self._admin = target.admin
+        self._reading = OnePartition(target.reader, self.name, client_id=f"connector-kept-offsets-{connector}")
+        self._records: dict[bytes, tuple[int, bytes]] = {}
+
+    def ensure(self, producer: RunProducer) -> None:
+        """Makes the topic when it is not there. Raises KafkaException, RunFailure, or ConnectError for one with more
+        partitions than one: there would be no order among claims."""
+        ensure_topic(self.name, producer.partitions, self._admin, {}, {}, plan=TOPIC)
+        count = producer.partitions(self.name)
+        if count > 1:
+            raise ConnectError(f"topic {self.name}, for kept offsets, has {count} partitions; it must have 1")
+
+    def read(self, reader: SinkReader, beat: Callable[[], None]) -> KeptRows:
+        """What is committed now.
+
+        Reads read_committed up to the end that others see uncommitted: with a sibling's transaction open, the end of
+        what is committed comes too early. Raises Unavailable, RunFailure, ConnectError for a foreign record.
+        """
+        try:
+            rows = KAFKA_LOOP.call(self._reading.read(seconds=READ_SECONDS), beat)
+        except DeadlineExceeded as error:
+            raise RunFailure("BROKER_LOST", error.message) from None
+        for row in rows:
+            if row.value is None:
+                self._records.pop(row.key, None)
+            else:
+                self._records[row.key] = row.offset, row.value
+        return decode(self._records, reader)
+
+
+def offset_record(reader: SinkReader, partition: TopicPartition, kept: KeptOffset) -> OffsetRecord:
+    """The record that keeps an offset."""
+    value: dict[str, Any] = {"offset": kept.offset, "mirrored": list(kept.mirrored)}
+    if kept.topic_id:
+        value["topic_id"] = kept.topic_id
+    if kept.leader_epoch >= 0:
+        value["leader_epoch"] = kept.leader_epoch
+    return _key(reader, partition), _json(value)
+
+
+def claim_record(reader: SinkReader, partition: TopicPartition, claimed_by: str, *, holds: bool) -> OffsetRecord:
+    """The record that makes a claim, or without `holds` takes it back."""
+    return _key(reader, partition, claimed_by=claimed_by), (_json({}) if holds else None)
+
+
+def old_tombstone(partition: TopicPartition) -> OffsetRecord:
+    """The record that deletes an offset of before offsets had readers."""
+    return _json({"topic": partition.topic, "partition": partition.partition}), None
+
+
+def _key(reader: SinkReader, partition: TopicPartition, **more: str) -> bytes:
+    return _json({**reader._asdict(), "topic": partition.topic, "partition": partition.partition, **more})
+
+
+def _json(tree: Mapping[str, Any]) -> bytes:
+    return json.dumps(tree, separators=(",", ":")).encode()
+
+
+def decode(records: Mapping[bytes, tuple[int, bytes]], reader: SinkReader) -> KeptRows:
+    """What the last record of each key says, each with its offset. Raises ConnectError for one of another kind."""
+    rows, mine = KeptRows(), reader._asdict()
+    for key, (at, value) in records.items():
+        try:
+            where, what = json.loads(key), json.loads(value)
+            partition = TopicPartition(where["topic"], where["partition"])
+            whose = {name: where[name] for name in mine} if "workers" in where else None
+            if "claimed_by" in where:
+                if whose == mine:
+                    rows.claims.setdefault(partition, {})[where["claimed_by"]] = at
+            elif whose is None:
+                rows.old[partition] = _kept(what)
+            elif whose == mine:
+                rows.kept[partition] = _kept(what)
+            else:
+                rows.shared.add(partition)
+        except (ValueError, KeyError, TypeError) as error:
+            raise ConnectError(f"a kept offset cannot be read: {key!r}: {value!r} ({error})") from error
+    return rows
+
+
+def _kept(what: Mapping[str, Any]) -> KeptOffset:
+    return KeptOffset(what["offset"], tuple(what["mirrored"]), what.get("topic_id", ""), what.get("leader_epoch", -1))

@@ -1,0 +1,96 @@
+"""Gives what a sink's consumer read to its writer: converted and transformed, bad records as the policy says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from confluent_kafka import Message
+
+from keelman.connect import contract
+from keelman.connect.plugin import SinkTask, Writer
+from keelman.connect.tolerance import Policy, RecordFailure, Stage
+from keelman.engine.control import Control, GaveUp
+from keelman.engine.dead_letters.writer import JoinedDeadLetterWriter, SinkDeadLetterWriter
+from keelman.engine.records.bad_records import BadRecords, Counts
+from keelman.engine.sink.batch import Columns, origin
+from keelman.engine.sink.conversion import original, whence_of
+
+_PUT = Stage("TASK_PUT", "org.apache.kafka.connect.sink.SinkTask", "put")
+
+
+class SinkPipeline:
+    """Of one run of one sink task; its thread alone uses it."""
+
+    def __init__(
+        self, connector: str, task: int, worker: Mapping[str, str], config: Mapping[str, str], control: Control
+    ) -> None:
+        """Raises ConfigValueError when a converter, a transform or a key about errors is not legal."""
+        self._connector, self._task, self._worker, self._control = connector, task, worker, control
+        policy = Policy.of(config, sink=True)
+        self._bad = BadRecords(connector, task, policy, control)
+        self._columns = Columns(config, worker, self._bad)
+        self._messages: list[Message] = []
+        self._dead: SinkDeadLetterWriter | JoinedDeadLetterWriter | None = None
+        self._config = config
+
+    @property
+    def counts(self) -> Counts:
+        """What went wrong."""
+        return self._bad.counts
+
+    def while_waiting(self, do: Callable[[], None]) -> None:
+        """Called each half second while a batch waits to be tried again. It may raise GaveUp, which ends `put`."""
+        self._bad.waiting = do
+
+    def give_up(self) -> None:
+        """The batch that is being put will be read again: its dead letters with it."""
+        self._bad.give_up()
+
+    def task(self) -> SinkTask:
+        """What the writer is told of the task."""
+        return SinkTask(self._connector, self._task, self._worker, self._control.beat, self._report)
+
+    def open(self, writer: Writer) -> None:
+        """Makes ready for dead letters. Raises KafkaException, RunFailure, ConnectError or ProduceFailure."""
+        if not self._bad.policy.keeps_dead_letters:
+            return
+        if writer.letter_outlet is not None:
+            self._dead = JoinedDeadLetterWriter(self._bad, self._worker, self._config, writer.letter_outlet)
+        else:
+            client_id = f"connector-dlq-producer-{self._connector}-{self._task}"
+            self._dead = SinkDeadLetterWriter(self._bad, self._worker, self._config, self._control, client_id=client_id)
+        self._dead.open()
+
+    def put(self, messages: list[Message], writer: Writer) -> tuple[int, int]:
+        """Writes a batch; its good records, and the bytes of all. Raises RecordRefused, RunFailure, GaveUp before any
+        of it is written, and what the writer raises."""
+        before = self._bad.counts.skipped
+        self._messages = messages
+        try:
+            batch, size = self._columns.batch(messages, writer)
+        except GaveUp:
+            self._bad.give_up()
+            raise
+        if batch.values.values:
+            contract.WRITE.of(writer.write, batch)
+        if self._dead is not None:
+            self._dead.write()
+        return len(messages) - (self._bad.counts.skipped - before), size
+
+    def _report(self, index: int, error: Exception) -> None:
+        """A writer could not write the record with this index of the batch that it was given last."""
+        messages = [self._messages[self._columns.place(index)]]
+        came, value, key = origin(messages), [messages[0].value()], [messages[0].key()]
+        failure = RecordFailure(_PUT, error, whence_of(came, 0))
+        self._bad.pass_over(failure, lambda: original(value, key, came, 0))
+
+    def flush(self) -> None:
+        """Returns once all dead letters are in their topic, before what they came from is committed."""
+        if self._dead is not None:
+            self._dead.write()
+            self._dead.flush()
+
+    def close(self) -> None:
+        """Gives everything back."""
+        if self._dead is not None:
+            self._dead.close()

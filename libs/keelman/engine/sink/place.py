@@ -1,0 +1,81 @@
+"""A sink task's place in its group, and whether what goes with it is still what the sink is to read."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+
+from confluent_kafka import Consumer, ConsumerGroupState
+from confluent_kafka import TopicPartition as ClientPartition
+from confluent_kafka.admin import AdminClient
+
+from keelman.connect.errors import RetriableConnectError
+from keelman.connect.records import TopicPartition
+from keelman.engine.clients import client_settings, with_token
+from keelman.engine.sink.consumer import watch_properties
+from keelman.engine.sink.subscription import Subscription
+from keelman.kafka.groups.static_members import remove_static_members
+from keelman.kafka.properties.connector_clients import sink_group, sink_member
+from keelman.model.errors import Unavailable
+from keelman.runtime.logs.logging import get_logger
+
+ANSWER_SECONDS = 8.0
+
+_log = get_logger()
+
+
+class Place:
+    """Looked at once by each copy run of a sink, at its first assignment.
+
+    A static member that comes back gets the partitions that it had before, and the group deals nothing anew: neither
+    when its sink reads other topics by now, nor when topics and partitions came while no member was there to see it.
+    """
+
+    def __init__(self, worker: Mapping[str, str], config: Mapping[str, str], connector: str, task: int) -> None:
+        self._properties = watch_properties(worker, config)
+        self._group = sink_group(worker, config, connector)
+        self._member = sink_member(worker, connector, task)
+        self._looked = False
+
+    def given_up(self, consumer: Consumer, subscription: Subscription, assigned: Iterable[ClientPartition]) -> bool:
+        """Whether the group has to deal anew. The member has then left it; its consumer has nothing until it has
+        joined again, which it does by itself.
+
+        Raises KafkaException when the brokers do not tell, RetriableConnectError when they do not let it leave.
+        """
+        if self._looked:
+            return False
+        mine, wanted = _places(assigned), _wanted(consumer, subscription)
+        self._looked = True
+        if mine == wanted or not outdated(mine, wanted, self._dealt()):
+            return False
+        _log.info("sink_place_given_up", group=self._group, assigned=len(mine), wanted=len(wanted))
+        try:
+            asyncio.run(remove_static_members(self._properties, self._group, [self._member]))
+        except Unavailable as error:
+            raise RetriableConnectError(error.message) from None
+        consumer.assign([])
+        return True
+
+    def _dealt(self) -> set[TopicPartition] | None:
+        """What the group's members have together; None while it deals anew in any case."""
+        asked = AdminClient(with_token(client_settings(self._properties, "admin")))
+        told = asked.describe_consumer_groups([self._group], request_timeout=ANSWER_SECONDS)[self._group].result()
+        if told.state != ConsumerGroupState.STABLE:
+            return None
+        return {place for member in told.members for place in _places(member.assignment.topic_partitions)}
+
+
+def outdated(mine: set[TopicPartition], wanted: set[TopicPartition], dealt: set[TopicPartition] | None) -> bool:
+    """Whether a member has something that it does not want, or nobody has something that it wants."""
+    return dealt is not None and bool(mine - wanted or wanted - dealt)
+
+
+def _wanted(consumer: Consumer, subscription: Subscription) -> set[TopicPartition]:
+    known = consumer.list_topics(timeout=ANSWER_SECONDS).topics
+    names = [name for name in subscription.names(known) if name in known]
+    return {TopicPartition(name, number) for name in names for number in known[name].partitions}
+
+
+def _places(partitions: Iterable[ClientPartition]) -> set[TopicPartition]:
+    return {TopicPartition(one.topic, one.partition) for one in partitions}

@@ -1,0 +1,97 @@
+"""How a sink's consumer is polled: often enough to keep its place in the group, also while a batch waits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from confluent_kafka import Consumer, Message
+
+from keelman.engine.control import GaveUp
+from keelman.engine.failure import RunFailure
+from keelman.engine.sink.positions import Positions
+
+YOUNG_SECONDS = 1.0
+"""A poll that was so long ago is repeated before a commit and while a batch waits."""
+
+
+class Polling:
+    """Of one copy run; its thread alone uses it."""
+
+    def __init__(
+        self,
+        consumer: Consumer,
+        positions: Positions,
+        lapse_seconds: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`lapse_seconds` after its last poll, or sooner, a member that gives no sign of life loses its place."""
+        self._consumer, self._positions, self._clock = consumer, positions, clock
+        self._lapse = lapse_seconds
+        self._polled_at = clock()
+        self._early: list[Message] = []
+        self.paused = False
+
+    def read(self, most: int, seconds: float) -> list[Message] | None:
+        """At most so many messages; waits so long for the first. None where a rebalance came between two of them."""
+        messages, self._early = self._early, []
+        if not messages:
+            first = self._poll(seconds)
+            if first is None:
+                return []
+            messages = [first]
+        assignments = self._positions.assignments
+        if len(messages) < most:
+            messages += self._consumer.consume(most - len(messages), 0)
+        return messages if assignments == self._positions.assignments else None
+
+    def _poll(self, seconds: float) -> Message | None:
+        self._polled_at = self._clock()
+        try:
+            return self._consumer.poll(seconds)
+        finally:
+            self._polled_at = self._clock()
+
+    def pause(self) -> None:
+        """Nothing more is fetched; what was fetched ahead is dropped."""
+        if not self.paused:
+            self._consumer.pause(self._positions.partitions())
+            self.paused = True
+
+    def resume(self) -> None:
+        """Fetches again."""
+        if self.paused:
+            self._consumer.resume(self._positions.partitions())
+            self.paused = False
+
+    def forget(self) -> None:
+        """The partitions are not ours any more, nor what was read of them."""
+        self.paused = False
+        self._early.clear()
+
+    def attend(self) -> bool:
+        """Polls if it is time, before a commit; whether the assignment is what it was.
+
+        A message that comes with it, of whatever is assigned by then, is given by the next `read`.
+        """
+        if self._clock() - self._polled_at < YOUNG_SECONDS:
+            return True
+        assignments = self._positions.assignments
+        message = self._poll(0)
+        if message is not None:
+            self._early.append(message)
+        return assignments == self._positions.assignments
+
+    def attend_in_batch(self) -> None:
+        """The same while a batch waits, with the partitions paused. Raises GaveUp when it is not ours any more."""
+        self.pause()
+        if not self.attend():
+            raise GaveUp
+
+    def check(self) -> None:
+        """Raises RunFailure when the group may have given the partitions away for want of a sign of life."""
+        silent = self._clock() - self._polled_at
+        if silent >= self._lapse:
+            raise RunFailure(
+                "FENCED", f"the task has not polled for {silent:.1f} s: the group may have given its partitions away"
+            )

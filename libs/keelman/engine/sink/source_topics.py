@@ -1,0 +1,157 @@
+"""What the brokers tell of the topics that a sink reads: their ids, and where leader epochs end in them.
+
+The client library goes on in a topic that was deleted and made anew as if it were the one before: at the offset that it
+had come to, past all that is written before that, or, where the new topic's leader epochs are lower, not at all and for
+ever. Only the topic's id tells the two from each other (KIP-516).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AsyncExitStack
+from typing import Any, TypeVar
+
+from keelman.connect.records import TopicPartition
+from keelman.kafka.clients import Client, ClientError, TooOld, low_level_client
+from keelman.kafka.error_codes import name_of
+from keelman.kafka.fetching.leader_epochs import epoch_ends, metadata_of
+from keelman.model.errors import KeelmanError, Unavailable
+from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.side_loop import KAFKA_LOOP
+
+T = TypeVar("T")
+
+EPOCH_SECONDS = 5.0
+TOPICS_SECONDS = 2.0
+READ_SECONDS = 5.0
+"""So often at least a topic's id is looked at while it is read."""
+KEEP_SECONDS = 0.3
+"""No longer ago it was looked at when offsets are kept. The client library that meets a topic which is not there waits
+for half a second (fetch.error.backoff.ms) before it fetches from the next one of its name."""
+
+_log = get_logger()
+
+
+class SourceTopics:
+    """Of one copy run, whose thread alone uses it; its connections are kept until `close`."""
+
+    def __init__(self, properties: Mapping[str, str], beat: Callable[[], None]) -> None:
+        """`properties` of the cluster are Java's."""
+        self._properties, self._beat = properties, beat
+        self._stack = AsyncExitStack()
+        self._client: Client | None = None
+        self._ids: dict[str, str] = {}
+        self._looked_at = 0.0
+        self._changed = ""
+        self.doubtful = False
+        """Whether records were taken since the topics were last known to be the same: they may be of another."""
+
+    def close(self) -> None:
+        """Ends the connections."""
+        if self._client is not None:
+            KAFKA_LOOP.call(self._closed())
+
+    def begin(self, ids: Mapping[str, str]) -> None:
+        """These topics are read from now on; ids that are empty are learned when they are looked at first."""
+        self._ids, self._looked_at = dict(ids), time.monotonic()
+        self._changed, self.doubtful = "", False
+
+    def taken(self) -> None:
+        """Records were read."""
+        self.doubtful = True
+
+    def changed(self, seconds: float) -> str:
+        """Which topic is another one than at the beginning, and why; empty while there is none. Looks at their ids
+        unless that was done so many seconds ago."""
+        if self._changed or not self._ids or time.monotonic() - self._looked_at < seconds:
+            return self._changed
+        told = self._asked(self._told_now())
+        self._looked_at = time.monotonic()
+        if told is None:
+            self._ids = {}
+            return ""
+        for topic, known in self._ids.items():
+            now = told.get(topic, "")
+            if now and known and now != known:
+                self._changed = f"topic {topic} was deleted and made anew (its id is {now})"
+            self._ids[topic] = now or known
+        if not self._changed and all(told.get(topic) for topic in self._ids):
+            self.doubtful = False
+        return self._changed
+
+    def ids(self, topics: set[str], expected: Mapping[str, str]) -> dict[str, str]:
+        """By name; nothing of topics that are not there, nor from brokers that do not tell.
+
+        A broker that is cut off from its cluster tells the id of before for ever, and ids have no order: where one is
+        not the expected one, another broker is asked. Raises Unavailable where they differ, or nobody answers.
+        """
+        return self._asked(self._agreed(topics, expected))
+
+    def epoch_ends(self, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
+        """Where these epochs end; nothing from brokers that do not tell. Raises Unavailable where a leader does not: it
+        may be one no longer."""
+        if not epochs:
+            return {}
+        return self._asked(self._ends({(one.topic, one.partition): epoch for one, epoch in epochs.items()}))
+
+    def _asked(self, work: Coroutine[Any, Any, T]) -> T:
+        try:
+            return KAFKA_LOOP.call(work, self._beat)
+        except Unavailable:
+            self.close()
+            raise
+
+    async def _opened(self) -> Client:
+        if self._client is None:
+            self._stack = AsyncExitStack()
+            opening = low_level_client(self._properties, client_id="connector-source-topics", timeout_ms=10_000)
+            self._client = await self._stack.enter_async_context(opening)
+        return self._client
+
+    async def _told_now(self) -> dict[str, str] | None:
+        """Nothing where no broker answers soon: what is read is of one that did. None where they never tell."""
+        try:
+            async with asyncio.timeout(TOPICS_SECONDS):
+                return await self._told(set(self._ids), [])
+        except (KeelmanError, TimeoutError) as error:
+            _log.info("topic_ids_not_told", error=repr(error))
+            await self._closed()  # what it knows of the brokers may be of before
+            return {}
+
+    async def _closed(self) -> None:
+        self._client = None
+        await self._stack.aclose()
+
+    async def _agreed(self, topics: set[str], expected: Mapping[str, str]) -> dict[str, str]:
+        client = await self._opened()
+        nodes = sorted(broker.nodeId for broker in client.cluster.brokers())
+        told = await self._told(topics, nodes[:1]) or {}
+        if len(nodes) > 1 and any(told.get(topic, known) != known for topic, known in expected.items()):
+            again = await self._told(topics, nodes[1:]) or {}
+            if again != told:
+                raise Unavailable(f"brokers tell different ids of topics {', '.join(sorted(topics))}")
+        return told
+
+    async def _told(self, topics: set[str], first: list[int]) -> dict[str, str] | None:
+        try:
+            told = await metadata_of(await self._opened(), topics, first=first)
+        except TooOld as error:
+            _log.info("topic_ids_not_told", error=repr(error))
+            return None
+        except (ClientError, OSError) as error:
+            raise Unavailable(f"no broker tells about topics: {error!r}") from None
+        return {name: one.id for name, one in told.topics.items() if one.id}
+
+    async def _ends(self, epochs: Mapping[tuple[str, int], int]) -> dict[TopicPartition, int]:
+        try:
+            told = await epoch_ends(await self._opened(), epochs, seconds=EPOCH_SECONDS)
+        except TooOld as error:
+            _log.info("epoch_ends_not_told", error=repr(error))
+            return {}
+        for (topic, number), end in told.items():
+            if end.code:
+                why = f"{name_of(end.code)} where epoch {epochs[topic, number]} ends"
+                raise Unavailable(f"partition {number} of topic {topic}: {why}")
+        return {TopicPartition(*where): end.offset for where, end in told.items() if end.offset >= 0}

@@ -1,0 +1,115 @@
+"""Where a sink begins in the partitions that its group gives it, by what is kept, what the group shows, and the log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from confluent_kafka import Consumer, KafkaException
+from confluent_kafka import TopicPartition as ClientPartition
+
+from keelman.connect import contract
+from keelman.connect.kept_offsets import Assignment, SinkReader
+from keelman.connect.plugin import KeptOffset, Writer
+from keelman.connect.records import TopicPartition
+from keelman.engine.sink.offsets import NO_EPOCH, GroupOffset, Log, Start, altered_ms, start_of
+from keelman.engine.sink.relocation import Found
+from keelman.engine.sink.source_topics import SourceTopics
+from keelman.kafka.properties.connector_clients import sink_group
+from keelman.runtime.logs.logging import get_logger
+
+ANSWER_SECONDS = 8.0
+
+_log = get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A partition at the assignment: what the group shows for it, where to begin, the id of its topic and the epoch of
+    the last record before that, where they are known."""
+
+    where: TopicPartition
+    group: GroupOffset
+    start: Start
+    topic_id: str = ""
+    leader_epoch: int = NO_EPOCH
+
+
+class Beginnings:
+    """Of one copy run."""
+
+    def __init__(
+        self, worker: Mapping[str, str], config: Mapping[str, str], connector: str, topics: SourceTopics
+    ) -> None:
+        self._workers = worker.get("group.id", "").strip()
+        self._group = sink_group(worker, config, connector)
+        self._topics = topics
+        self._cluster = ""
+
+    def of(self, consumer: Consumer, writer: Writer, partitions: list[ClientPartition]) -> list[Begun]:
+        """Where to begin in each; a writer that keeps offsets takes the partitions over.
+
+        Raises KafkaException, Unavailable, and what the writer raises.
+        """
+        groups = self._shown(consumer, partitions)
+        if not groups:
+            return []
+        kept: Mapping[TopicPartition, KeptOffset] = {}
+        ids: Mapping[str, str] = {}
+        if writer.keeps_offsets:
+            kept = self._taken_over(consumer, writer, groups)
+            expected = {where.topic: kept[where].topic_id for where in groups if where in kept and kept[where].topic_id}
+            ids = self._topics.ids({where.topic for where in groups}, expected)
+        epochs = {where: kept.get(where, group).leader_epoch for where, group in groups.items()}
+        ends = self._topics.epoch_ends({where: epoch for where, epoch in epochs.items() if epoch > NO_EPOCH})
+        found = []
+        for where, group in groups.items():
+            topic_id = ids.get(where.topic, "")
+            end = None
+            if where in kept:
+                client = ClientPartition(where.topic, where.partition)
+                end = consumer.get_watermark_offsets(client, timeout=ANSWER_SECONDS)[1]
+            start = start_of(kept.get(where), group, Log(end, topic_id, ends.get(where)))
+            if start.reason:
+                _log.warning(
+                    "source_log_truncated" if start.truncated else "kept_offset_not_used",
+                    partition=str(where),
+                    start=start.offset,
+                    why=start.reason,
+                )
+            stands = start.offset == kept.get(where, group).offset
+            found.append(Begun(where, group, start, topic_id, epochs[where] if stands else NO_EPOCH))
+        return found
+
+    def found(self, consumer: Consumer, where: TopicPartition, leader_epoch: int) -> Found:
+        """The partition's log as it is now. Raises KafkaException, and Unavailable where its leader does not tell."""
+        begin, end = consumer.get_watermark_offsets(ClientPartition(*where), timeout=ANSWER_SECONDS)
+        if leader_epoch == NO_EPOCH:
+            return Found(begin, end)
+        return Found(begin, end, self._topics.epoch_ends({where: leader_epoch}).get(where))
+
+    def _shown(self, consumer: Consumer, partitions: list[ClientPartition]) -> dict[TopicPartition, GroupOffset]:
+        told = consumer.committed(partitions, timeout=ANSWER_SECONDS) if partitions else []
+        for one in told:
+            if one.error is not None:
+                raise KafkaException(one.error)
+        return {
+            TopicPartition(one.topic, one.partition): GroupOffset(
+                one.offset if one.offset >= 0 else None,
+                altered_ms(one.metadata),
+                NO_EPOCH if one.leader_epoch is None else one.leader_epoch,
+            )
+            for one in told
+        }
+
+    def _taken_over(
+        self, consumer: Consumer, writer: Writer, groups: Mapping[TopicPartition, GroupOffset]
+    ) -> Mapping[TopicPartition, KeptOffset]:
+        if type(writer).take_over is Writer.take_over:
+            return contract.KEPT.of(writer.kept)
+        if not self._cluster:
+            self._cluster = consumer.list_topics(next(iter(groups)).topic, ANSWER_SECONDS).cluster_id
+        reader = SinkReader(self._workers, self._group, self._cluster)
+        return contract.TAKE_OVER.of(
+            writer.take_over, Assignment(reader, {where: group.shown for where, group in groups.items()})
+        )

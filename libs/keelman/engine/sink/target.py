@@ -1,0 +1,105 @@
+"""Where a Kafka sink writes: the properties of the target cluster, and its topics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from confluent_kafka import Consumer
+
+from keelman.connect.errors import ConnectError
+from keelman.connect.java.regex import JavaPattern
+from keelman.connect.plugin import SinkTask
+from keelman.engine.clients import admin_properties, consumer_properties, with_token
+from keelman.engine.failure import RunFailure
+from keelman.engine.source.producer import RunProducer
+from keelman.engine.topics import ensure_topic
+from keelman.kafka.clients import ClientError, admin_client
+from keelman.kafka.properties.connector_clients import merged, sink_group
+from keelman.model.errors import Unavailable
+from keelman.model.keys import under
+
+PREFIX = "target.cluster."
+ROLES = ("producer.", "consumer.", "admin.")
+ASK_SECONDS = 10.0
+SERVERS = "bootstrap.servers"
+
+
+class Target:
+    """One task's target cluster: Java's properties of producer and reader, the client library's of an administrator."""
+
+    def __init__(self, config: Mapping[str, str], worker: Mapping[str, str]) -> None:
+        """Without `target.cluster.bootstrap.servers` it is the worker's own cluster. Raises ConfigValueError."""
+        given = under(PREFIX, config)
+        self.named = bool(given.get(SERVERS, "").strip())
+        # A client's own key may be given plainly or, as for MirrorMaker's clusters, under `producer.`.
+        plain = {f"{role}{k}": v for role in ROLES for k, v in given.items() if not k.startswith(ROLES)}
+        whole = {**({} if self.named else worker), **plain, **given}
+        self.producer: dict[str, str] = merged(whole, config, "producer")
+        self.admin: dict[str, Any] = admin_properties(whole, config)
+        self.reader: dict[str, str] = merged(whole, {}, "consumer")
+
+
+class TargetTopics:
+    """Which topic goes where, each looked at when it is first met."""
+
+    def __init__(self, config: Mapping[str, str], task: SinkTask, target: Target) -> None:
+        """`config` is parsed already; its `topic` is the name, with ${topic} for the topic that is read."""
+        self._config = config
+        self._task = task
+        self._target = target
+        self._pattern = JavaPattern(config.get("topics.regex", "").strip() or "(?!)")
+        self._names: dict[str, str] = {}
+
+    def name(self, topic: str, producer: RunProducer, *, same_partitions: bool) -> str:
+        """The target topic, made when it is missing. Raises ConnectError when it cannot be written as configured."""
+        found = self._names.get(topic)
+        if found is None:
+            found = self._names[topic] = self._meet(topic, producer, same_partitions)
+        return found
+
+    def _meet(self, topic: str, producer: RunProducer, same_partitions: bool) -> str:
+        name = target_name(self._config["topic"], topic)
+        cluster, partitions = self._source(topic)
+        if cluster == producer.cluster_id():
+            if name == topic:
+                raise ConnectError(f"topic {topic} would be copied to itself: `topic` must give another name")
+            if self._pattern.matches(name):
+                raise ConnectError(f"topics.regex matches {name}, which this connector writes: it would never end")
+        default = {"partitions": str(partitions), "replication.factor": "-1"}
+        config = {**{f"topic.creation.default.{key}": value for key, value in default.items()}, **self._config}
+        ensure_topic(name, producer.partitions, self._target.admin, self._task.worker, config)
+        there = producer.partitions(name)
+        if same_partitions and there < partitions:
+            raise ConnectError(
+                f"topic {name} has {there} partitions, {topic} has {partitions}: "
+                f"give it as many, or set partitions=by-key"
+            )
+        return name
+
+    def _source(self, topic: str) -> tuple[str, int]:
+        """Id of the cluster that is read, and how many partitions the topic has there."""
+        properties = with_token(consumer_properties(self._task.worker, self._config))
+        client = Consumer({**properties, "group.id": sink_group(self._task.worker, self._config, self._task.connector)})
+        try:
+            metadata = client.list_topics(topic, ASK_SECONDS)
+        finally:
+            client.close()
+        found = metadata.topics[topic]
+        if found.error is not None:
+            raise RunFailure("BROKER_LOST", f"topic {topic}: {found.error}")
+        return metadata.cluster_id, len(found.partitions)
+
+
+async def source_cluster(properties: Mapping[str, str]) -> str:
+    """The id of the Kafka cluster behind these properties of Java's clients. Raises Unavailable, Unauthenticated."""
+    async with admin_client(properties, client_id="connector-source-cluster") as admin:
+        try:
+            return str((await admin.describe_cluster())["cluster_id"])
+        except (ClientError, OSError) as error:
+            raise Unavailable(f"no broker tells the cluster's id: {error!r}") from None
+
+
+def target_name(template: str, topic: str) -> str:
+    """The target topic's name."""
+    return template.replace("${topic}", topic)

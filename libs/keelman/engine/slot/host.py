@@ -1,0 +1,297 @@
+"""The slot host: one process on a Spark executor that calls home and runs the task loops it is ordered to run.
+
+Nothing of this outlives the home: a slot that has heard nothing for the beat time-out, or that was itself frozen for so
+long, lets no loop commit any more, cuts them all and ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import os
+import resource
+import socket
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import setproctitle
+
+from keelman.api.copy.v1.slot_service_pb2 import AttachRequest, SlotBeat, SlotGreeting
+from keelman.api.copy.v1.slot_service_pb2_grpc import SlotServiceStub
+from keelman.engine.slot.loops import Loops
+from keelman.engine.slot.part_rows import offer_rows
+from keelman.engine.slot.updates import UpdateQueue
+from keelman.model.errors import KeelmanError, NotFound
+from keelman.rpc.channels import channel
+from keelman.rpc.errors import translated
+from keelman.runtime.logs.levels import LOG_LEVELS
+from keelman.runtime.logs.logging import configure
+from keelman.runtime.logs.redaction import REDACTOR
+from keelman.runtime.processes.output_brake import brake_output
+from keelman.runtime.processes.stacks import stacks_on_signal
+from keelman.runtime.supervise import first_of
+
+BURST_SECONDS = 0.1
+MAX_REST_SECONDS = 0.5
+BEAT_SECONDS = 1.0
+TICK_SECONDS = 0.25
+MARGIN_SECONDS = 1.0
+DEFAULT_LOOP = "keelman.engine.run:CopyRunLoop"
+# A record of a thousand levels, the most that Connect's parser of JSON takes, goes through several functions a level.
+RECURSION = 5_000
+PAGE_BYTES = resource.getpagesize()
+
+
+class CpuShare:
+    """One for each slot process. Thread-safe: the slot's event loop sets the bound, every task loop asks when to rest.
+
+    A debt of processor seconds grows with what the process uses and shrinks with time; all loops rest while there is
+    one, so those that use most give up most.
+    """
+
+    def __init__(
+        self, clock: Callable[[], float] = time.monotonic, used: Callable[[], float] = time.process_time
+    ) -> None:
+        """`used` gives the processor seconds of this process so far, of all its threads."""
+        self._clock, self._used = clock, used
+        self._lock = threading.Lock()
+        self._cpus = 0.0
+        self._debt = 0.0
+        self._seen = (clock(), used())
+
+    def bound(self, cpus: float) -> None:
+        """Use no more than this many processors from now on; 0 is without bound."""
+        with self._lock:
+            if self._cpus == 0.0:
+                self._debt, self._seen = 0.0, (self._clock(), self._used())
+            self._cpus = cpus
+
+    def rest(self) -> float:
+        """Seconds that a loop should rest now: 0 while the process keeps to its share, half a second at most."""
+        if self._cpus == 0.0:
+            return 0.0
+        with self._lock:
+            if self._cpus == 0.0:
+                return 0.0
+            (then, before), self._seen = self._seen, (self._clock(), self._used())
+            now, used = self._seen
+            # An idle process saves up a little, so that a short burst is not slowed.
+            self._debt = max(-BURST_SECONDS, self._debt + (used - before) - (now - then) * self._cpus)
+            return min(MAX_REST_SECONDS, max(0.0, self._debt / self._cpus))
+
+
+@dataclass(slots=True)
+class SlotLease:
+    """Whether this slot may still act. Any thread may ask; once False it stays False.
+
+    A gap is noticed by whoever looks first, the ticking loop or a task loop about to commit, before anything refreshes
+    it: so a process that was frozen cannot be talked into life again by beats that waited in its socket.
+    """
+
+    limit_seconds: float
+    clock: Callable[[], float] = time.monotonic
+    _ticked: float = field(init=False)
+    _heard: float = field(init=False)
+    _lost: str = ""
+
+    def __post_init__(self) -> None:
+        self._ticked = self._heard = self.clock()
+
+    def allowed(self) -> bool:
+        """True while the home was heard and this process was awake within the limit."""
+        now = self.clock()
+        if not self._lost and now - self._ticked > self.limit_seconds:
+            self._lost = f"this slot was frozen for {now - self._ticked:.1f} s"
+        if not self._lost and now - self._heard > self.limit_seconds:
+            self._lost = f"no beat of the Spark service for {now - self._heard:.1f} s"
+        return not self._lost
+
+    def tick(self) -> None:
+        """The event loop is awake."""
+        if self.allowed():
+            self._ticked = self.clock()
+
+    def heard(self) -> None:
+        """A message of the home came."""
+        if self.allowed():
+            self._heard = self.clock()
+
+    def lose(self, why: str) -> None:
+        """The home is gone."""
+        self._lost = self._lost or why
+
+    @property
+    def lost(self) -> str:
+        """Why this slot may not act any more; empty while it may."""
+        return self._lost
+
+
+@dataclass(frozen=True, slots=True)
+class SlotOrder:
+    """All that a slot process needs to attach; travels in the Spark job's closure.
+
+    `path` is the folder of the plugin that the slot is for: its modules come first. Empty for connectors that we ship.
+    `ca` are PEM certificates that the home is to be known by, empty for no TLS; `server_name` is the name in its own,
+    the host of `home` when empty. With `data` its Spark job gives it rows, for the one copy run that is to read them.
+    """
+
+    slot: str
+    token: str
+    home: str
+    beat_timeout_seconds: float
+    loop: str = DEFAULT_LOOP
+    log_json: bool = False
+    log_level: str = "info"
+    path: str = ""
+    ca: str = ""
+    server_name: str = ""
+    data: bool = False
+
+
+def slot_work(order: SlotOrder) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """The function for mapInArrow: hosts the slot until its end and yields nothing."""
+
+    def work(batches: Iterable[Any]) -> Iterator[Any]:
+        from keelman.engine.slot.host import host_slot  # noqa: PLC0415  (this closure is pickled by value)
+
+        host_slot(order, batches)
+        return iter(())
+
+    return work
+
+
+def host_slot(order: SlotOrder, batches: Iterable[Any]) -> None:
+    """Runs in the executor's Python process, in its main thread; returns when the slot has ended.
+
+    `batches` is what its Spark job gives it. Raises Unauthenticated when the home refuses the token and Unavailable
+    when it cannot be reached.
+    """
+    setproctitle.setproctitle(f"keelman {order.slot}")
+    stacks_on_signal()
+    sys.setrecursionlimit(RECURSION)
+    configure("slot", json=order.log_json, level=order.log_level, slot=order.slot)
+    if order.path:
+        brake_output()
+        use_plugin(order.path)
+    if order.data:
+        offer_rows(batches)
+    else:
+        for _ in batches:
+            pass
+    asyncio.run(SlotHost(order).run())
+
+
+def use_plugin(folder: str) -> None:
+    """Makes this process one of a plugin: its modules are found first, and so are its connectors and transforms.
+
+    Raises NotFound when the folder is not there.
+    """
+    if not os.path.isdir(folder):
+        raise NotFound(f"the plugin's folder {folder} is not there", reason="PLUGIN_MISSING")
+    sys.path.insert(0, folder)
+    # Connectors stand above the engine: named here, loaded there.
+    importlib.import_module("keelman.connectors.plugins.plugin_path").use(folder)
+
+
+class SlotHost:
+    """One attached slot: orders in, updates and beats out, task loops in between. Made and run in one event loop."""
+
+    def __init__(self, order: SlotOrder) -> None:
+        self._order = order
+        self._attached = False
+        self._share = CpuShare()
+        self._lease = SlotLease(order.beat_timeout_seconds - MARGIN_SECONDS)
+
+    async def run(self) -> None:
+        """Attaches, serves and, whatever the reason for the end, leaves no loop behind."""
+        self._updates = UpdateQueue()
+        self._lease = SlotLease(self._order.beat_timeout_seconds - MARGIN_SECONDS)
+        module, _, name = self._order.loop.partition(":")
+        factory = getattr(importlib.import_module(module), name)
+        allowed, rest = self._lease.allowed, self._share.rest
+        tell = self._updates.put
+        self._loops = Loops(lambda ticket: factory(ticket, tell, still_allowed=allowed, rest=rest), tell)
+        try:
+            ca = self._order.ca.encode() or None
+            async with channel(self._order.home, root_certificates=ca, server_name=self._order.server_name) as home:
+                call: Any = SlotServiceStub(home).Attach()
+                greeting = SlotGreeting(
+                    slot=self._order.slot, token=self._order.token, pid=os.getpid(), host=socket.gethostname()
+                )
+                with translated():
+                    await call.write(AttachRequest(greeting=greeting))
+                    await first_of(self._hear(call), self._speak(call), self._watch())
+        except KeelmanError as error:
+            if not self._attached:
+                raise
+            self._lease.lose(error.message)
+        except asyncio.InvalidStateError:
+            self._lease.lose("the stream to the Spark service has ended")
+        finally:
+            self._lease.lose("the slot ends")
+            self._loops.cut_all("SLOT_LOST")
+            sys.stderr.flush()
+
+    async def _hear(self, call: Any) -> None:
+        async for message in call:
+            self._attached = True
+            self._lease.heard()
+            if not self._lease.allowed():
+                return
+            match message.WhichOneof("message"):
+                case "order":
+                    REDACTOR.add(message.order.start.hidden)
+                    self._loops.obey(message.order)
+                case "bounds":
+                    self._share.bound(message.bounds.cpus)
+                case "log_levels":
+                    LOG_LEVELS.take(message.log_levels.levels)
+                case "end":
+                    return
+                case _:
+                    pass
+
+    async def _speak(self, call: Any) -> None:
+        due = time.monotonic()
+        while True:
+            try:
+                async with asyncio.timeout(max(0.0, due - time.monotonic())):
+                    update = await self._updates.get()
+            except TimeoutError:
+                due = time.monotonic() + BEAT_SECONDS
+                await call.write(AttachRequest(beat=self._beat()))
+                continue
+            update.message, update.trace = REDACTOR.hide(update.message), REDACTOR.hide(update.trace)
+            await call.write(AttachRequest(update=update))
+            self._loops.told(update)
+            if time.monotonic() >= due:
+                due = time.monotonic() + BEAT_SECONDS
+                await call.write(AttachRequest(beat=self._beat()))
+
+    async def _watch(self) -> None:
+        while self._lease.allowed():
+            self._lease.tick()
+            self._loops.open_next()
+            await asyncio.sleep(TICK_SECONDS)
+
+    def _beat(self) -> SlotBeat:
+        silent = self._loops.silent()
+        return SlotBeat(
+            cpu_seconds=time.process_time(),
+            memory_bytes=resident_bytes(),
+            silent_runs=silent.keys(),
+            silent_at=silent.values(),
+        )
+
+
+def resident_bytes() -> int:
+    """Resident memory of this process."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * PAGE_BYTES
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024

@@ -1,0 +1,1 @@
+"""Copies a source's records into Kafka: read, convert, produce, commit records and offsets together."""

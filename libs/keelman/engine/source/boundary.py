@@ -1,0 +1,89 @@
+"""Where a source's transactions end: `transaction.boundary` poll, interval or connector, as in Connect."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Literal, TypeAlias
+
+from keelman.connect.config.copying_keys import COMMIT_INTERVAL
+from keelman.connect.errors import ConfigValueError
+from keelman.connect.records import SourceBatch
+
+Act: TypeAlias = Literal["commit", "abort"]
+
+KINDS = ("poll", "interval", "connector")
+INTERVAL_KEY = "transaction.boundary.interval.ms"
+DEFAULT_INTERVAL_MS = "60000"
+MARGIN_SECONDS = 10.0
+CONNECTOR_SECONDS = 60.0
+"""What Java's producer has for transaction.timeout.ms; connectors that draw their own boundaries count on it."""
+
+
+class Boundary:
+    """Decides after each read what becomes of the open transaction. Only the run's thread uses it."""
+
+    def __init__(self, kind: str, seconds: float, clock: Callable[[], float]) -> None:
+        """`seconds`: how long a transaction may stay open (poll) or the time between commits (interval)."""
+        self.kind = kind
+        self._seconds = seconds
+        self._clock = clock
+        self._begun_at = self._committed_at = clock()
+
+    @property
+    def timeout_seconds(self) -> float:
+        """`transaction.timeout.ms` where the producer is not told another: readers of an orphan wait so long."""
+        if self.kind == "connector":
+            return CONNECTOR_SECONDS
+        if self.kind == "poll" and self._seconds <= 1:
+            return MARGIN_SECONDS
+        return self._seconds + MARGIN_SECONDS
+
+    def begun(self) -> None:
+        """A transaction was opened."""
+        self._begun_at = self._clock()
+
+    def committed(self) -> None:
+        """A transaction was committed."""
+        self._committed_at = self._clock()
+
+    def after(self, batch: SourceBatch | None) -> Act | None:
+        """What to do with what is pending after this read; None as batch when it found nothing."""
+        if self.kind == "connector":
+            return None if batch is None else batch.boundary
+        if self.kind == "interval":
+            return "commit" if self._clock() - self._committed_at >= self._seconds else None
+        due = batch is None or batch.short or self._clock() - self._begun_at >= self._seconds
+        return "commit" if due else None
+
+    @property
+    def rests_inside(self) -> bool:
+        """Whether a run may wait for its limits while a transaction is open: not where the connector draws the line,
+        for its transaction would grow older than its time-out."""
+        return self.kind != "connector"
+
+    @property
+    def at_end(self) -> Act:
+        """What becomes of an open transaction when the run is drained; one that its connector has not ended is not
+        whole."""
+        return "abort" if self.kind == "connector" else "commit"
+
+
+def boundary_for(
+    config: Mapping[str, str], worker: Mapping[str, str], clock: Callable[[], float], *, transactional: bool
+) -> Boundary:
+    """The boundary of a connector. Without transactions it is always poll, as in Connect. Raises ConfigValueError."""
+    kind = config.get("transaction.boundary", "poll").strip().lower() if transactional else "poll"
+    if kind == "interval":
+        text = config.get(INTERVAL_KEY, worker.get("offset.flush.interval.ms", DEFAULT_INTERVAL_MS)).strip()
+        if not text.isdigit():
+            raise ConfigValueError(INTERVAL_KEY, text, "Not a number of type LONG")
+        return Boundary(kind, int(text) / 1000, clock)
+    if kind not in KINDS:
+        raise ConfigValueError("transaction.boundary", kind, f"String must be one of: {', '.join(KINDS)}")
+    return Boundary(kind, commit_interval_seconds(worker, config), clock)
+
+
+def commit_interval_seconds(worker: Mapping[str, str], connector: Mapping[str, str]) -> float:
+    """`keelman.commit.interval.ms` of the connector, else of the worker, else 500 ms. Raises ConfigValueError."""
+    interval: int = COMMIT_INTERVAL.among(connector, worker)
+    return interval / 1000

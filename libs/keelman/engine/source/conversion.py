@@ -1,0 +1,169 @@
+"""From what readers give to what goes into Kafka: a connector's transforms, then converters.
+
+A batch stays in columns, with transforms too; only where that fails it is taken apart into records.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+
+from keelman.connect.converters.json_converter import JsonConverter
+from keelman.connect.dead_letter import Format, Whence
+from keelman.connect.java.text import java_text
+from keelman.connect.record import Header, Record
+from keelman.connect.records import Column, SourceBatch
+from keelman.connect.schema import OPTIONAL_BYTES
+from keelman.connect.tolerance import RecordFailure, Stage
+from keelman.engine.control import CutShort
+from keelman.engine.records.bad_records import BadRecords, Original
+from keelman.engine.records.conversion import Conversion
+from keelman.engine.records.fused import Payloads, Sent, moved
+from keelman.engine.records.pieces import source_pieces
+from keelman.engine.records.rows import Rows
+from keelman.engine.records.size import ANY_SIZE, Sizes, may_be_over
+
+PRODUCER_CLASS = "org.apache.kafka.connect.runtime.WorkerSourceTask"
+
+
+class SourceConversion(Conversion):
+    """Of a source task."""
+
+    def __init__(self, config: Mapping[str, str], worker: Mapping[str, str], bad: BadRecords | None = None) -> None:
+        """Raises ConfigValueError when a converter or a transform is not legal."""
+        super().__init__(config, worker, bad or BadRecords.of(config, sink=False))
+        self._envelope = JsonConverter({})
+        self.sizes: Callable[[str], Sizes] = lambda _topic: ANY_SIZE
+        """Set by the engine: what a record for a topic may take."""
+        self._producing = Stage("KAFKA_PRODUCE", PRODUCER_CLASS, "produce")
+
+    def payloads(self, batch: SourceBatch) -> Iterator[Sent]:
+        """The batch for each topic, with its values and keys as payloads. Raises ConnectError or RunFailure."""
+        self._bad.took(len(batch.values.values))
+        made = self._together(batch)
+        if made is None:
+            made = []
+            for piece in source_pieces(batch):
+                self._bad.beat()
+                found = self._together(piece)
+                made += self._one_by_one(piece) if found is None else found
+        yield from made
+
+    def _together(self, batch: SourceBatch) -> list[Sent] | None:
+        """All records at once; None where some of them is a bad one, which the records by themselves will tell."""
+        try:
+            made = list(self._whole(batch))
+        except CutShort:
+            raise
+        except Exception:  # the record at fault will raise it again
+            return None
+        return None if any(self._too_large(*one) for one in made) else made
+
+    def _too_large(self, made: SourceBatch, values: Payloads, keys: Payloads | None) -> bool:
+        return may_be_over(values, keys, made.headers, self.sizes(made.topic).least)
+
+    def _whole(self, batch: SourceBatch) -> Iterator[Sent]:
+        if not self.plain:
+            yield from self._fused.source(batch)
+        elif batch.raw:
+            yield batch, batch.values.values, None if batch.keys is None else batch.keys.values
+        else:
+            keys = None if batch.keys is None else self._keys.of_topic(batch.topic).from_connect(batch.keys)
+            yield batch, self._values.of_topic(batch.topic).from_connect(batch.values), keys
+
+    def _one_by_one(self, batch: SourceBatch) -> Iterator[Sent]:
+        """The same, each record and each step by itself, without those that are passed over."""
+        topics: dict[str, Rows] = {}
+        values = _typed(batch, batch.values)
+        keys = None if batch.keys is None else _typed(batch, batch.keys)
+        for n in range(len(values.values)):
+            whence = whence_of(batch, n)
+            try:
+                self._take(batch, _record(batch, values, keys, n, []), n, whence, topics)
+            except RecordFailure as failure:
+                self._bad.pass_over(failure, lambda n=n: self.original(batch, n))  # type: ignore[misc]
+        for topic, good in topics.items():
+            made = replace(
+                batch,
+                topic=topic,
+                values=Column(good.values),
+                keys=Column(good.keys),
+                partitions=good.partitions if any(p is not None for p in good.partitions) else None,
+                timestamps_ms=good.times if any(t is not None for t in good.times) else None,
+                headers=good.headers if any(good.headers) else None,
+                delivered=moved(batch, good.origins),
+            )
+            yield made, good.values, good.keys if any(key is not None for key in good.keys) else None
+
+    def _take(self, batch: SourceBatch, record: Record, n: int, whence: Whence, topics: dict[str, Rows]) -> None:
+        """One record into what goes to its topic. Raises RecordFailure."""
+        headers = () if batch.headers is None else batch.headers[n] or ()
+        if not self.plain:
+            record.headers = self.opened_headers(headers, whence)
+            found = self.transformed(record, whence)
+            if found is None:
+                return
+            record, headers = found, self.closed_headers(found.headers, whence)
+        key, value = record.key, record.value
+        if not (batch.raw and (key is None or isinstance(key, bytes))) and (batch.keys or not self.plain):
+            key = self.closed("key", Column([key], record.key_schema), whence, record.topic)
+        if not (batch.raw and (value is None or isinstance(value, bytes))):
+            value = self.closed("value", Column([value], record.value_schema), whence, record.topic)
+        size = self.sizes(record.topic).fault(key, value, headers)
+        if size is not None:
+            raise RecordFailure(self._producing, size, whence)
+        record.key, record.value = key, value
+        topics.setdefault(record.topic, Rows()).add(record, headers, n)
+
+    def original(self, batch: SourceBatch, n: int) -> Original:
+        """A record of a batch as it was read, for a dead letter."""
+        key, key_format = self._enveloped(batch, batch.keys, n)
+        value, value_format = self._enveloped(batch, batch.values, n)
+        headers = () if batch.headers is None else batch.headers[n] or ()
+        time = None if batch.timestamps_ms is None else batch.timestamps_ms[n]
+        partition = None if batch.partitions is None else batch.partitions[n]
+        return Original(key, value, headers, time, key_format, value_format, partition)
+
+    def _enveloped(self, batch: SourceBatch, column: Column | None, n: int) -> tuple[bytes | None, Format]:
+        value = None if column is None else column.values[n]
+        if column is None or batch.raw or (value is None and column.schema_of(n) is None):
+            return value, "bytes"
+        one = Column([value], column.schema_of(n), utf8=column.utf8).texts()
+        try:
+            return self._envelope.from_connect(one)[0], "json"
+        except Exception:  # it may be the very reason why it is a dead letter
+            return _any_text(one.values[0]).encode("utf-8", "replace"), "text"
+
+
+def whence_of(batch: SourceBatch, n: int) -> Whence:
+    """Where a record of a batch comes from, as far as its reader tells: of itself, else of what the batch is of."""
+    if batch.position is not None:
+        return Whence(batch.topic, None, None, *batch.position(n))
+    if len(batch.offsets) != 1:
+        return Whence(batch.topic)
+    partition, offset = batch.offsets[0]
+    return Whence(batch.topic, None, None, partition, offset)
+
+
+def _any_text(value: object) -> str:
+    try:
+        return java_text(value)
+    except Exception:  # nested too deeply, or hostile: that it was there is what can still be told
+        return type(value).__name__
+
+
+def _record(batch: SourceBatch, values: Column, keys: Column | None, n: int, headers: list[Header]) -> Record:
+    return Record(
+        batch.topic,
+        None if batch.partitions is None else batch.partitions[n],
+        None if keys is None else keys.schema_of(n),
+        None if keys is None else keys.values[n],
+        values.schema_of(n),
+        values.values[n],
+        None if batch.timestamps_ms is None else batch.timestamps_ms[n],
+        headers,
+    )
+
+
+def _typed(batch: SourceBatch, column: Column) -> Column:
+    return Column(column.values, OPTIONAL_BYTES) if batch.raw else column.texts()

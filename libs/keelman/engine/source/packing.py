@@ -1,0 +1,240 @@
+"""Collects what is read into record batches, partition by partition, before it goes out."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from random import randrange
+from typing import Any
+
+from keelman.connect.columns import taken
+from keelman.connect.records import Headers, Repeated, SourceBatch
+from keelman.engine.failure import RunFailure
+from keelman.engine.progress import payload_bytes
+from keelman.engine.records.size import too_large
+from keelman.kafka.batches.partitioner import partitions_for
+from keelman.kafka.batches.record_batch import pack
+
+Told = Callable[[int], None]
+Values = Sequence[bytes | None]
+
+# A smaller read waits for the next one, until the commit at most; a batch costs its request whatever is in it.
+SEND_BYTES = 1 << 18
+# So much is held for all partitions together; then all of it goes, however little each has.
+HELD_BYTES = 1 << 22
+RECORD_BYTES = 16  # a null with a null key takes room, too
+
+
+@dataclass(slots=True)
+class Columns:
+    """Records of one partition, in order. What is added to has lists."""
+
+    values: list[bytes | None]
+    keys: list[bytes | None] | None = None
+    timestamps_ms: list[int | None] | Repeated[int | None] | None = None
+    headers: list[Headers | None] | None = None
+    size: int = 0
+
+    def like(self, other: Columns) -> bool:
+        """Whether both have the same columns, so that one can be put behind the other."""
+        return all((mine is None) == (theirs is None) for mine, theirs in zip(self._rest(), other._rest(), strict=True))
+
+    def add(self, other: Columns) -> None:
+        """Puts the other behind."""
+        self.values += other.values
+        for mine, theirs in zip(self._rest(), other._rest(), strict=True):
+            if isinstance(mine, list) and theirs is not None:
+                mine.extend(theirs)
+        self.size += other.size
+
+    def picked(self, at: list[int]) -> Columns:
+        """Those with these indices."""
+        keys, times, headers = (None if c is None else taken(c, at) for c in self._rest())
+        values = [self.values[i] for i in at]
+        return Columns(values, keys, times, headers, size_of(values, keys))
+
+    def copied(self) -> Columns:
+        """The same in lists of its own, to be added to: those of a reader or a converter are not ours to change."""
+        keys, times, headers = (None if c is None else list(c) for c in self._rest())
+        return Columns(list(self.values), keys, times, headers, self.size)
+
+    def _rest(self) -> tuple[Sequence[Any] | None, ...]:
+        return self.keys, self.timestamps_ms, self.headers
+
+
+@dataclass(slots=True)
+class Packed:
+    """A record batch that is ready to go out; `told` gets the offset of its first record."""
+
+    topic: str
+    partition: int
+    data: bytearray
+    records: int
+    told: Told | None = None
+
+
+@dataclass(slots=True)
+class Packing:
+    """Of one producer; one thread uses it. `partitions` tells how many a topic has, `batch_bytes` what one batch for it
+    takes at most, `request_bytes` what a single record may take."""
+
+    partitions: Callable[[str], int]
+    codec: int
+    batch_bytes: Callable[[str], int]
+    request_bytes: int
+    _held: dict[tuple[str, int], Columns] = field(default_factory=dict)
+    _held_bytes: int = 0
+    _sticky: dict[str, int] = field(default_factory=dict)
+    _turn: Iterator[int] = field(default_factory=lambda: count(randrange(1 << 16)))
+
+    def add(
+        self,
+        batch: SourceBatch,
+        values: list[bytes | None],
+        keys: list[bytes | None] | None,
+        tell: Callable[[Callable[[int, int], None], int, int], None],
+        payload: int | None = None,
+    ) -> Iterator[Packed]:
+        """Takes records in; gives what is ready to go out. `tell` is called with each of the batch's `delivered`, the
+        partition and the offset. `payload` is the bytes of values and keys, where they are counted already."""
+        size = size_of(values, keys) if payload is None else payload + RECORD_BYTES * len(values)
+        times = batch.timestamps_ms
+        if times is not None and not isinstance(times, Repeated):
+            times = list(times)
+        headers: list[Headers | None] | None = None if batch.headers is None else list(batch.headers)
+        whole = Columns(values, keys, times, headers, size)
+        for partition, at in self._dealt(batch.topic, batch.partitions, keys, len(values)):
+            columns = whole if at is None else whole.picked(at)
+            if batch.delivered:
+                yield from self._flushed(batch.topic, partition)
+                yield from self._packed(batch.topic, partition, columns, _Asked(batch.delivered, at, tell))
+            else:
+                yield from self._put(batch.topic, partition, columns)
+
+    @property
+    def held_bytes(self) -> int:
+        """About how much is held."""
+        return self._held_bytes
+
+    def flush(self) -> Iterator[Packed]:
+        """Gives all that is held."""
+        for topic, partition in list(self._held):
+            yield from self._flushed(topic, partition)
+        self._held_bytes = 0
+
+    def drop(self) -> None:
+        """Forgets all that is held."""
+        self._held.clear()
+        self._held_bytes = 0
+
+    def _put(self, topic: str, partition: int, columns: Columns) -> Iterator[Packed]:
+        held = self._held.get((topic, partition))
+        if held is not None and not held.like(columns):
+            yield from self._flushed(topic, partition)
+            held = None
+        if held is None and columns.size < SEND_BYTES:
+            self._held[topic, partition] = columns.copied()
+            self._held_bytes += columns.size
+        elif held is None:
+            yield from self._packed(topic, partition, columns)
+        else:
+            held.add(columns)
+            self._held_bytes += columns.size
+            if held.size >= SEND_BYTES:
+                yield from self._flushed(topic, partition)
+        if self._held_bytes >= HELD_BYTES:
+            yield from self.flush()
+
+    def _flushed(self, topic: str, partition: int) -> Iterator[Packed]:
+        held = self._held.pop((topic, partition), None)
+        if held is not None:
+            self._held_bytes -= held.size
+            yield from self._packed(topic, partition, held)
+
+    def _packed(self, topic: str, partition: int, columns: Columns, asked: _Asked | None = None) -> Iterator[Packed]:
+        now, times = int(time.time() * 1000), columns.timestamps_ms
+        if isinstance(times, Repeated):
+            now, times = now if times.value is None else times.value, None
+        self._sticky.pop(topic, None)
+        batches = pack(
+            columns.values,
+            columns.keys,
+            times,
+            columns.headers,
+            now_ms=now,
+            codec=self.codec,
+            most_bytes=self.batch_bytes(topic),
+        )
+        for data, first, records in batches:
+            if records == 1 and len(data) > self.request_bytes:
+                raise RunFailure("TASK_FAILED", too_large(len(data), self.request_bytes), retriable=False)
+            told = None if asked is None else asked.part(partition, first, records)
+            yield Packed(topic, partition, data, records, told)
+
+    def _dealt(
+        self, topic: str, given: Sequence[int | None] | None, keys: Values | None, records: int
+    ) -> Iterator[tuple[int, list[int] | None]]:
+        """Partitions with the indices of their records, None for all. As Java's producer deals: by the record's own
+        partition, else by its key, else all to one partition until a batch has gone out to it."""
+        if given is not None and None not in given:
+            numbers: Sequence[int | None] = given
+        else:
+            among = self.partitions(topic)
+            if given is None and (among == 1 or keys is None):
+                yield self._stuck_to(topic, among), None
+                return
+            numbers = self._chosen(topic, given, keys, records, among)
+        if not records or numbers.count(numbers[0]) == records:
+            yield (numbers[0] or 0) if records else 0, None
+            return
+        found: dict[int, list[int]] = {}
+        for index, number in enumerate(numbers):
+            found.setdefault(number or 0, []).append(index)
+        yield from found.items()
+
+    def _stuck_to(self, topic: str, among: int) -> int:
+        """The partition of records without a key, until a batch has gone out to it."""
+        return self._sticky.setdefault(topic, next(self._turn) % among)
+
+    def _chosen(
+        self, topic: str, given: Sequence[int | None] | None, keys: Values | None, records: int, among: int
+    ) -> Sequence[int | None]:
+        chosen: list[int | None] = [self._stuck_to(topic, among)] * records
+        if keys is not None:
+            keyed = [index for index, key in enumerate(keys) if key is not None]
+            some = [key for key in keys if key is not None]
+            for index, number in zip(keyed, partitions_for(some, among), strict=True):
+                chosen[index] = number
+        if given is not None:
+            chosen = [mine if own is None else own for own, mine in zip(given, chosen, strict=True)]
+        return chosen
+
+
+def size_of(values: list[bytes | None], keys: list[bytes | None] | None) -> int:
+    """About what so many records take."""
+    return payload_bytes(values) + (0 if keys is None else payload_bytes(keys)) + RECORD_BYTES * len(values)
+
+
+@dataclass(slots=True)
+class _Asked:
+    """Who of a batch's records wants to be told its offset."""
+
+    delivered: Mapping[int, Callable[[int, int], None]]
+    at: list[int] | None
+    tell: Callable[[Callable[[int, int], None], int, int], None]
+
+    def part(self, partition: int, first: int, records: int) -> Told:
+        """For the records from the first on."""
+        asked = []
+        for place in range(first, first + records):
+            one = self.delivered.get(place if self.at is None else self.at[place])
+            if one is not None:
+                asked.append((one, place - first))
+
+        def told(base: int) -> None:
+            for one, place in asked:
+                self.tell(one, partition, base + place)
+
+        return told

@@ -1,0 +1,282 @@
+"""The producer under one copy run: what is read goes out in record batches and is committed with its offsets."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any, TypeVar
+
+from keelman.connect.records import Column, SourceBatch
+from keelman.engine.control import Control
+from keelman.engine.failure import RunFailure
+from keelman.engine.progress import payload_bytes
+from keelman.engine.source.packing import SEND_BYTES, Packed, Packing, Told
+from keelman.engine.source.producer_options import ProducerOptions
+from keelman.engine.source.send_window import SendWindow
+from keelman.kafka.batches.partitioner import partition_for
+from keelman.kafka.batches.producer import BatchProducer
+from keelman.kafka.clients import client_arguments
+from keelman.kafka.fetching.client import FetchClient, opened
+from keelman.model.errors import Unavailable
+from keelman.runtime.backoff import Backoff
+from keelman.runtime.side_loop import KAFKA_LOOP
+
+T = TypeVar("T")
+OffsetRecord = tuple[bytes, bytes | None]
+
+METADATA_SECONDS = 60.0
+CONNECT_SECONDS = 60.0
+CLOSE_SECONDS = 2.0
+LONG_WAIT_SECONDS = 0.5
+"""A target that makes a copy run wait so long for room is a slow one."""
+
+
+class RunProducer(ABC):
+    """A producer under one copy run. One thread uses it; every wait beats, so that a cut is heard within a second.
+
+    Its methods raise RunFailure, ProduceFailure, Unavailable, and what the control raises.
+    """
+
+    committed = False
+    """Whether the last call of `commit` did commit, also when it raised after that."""
+    commits_when_full = False
+    """Whether its user commits when it is `full`. Where another draws the line, it waits for room instead."""
+
+    def __init__(self, options: ProducerOptions, control: Control) -> None:
+        """Connects nothing yet. Raises InvalidArgument for properties of a connection that are not legal."""
+        client_arguments(options.client)
+        self._options = options
+        self._control = control
+        self._producer: BatchProducer | None = None
+        self._packing = Packing(self._known_partitions, options.codec or 0, self._batch_bytes, options.request_bytes)
+        self._kept: list[Packed] = []
+        self._counts: dict[str, tuple[int, float]] = {}
+        self._news: deque[Callable[[], None]] = deque()
+        self._window = SendWindow(options.settings.most_waiting_bytes)
+        self._sent_bytes = 0
+        self._done_bytes = 0  # counted in the loop's thread, but when nothing is under way
+
+    @property
+    def codec(self) -> int | None:
+        """The compression that is asked for, as record batches number it; None when none is."""
+        return self._options.codec
+
+    @property
+    def request_bytes(self) -> int:
+        """What a single record may take at most, before compression."""
+        return self._options.request_bytes
+
+    @property
+    def read_bytes(self) -> int | None:
+        """About how much should be read at a time, so that the target takes it in time; None while it is fast."""
+        return self._window.read_bytes(time.monotonic())
+
+    @property
+    def full(self) -> bool:
+        """Whether what was sent should be committed before there is more."""
+        now = time.monotonic()
+        return self._is_slow(now) and self._on_their_way >= self._window.enough_bytes(now)
+
+    def fence(self) -> None:
+        """Connects, and ends what a predecessor may still do."""
+        self._wait(self._open())
+
+    def partitions(self, topic: str) -> int:
+        """How many partitions a topic has, as known for some minutes at most; 0 when it is not there, asked anew."""
+        count = self._wait(self._made.partitions(topic))
+        self._counts[topic] = count, time.monotonic()
+        return count
+
+    def cluster_id(self) -> str:
+        """Of the cluster that is written."""
+        return self._wait(self._made.cluster_id())
+
+    def send(self, batch: SourceBatch, values: list[bytes | None], keys: list[bytes | None] | None) -> int:
+        """Takes a batch, waiting for room as needed; the bytes of its values and keys."""
+        size = payload_bytes(values) + (0 if keys is None else payload_bytes(keys))
+        self._post(self._take_kept())
+        self._post(self._packing.add(batch, values, keys, self._note, size))
+        self._make_room()
+        return size
+
+    def send_packed(self, batch: SourceBatch) -> None:
+        """Takes a batch whose records are packed already, behind all that was taken before.
+
+        What is small waits for the commit: with the offsets it is one request, of which a transaction needs two else.
+        """
+        self._post(self._packing.flush())
+        self._kept += self._whole(batch)
+        if sum(len(one.data) for one in self._kept) >= SEND_BYTES and not self._is_slow(time.monotonic()):
+            self._post(self._take_kept())
+        self._make_room()
+
+    def let_out(self, seconds: float) -> None:
+        """Waits until all that was sent is delivered, for so long at most: while its thread waits for anything else,
+        the loop of a copy run does nothing."""
+        if self._sent_bytes != self._done_bytes:
+            self._wait(_within(seconds, self._made.flush()))
+
+    @abstractmethod
+    def commit(self, offset_topic: str, offsets: Sequence[OffsetRecord]) -> None:
+        """Commits all that was sent since the last commit, with these offsets."""
+
+    @abstractmethod
+    def abort(self) -> None:
+        """Gives up what was sent since the last commit, as far as that can be done quickly. Raises nothing."""
+
+    def close(self) -> None:
+        """Drops the producer without waiting for anything it still holds."""
+        producer, self._producer = self._producer, None
+        self._drop()
+        if producer is not None:
+            with suppress(Exception):  # all that matters is over
+                KAFKA_LOOP.call(_closed(producer))
+
+    def _held(self) -> list[Packed]:
+        """All that has not gone out, in order."""
+        return [*self._take_kept(), *self._packing.flush()]
+
+    def _take_kept(self) -> list[Packed]:
+        kept, self._kept = self._kept, []
+        return kept
+
+    def _drop(self) -> None:
+        self._kept = []
+        self._packing.drop()
+
+    @property
+    def _made(self) -> BatchProducer:
+        if self._producer is None:
+            raise RunFailure("BROKER_LOST", "the producer was dropped")
+        return self._producer
+
+    def _wait(self, work: Coroutine[Any, Any, T]) -> T:
+        return KAFKA_LOOP.call(work, self._control.beat)
+
+    async def _open(self) -> None:
+        self._producer = BatchProducer(await self._connected(), self._options.settings)
+        await self._producer.fence()
+
+    async def _connected(self) -> FetchClient:
+        options, backoff = self._options, Backoff(first=0.05, most=1.0)
+        deadline = time.monotonic() + CONNECT_SECONDS
+        while True:
+            try:
+                timeout = options.settings.request_timeout_ms
+                return await opened(options.client, client_id=options.client_id, timeout_ms=timeout)
+            except Unavailable:
+                if time.monotonic() > deadline:
+                    raise
+            await asyncio.sleep(backoff.next())
+
+    def _post(self, batches: Iterable[Packed]) -> None:
+        producer = self._made
+        for one in batches:
+            self._sent_bytes += len(one.data)
+            KAFKA_LOOP.post(self._send, producer, one)
+
+    def _make_room(self) -> None:
+        """Waits until no more is held, queued and in flight than gets out in time."""
+        began = time.monotonic()
+        most = self._window.most_bytes(began)
+        if self._on_their_way <= most or self._is_slow(began):
+            return
+        self._post(self._held())
+        self._wait(self._made.room(most))
+        now = time.monotonic()
+        if now - began > LONG_WAIT_SECONDS:
+            self._window.held_back(now)
+
+    @property
+    def _on_their_way(self) -> int:
+        """Bytes that are held, queued and in flight."""
+        kept = sum(len(one.data) for one in self._kept)
+        return kept + self._packing.held_bytes + self._sent_bytes - self._done_bytes
+
+    def _is_slow(self, now: float) -> bool:
+        """Whether a transaction should be a single request. Only who commits in time can keep to that."""
+        if not self.commits_when_full:
+            return False
+        if self._made.throttled_until:
+            self._window.held_back(self._made.throttled_until)
+        return self._window.is_slow(now)
+
+    def _send(self, producer: BatchProducer, one: Packed) -> None:
+        """In the loop's thread."""
+        told = partial(self._delivered, len(one.data), one.told)
+        producer.send(one.topic, one.partition, one.data, one.records, told)
+
+    def _delivered(self, size: int, told: Told | None, base: int) -> None:
+        self._done_bytes += size
+        self._window.delivered(size, time.monotonic())
+        if told is not None and base >= 0:
+            told(base)
+
+    def _note(self, tell: Callable[[int, int], None], partition: int, offset: int) -> None:
+        self._news.append(partial(tell, partition, offset))
+
+    def _tell(self) -> None:
+        """What was delivered, to those who asked."""
+        while self._news:
+            self._news.popleft()()
+
+    def _whole(self, batch: SourceBatch) -> Iterable[Packed]:
+        asked = batch.delivered or {}
+        for index, one in enumerate(batch.packed):
+            tell = asked.get(index)
+            told = None if tell is None else partial(self._note_last, tell, one.partition, one.records)
+            yield Packed(batch.topic, one.partition, bytearray(one.data), one.records, told)
+
+    def _note_last(self, tell: Callable[[int, int], None], partition: int, records: int, base: int) -> None:
+        self._note(tell, partition, base + records - 1)
+
+    def _offsets(self, topic: str, offsets: Sequence[OffsetRecord]) -> list[Packed]:
+        """The offset records, behind all that is held."""
+        if not offsets or not topic:
+            return []
+        keys, values = [key for key, _ in offsets], [value for _, value in offsets]
+        among = self._known_partitions(topic)
+        partitions = [partition_for(key, among) for key in keys]
+        batch = SourceBatch(topic, Column(values), Column(keys), partitions=partitions, raw=True)
+        return [*self._packing.add(batch, values, list(keys), self._note), *self._packing.flush()]
+
+    def _post_together(self, batches: list[Packed]) -> None:
+        """So that they go out while whoever waits for them still prepares to."""
+        self._sent_bytes += sum(len(one.data) for one in batches)
+        KAFKA_LOOP.post(self._send_together, self._made, batches)
+
+    def _deliver(self, batches: list[Packed]) -> None:
+        """Returns once they are in their logs."""
+        self._post_together(batches)
+        self._wait(self._made.flush())
+
+    def _send_together(self, producer: BatchProducer, batches: list[Packed]) -> None:
+        for one in batches:
+            self._send(producer, one)
+
+    def _batch_bytes(self, topic: str) -> int:
+        return min(self._options.batch_bytes, self._made.most_bytes.get(topic, self._options.batch_bytes))
+
+    def _known_partitions(self, topic: str) -> int:
+        count, since = self._counts.get(topic, (0, 0.0))
+        if not count or time.monotonic() - since > METADATA_SECONDS:
+            count = self.partitions(topic)
+        if not count:
+            raise RunFailure("BROKER_LOST", f"topic {topic} is not there")
+        return count
+
+
+async def _within(seconds: float, work: Coroutine[Any, Any, None]) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(seconds):
+            await work
+
+
+async def _closed(producer: BatchProducer) -> None:
+    async with asyncio.timeout(CLOSE_SECONDS):
+        await producer.close()

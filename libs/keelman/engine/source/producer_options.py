@@ -1,0 +1,79 @@
+"""What a copy run's producer is told: Java's producer properties, as far as they mean something to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from keelman.connect.errors import ConfigValueError
+from keelman.kafka.batches.producer import ProducerSettings
+from keelman.kafka.properties.settings import refusals
+
+BATCH_BYTES = 1_000_000
+REQUEST_BYTES = 1_048_576
+SMALLEST_BATCH_BYTES = 512
+# Bounded so that a copy of any size stays small.
+WAITING_BYTES = 12 << 20
+CODECS = {"none": 0, "gzip": 1, "snappy": 2, "lz4": 3, "zstd": 4}
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerOptions:
+    """`batch_bytes` is how much goes into one record batch, `request_bytes` what a single record may take at most.
+
+    `codec` is the compression as record batches number it, None when none is asked for.
+    """
+
+    client: Mapping[str, str]
+    client_id: str
+    settings: ProducerSettings
+    codec: int | None
+    batch_bytes: int
+    request_bytes: int
+
+
+def producer_options(
+    given: Mapping[str, str], *, client_id: str, transactional_id: str | None = None, transaction_seconds: float = 10.0
+) -> ProducerOptions:
+    """`given` are Java's properties; its `transactional.id` goes before ours, and means nothing without ours.
+
+    `transaction_seconds` is how long an open transaction of ours lives where they do not say. `linger.ms`, `acks`,
+    `retries` and `enable.idempotence` are not looked at: a batch goes out when it is full or when what was read is
+    to be committed, and is always delivered to all replicas in sync, once. Raises ConfigValueError.
+    """
+    for key, why in refusals(given, "producer"):
+        raise ConfigValueError(key, given[key], why)
+    timeout = _number(given, "transaction.timeout.ms", round(transaction_seconds * 1000), 1)
+    delivery = _number(given, "delivery.timeout.ms", 120_000, 1)
+    largest = _number(given, "max.request.size", REQUEST_BYTES, 1)
+    batch = min(max(_number(given, "batch.size", BATCH_BYTES, 0), SMALLEST_BATCH_BYTES), largest)
+    memory = _number(given, "buffer.memory", WAITING_BYTES, 0, most=(1 << 63) - 1)
+    if transactional_id is not None:
+        # No record may outlive its transaction.
+        delivery = min(delivery, max(1_000, timeout - 1_000))
+        transactional_id = given.get("transactional.id", transactional_id)
+    else:
+        delivery = min(delivery, 30_000)
+    settings = ProducerSettings(
+        transactional_id=transactional_id,
+        transaction_timeout_ms=timeout,
+        delivery_timeout_ms=delivery,
+        # So that there is time for a second try.
+        request_timeout_ms=min(_number(given, "request.timeout.ms", 30_000, 1), max(1, delivery // 2)),
+        most_waiting_bytes=min(WAITING_BYTES, max(batch, memory)),
+        max_in_flight=_number(given, "max.in.flight.requests.per.connection", 5, 1),
+    )
+    codec = given.get("compression.type", "").strip().lower()
+    if codec and codec not in CODECS:
+        raise ConfigValueError("compression.type", codec, f"String must be one of: {', '.join(CODECS)}")
+    chosen = CODECS[codec] if codec else None
+    return ProducerOptions(given, given.get("client.id", client_id), settings, chosen, batch, largest)
+
+
+def _number(given: Mapping[str, str], key: str, default: int, least: int, most: int = (1 << 31) - 1) -> int:
+    text = str(given.get(key, default)).strip()
+    if not text.isdigit() or int(text) > most:
+        raise ConfigValueError(key, text, f"Not a number of type {'INT' if most < 1 << 31 else 'LONG'}")
+    if int(text) < least:
+        raise ConfigValueError(key, text, f"Value must be at least {least}")
+    return int(text)

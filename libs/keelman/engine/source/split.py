@@ -1,0 +1,65 @@
+"""Splitting a task's backlog into parts, and the plan that says so in the offset topic. No I/O.
+
+The plan is a source offset of the connector beside its own ones, under a partition that no connector has:
+`["connector",{"keelman.bulk":"<task>"}]` with `{"parts":n}`. While it stands, producers `<task's id>-b1` to `-b<n-1>`
+may be about to commit; who comes next fences them. Connect's own tasks look up their partitions only and pass it over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from keelman.api.copy.v1.ticket_pb2 import Bulk
+from keelman.connect.config.copying_keys import BULK_LEAST, BULK_SLOTS, MAX_SLOTS
+from keelman.connect.offsets import CommittedOffsets
+from keelman.connect.records import Offset, Partition
+
+PLAN = "keelman.bulk"
+_PLAN_BYTES = f'"{PLAN}"'.encode()
+
+
+def bulk_of(config: Mapping[str, str]) -> Bulk | None:
+    """What a connector's configuration says of its backlogs; None when its tasks are not to be split.
+
+    Raises ConfigValueError for values that are no numbers or not legal ones.
+    """
+    slots, least = BULK_SLOTS.among(config), BULK_LEAST.among(config)
+    return Bulk(slots=slots, least=least) if slots > 1 else None
+
+
+def plan_partition(task: int) -> Partition:
+    """The partition that a task's plan stands under."""
+    return {PLAN: str(task)}
+
+
+def plan_offset(parts: int) -> Offset:
+    """The plan of a task that is split into so many parts, its own included."""
+    return {"parts": parts}
+
+
+def planned_parts(offset: Mapping[str, Any] | None) -> int:
+    """How many parts a plan names, the task's own included; 0 for none."""
+    found = None if offset is None else offset.get("parts")
+    return found if isinstance(found, int) and not isinstance(found, bool) and 1 < found <= MAX_SLOTS else 0
+
+
+def part_id(transactional_id: str, part: int) -> str:
+    """The id of a part's producer, by its task's."""
+    return f"{transactional_id}-b{part}"
+
+
+def part_ids(transactional_id: str, parts: int) -> list[str]:
+    """The ids of all producers beside the task's own."""
+    return [part_id(transactional_id, part) for part in range(1, parts)]
+
+
+def plans(connector: str, rows: Iterable[tuple[bytes, bytes | None]]) -> dict[int, int]:
+    """The plans among a connector's rows of the offset topic: parts by task."""
+    found: dict[int, int] = {}
+    named = ((key, value) for key, value in rows if _PLAN_BYTES in key)  # of thousands of rows only these are parsed
+    for partition, offset in CommittedOffsets(connector, named):
+        task = partition.get(PLAN)
+        if isinstance(task, str) and task.isdigit() and planned_parts(offset):
+            found[int(task)] = planned_parts(offset)
+    return found

@@ -1,0 +1,60 @@
+"""The plan of a task that is split: written before its parts begin, taken back when they have ended."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from keelman.api.copy.v1.run_order_pb2 import BulkPart
+from keelman.api.copy.v1.ticket_pb2 import StartTicket
+from keelman.connect import contract
+from keelman.connect.config.copying_keys import MAX_SLOTS
+from keelman.connect.errors import ConnectError
+from keelman.connect.offsets import CommittedOffsets
+from keelman.connect.plugin import Connector
+from keelman.connect.records import Offset
+from keelman.engine.source.producer import RunProducer
+from keelman.engine.source.split import plan_offset, plan_partition, planned_parts
+from keelman.kafka.properties.connector_clients import merged
+
+
+class Plan:
+    """Of the task's own copy run, exactly-once only. Used between transactions, by the run's thread."""
+
+    def __init__(self, ticket: StartTicket, producer: RunProducer, committed: CommittedOffsets) -> None:
+        self._ticket = ticket
+        self._producer = producer
+        self._committed = committed
+        self._partition = plan_partition(ticket.task)
+        self.parts: list[BulkPart] = []
+
+    def split(self, connector: type[Connector], config: Mapping[str, str]) -> Mapping[str, str]:
+        """Splits the task where its backlog is worth it; the configuration to open its own reader with.
+
+        The plan is committed before anybody hears of the parts. One that a former run has left is taken back: the
+        worker has fenced what it names before it confirmed this run.
+        """
+        bulk = self._ticket.bulk
+        # Producers that their connector names alike would fence each other.
+        named = "transactional.id" in merged(self._ticket.worker_config, config, "producer")
+        parts: list[dict[str, str]] = []
+        slots = min(bulk.slots, MAX_SLOTS)
+        if bulk.data and named:
+            raise ConnectError("transactional.id must not be set: each part of the data set has a producer of its own")
+        if slots > 1 and not named:
+            parts = contract.SPLIT.of(connector.split, config, self._committed.offset, slots=slots, least=bulk.least)
+        if not parts:
+            self.take_back()
+            return config
+        self._commit(plan_offset(min(len(parts), slots)))
+        self.parts = [BulkPart(task_config=part) for part in parts[1:]]
+        return {**config, **parts[0]}
+
+    def take_back(self) -> None:
+        """No producer but the task's own can commit any more."""
+        if planned_parts(self._committed.offset(self._partition)):
+            self._commit(None)
+        self.parts = []
+
+    def _commit(self, plan: Offset | None) -> None:
+        self._producer.commit(self._ticket.offset_topic, [self._committed.record(self._partition, plan)])
+        self._committed.note(self._partition, plan)

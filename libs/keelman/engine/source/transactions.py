@@ -1,0 +1,97 @@
+"""Where a source's records and offsets are committed: in one transaction at a time, or plainly for at-least-once."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+from keelman.engine.failure import RunFailure
+from keelman.engine.source.producer import OffsetRecord, RunProducer
+from keelman.kafka.batches.producer import EPOCH_EACH
+from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.side_loop import KAFKA_LOOP
+
+_log = get_logger()
+
+SLOW_COMMIT_SECONDS = 1.0
+COMMIT_SECONDS = 5.0
+ABORT_SECONDS = 2.0
+
+
+class TransactionalProducer(RunProducer):
+    """Records and offsets in one transaction. After any failure the producer is of no further use."""
+
+    def commit(self, offset_topic: str, offsets: Sequence[OffsetRecord]) -> None:
+        """Sends the offsets and commits.
+
+        Where transactions share an epoch, a commit that was slow or saw its coordinator disconnect ends the producer
+        even when it succeeded: a repeated EndTxn could meet the next transaction. The caller tells a RunFailure after a
+        success by `committed`.
+        """
+        self.committed = False
+        self._post_together([*self._held(), *self._offsets(offset_topic, offsets)])
+        self._wait(self._commit())
+        self._tell()
+
+    def abandon(self) -> None:
+        """Aborts the open transaction because its connector asked for it; the producer stays of use.
+
+        Nothing of the offset topic is in it, for offsets are sent with a commit only.
+        """
+        self._drop()
+        self._wait(self._end(commit=False))
+        self._news.clear()
+        self._done_bytes = self._sent_bytes  # what was dropped will not be told
+
+    def abort(self) -> None:
+        """Aborts an open transaction, so that readers of its partitions need not wait for its time-out."""
+        self._drop()
+        if self._producer is not None:
+            try:
+                KAFKA_LOOP.call(self._abort())
+            except Exception as error:  # the run has a reason of its own to end
+                _log.info("not_aborted", why=repr(error), note="the next producer of this task does it")
+
+    async def _commit(self) -> None:
+        await self._made.flush()
+        self._control.beat()  # a slot that was frozen and given up must not commit when it wakes
+        await self._end(commit=True)
+
+    async def _abort(self) -> None:
+        async with asyncio.timeout(ABORT_SECONDS):
+            await self._made.end(commit=False)
+
+    async def _end(self, *, commit: bool) -> None:
+        what = "a commit" if commit else "an abort"
+        losses, started = self._made.coordinator_losses, time.monotonic()
+        try:
+            async with asyncio.timeout(COMMIT_SECONDS):
+                await self._made.end(commit=commit)
+        except TimeoutError:
+            raise RunFailure("BROKER_LOST", f"no answer to {what} within {COMMIT_SECONDS:.0f} s") from None
+        took = time.monotonic() - started
+        self.committed = commit
+        if self._made.transaction_version >= EPOCH_EACH:
+            return
+        if took > SLOW_COMMIT_SECONDS:
+            raise RunFailure("COMMIT_SLOW", f"{what} took {took:.1f} s; the producer is not used again")
+        if self._made.coordinator_losses != losses:
+            raise RunFailure("BROKER_LOST", "the transaction coordinator disconnected; the producer is not used again")
+
+
+class AtLeastOnceProducer(RunProducer):
+    """At-least-once: records first, then their offsets, each delivered before the next step."""
+
+    def commit(self, offset_topic: str, offsets: Sequence[OffsetRecord]) -> None:
+        """Waits for the records, then for the offsets."""
+        self.committed = False
+        self._deliver(self._held())
+        batches = self._offsets(offset_topic, offsets)
+        if batches:
+            self._deliver(batches)
+        self.committed = True
+        self._tell()
+
+    def abort(self) -> None:
+        """What was sent may stand; without its offsets it will be sent again."""

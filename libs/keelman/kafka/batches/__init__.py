@@ -1,0 +1,1 @@
+"""Record batches as whole things: packed, queued, sent in order, in transactions where asked for."""

@@ -1,0 +1,125 @@
+"""The way of a producer's record batches to one broker: a connection for them alone, and what is under way on it."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias
+
+from aiokafka.errors import IncompatibleBrokerVersion, KafkaError
+
+from keelman.kafka.batches.produce_failure import NETWORK, delay, first_delay
+from keelman.kafka.batches.wire import Produce, Produced
+from keelman.kafka.clients import Client
+from keelman.kafka.connections import BATCHES, asked, connection_to, give_up, unsent_bytes
+from keelman.runtime.background import Background
+
+Told: TypeAlias = Callable[[list[Produced], str], None]
+
+
+class BrokerConnection:
+    """Used in the loop it was made in."""
+
+    def __init__(self, client: Client, node: int, background: Background, changed: Callable[[], None]) -> None:
+        """`changed` is called when the connection was made, or could not be."""
+        self.in_flight = 0
+        self.retry_at = 0.0
+        """When a connection may be tried next."""
+        self.throttled_until = 0.0
+        """Until then the broker reads nothing from the connection: a quota is used up."""
+        self._client = client
+        self._node = node
+        self._background = background
+        self._changed = changed
+        self._loop = asyncio.get_running_loop()
+        self._connection: Any | None = None
+        self._connecting = False
+        self._tries = 0
+        self._unsent = 0
+        self._moved_at = 0.0
+
+    @property
+    def open(self) -> bool:
+        """Whether there is a connection."""
+        return self._connection is not None and bool(self._connection.connected())
+
+    def connect(self) -> None:
+        """Makes a connection anew, once nothing waits for an answer on the old one."""
+        if not self._connecting and not self.in_flight:
+            self._connecting = True
+            self._background.start(self._connected())
+
+    def ask(self, request: Produce, seconds: float, told: Told, until: float = math.inf) -> None:
+        """Sends a request. `told` is called, not from in here, with what the answer says of each partition, or with
+        nothing and why there is none.
+
+        A connection is given up that for so many seconds has given no answer and taken no byte though no quota mutes
+        it, and at `until` in any case: behind a thin link each of several requests may take long. Raises
+        IncompatibleBrokerVersion.
+        """
+        connection = self._connection
+        self.in_flight += 1
+        try:
+            answer = asked(connection, request)
+        except IncompatibleBrokerVersion:
+            self.in_flight -= 1
+            raise
+        except (KafkaError, OSError) as error:  # the connection is lost meanwhile
+            answer = self._loop.create_future()
+            answer.set_exception(error)
+        self._unsent = unsent_bytes(connection)
+        patience = _Patience(seconds, until)
+        patience.timer = self._loop.call_later(seconds, self._look, connection, answer, patience)
+        answer.add_done_callback(partial(self._answered, patience, told))
+
+    def _look(self, connection: Any, answer: asyncio.Future[Any], patience: _Patience) -> None:
+        """Whether there is a reason to wait longer for an answer."""
+        if answer.done():
+            return
+        now, unsent = self._loop.time(), unsent_bytes(connection)
+        if unsent < self._unsent:
+            self._moved_at = now
+        self._unsent = unsent
+        due = min(patience.until, max(self._moved_at, self.throttled_until) + patience.seconds)
+        if due > now:
+            patience.timer = self._loop.call_at(due, self._look, connection, answer, patience)
+        else:
+            answer.set_exception(TimeoutError(f"no answer within {patience.seconds * 1000:.0f} ms"))
+            give_up(connection)
+
+    def _answered(self, patience: _Patience, told: Told, answer: asyncio.Future[Any]) -> None:
+        if patience.timer is not None:
+            patience.timer.cancel()
+        self.in_flight -= 1
+        error = answer.exception()
+        if error is None:
+            found, self._moved_at = answer.result(), self._loop.time()
+            if found.throttle_ms > 0:
+                self.throttled_until = self._moved_at + found.throttle_ms / 1000
+            told(found.parts, "")
+        else:
+            told([], str(error) if isinstance(error, TimeoutError) else repr(error))
+
+    async def _connected(self) -> None:
+        try:
+            self._connection = await connection_to(self._client, self._node, BATCHES)
+        finally:
+            self._connecting = False
+        if self._connection is None:
+            self.retry_at = self._loop.time() + delay(self._tries, first_delay(NETWORK))
+            self._tries += 1
+        else:
+            self._tries = 0
+        self._changed()
+
+
+@dataclass(slots=True)
+class _Patience:
+    """How long one answer is waited for: so many seconds in which nothing moves, and never beyond `until`."""
+
+    seconds: float
+    until: float
+    timer: asyncio.TimerHandle | None = None

@@ -1,0 +1,110 @@
+"""Requests to the broker that coordinates a transactional id, asked until there is an answer that counts."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol, TypeVar, cast
+
+from aiokafka.client import CoordinationType
+from aiokafka.errors import BrokerResponseError, IncompatibleBrokerVersion, KafkaError
+
+from keelman.kafka.batches.produce_failure import (
+    AGAIN,
+    COORDINATOR_MOVED,
+    NETWORK,
+    UNSUPPORTED,
+    ProduceFailure,
+    delay,
+    first_delay,
+)
+from keelman.kafka.batches.wire import Request
+from keelman.kafka.clients import Client
+from keelman.kafka.connections import asked, connection_to, give_up
+
+
+class Answer(Protocol):
+    """What every answer has."""
+
+    @property
+    def error_code(self) -> int:
+        """Kafka's, 0 for none."""
+
+
+A = TypeVar("A", bound=Answer)
+
+
+class Coordinator:
+    """Used in one loop. Without a transactional id any broker is as good."""
+
+    def __init__(self, client: Client, transactional_id: str | None, attempt_seconds: float) -> None:
+        """An attempt that is not answered within its time is given up with its connection."""
+        self._client = client
+        self._transactional_id = transactional_id
+        self._attempt_seconds = attempt_seconds
+        self._node: int | None = None
+        self.losses = 0
+        """How often a request that may have arrived had no answer."""
+
+    async def ask(self, request: Request, answer: type[A], *, seconds: float, repeated: bool = True) -> A:
+        """An answer without an error. What passes is asked again until the time is over.
+
+        With `repeated` false a request that may have arrived is not sent a second time. Raises ProduceFailure.
+        """
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + seconds
+        tries = 0
+        while True:
+            code, text, arrived = NETWORK, "the transaction coordinator cannot be reached", False
+            try:
+                attempt = self._attempt_seconds if repeated else seconds
+                found = await self._once(request, deadline - clock(), attempt)
+            except IncompatibleBrokerVersion as error:
+                raise ProduceFailure(UNSUPPORTED, str(error)) from None
+            except Lost as error:
+                self.losses += 1
+                text = f"the transaction coordinator did not answer: {error}"
+                if not repeated:
+                    raise ProduceFailure(NETWORK, text) from None
+            except (KafkaError, OSError, TimeoutError) as error:
+                code = error.errno if isinstance(error, BrokerResponseError) else NETWORK
+                text = f"{text}: {error!r}"
+            else:
+                code, text, arrived = found.error_code, type(request).__name__, True
+                if not code:
+                    return cast("A", found)
+            if code in COORDINATOR_MOVED or code == NETWORK:
+                self._node = None
+            if code not in AGAIN or (code == NETWORK and arrived and not repeated) or clock() >= deadline:
+                raise ProduceFailure(code, text)
+            await asyncio.sleep(delay(tries, first_delay(code)))
+            tries += 1
+
+    async def _once(self, request: Request, seconds: float, attempt: float) -> Answer:
+        """Raises Lost when it may have arrived, others when it cannot have."""
+        async with asyncio.timeout(min(seconds, self._attempt_seconds)):
+            if self._node is None:
+                self._node = await self._found()
+            connection = await connection_to(self._client, self._node)
+            if connection is None:
+                raise ConnectionError(f"no connection to broker {self._node}")
+        waiting = asked(connection, request)
+        try:
+            async with asyncio.timeout(attempt):
+                return cast("Answer", await waiting)
+        except TimeoutError:
+            give_up(connection)
+            raise Lost(f"no answer within {attempt:g} s") from None
+        except (KafkaError, OSError) as error:
+            raise Lost(str(error)) from None
+
+    async def _found(self) -> int:
+        node = self._client.get_random_node()
+        if node is None:
+            raise ConnectionError("no broker is known")
+        if self._transactional_id is None:
+            return int(node)
+        return int(await self._client.coordinator_lookup(CoordinationType.TRANSACTION, self._transactional_id))
+
+
+class Lost(Exception):
+    """A request went out and was not answered."""

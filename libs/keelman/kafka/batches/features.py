@@ -1,0 +1,59 @@
+"""The features that a Kafka cluster has finalized, such as transaction.version: ApiVersions 3.
+
+https://github.com/apache/kafka/blob/4.3/clients/src/main/resources/common/message/ApiVersionsResponse.json
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from io import BytesIO
+from typing import ClassVar, NamedTuple
+
+from keelman.kafka.batches.wire import Header, Request
+from keelman.kafka.batches.wire_fields import NO_TAGS, Fields, compact
+
+FINALIZED = 2
+"""The answer's tag under which they are; absent where there are none."""
+
+
+class FeaturesAnswer(NamedTuple):
+    """Answer to ApiVersions 3 as far as features go."""
+
+    error_code: int
+    features: dict[str, int]
+
+    @classmethod
+    def decode(cls, data: BytesIO) -> FeaturesAnswer:
+        """From behind the header."""
+        fields = Fields(data.read())
+        error = fields.int16()
+        for _ in range(fields.count()):
+            fields.raw(6)  # an api key and its lowest and highest version
+            fields.tags()
+        fields.int32()  # throttle time
+        tags = fields.tags()
+        found: dict[str, int] = {}
+        inner = Fields(tags.get(FINALIZED, NO_TAGS))
+        for _ in range(inner.count()):
+            name = inner.text()
+            found[name] = inner.int16()
+            inner.int16()
+            inner.tags()
+        return cls(error, found)
+
+
+@dataclass(frozen=True, slots=True)
+class AskFeatures(Request):
+    """ApiVersions 3."""
+
+    API_KEY: ClassVar[int] = 18
+    API_VERSION: ClassVar[int] = 3
+    RESPONSE_TYPE: ClassVar[type[FeaturesAnswer]] = FeaturesAnswer
+
+    def encode(self) -> bytes:
+        """Name and version of the client's software, which a broker counts in its metrics."""
+        return compact("keelman") + compact("1") + NO_TAGS
+
+    def parse_response_header(self, data: BytesIO) -> Header:
+        """Header version 0, alone of all flexible answers: a client reads it before it knows any versions."""
+        return Header(int.from_bytes(data.read(4), "big", signed=True))

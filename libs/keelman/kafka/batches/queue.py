@@ -1,0 +1,132 @@
+"""The batches of one partition on their way, in order, with the sequence numbers by which a broker knows them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from keelman.kafka.batches.produce_failure import delay, first_delay
+from keelman.kafka.batches.record_batch import SEQUENCES, halves, stamp
+
+FORGOTTEN_SECONDS = 1.0
+"""After such a pause a broker may have forgotten the producer: producer.id.expiration.ms, a day unless set."""
+
+
+@dataclass(slots=True, eq=False)
+class QueuedBatch:
+    """`number` orders the batches of a producer, up to `number` + `width` being this one's alone; `queued_at` is in the
+    loop's time; a sequence of -1 is none yet."""
+
+    data: bytearray
+    records: int
+    number: float
+    queued_at: float
+    told: Callable[[int], None] | None
+    sequence: int = -1
+    width: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who a producer is to the brokers; all -1 for one that is not idempotent."""
+
+    producer_id: int = -1
+    epoch: int = -1
+
+
+@dataclass(slots=True, eq=False)
+class PartitionQueue:
+    """`waiting` and `in_flight` are in order each, and nothing else is between them but what is asked again."""
+
+    topic: str
+    partition: int
+    waiting: deque[QueuedBatch] = field(default_factory=deque)
+    in_flight: deque[QueuedBatch] = field(default_factory=deque)
+    node: int = -1
+    """Where those in flight are."""
+    retry_at: float = 0.0
+    trouble: int = 0
+    """The newest error code since the last success, and what was said with it."""
+    trouble_text: str = ""
+    _tries: int = 0
+    _identity: Identity = field(default_factory=Identity)
+    _sequence: int = 0
+    _proven: int = -1
+    _sent_at: float = 0.0
+
+    def may_send(self, now: float, identity: Identity) -> bool:
+        """Whether the first of those that wait may go now.
+
+        A batch that is sent again goes alone, so that none that was sent before overtakes it. Nor does anything go
+        beside the first batch that this producer id ever sends to the partition, or sends after a pause: a broker that
+        knows nothing of a producer takes any sequence number for its first, so a second batch could be taken without
+        the first.
+        """
+        if not self.waiting or now < self.retry_at:
+            return False
+        if not self.in_flight:
+            if now - self._sent_at > FORGOTTEN_SECONDS:
+                self._proven = -1
+            self._sent_at = now
+            return True
+        return self.waiting[0].sequence < 0 and identity.producer_id >= 0 and self._proven == identity.producer_id
+
+    def take(self, identity: Identity, *, transactional: bool) -> QueuedBatch:
+        """The first of those that wait, stamped and from now on in flight."""
+        batch = self.waiting.popleft()
+        if batch.sequence < 0:
+            if identity != self._identity:
+                self._identity, self._sequence = identity, 0
+            if identity.producer_id >= 0:
+                batch.sequence = self._sequence
+                self._sequence = (self._sequence + batch.records) % SEQUENCES
+            stamp(batch.data, identity.producer_id, identity.epoch, batch.sequence, transactional=transactional)
+        self.in_flight.append(batch)
+        return batch
+
+    def delivered(self, batch: QueuedBatch) -> None:
+        """It is in the log."""
+        self.in_flight.remove(batch)
+        self._proven = self._identity.producer_id
+        self._tries = self.trouble = 0
+        self.trouble_text = ""
+
+    def again(self, batch: QueuedBatch) -> None:
+        """Puts one that was in flight back where it belongs among those that wait."""
+        self.in_flight.remove(batch)
+        at = 0
+        while at < len(self.waiting) and self.waiting[at].number < batch.number:
+            at += 1
+        self.waiting.insert(at, batch)
+
+    def split(self, batch: QueuedBatch, *, transactional: bool) -> tuple[QueuedBatch, QueuedBatch]:
+        """Puts one of several records that is among those that wait back as two, with the same sequence numbers."""
+        (first, some), (second, rest) = halves(batch.data)
+        width, who = batch.width / 2, self._identity
+        # Whoever is told of a batch counts from its first record to its last. Another producer's may come between the
+        # two: then offsets of the second come out too low, and too low is safe for those who note how far a copy is.
+        made = (
+            QueuedBatch(first, some, batch.number, batch.queued_at, batch.told, batch.sequence, width),
+            QueuedBatch(second, rest, batch.number + width, batch.queued_at, None, batch.sequence, width),
+        )
+        if batch.sequence >= 0:
+            made[1].sequence = (batch.sequence + some) % SEQUENCES
+            for one in made:
+                stamp(one.data, who.producer_id, who.epoch, one.sequence, transactional=transactional)
+        at = self.waiting.index(batch)
+        self.waiting.remove(batch)
+        for one in reversed(made):
+            self.waiting.insert(at, one)
+        return made
+
+    def hold(self, now: float, code: int, text: str) -> None:
+        """Nothing is sent for a while, for this reason."""
+        self.trouble, self.trouble_text = code, text
+        self.retry_at = now + delay(self._tries, first_delay(code))
+        self._tries += 1
+
+    def follows_another(self, batch: QueuedBatch) -> bool:
+        """Whether one before it is not delivered yet."""
+        first = [batches[0].number for batches in (self.waiting, self.in_flight) if batches]
+        return min(first, default=batch.number) < batch.number

@@ -1,0 +1,311 @@
+"""Takes queued record batches to the leaders of their partitions: several requests under way, order kept, asked again.
+
+All decisions are made in one function that never waits, `_drain`, so nothing can change places on the way to a socket.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable, Iterable
+from functools import partial
+from itertools import count
+
+from aiokafka.errors import IncompatibleBrokerVersion
+from aiokafka.structs import TopicPartition
+
+from keelman.kafka.batches.broker_connection import BrokerConnection
+from keelman.kafka.batches.produce_failure import (
+    AGAIN,
+    CORRUPT,
+    DUPLICATE,
+    LEADER_MOVED,
+    LEADER_NOT_AVAILABLE,
+    NETWORK,
+    OUT_OF_ORDER,
+    TOO_LARGE,
+    TOPIC_DENIED,
+    UNKNOWN_TOPIC,
+    UNSUPPORTED,
+    ProduceFailure,
+)
+from keelman.kafka.batches.producer_settings import MAX_IN_FLIGHT, ProducerSettings
+from keelman.kafka.batches.queue import Identity, PartitionQueue, QueuedBatch
+from keelman.kafka.batches.record_batch import intact
+from keelman.kafka.batches.wire import Produce, Produced
+from keelman.kafka.clients import Client
+from keelman.kafka.connections import asked_about
+from keelman.runtime.background import Background
+
+Sent = dict[tuple[str, int], tuple[PartitionQueue, QueuedBatch]]
+
+
+class BatchSender:
+    """Used in the loop it was made in."""
+
+    def __init__(
+        self,
+        client: Client,
+        settings: ProducerSettings,
+        background: Background,
+        *,
+        admit: Callable[[PartitionQueue], bool],
+        failed: Callable[[ProduceFailure], object],
+    ) -> None:
+        """`admit` says whether a partition's batches may go yet; where not, `drain` is called once they may. `failed`
+        is told of a batch that cannot be delivered."""
+        self.identity = Identity()
+        self.request: type[Produce] = Produce
+        self.waiting_bytes = 0
+        self.outstanding = 0
+        """Batches queued or in flight."""
+        self.sent = 0
+        """Batches that went out, each time that they did."""
+        self.most_bytes: dict[str, int] = {}
+        """How large batches should be for topics that refused larger ones."""
+        self.moved = asyncio.Event()
+        """Set, and another one made, whenever batches were delivered or dropped."""
+        self._client = client
+        self._settings = settings
+        self._background = background
+        self._admit = admit
+        self._failed = failed
+        self._queues: dict[tuple[str, int], PartitionQueue] = {}
+        self._active: dict[tuple[str, int], PartitionQueue] = {}
+        self._connections: dict[int, BrokerConnection] = {}
+        self._refreshing: set[str] = set()
+        self._numbers = count()
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.Handle | None = None
+        self._timer_at = 0.0
+        self._moved_at = 0.0
+        self._until = math.inf
+
+    @property
+    def under_way(self) -> int:
+        """Requests without an answer, whatever became of their batches."""
+        return sum(connection.in_flight for connection in self._connections.values())
+
+    @property
+    def throttled_until(self) -> float:
+        """The latest of all brokers."""
+        return max((connection.throttled_until for connection in tuple(self._connections.values())), default=0.0)
+
+    def send(
+        self, topic: str, partition: int, batch: bytearray, records: int, told: Callable[[int], None] | None
+    ) -> None:
+        """Queues a batch."""
+        part = (topic, partition)
+        queue = self._queues.get(part)
+        if queue is None:
+            queue = self._queues[part] = PartitionQueue(topic, partition)
+        queue.waiting.append(QueuedBatch(batch, records, next(self._numbers), self._loop.time(), told))
+        self._active[part] = queue
+        self.waiting_bytes += len(batch)
+        self.outstanding += 1
+        self.drain()
+
+    def drain(self) -> None:
+        """Sends what may be sent, once what is running now has ended."""
+        self._look_again(0.0)
+
+    def ended(self) -> None:
+        """The transaction is over: the next batch that goes out begins another."""
+        self._until = math.inf
+
+    def drop_unsent(self) -> None:
+        """Forgets what never went out. What did is sent until it is answered: its sequence numbers are taken."""
+        for queue in self._active.values():
+            unsent = [batch for batch in queue.waiting if batch.sequence < 0]
+            self._forget(unsent)
+            for _ in unsent:
+                queue.waiting.pop()  # all that was sent is before all that was not
+        self.tell()
+
+    def drop_all(self) -> None:
+        """Forgets everything; what is in flight may arrive yet."""
+        for queue in self._queues.values():
+            self._forget(queue.waiting)
+            self._forget(queue.in_flight)
+            queue.waiting.clear()
+            queue.in_flight.clear()
+        self.tell()
+
+    def _forget(self, batches: Iterable[QueuedBatch]) -> None:
+        for batch in batches:
+            self.outstanding -= 1
+            self.waiting_bytes -= len(batch.data)
+
+    def tell(self) -> None:
+        """Wakes those that wait for `moved`."""
+        moved, self.moved = self.moved, asyncio.Event()
+        moved.set()
+
+    def _look_again(self, when: float) -> None:
+        if self._timer is not None:
+            if self._timer_at <= when:
+                return
+            self._timer.cancel()
+        self._timer_at = when
+        self._timer = self._loop.call_at(when, self._drain) if when else self._loop.call_soon(self._drain)
+
+    def _drain(self) -> None:
+        self._timer = None
+        try:
+            while loads := self._loads():
+                for node, sent in loads.items():
+                    # A failure while they were looked for has dropped them all.
+                    left = {part: (queue, batch) for part, (queue, batch) in sent.items() if batch in queue.in_flight}
+                    if left:
+                        self._ship(node, left)
+        except Exception as error:
+            # Of a function that the loop calls it would only be logged, and what was taken would wait for ever.
+            self._failed(ProduceFailure(NETWORK, repr(error)))
+
+    def _loads(self) -> dict[int, Sent]:
+        """What may go now: one batch of each partition at most, by broker."""
+        now = self._loop.time()
+        loads: dict[int, Sent] = {}
+        for part, queue in tuple(self._active.items()):
+            if not queue.waiting:
+                self._active.pop(part, None)
+            elif queue.may_send(now, self.identity):
+                node = self._ready(queue, now)
+                if node is not None:
+                    batch = queue.take(self.identity, transactional=self._settings.transactional_id is not None)
+                    if self._until == math.inf:
+                        self._until = now + self._settings.transaction_seconds
+                    queue.node = node
+                    loads.setdefault(node, {})[part] = (queue, batch)
+            elif queue.retry_at > now:
+                self._look_again(queue.retry_at)
+        return loads
+
+    def _ready(self, queue: PartitionQueue, now: float) -> int | None:
+        """The broker to which the queue's next batch may go now."""
+        node = self._client.cluster.leader_for_partition(TopicPartition(queue.topic, queue.partition))
+        throttled_until = (
+            0.0 if node is None or node not in self._connections else self._connections[node].throttled_until
+        )
+        if not queue.in_flight and self._is_late(queue, now, throttled_until):
+            return None
+        if throttled_until > now:
+            self._look_again(min(throttled_until, self._until))
+        # Admitted behind the throttling only: that may begin a transaction, which would grow old meanwhile.
+        if throttled_until > now or not self._admit(queue):
+            return None
+        if node is None or node < 0:
+            self._no_leader(queue, now, UNKNOWN_TOPIC if node is None else LEADER_NOT_AVAILABLE)
+            return None
+        if queue.in_flight and queue.node != node:
+            return None
+        connection = self._connections.get(node)
+        if connection is None:
+            connection = self._connections[node] = BrokerConnection(self._client, node, self._background, self.drain)
+        if not connection.open:
+            self._connect(node, connection, queue, now)
+            return None
+        return node if connection.in_flight < min(self._settings.max_in_flight, MAX_IN_FLIGHT) else None
+
+    def _is_late(self, queue: PartitionQueue, now: float, throttled_until: float) -> bool:
+        """Whether the queue's next batch has been tried for long enough; then the producer has failed."""
+        since = max(queue.waiting[0].queued_at, self._moved_at, throttled_until)
+        why = queue.trouble_text
+        if now >= self._until:
+            limit = f"transaction.timeout.ms={self._settings.transaction_timeout_ms}"
+            why = why or f"{self.waiting_bytes} bytes were left at the end of their transaction's time, see {limit}"
+        elif now < since + self._settings.delivery_timeout_ms / 1000:
+            return False
+        text = f"{queue.topic}-{queue.partition}: not delivered in time: {why}"
+        self._failed(ProduceFailure(queue.trouble or NETWORK, text))
+        return True
+
+    def _no_leader(self, queue: PartitionQueue, now: float, code: int) -> None:
+        if queue.topic in self._client.cluster.unauthorized_topics:
+            self._failed(ProduceFailure(TOPIC_DENIED, queue.topic))
+            return
+        self._background.start(self._refresh(queue.topic))
+        queue.hold(now, code, "no leader is known")
+        self._look_again(queue.retry_at)
+
+    async def _refresh(self, topic: str) -> None:
+        if topic in self._refreshing:
+            return
+        self._refreshing.add(topic)
+        try:
+            await asked_about(self._client, topic)
+        finally:
+            self._refreshing.discard(topic)
+
+    def _connect(self, node: int, connection: BrokerConnection, queue: PartitionQueue, now: float) -> None:
+        if connection.retry_at > now:
+            queue.trouble, queue.trouble_text = NETWORK, f"no connection to broker {node}"
+            self._look_again(connection.retry_at)
+        else:
+            connection.connect()
+
+    def _ship(self, node: int, sent: Sent) -> None:
+        topics: dict[str, list[tuple[int, bytearray]]] = {}
+        for queue, batch in sent.values():
+            topics.setdefault(queue.topic, []).append((queue.partition, batch.data))
+        settings = self._settings
+        request = self.request(settings.transactional_id, settings.acks or 1, settings.request_timeout_ms, topics)
+        self.sent += len(sent)
+        try:
+            self._connections[node].ask(
+                request, settings.request_timeout_ms / 1000, partial(self._answered, sent), self._until
+            )
+        except IncompatibleBrokerVersion as error:
+            self._failed(ProduceFailure(UNSUPPORTED, str(error)))
+
+    def _answered(self, sent: Sent, parts: list[Produced], text: str) -> None:
+        left = dict(sent)
+        try:
+            for part in parts:
+                found = left.pop((part.topic, part.partition), None)
+                if found is not None:
+                    self._judge(*found, part.error_code, part.base_offset, part.message)
+            for found in left.values():
+                self._judge(*found, NETWORK, -1, text or "the answer left the partition out")
+        except Exception as error:  # as in _drain
+            self._failed(ProduceFailure(NETWORK, repr(error)))
+        self.tell()
+        self.drain()
+
+    def _judge(self, queue: PartitionQueue, batch: QueuedBatch, code: int, offset: int, text: str) -> None:
+        if batch not in queue.in_flight:  # dropped meanwhile
+            return
+        if code in (0, DUPLICATE):
+            queue.delivered(batch)
+            self._moved_at = self._loop.time()
+            self._forget((batch,))
+            if batch.told is not None:
+                batch.told(-1 if code else offset)
+            return
+        follows = queue.follows_another(batch)
+        queue.again(batch)
+        self._active[(queue.topic, queue.partition)] = queue
+        if code == OUT_OF_ORDER and follows:
+            return
+        if code in TOO_LARGE and batch.records > 1:
+            self._split(queue, batch)
+            return
+        if code not in AGAIN or (code == CORRUPT and not intact(batch.data)):
+            if code == CORRUPT:
+                text = f"the record batch was damaged before it was sent ({text})"
+            if code in TOO_LARGE:
+                text = f"a record of {len(batch.data)} bytes is too large for it, see max.message.bytes"
+            self._failed(ProduceFailure(code, f"{queue.topic}-{queue.partition}: {text}"))
+            return
+        queue.hold(self._loop.time(), code, text)
+        if code in LEADER_MOVED:
+            self._background.start(self._refresh(queue.topic))
+
+    def _split(self, queue: PartitionQueue, batch: QueuedBatch) -> None:
+        """The topic takes no batch of that size: `max.message.bytes` is its own."""
+        size = len(batch.data)
+        self.most_bytes[queue.topic] = min(size // 2, self.most_bytes.get(queue.topic, size))
+        made = queue.split(batch, transactional=self._settings.transactional_id is not None)
+        self._forget((batch,))
+        self.outstanding += len(made)
+        self.waiting_bytes += sum(len(one.data) for one in made)

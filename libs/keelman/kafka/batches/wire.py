@@ -1,0 +1,278 @@
+"""Kafka requests that a producer of finished record batches makes, and their answers.
+
+Each request is what aiokafka's connection asks of one (`prepare`, `build_request_header`, `encode`,
+`parse_response_header`, `RESPONSE_TYPE`), so it goes out with `client.send` or `connection.send`. All are "flexible":
+compact strings and arrays, tagged fields. Sources of all layouts:
+https://github.com/apache/kafka/tree/4.3/clients/src/main/resources/common/message
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from typing import ClassVar, NamedTuple
+
+from aiokafka.errors import IncompatibleBrokerVersion
+
+from keelman.kafka.batches.wire_fields import NO_TAGS, Fields, compact, varint
+from keelman.kafka.error_codes import CODES
+
+_INT32 = struct.Struct(">i")
+NOT_ATTEMPTED = CODES["OPERATION_NOT_ATTEMPTED"]
+
+
+class Header(NamedTuple):
+    """An answer's header as far as it is needed."""
+
+    correlation_id: int
+
+
+class _RequestHeader(NamedTuple):
+    data: bytes
+
+    def encode(self) -> bytes:
+        return self.data
+
+
+class Request:
+    """What aiokafka's connection asks of a request, at one version of its own.
+
+    Subclasses have API_KEY, API_VERSION, RESPONSE_TYPE (with `decode`) and `encode`.
+    """
+
+    API_KEY: ClassVar[int]
+    API_VERSION: ClassVar[int]
+
+    def prepare(self, versions: Mapping[int, tuple[int, int]]) -> Request:
+        """Itself. Raises IncompatibleBrokerVersion when the broker does not know this version."""
+        low, high = versions.get(self.API_KEY, (0, -1))
+        if not low <= self.API_VERSION <= high:
+            name = type(self).__name__
+            raise IncompatibleBrokerVersion(f"the broker knows {name} {low} to {high}, not {self.API_VERSION}")
+        return self
+
+    def build_request_header(self, correlation_id: int, client_id: str) -> _RequestHeader:
+        """Header version 2, whose client id is no compact string."""
+        name = client_id.encode()
+        head = struct.pack(">hhih", self.API_KEY, self.API_VERSION, correlation_id, len(name))
+        return _RequestHeader(head + name + NO_TAGS)
+
+    def parse_response_header(self, data: BytesIO) -> Header:
+        """Header version 1."""
+        correlation_id = int(_INT32.unpack(data.read(4))[0])
+        if data.read(1) != NO_TAGS:
+            raise ValueError("a tagged field in the header of an answer")
+        return Header(correlation_id)
+
+    def encode(self) -> bytes:
+        """The request behind its header."""
+        raise NotImplementedError
+
+
+class Produced(NamedTuple):
+    """What became of one partition's batch."""
+
+    topic: str
+    partition: int
+    error_code: int
+    base_offset: int
+    message: str
+
+
+class ProduceAnswer(NamedTuple):
+    """Answer to Produce 9 to 12. For `throttle_ms` the broker reads nothing more from this connection (KIP-219)."""
+
+    parts: list[Produced]
+    throttle_ms: int = 0
+
+    @classmethod
+    def decode(cls, data: BytesIO) -> ProduceAnswer:
+        """From behind the header."""
+        fields = Fields(data.read())
+        parts = []
+        for _ in range(fields.count()):
+            topic = fields.text()
+            for _ in range(fields.count()):
+                partition, error, offset = fields.int32(), fields.int16(), fields.int64()
+                fields.int64()  # log append time
+                fields.int64()  # log start offset
+                records = []
+                for _ in range(fields.count()):
+                    records.append((fields.int32(), fields.text()))
+                    fields.tags()
+                parts.append(Produced(topic, partition, error, offset, _reason(fields.text(), records)))
+                fields.tags()
+            fields.tags()
+        return cls(parts, fields.int32())
+
+
+def _reason(message: str, records: Sequence[tuple[int, str]]) -> str:
+    """Why a batch was refused: of single records that are at fault, index in it and message, the first is named. The
+    brokers' message for the whole then only lists them, as Java shows objects."""
+    if not records:
+        return message
+    index, text = records[0]
+    others = f", {len(records) - 1} more after it" if len(records) > 1 else ""
+    return f"{text or message} (record {index + 1} of its batch{others})"
+
+
+@dataclass(frozen=True, slots=True)
+class Produce(Request):
+    """Record batches, one for each partition at most: Produce 9, before transaction version 2."""
+
+    API_KEY: ClassVar[int] = 0
+    API_VERSION: ClassVar[int] = 9
+    RESPONSE_TYPE: ClassVar[type[ProduceAnswer]] = ProduceAnswer
+
+    transactional_id: str | None
+    acks: int
+    timeout_ms: int
+    topics: Mapping[str, Sequence[tuple[int, bytearray]]]
+
+    def encode(self) -> bytes:
+        """Each batch is copied once here, and once more each time the connection puts something before it."""
+        out: list[bytes | bytearray] = [compact(self.transactional_id), struct.pack(">hi", self.acks, self.timeout_ms)]
+        out.append(varint(len(self.topics) + 1))
+        for topic, parts in self.topics.items():
+            out += (compact(topic), varint(len(parts) + 1))
+            for partition, batch in parts:
+                out += (_INT32.pack(partition), varint(len(batch) + 1), batch, NO_TAGS)
+            out.append(NO_TAGS)
+        out.append(NO_TAGS)
+        return b"".join(out)
+
+
+@dataclass(frozen=True, slots=True)
+class ProduceAdding(Produce):
+    """Produce 12: adds its partitions to the transaction by itself (transaction version 2, KIP-890)."""
+
+    API_VERSION: ClassVar[int] = 12
+
+
+class ProducerId(NamedTuple):
+    """Answer to InitProducerId 4 and EndTxn 5; with EndTxn 3 there is no producer in it (-1)."""
+
+    error_code: int
+    producer_id: int
+    epoch: int
+
+
+class InitProducerIdAnswer(ProducerId):
+    """Answer to InitProducerId 4."""
+
+    @classmethod
+    def decode(cls, data: BytesIO) -> ProducerId:
+        """From behind the header."""
+        fields = Fields(data.read())
+        fields.int32()  # throttle time
+        return ProducerId(fields.int16(), fields.int64(), fields.int16())
+
+
+@dataclass(frozen=True, slots=True)
+class InitProducerId(Request):
+    """A producer id, or of a transactional id the next epoch, which fences who had it before: InitProducerId 4."""
+
+    API_KEY: ClassVar[int] = 22
+    API_VERSION: ClassVar[int] = 4
+    RESPONSE_TYPE: ClassVar[type[InitProducerIdAnswer]] = InitProducerIdAnswer
+
+    transactional_id: str | None
+    transaction_timeout_ms: int
+
+    def encode(self) -> bytes:
+        """No producer id and epoch of before are told: nobody is to be recovered."""
+        return compact(self.transactional_id) + struct.pack(">iqh", self.transaction_timeout_ms, -1, -1) + NO_TAGS
+
+
+class AddPartitionsAnswer(NamedTuple):
+    """Answer to AddPartitionsToTxn 3: the error code of each partition."""
+
+    parts: list[tuple[str, int, int]]
+
+    @property
+    def error_code(self) -> int:
+        """The first that says something: with one partition refused the others are only not attempted."""
+        codes = [code for _, _, code in self.parts if code]
+        return next((code for code in codes if code != NOT_ATTEMPTED), codes[0] if codes else 0)
+
+    @classmethod
+    def decode(cls, data: BytesIO) -> AddPartitionsAnswer:
+        """From behind the header."""
+        fields = Fields(data.read())
+        fields.int32()  # throttle time
+        parts = []
+        for _ in range(fields.count()):
+            topic = fields.text()
+            for _ in range(fields.count()):
+                parts.append((topic, fields.int32(), fields.int16()))
+                fields.tags()
+            fields.tags()
+        return cls(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class AddPartitions(Request):
+    """Adds partitions to the transaction: AddPartitionsToTxn 3, needed before transaction version 2."""
+
+    API_KEY: ClassVar[int] = 24
+    API_VERSION: ClassVar[int] = 3
+    RESPONSE_TYPE: ClassVar[type[AddPartitionsAnswer]] = AddPartitionsAnswer
+
+    transactional_id: str
+    producer_id: int
+    epoch: int
+    topics: Mapping[str, Sequence[int]]
+
+    def encode(self) -> bytes:
+        """As described there."""
+        out = [compact(self.transactional_id), struct.pack(">qh", self.producer_id, self.epoch)]
+        out.append(varint(len(self.topics) + 1))
+        for topic, partitions in self.topics.items():
+            out += (compact(topic), varint(len(partitions) + 1))
+            out += map(_INT32.pack, partitions)
+            out.append(NO_TAGS)
+        out.append(NO_TAGS)
+        return b"".join(out)
+
+
+class EndedPlainly(NamedTuple):
+    """Answer to EndTxn 3."""
+
+    @classmethod
+    def decode(cls, data: BytesIO) -> ProducerId:
+        """From behind the header."""
+        fields = Fields(data.read())
+        fields.int32()  # throttle time
+        return ProducerId(fields.int16(), -1, -1)
+
+
+class EndedWithEpoch(InitProducerIdAnswer):
+    """Answer to EndTxn 5, of the same form as that to InitProducerId 4."""
+
+
+@dataclass(frozen=True, slots=True)
+class EndTxn(Request):
+    """Commits or aborts: EndTxn 3, before transaction version 2."""
+
+    API_KEY: ClassVar[int] = 26
+    API_VERSION: ClassVar[int] = 3
+    RESPONSE_TYPE: ClassVar[type[EndedPlainly | EndedWithEpoch]] = EndedPlainly
+
+    transactional_id: str
+    producer_id: int
+    epoch: int
+    commit: bool
+
+    def encode(self) -> bytes:
+        """As described there."""
+        return compact(self.transactional_id) + struct.pack(">qh?", self.producer_id, self.epoch, self.commit) + NO_TAGS
+
+
+@dataclass(frozen=True, slots=True)
+class EndTxnWithEpoch(EndTxn):
+    """EndTxn 5: the answer has the producer id and epoch of the next transaction (transaction version 2)."""
+
+    API_VERSION: ClassVar[int] = 5
+    RESPONSE_TYPE: ClassVar[type[EndedPlainly | EndedWithEpoch]] = EndedWithEpoch

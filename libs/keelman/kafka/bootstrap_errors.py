@@ -1,0 +1,193 @@
+"""The first contact with brokers: why it failed, told by the one thing that knows, the connection.
+
+The client library tries one broker after the other, logs what each said and raises that none answered. Here what they
+said is kept, and what a new try would meet again becomes an error of its own. Its connections are kept, too: one that
+waits for its first answer is known to nobody else, and would stay open when its client is given up.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+import aiokafka.client
+import aiokafka.conn
+from aiokafka.abc import AbstractTokenProvider
+from aiokafka.conn import OAuthAuthenticator, create_conn
+from aiokafka.errors import (
+    IllegalSaslStateError,
+    KafkaConnectionError,
+    KafkaError,
+    SaslAuthenticationFailed,
+    UnsupportedSaslMechanismError,
+)
+
+from keelman.kafka.security import tls_sasl as security
+from keelman.kafka.security.reauthentication import RenewedConnection
+from keelman.kafka.security.tokens import Tokens
+from keelman.model.errors import Unauthenticated, Unavailable
+from keelman.runtime.own_thread import in_thread
+from keelman.runtime.tls.failures import not_trusted, tls_error, words
+
+_LOOK_SECONDS = 0.1
+_UNHEARD = "a connection was made, and the first question was not answered"
+
+
+@dataclass(slots=True)
+class _Contact:
+    """Of one client, until it is made; tasks that the library starts meanwhile keep it for ever."""
+
+    said: dict[str, BaseException] = field(default_factory=dict)
+    made: list[Any] = field(default_factory=list)
+    over: bool = False
+
+
+_contact: ContextVar[_Contact | None] = ContextVar("contact", default=None)
+
+
+class NoToken(KafkaConnectionError):  # type: ignore[misc]
+    """Who gives tokens does not answer."""
+
+
+class TokenRefused(SaslAuthenticationFailed):  # type: ignore[misc]
+    """Who gives tokens gives us none."""
+
+
+class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
+    """Tokens for the client library's connections."""
+
+    def __init__(self, tokens: Tokens) -> None:
+        self._tokens = tokens
+        self._extensions: dict[str, str] = {}
+
+    async def token(self) -> str:
+        """One that is good now; the first one is waited for a while. Raises TokenRefused, NoToken."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + (0 if self._tokens.any else self._tokens.patience)
+        while True:
+            try:
+                found = await in_thread(self._tokens.current)[1]
+                break
+            except Unauthenticated as error:
+                raise TokenRefused(error.message) from None
+            except Unavailable as error:
+                if loop.time() >= end:
+                    raise NoToken(error.message) from None
+            await asyncio.sleep(_LOOK_SECONDS)
+        self._extensions = dict(found.extensions)
+        return found.text
+
+    def extensions(self) -> dict[str, str]:
+        """Of the last token."""
+        return self._extensions
+
+
+class _Heard(OAuthAuthenticator):  # type: ignore[misc]
+    """A refused token is answered with a reason (RFC 7628 section 3.2.3), which the library takes for consent."""
+
+    async def step(self, payload: bytes | None) -> tuple[bytes, bool] | None:
+        if payload:
+            raise SaslAuthenticationFailed(f"the token is refused: {payload.decode(errors='replace')}")
+        return await super().step(payload)  # type: ignore[no-any-return]
+
+
+async def _connected(host: str, port: int, **arguments: Any) -> Any:
+    first = _contact.get()
+    if first is None or first.over:
+        return await create_conn(host, port, **arguments)
+    try:
+        made = await create_conn(host, port, **arguments)
+    except (KafkaError, OSError, TimeoutError) as error:
+        first.said[f"{host}:{port}"] = error
+        raise
+    first.said.pop(f"{host}:{port}", None)
+    first.made.append(made)
+    return made
+
+
+aiokafka.client.create_conn = _connected
+aiokafka.conn.OAuthAuthenticator = _Heard
+aiokafka.conn.AIOKafkaConnection = RenewedConnection
+
+
+@contextlib.asynccontextmanager
+async def bootstrap_errors(properties: Mapping[str, str]) -> AsyncIterator[None]:
+    """Around the start of one client. Its failure becomes Unauthenticated when a broker refused us or was not trusted,
+    and KafkaConnectionError with what the first one said otherwise. What ends the block ends its connections."""
+    first = _Contact()
+    said, token = first.said, _contact.set(first)
+    try:
+        yield
+        first.made.clear()
+    except (KafkaError, OSError) as error:
+        for address, one in said.items():
+            if isinstance(one, TokenRefused):  # no broker has been asked yet
+                raise Unauthenticated(text_of(one), reason="BROKER_REFUSED") from None
+            lasting = _lasting(one, properties)
+            if lasting:
+                raise Unauthenticated(f"{address}: {lasting}", reason="BROKER_REFUSED") from None
+        for address, one in said.items():
+            if isinstance(one, NoToken):
+                raise NoToken(text_of(one)) from None
+            raise KafkaConnectionError(f"{address}: {_passing(one, properties)}") from None
+        text = _passing(error, properties) if not _unheard(error) else _hinted(_UNHEARD, properties)
+        raise KafkaConnectionError(text) from None
+    finally:
+        _contact.reset(token)
+        first.over = True
+        for connection in first.made:
+            connection.close()
+
+
+def text_of(error: BaseException) -> str:
+    """An error in one line, without the library's own name for it."""
+    text = str(error.args[0]) if isinstance(error, KafkaError) and error.args else str(error)
+    return " ".join(text.split()) or type(error).__name__
+
+
+def _lasting(error: BaseException, properties: Mapping[str, str]) -> str:
+    """What is wrong, when the same properties will meet it again; else empty."""
+    if isinstance(error, UnsupportedSaslMechanismError):
+        return "authentication failed: the broker does not know this sasl.mechanism on this listener"
+    if isinstance(error, IllegalSaslStateError):
+        return "authentication failed: this listener does not speak SASL (see security.protocol)"
+    if isinstance(error, SaslAuthenticationFailed):
+        return f"authentication failed: {text_of(error)} (see sasl.jaas.config)"
+    found = tls_error(error)
+    return "" if found is None else _tls_trouble(found, properties)
+
+
+def _tls_trouble(error: ssl.SSLError, properties: Mapping[str, str]) -> str:
+    why = not_trusted(error, "the broker's")
+    reason = error.reason or ""
+    if why or not reason or "EOF" in reason:
+        return why
+    if "CERTIFICATE" not in reason:
+        return f"TLS failed: {words(reason)} (see security.protocol)"
+    ends = security.own_certificate_ends(properties)
+    if ends is None:
+        return "the broker wants a certificate of ours, and ssl.keystore.location is not set"
+    over = f", it ended on {ends:%Y-%m-%d at %H:%M} UTC" if ends < datetime.now(UTC) else ""
+    return f"the broker does not take our certificate: {words(reason)}{over} (see ssl.keystore.location)"
+
+
+def _unheard(error: BaseException) -> bool:
+    """Whether it is the library's way to say that all connections that it could make were useless."""
+    return text_of(error).startswith("Unable to bootstrap")
+
+
+def _passing(error: BaseException, properties: Mapping[str, str]) -> str:
+    if not isinstance(error, KafkaConnectionError | ConnectionResetError | ssl.SSLError):
+        return text_of(error)
+    return _hinted(text_of(error), properties)
+
+
+def _hinted(text: str, properties: Mapping[str, str]) -> str:
+    spoken = properties.get("security.protocol") or "PLAINTEXT"
+    return f"{text} (perhaps the listener does not speak {spoken}, see security.protocol)"

@@ -1,0 +1,76 @@
+"""What was fetched and not taken yet: put in by a loop, taken out by any thread."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+from collections import deque
+from collections.abc import Callable
+
+from keelman.kafka.fetching.fetched import Fetched
+
+
+class Arrivals:
+    """Made in the loop that puts; `take` and `waiting` are for any thread, the rest is for the loop."""
+
+    def __init__(self, most_bytes: int, told: Callable[[], None]) -> None:
+        """`told` is called in the loop whenever there is something to take."""
+        self._most_bytes = most_bytes
+        self._told = told
+        self._loop = asyncio.get_running_loop()
+        self._lock = threading.Lock()
+        self._waiting: deque[Fetched] = deque()
+        self._bytes = 0
+        self._room = asyncio.Event()
+        self._room.set()
+        self._news = asyncio.Event()
+        self._failure: BaseException | None = None
+
+    def put(self, fetched: Fetched) -> None:
+        """Never waits: how much may come is decided before it is asked for."""
+        with self._lock:
+            self._waiting.append(fetched)
+            self._bytes += fetched.size
+            if self._bytes >= self._most_bytes:
+                self._room.clear()
+        self._tell()
+
+    def fail(self, error: BaseException) -> None:
+        """Nothing comes any more, for this; the first failure counts."""
+        self._failure = self._failure or error
+        self._tell()
+
+    async def room(self) -> None:
+        """Waits until there is less than `most_bytes`."""
+        await self._room.wait()
+
+    async def wait(self, seconds: float) -> None:
+        """Until there is something to take, at most that long."""
+        if not self.waiting:
+            self._news.clear()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._news.wait()
+
+    def take(self) -> list[Fetched]:
+        """All, in order. Raises the failure once all before it is taken."""
+        with self._lock:
+            taken = list(self._waiting)
+            self._waiting.clear()
+            was_full = self._bytes >= self._most_bytes
+            self._bytes = 0
+        if was_full:
+            self._loop.call_soon_threadsafe(self._room.set)
+        if not taken and self._failure is not None:
+            raise self._failure
+        return taken
+
+    @property
+    def waiting(self) -> bool:
+        """Whether there is something to take now, be it a failure."""
+        return bool(self._waiting) or self._failure is not None
+
+    def _tell(self) -> None:
+        self._news.set()
+        self._told()

@@ -1,0 +1,247 @@
+"""A client for fetching and its settings, from Java's properties."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+from aiokafka.errors import IncompatibleBrokerVersion, KafkaError
+from aiokafka.protocol.metadata import MetadataRequest
+from aiokafka.structs import TopicPartition
+
+from keelman.kafka.bootstrap_errors import bootstrap_errors
+from keelman.kafka.clients import Client, client_arguments, no_broker
+from keelman.kafka.fetching.fetched import Part
+from keelman.kafka.fetching.leader_epochs import NO_EPOCH, NOBODY, AskMetadata, Leader, Metadata, TopicInfo
+from keelman.kafka.fetching.leaders import Leaders
+from keelman.kafka.known_brokers import BROKERS
+from keelman.model.errors import InvalidArgument
+from keelman.runtime.background import Background
+from keelman.runtime.logs.logging import get_logger
+
+LEARN_SECONDS = 30.0
+METADATA_SECONDS = 8.0
+"""One broker has so long to tell about topics; then the next one is asked."""
+
+_log = get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class FetchSettings:
+    """How much is asked for at once, in bytes and milliseconds, and how much is kept for who takes it.
+
+    A broker that has nothing to give answers after `max_wait_ms`; while nothing comes that `grows` to some seconds.
+    """
+
+    max_wait_ms: int = 500
+    grows: bool = True
+    min_bytes: int = 1
+    answer_bytes: int = 4 << 20
+    partition_bytes: int = 1 << 20
+    held_bytes: int = 4 << 20
+    check_crcs: bool = True
+    rack: str = ""
+
+    @staticmethod
+    def of(properties: Mapping[str, str]) -> FetchSettings:
+        """As a Java consumer's properties say, where they do. Raises InvalidArgument for numbers that are none."""
+        plain = FetchSettings()
+
+        def number(key: str, default: int) -> int:
+            text = properties.get(key, "").strip()
+            if text and not text.isdigit():
+                raise InvalidArgument.of(key, text, "a number")
+            return int(text or default)
+
+        answer_bytes = number("fetch.max.bytes", plain.answer_bytes)
+        return FetchSettings(
+            max_wait_ms=number("fetch.max.wait.ms", plain.max_wait_ms),
+            grows="fetch.max.wait.ms" not in properties,
+            min_bytes=number("fetch.min.bytes", plain.min_bytes),
+            answer_bytes=answer_bytes,
+            held_bytes=min(answer_bytes, plain.held_bytes),
+            partition_bytes=number("max.partition.fetch.bytes", plain.partition_bytes),
+            check_crcs=properties.get("check.crcs", "true").strip().lower() != "false",
+            rack=properties.get("client.rack", "").strip(),
+        )
+
+
+class FetchClient(Client):  # type: ignore[misc]
+    """A copy run's client: it begins with what this process knows of the cluster, asks about the topics that are in use
+    and no others, and never makes one by asking. Used in the loop that it was made in."""
+
+    def __init__(self, properties: Mapping[str, str], *, client_id: str, request_timeout_ms: int = 30_000) -> None:
+        """`properties` are Java's. Raises InvalidArgument."""
+        super().__init__(**client_arguments(properties), client_id=client_id, request_timeout_ms=request_timeout_ms)
+        self.properties = properties
+        self.leaders = Leaders()
+        """What is known of leaders beside what `cluster` has: their epochs, and the ids of topics."""
+        self._told_at: dict[Any, float] = {}
+        self._asked_at: dict[Any, float] = {}
+        self._background = Background(self._unsynced)
+        self._follows = False  # with a task of its own instead of the library's
+
+    async def bootstrap(self) -> None:
+        """Connects to a broker, to learn of the others where they are not known. Raises KafkaConnectionError that says
+        what one said, and Unauthenticated when one would not have us."""
+        async with bootstrap_errors(self.properties):
+            if not self.cluster.brokers() and await self._resumed():
+                return
+            await self._background.close()
+            try:
+                await super().bootstrap()
+            except BaseException:
+                if self._follows:  # who asks for metadata next waits for it
+                    self._background.start(self._md_synchronizer())
+                raise
+            self._follows = False
+            BROKERS.met(self.properties, self.cluster._brokers)
+
+    async def close(self) -> None:
+        """Ends at once."""
+        await self._background.close()
+        await super().close()
+
+    async def learn(self, topics: Collection[str]) -> str:
+        """Asks who leads the partitions of these topics; why nobody has told, or empty."""
+        try:
+            async with asyncio.timeout(LEARN_SECONDS):
+                if not self.cluster.brokers():
+                    await self.bootstrap()
+                self.set_topics(topics)
+                if await self.force_metadata_update():
+                    return ""
+                # Perhaps all brokers have moved: the first addresses may know them.
+                await self.bootstrap()
+        except (KafkaError, OSError, TimeoutError) as error:
+            return one_line(error)
+        return "no broker tells about topics"
+
+    def leader_of(self, part: Part) -> Leader | None:
+        """The newest that is known, a node of -1 while there is none; None when there is no such partition."""
+        node = self.cluster.leader_for_partition(TopicPartition(*part))
+        if node is None:
+            return None
+        return self.leaders.of(part) or Leader(node, NO_EPOCH)
+
+    async def confirm(self, leaders: Mapping[Part, Leader]) -> bool:
+        """Whether these lead still, by the word of another broker than each: one that is cut off from its cluster goes
+        on to take itself for the leader. Where the cluster has one broker there is nobody else to ask.
+
+        Raises KafkaError when no other broker answers.
+        """
+        nodes = self._in_turn()
+        open_parts = dict(leaders) if len(self.cluster.brokers()) > 1 else {}
+        while open_parts:
+            node = next((one for one in nodes if any(leader.node != one for leader in open_parts.values())), None)
+            if node is None:
+                raise KafkaError("no other broker tells who leads")
+            nodes.remove(node)
+            try:
+                self._take_in(self.cluster, await self._told_by(node, sorted({topic for topic, _ in leaders})), node)
+            except (KafkaError, OSError, TimeoutError):
+                continue
+            open_parts = {part: leader for part, leader in open_parts.items() if leader.node == node}
+        now = {part: self.leader_of(part) or NOBODY for part in leaders}
+        return all((now[part].node, now[part].epoch) == (was.node, was.epoch) for part, was in leaders.items())
+
+    def confirmed(self, since: float) -> bool:
+        """Whether two brokers have told who leads since then, by the loop's clock: of any partition one that does not
+        think itself its leader. A single broker leads all there is."""
+        told = sum(at > since for at in self._told_at.copy().values())
+        return told > 1 or len(self.cluster.brokers()) == 1
+
+    async def _resumed(self) -> bool:
+        """Whether one of the brokers that were known lately has taken us."""
+        known = BROKERS.of(self.properties)
+        self.cluster._brokers = known
+        for node in random.sample(sorted(known), len(known)):
+            if await self._get_conn(node) is not None:
+                self._background.start(self._md_synchronizer())
+                self._follows = True
+                return True
+        BROKERS.forget(self.properties)
+        self.cluster._brokers = {}
+        return False
+
+    def _unsynced(self, error: BaseException) -> None:
+        _log.warning("metadata_not_followed", error=repr(error))
+
+    async def _metadata_update(self, cluster_metadata: Any, topics: Iterable[str]) -> bool:
+        """The library's own asks the brokers to make the topics that are not there, where they may; and for all topics
+        there are while none is named; and knows no epochs of leaders."""
+        for node in self._in_turn():
+            try:
+                answer = await self._told_by(node, list(topics))
+            except (KafkaError, OSError, TimeoutError):
+                continue
+            if self._take_in(cluster_metadata, answer, node):
+                return True
+        return False
+
+    def _take_in(self, cluster: Any, answer: Any, node: Any) -> bool:
+        if not answer.brokers:
+            return False
+        self._told_at[node] = self._loop.time()
+        cluster.update_metadata(answer)
+        return True
+
+    def _in_turn(self) -> list[Any]:
+        """Who is asked for metadata: first a broker that keeps no other request waiting, of these the one that was
+        asked the longest ago. So a broker that is cut off from its cluster is not believed for long."""
+        nodes = [broker.nodeId for broker in self.cluster.brokers()]
+        nodes += [node for node, _group in self._conns if node == "bootstrap"]
+        random.shuffle(nodes)
+        busy = {node: len(connection._requests) for (node, _group), connection in self._conns.items()}
+        nodes.sort(key=lambda node: (busy.get(node, 0) > 0, self._asked_at.get(node, float("-inf"))))
+        return nodes
+
+    async def _told_by(self, node: Any, topics: list[str]) -> Any:
+        """A broker's answer as the library has it, with what is behind in it put right."""
+        self._asked_at[node] = self._loop.time()
+        async with asyncio.timeout(METADATA_SECONDS):
+            try:
+                told: Metadata = await self.send(node, AskMetadata(topics))
+            except IncompatibleBrokerVersion:
+                return await self.send(node, MetadataRequest(topics, False))
+        return _as_the_library_has_it(told, self.leaders.learn(told.topics, node, len(told.brokers)))
+
+
+def one_line(error: BaseException) -> str:
+    """What an error says, or its name."""
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _as_the_library_has_it(told: Metadata, topics: Mapping[str, TopicInfo]) -> SimpleNamespace:
+    """As an answer to Metadata 5, the newest that it knows."""
+    return SimpleNamespace(
+        API_VERSION=5,
+        brokers=[tuple(broker) for broker in told.brokers],
+        controller_id=told.controller,
+        topics=[
+            (
+                topic.code,
+                topic.name,
+                topic.internal,
+                [(one.code, number, one.node, one.replicas, one.isr) for number, one in topic.partitions.items()],
+            )
+            for topic in topics.values()
+        ],
+    )
+
+
+async def opened(properties: Mapping[str, str], *, client_id: str, timeout_ms: int) -> FetchClient:
+    """One that has met its cluster, for who closes it. Raises Unavailable, Unauthenticated and InvalidArgument."""
+    made = FetchClient(properties, client_id=client_id, request_timeout_ms=timeout_ms)
+    try:
+        await made.bootstrap()
+    except BaseException as error:
+        await made.close()
+        if not isinstance(error, KafkaError | OSError):
+            raise
+        raise no_broker(properties, error) from None
+    return made

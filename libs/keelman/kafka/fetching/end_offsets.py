@@ -1,0 +1,203 @@
+"""Where partitions end, told by their leaders as soon as they have more than was read: one Fetch under way at each.
+
+A broker answers a Fetch when there is anything behind one of its positions, and else after its longest wait; in a fetch
+session (https://cwiki.apache.org/confluence/display/KAFKA/KIP-227) neither side names what has not changed. So to watch
+thousands of partitions costs next to nothing, and what comes is known at once. No more than one record batch is sent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+from aiokafka.errors import KafkaError, NoError, for_code
+
+from keelman.kafka.connections import answer_of
+from keelman.kafka.error_codes import name_of
+from keelman.kafka.fetching.client import FetchClient, FetchSettings
+from keelman.kafka.fetching.fetched import Part
+from keelman.kafka.fetching.isolation import reads_committed
+from keelman.kafka.fetching.leader_epochs import NOBODY, passes
+from keelman.kafka.fetching.session import FetchedPart, FetchSession
+from keelman.model.errors import Unavailable
+from keelman.runtime.supervise import Siblings
+
+REFRESH_SECONDS = 10.0
+RETRY_SECONDS = 0.25
+CALM_SECONDS = 1.0  # a leader that is lost after so long without a loss is looked for at once
+MIN_WAIT_MS, MAX_WAIT_MS = 250, 1_000  # what is wanted newly waits for an answer that is under way
+KEPT_SECONDS = 10.0  # that the connections are kept for nothing
+ANSWER_SECONDS = 5.0
+PAUSE_SECONDS = 0.1  # at least, from one question to the next
+SMALL = FetchSettings(answer_bytes=1, partition_bytes=1)
+
+
+@dataclass(slots=True)
+class Ends:
+    """One answer: ends of partitions that have others than they had, the last stable offsets where records are read
+    committed. `gone` are those that cannot be read: not there, not to be seen by this client, or shorter than that."""
+
+    offsets: dict[Part, int] = field(default_factory=dict)
+    gone: dict[Part, str] = field(default_factory=dict)
+
+
+class EndWatch:
+    """Open it with `opened`, `run` it, and `look` when other partitions are wanted. Used in one loop."""
+
+    def __init__(
+        self, client: FetchClient, wanted: Mapping[Part, int], told: Callable[[Ends], None], *, read_committed: bool
+    ) -> None:
+        self._client = client
+        self._wanted = wanted
+        self._told = told
+        self._isolation = int(read_committed)
+        self._home: dict[Part, int] = {}
+        self._led: dict[int, dict[Part, int]] = {}  # of each leader its partitions, each with the epoch it is led in
+        self._ids: dict[str, str] = {}
+        self._topics: frozenset[str] = frozenset()
+        self._changed = asyncio.Event()
+        self._lost_at = float("-inf")
+        client.cluster.add_listener(self._learned)
+        self.refreshed = float("-inf")
+        """When the metadata was asked for last: another value, perhaps another number of partitions."""
+
+    @staticmethod
+    @asynccontextmanager
+    async def opened(
+        properties: Mapping[str, str], wanted: Mapping[Part, int], told: Callable[[Ends], None], *, client_id: str
+    ) -> AsyncIterator[EndWatch]:
+        """`wanted` has the position of each partition, and may change; `told` hears each answer, also an empty one.
+
+        `properties` are Java's; `isolation.level` says which end is meant. Raises InvalidArgument.
+        """
+        read_committed = reads_committed(properties)
+        wait_ms = MAX_WAIT_MS + int(ANSWER_SECONDS * 1000)
+        client = FetchClient(properties, client_id=client_id, request_timeout_ms=wait_ms)
+        try:
+            yield EndWatch(client, wanted, told, read_committed=read_committed)
+        finally:
+            await client.close()
+
+    def look(self) -> None:
+        """Others are wanted than before."""
+        self._changed.set()
+
+    def partitions_of(self, topic: str) -> int:
+        """How many partitions the topic has by the newest metadata, at most ten seconds old; 0 when not known."""
+        return len(self._client.cluster.partitions_for_topic(topic) or ())
+
+    async def run(self) -> None:
+        """Until nothing has been wanted for a while.
+
+        Raises Unavailable when a broker does not answer, Unauthenticated when none will have the client.
+        """
+        try:
+            await self._client.bootstrap()
+            async with Siblings() as leaders:
+                while self._wanted or await self._other(KEPT_SECONDS):
+                    self._changed.clear()
+                    await self._know()
+                    self._place(leaders)
+                    homeless = not self._wanted.keys() <= self._home.keys()
+                    before = self._lost_at
+                    await self._other(RETRY_SECONDS if homeless else REFRESH_SECONDS)
+                    if self._lost_at == before or self._lost_at - before < CALM_SECONDS:
+                        await asyncio.sleep(RETRY_SECONDS)  # many that park together are one change
+        except (KafkaError, OSError, TimeoutError) as error:
+            raise Unavailable(f"no broker tells where partitions end: {error!r}") from None
+
+    async def _other(self, seconds: float) -> bool:
+        """Waits until others are wanted, at most so long; whether any are."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._changed.wait()
+        return bool(self._wanted)
+
+    async def _know(self) -> None:
+        topics = frozenset(topic for topic, _ in self._wanted)
+        now = asyncio.get_running_loop().time()
+        if topics != self._topics:
+            self._topics = topics
+            known = await self._client.set_topics(list(topics))
+        elif now - self.refreshed > REFRESH_SECONDS:
+            known = await self._client.force_metadata_update()
+        else:
+            return
+        if not known:
+            raise KafkaError("no broker answers")
+        self.refreshed = now
+
+    def _place(self, leaders: Siblings) -> None:
+        """Gives the partitions that have none to their leaders."""
+        cluster, gone = self._client.cluster, Ends()
+        for part in [part for part in self._wanted if part not in self._home]:
+            if cluster.partitions_for_topic(part[0]) is None:
+                gone.gone[part] = "UNKNOWN_TOPIC_OR_PARTITION"
+                continue
+            leader = self._client.leader_of(part) or NOBODY
+            if leader.node == -1:
+                self.refreshed = float("-inf")
+                continue
+            node = self._home[part] = leader.node
+            if node not in self._led:
+                self._led[node] = {}
+                leaders.start(self._follow(node), name=f"ends of broker {node}")
+            self._led[node][part] = leader.epoch
+        self._told(gone)
+
+    def _learned(self, _cluster: object) -> None:
+        """A broker has told of the leaders, each time another one: a leader that is one no longer is left, even while
+        it keeps a question; and a topic that was made anew is told as gone."""
+        for part, node in list(self._home.items()):
+            leader = self._client.leader_of(part) or NOBODY
+            if leader.node not in (-1, node) or leader.epoch != self._led[node][part]:
+                self._leave([part])
+                self._changed.set()
+        gone = Ends()
+        for topic in self._topics:
+            now = self._client.leaders.topic_id(topic)
+            if now and self._ids.setdefault(topic, now) != now:
+                self._ids[topic] = now
+                gone.gone |= {part: "UNKNOWN_TOPIC_ID" for part in self._wanted if part[0] == topic}
+        if gone.gone:
+            self._told(gone)
+
+    async def _follow(self, node: int) -> None:
+        """Asks one broker for as long as it leads any of the partitions."""
+        led, session, wait_ms = self._led[node], FetchSession(SMALL, self._isolation), MIN_WAIT_MS
+        loop = asyncio.get_running_loop()
+        while True:
+            self._leave([part for part in led if part not in self._wanted])
+            if not led:
+                del self._led[node]
+                return
+            begun, before = loop.time(), len(led)
+            positions = {part: (self._wanted[part], epoch) for part, epoch in led.items()}
+            answer = await answer_of(self._client, node, session.request(positions, wait_ms))
+            answered = session.answered(answer)
+            ends = self._ends(one for one in answered if one.part in led and led[one.part] == positions[one.part][1])
+            self._told(ends)
+            quiet = not (ends.offsets or ends.gone) and len(led) == before
+            wait_ms = min(2 * wait_ms, MAX_WAIT_MS) if quiet else MIN_WAIT_MS
+            await asyncio.sleep(max(0.0, begun + PAUSE_SECONDS - loop.time()))
+
+    def _ends(self, answered: Iterable[FetchedPart]) -> Ends:
+        ends = Ends()
+        for told in answered:
+            problem = for_code(told.code)
+            if problem is NoError:
+                ends.offsets[told.part] = told.last_stable_offset if self._isolation else told.high_watermark
+            elif passes(told.code):
+                self._leave([told.part])
+                self.refreshed, self._lost_at = float("-inf"), asyncio.get_running_loop().time()
+                self._changed.set()
+            else:
+                ends.gone[told.part] = name_of(told.code)
+        return ends
+
+    def _leave(self, parts: Iterable[Part]) -> None:
+        for part in parts:
+            del self._led[self._home.pop(part)][part]

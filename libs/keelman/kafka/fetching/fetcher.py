@@ -1,0 +1,367 @@
+"""Fetches partitions as whole record batches, from their leaders, a little ahead of whoever takes them."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterable, Mapping
+
+from aiokafka.errors import KafkaError, OffsetOutOfRangeError, for_code
+
+from keelman.kafka.batches.record_batch import CorruptBatch
+from keelman.kafka.connections import answer_of
+from keelman.kafka.error_codes import CODES, name_of
+from keelman.kafka.fetching.arrivals import Arrivals
+from keelman.kafka.fetching.client import FetchClient, FetchSettings, one_line
+from keelman.kafka.fetching.fetched import Fetched, Part, whole_batches
+from keelman.kafka.fetching.leader_epochs import passes
+from keelman.kafka.fetching.position import EARLIEST, LATEST, Position, made_anew
+from keelman.kafka.fetching.position_checks import FetchFailure, PositionChecks, Reset
+from keelman.kafka.fetching.session import FetchedPart, FetchSession
+from keelman.runtime.background import Background
+from keelman.runtime.backoff import Backoff
+
+__all__ = ["EARLIEST", "LATEST", "BatchFetcher", "FetchFailure", "Position", "Reset"]
+
+FIRST_RETRY_SECONDS = 0.05
+MAX_RETRY_SECONDS = 2.0
+MAX_IDLE_WAIT_MS = 2_000
+CALM_SECONDS = 10.0
+REFRESH_SECONDS = 10.0
+"""So often the brokers are asked who leads while a leader brings nothing, or does not answer."""
+CONFIRM_SECONDS = 0.5
+CLOSE_SECONDS = 2.0
+
+
+class BatchFetcher:
+    """Made, closed and awaited in one loop; `take`, `waiting` and what it tells are for any thread.
+
+    It bootstraps the client that it is given and closes it. One Fetch is under way at each leader, for all of its
+    partitions, as long as less is held than the settings allow: so one that is idle never keeps another waiting.
+    """
+
+    def __init__(
+        self,
+        client: FetchClient,
+        positions: Mapping[Part, int | Position],
+        *,
+        read_committed: bool,
+        reset: Reset,
+        settings: FetchSettings | None = None,
+        arrived: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`positions` are the next offsets to read, EARLIEST or LATEST; `reset` is for those that are not there, "none"
+        also for logs that were truncated and topics that were made anew, which are read on where they differ else.
+
+        `arrived` is called in the loop when there is something to take. Begins at once.
+        """
+        self._client = client
+        self._isolation = int(read_committed)
+        self._settings = settings or FetchSettings()
+        self.check_crcs = self._settings.check_crcs
+        """Whether the checksums of all batches are looked at, else of those alone that are left out; may change."""
+        self._arrivals = Arrivals(self._settings.held_bytes, arrived)
+        self._loop = asyncio.get_running_loop()
+        self._positions = {one: Position(at) if isinstance(at, int) else at for one, at in positions.items()}
+        self._checks = PositionChecks(client, self._isolation, reset)
+        self._homeless = set(positions)
+        self._must_place = asyncio.Event()
+        self._must_place.set()
+        self._led: dict[int, dict[Part, int]] = {}  # of each leader its partitions, each with the epoch it is led in
+        self._near: dict[Part, float] = {}  # those that are read from a follower, and until when
+        self._joined: set[int] = set()  # leaders that were given partitions and not yet asked for them
+        self._retry_ms = MAX_IDLE_WAIT_MS  # how long `_place` waits before its next try
+        self._troubles: dict[int | None, str] = {}
+        self._told_end: dict[Part, int] = {}
+        self._heard: dict[int, float] = {}
+        self._brought: dict[int, float] = {}
+        self.heard_at = float("-inf")
+        """When the leaders of all partitions had last answered, by the monotonic clock."""
+        self.ends: dict[Part, int] = {}
+        """The newest known end of each partition: its high watermark or, with read_committed, last stable offset."""
+        self._records_at = self._loop.time()
+        self._unconfirmed = asyncio.Event()
+        client.cluster.add_listener(self._learned)
+        self._tasks = Background(self._arrivals.fail)
+        self._tasks.start(self._place())
+        self._tasks.start(self._refresh())
+
+    async def next(self, seconds: float) -> list[Fetched]:
+        """What has arrived; waits at most that long for something. Raises what `take` raises."""
+        await self._arrivals.wait(seconds)
+        return self._arrivals.take()
+
+    def take(self) -> list[Fetched]:
+        """What has arrived, in order; ends that were reached are told once, without batches.
+
+        Raises FetchFailure, CorruptBatch or another error once fetching has ended for it and all before is taken.
+        """
+        return self._arrivals.take()
+
+    @property
+    def waiting(self) -> bool:
+        """Whether there is something to take now, be it an error."""
+        return self._arrivals.waiting
+
+    @property
+    def trouble(self) -> str:
+        """What keeps some partition from being read, empty when nothing does."""
+        return next(iter(self._troubles.copy().values()), "")
+
+    def confirmed(self) -> bool:
+        """Whether the leaders that brought the last records are those that the cluster has: told since by one broker
+        more than who leads, since a leader that is cut off from its cluster goes on to answer that there is nothing.
+
+        Where they are not, it asks; so who needs to know comes again.
+        """
+        if not self._homeless and self._client.confirmed(self._records_at):
+            return True
+        self._loop.call_soon_threadsafe(self._unconfirmed.set)
+        return False
+
+    async def close(self) -> None:
+        """Ends all requests and closes the client."""
+        self._client.cluster.remove_listener(self._learned)
+        await self._tasks.close()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await self._client.close()
+
+    # Which leader has what.
+
+    async def _place(self) -> None:
+        """Finds the leaders, at first and whenever partitions have lost theirs."""
+        backoff = Backoff(FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS)
+        placed_at = float("-inf")
+        while True:
+            await self._must_place.wait()
+            if self._loop.time() - placed_at >= CALM_SECONDS:
+                backoff.reset()
+            else:
+                pause = backoff.next()
+                self._retry_ms = int(pause * 1000)
+                await asyncio.sleep(pause)
+            self._must_place.clear()
+            why = await self._client.learn({topic for topic, _ in self._positions})
+            for one in [] if why else sorted(self._homeless):
+                why = self._home(one) or why
+            placed_at = self._loop.time()
+            if why:
+                self._troubles[None] = why
+                self._must_place.set()
+            else:
+                self._troubles = {node: text for node, text in self._troubles.items() if node in self._led}
+
+    def _learned(self, _cluster: object) -> None:
+        """Whatever a broker has told, asked or not: partitions go where they are led now, even while their former
+        leader keeps a request."""
+        moved = [
+            (node, one)
+            for node, led in self._led.items()
+            for one, epoch in led.items()
+            if self._moved(node, one, epoch)
+        ]
+        try:
+            for node, one in moved:
+                self._rehome(node, one)
+        except FetchFailure as error:
+            self._arrivals.fail(error)
+
+    def _moved(self, node: int, one: Part, epoch: int) -> bool:
+        leader = self._client.leader_of(one)
+        if leader is None or leader.node < 0:
+            return False
+        elsewhere = leader.node != node and self._near.get(one, 0.0) < self._loop.time()
+        gone = self._client.cluster.broker_metadata(node) is None
+        another = self._is_another(one) or self._client.leaders.disputed(one[0])
+        return elsewhere or gone or another or leader.epoch != epoch
+
+    async def _refresh(self) -> None:
+        """Asks who leads as long as a leader brings nothing: it may be one no longer."""
+        while True:
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(REFRESH_SECONDS):
+                    await self._unconfirmed.wait()
+            now = self._loop.time()
+            silent = [
+                node for node, led in self._led.items() if now - self._brought.get(node, 0.0) > REFRESH_SECONDS and led
+            ]
+            if silent or self._unconfirmed.is_set():
+                with contextlib.suppress(KafkaError, OSError, TimeoutError):
+                    await self._client.force_metadata_update()
+                await asyncio.sleep(CONFIRM_SECONDS)
+                self._unconfirmed.clear()
+
+    def _is_another(self, one: Part) -> bool:
+        return made_anew(self._positions[one], self._client.leaders.topic_id(one[0]))
+
+    def _home(self, one: Part) -> str:
+        """Gives a partition to its leader; why that failed, or empty."""
+        if one[0] in self._client.cluster.unauthorized_topics:
+            raise FetchFailure(CODES["TOPIC_AUTHORIZATION_FAILED"], f"topic {one[0]} may not be read")
+        leader = self._client.leader_of(one)
+        if leader is None:
+            return f"there is no partition {one[1]} of topic {one[0]}"
+        if leader.node < 0:
+            return f"partition {one[1]} of topic {one[0]} has no leader"
+        leaders, another = self._client.leaders, self._is_another(one)
+        if leaders.disputed(one[0]) or (another and not leaders.agreed(one[0])):
+            return f"topic {one[0]} may have been made anew: another broker is asked"
+        if another:
+            self._checks.restart(one, self._positions[one], self._client.leaders.topic_id(one[0]))
+            self._told_end[one] = -1
+        self._homeless.discard(one)
+        self._near.pop(one, None)
+        self._lead(leader.node, one, leader.epoch)
+        return ""
+
+    def _lead(self, node: int, one: Part, epoch: int) -> None:
+        if node not in self._led:
+            self._led[node] = {}
+            self._tasks.start(self._follow(node))
+        self._led[node][one] = epoch
+        self._joined.add(node)
+
+    def _unhome(self, node: int, parts: Iterable[Part]) -> None:
+        for one in parts:
+            del self._led[node][one]
+            self._homeless.add(one)
+        self._must_place.set()
+
+    def _rehome(self, node: int, one: Part) -> None:
+        """From there to its leader as it is known."""
+        del self._led[node][one]
+        self._homeless.add(one)
+        self._records_at = self._loop.time()
+        if self._home(one):
+            self._must_place.set()
+
+    # What one leader gives.
+
+    async def _follow(self, node: int) -> None:
+        """Fetches from one broker for as long as it has any of the partitions."""
+        led, least = self._led[node], self._settings.max_wait_ms
+        session = FetchSession(self._settings, self._isolation)
+        idle_ms = 0
+        self._brought[node] = self._loop.time()
+        while led:
+            await self._arrivals.room()
+            joined = node in self._joined
+            self._joined.discard(node)
+            try:
+                self._return_from_near(node)
+                await self._check(node)
+                wait_ms = self._wait_ms(node, idle_ms, joined=joined)
+                brought = await self._fetch(node, session, wait_ms)
+            except (KafkaError, OSError, TimeoutError) as error:
+                self._troubles[node] = one_line(error)
+                self._unhome(node, list(led))
+                break
+            self._troubles.pop(node, None)
+            self._heard[node] = self._loop.time()
+            if brought:
+                self._brought[node] = self._records_at = self._loop.time()
+            if not self._homeless:
+                self.heard_at = min(
+                    self._heard.get(leader, self.heard_at) for leader, parts in self._led.items() if parts
+                )
+            grown = max(least, min(2 * idle_ms, MAX_IDLE_WAIT_MS))
+            idle_ms = grown if self._settings.grows and not brought else least
+        del self._led[node]
+
+    def _wait_ms(self, node: int, idle_ms: int, *, joined: bool) -> int:
+        """How long the broker may wait for records: a partition that joins meanwhile has to wait as long.
+
+        Not at all for partitions that joined: their first answer tells the ends. While some have no leader, no longer
+        than until that is asked again.
+        """
+        if joined or node in self._joined:
+            return 0
+        return min(idle_ms, self._retry_ms) if self._homeless else idle_ms
+
+    def _return_from_near(self, node: int) -> None:
+        """What is read from a follower is asked of its leader again now and then (KIP-392)."""
+        now = self._loop.time()
+        for one in [one for one in self._led[node] if self._near.get(one, now) < now]:
+            self._rehome(node, one)
+
+    async def _check(self, node: int) -> None:
+        led, positions = self._led[node], self._positions
+        doubtful = {one: (positions[one], epoch) for one, epoch in led.items() if positions[one].doubtful(epoch)}
+        if doubtful:
+            problems = await self._checks.check(node, doubtful, lambda one: led.get(one) == doubtful[one][1])
+            for one, code in problems.items():
+                self._good(node, one, code)
+
+    async def _fetch(self, node: int, session: FetchSession, wait_ms: int) -> bool:
+        """One Fetch; whether it brought records."""
+        led = self._led[node]
+        # What brought something last comes last: an answer that is full before its end begins with others.
+        positions = self._positions
+        wanted = {
+            one: (positions[one].offset, epoch) for one, epoch in led.items() if not positions[one].doubtful(epoch)
+        }
+        if not wanted:
+            return False
+        brought = False
+        for told in session.answered(await answer_of(self._client, node, session.request(wanted, wait_ms))):
+            one = told.part
+            if (self._positions[one].offset, led.get(one)) != wanted.get(one):
+                continue  # it has moved meanwhile
+            if not self._reaches(node, one, told.code):
+                continue
+            self._take_in(told, led[one], told.last_stable_offset if self._isolation else told.high_watermark)
+            if told.data:
+                brought = True
+                led[one] = led.pop(one)
+            elif told.near not in (-1, node):
+                self._near[one] = self._loop.time() + self._client._metadata_max_age_ms / 1000
+                self._lead(told.near, one, led.pop(one))
+        return brought
+
+    def _reaches(self, node: int, one: Part, code: int) -> bool:
+        """Whether the answer for a partition says what is at its position."""
+        if for_code(code) is not OffsetOutOfRangeError:
+            return self._good(node, one, code)
+        if one in self._near:
+            self._unhome(node, [one])  # a follower may be behind
+        else:
+            self._positions[one].missing = True
+            self._told_end[one] = -1
+        return False
+
+    def _take_in(self, told: FetchedPart, epoch: int, end: int) -> None:
+        one, position = told.part, self._positions[told.part]
+        before, epochs = position.offset, list[tuple[int, int]]()
+        try:
+            batches, behind = whole_batches(
+                told.data,
+                before,
+                told.aborted,
+                read_committed=bool(self._isolation),
+                check_crcs=self.check_crcs,
+                epochs=epochs,
+            )
+        except CorruptBatch as error:
+            raise CorruptBatch(f"partition {one[1]} of topic {one[0]}: {error.message}") from error
+        position.topic_id = position.topic_id or self._client.leaders.topic_id(one[0])
+        position.advance(behind, epochs, epoch)
+        self.ends[one] = end
+        at_end = behind >= end
+        if behind == before and not (at_end and self._told_end.get(one) != behind):
+            return
+        if at_end:
+            self._told_end[one] = behind
+        size = sum(header.size for header, _ in batches)
+        self._arrivals.put(Fetched(*one, batches, before, behind, end, size, position.topic_id))
+
+    def _good(self, node: int, one: Part, code: int) -> bool:
+        """Whether a partition's answer is one; asks for its leader anew if that may help. Raises FetchFailure."""
+        if not code:
+            return True
+        text = f"partition {one[1]} of topic {one[0]}: {name_of(code)}"
+        if not passes(code):
+            raise FetchFailure(code, text)
+        self._troubles[None] = text
+        self._unhome(node, [one])
+        return False

@@ -1,0 +1,335 @@
+"""Who leads a partition in which epoch, where an epoch ends in its log, and which topic goes by a name.
+
+Sources: https://cwiki.apache.org/confluence/display/KAFKA/KIP-320 for the epochs,
+https://cwiki.apache.org/confluence/display/KAFKA/KIP-516 for topic ids, and the layouts of Metadata 12 and
+OffsetForLeaderEpoch 4 in https://github.com/apache/kafka/tree/4.3/clients/src/main/resources/common/message
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import random
+import struct
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from io import BytesIO
+from typing import ClassVar, NamedTuple
+
+from aiokafka.errors import IncompatibleBrokerVersion, KafkaError, for_code
+
+from keelman.kafka.batches.wire import Request
+from keelman.kafka.batches.wire_fields import NO_TAGS, Fields, compact, varint
+from keelman.kafka.clients import Client
+from keelman.kafka.connections import answer_of
+from keelman.kafka.error_codes import CODES
+from keelman.kafka.fetching.fetched import Part
+from keelman.runtime.backoff import Backoff
+
+NO_EPOCH = -1
+"""The leader epoch of who knows none: brokers then check nothing."""
+_NO_ID = bytes(16)
+_CONSUMER = -1
+# What the library does not know, or holds for lasting.
+_PASSING = frozenset(
+    CODES[name]
+    for name in (
+        "UNKNOWN_SERVER_ERROR",
+        "REPLICA_NOT_AVAILABLE",
+        "FENCED_LEADER_EPOCH",
+        "UNKNOWN_LEADER_EPOCH",
+        "OFFSET_NOT_AVAILABLE",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Leader:
+    """A partition's leader: its node, -1 while there is none, and the epoch that it leads in, -1 when not known."""
+
+    node: int
+    epoch: int
+    code: int = 0
+    replicas: tuple[int, ...] = ()
+    isr: tuple[int, ...] = ()
+
+
+NOBODY = Leader(-1, NO_EPOCH)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicInfo:
+    """What a broker tells of one topic. `id` is as Kafka's tools show it, empty when the broker tells none; a topic
+    that is deleted and made anew has another one. `code` is Kafka's error code, 0 for none."""
+
+    name: str
+    id: str
+    code: int
+    partitions: Mapping[int, Leader]
+    internal: bool = False
+
+
+class BrokerAddress(NamedTuple):
+    """One broker of the cluster."""
+
+    node: int
+    host: str
+    port: int
+    rack: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """Answer to Metadata 12."""
+
+    brokers: tuple[BrokerAddress, ...]
+    controller: int
+    topics: Mapping[str, TopicInfo]
+
+    @classmethod
+    def decode(cls, data: BytesIO) -> Metadata:
+        """From behind the header."""
+        fields = Fields(data.read())
+        fields.int32()  # throttle time
+        brokers = []
+        for _ in range(fields.count()):
+            brokers.append(BrokerAddress(fields.int32(), fields.text(), fields.int32(), fields.text() or None))
+            fields.tags()
+        fields.text()  # cluster id
+        controller = fields.int32()
+        topics = [_topic(fields) for _ in range(fields.count())]
+        return cls(tuple(brokers), controller, {topic.name: topic for topic in topics})
+
+
+def _topic(fields: Fields) -> TopicInfo:
+    code, name, raw = fields.int16(), fields.text(), fields.raw(16)
+    internal = fields.raw(1) != b"\0"
+    partitions: dict[int, Leader] = {}
+    for _ in range(fields.count()):
+        problem, number, node, epoch = fields.int16(), fields.int32(), fields.int32(), fields.int32()
+        replicas, isr, _offline = (tuple(fields.int32() for _ in range(fields.count())) for _ in range(3))
+        fields.tags()
+        partitions[number] = Leader(node, epoch, problem, replicas, isr)
+    fields.int32()  # authorized operations
+    fields.tags()
+    topic_id = "" if raw == _NO_ID else base64.urlsafe_b64encode(raw).decode().rstrip("=")
+    return TopicInfo(name, topic_id, code, partitions, internal)
+
+
+@dataclass(frozen=True, slots=True)
+class AskMetadata(Request):
+    """These topics, and all brokers: Metadata 12, which brokers know since Kafka 3.1. Makes no topic by asking."""
+
+    API_KEY: ClassVar[int] = 3
+    API_VERSION: ClassVar[int] = 12
+    RESPONSE_TYPE: ClassVar[type[Metadata]] = Metadata
+
+    topics: Collection[str]
+
+    def encode(self) -> bytes:
+        """No topic is made, and nobody's rights are asked for."""
+        named = b"".join(_NO_ID + compact(topic) + NO_TAGS for topic in self.topics)
+        return varint(len(self.topics) + 1) + named + b"\0\0" + NO_TAGS
+
+
+@dataclass(frozen=True, slots=True)
+class EpochEnd:
+    """The largest epoch of a log that is not larger than the one asked for, and the offset where it ends there.
+
+    Both are -1 where the leader has no such epoch, as when all its records are newer, or when it was asked for an epoch
+    that it has not had yet. `code` is Kafka's error code, 0 for none.
+    """
+
+    epoch: int
+    offset: int
+    code: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class EpochEnds:
+    """Answer to OffsetForLeaderEpoch 4."""
+
+    parts: Mapping[Part, EpochEnd]
+
+    @classmethod
+    def decode(cls, data: BytesIO) -> EpochEnds:
+        """From behind the header."""
+        fields = Fields(data.read())
+        fields.int32()  # throttle time
+        parts: dict[Part, EpochEnd] = {}
+        for _ in range(fields.count()):
+            topic = fields.text()
+            for _ in range(fields.count()):
+                code, number, epoch, offset = fields.int16(), fields.int32(), fields.int32(), fields.int64()
+                fields.tags()
+                parts[topic, number] = EpochEnd(epoch, offset, code)
+            fields.tags()
+        return cls(parts)
+
+
+class AskedEpoch(NamedTuple):
+    """`epoch` is the one whose end is asked for, `current` the one in which the broker is thought to lead."""
+
+    epoch: int
+    current: int
+
+
+@dataclass(frozen=True, slots=True)
+class AskEpochEnds(Request):
+    """Where epochs end: OffsetForLeaderEpoch 4, which brokers know since Kafka 2.8. Needs DESCRIBE on the topics.
+
+    A broker that does not lead, or that leads in another epoch than `current`, answers NOT_LEADER_OR_FOLLOWER,
+    FENCED_LEADER_EPOCH or UNKNOWN_LEADER_EPOCH.
+    """
+
+    API_KEY: ClassVar[int] = 23
+    API_VERSION: ClassVar[int] = 4
+    RESPONSE_TYPE: ClassVar[type[EpochEnds]] = EpochEnds
+
+    asked: Mapping[Part, AskedEpoch]
+
+    def encode(self) -> bytes:
+        """As a consumer."""
+        parts = {
+            (topic, number): struct.pack(">iii", number, one.current, one.epoch) + NO_TAGS
+            for (topic, number), one in self.asked.items()
+        }
+        return struct.pack(">i", _CONSUMER) + _by_topic(parts) + NO_TAGS
+
+
+@dataclass(frozen=True, slots=True)
+class FoundOffset:
+    """The offset that was asked for, -1 with a `code`, Kafka's error code."""
+
+    offset: int
+    code: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Offsets:
+    """Answer to ListOffsets 6."""
+
+    parts: Mapping[Part, FoundOffset]
+
+    @classmethod
+    def decode(cls, data: BytesIO) -> Offsets:
+        """From behind the header."""
+        fields = Fields(data.read())
+        fields.int32()  # throttle time
+        parts: dict[Part, FoundOffset] = {}
+        for _ in range(fields.count()):
+            topic = fields.text()
+            for _ in range(fields.count()):
+                number, code = fields.int32(), fields.int16()
+                fields.int64()  # timestamp
+                parts[topic, number] = FoundOffset(fields.int64(), code)
+                fields.int32()  # leader epoch
+                fields.tags()
+            fields.tags()
+        return cls(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class AskOffsets(Request):
+    """Where partitions begin (-2) or end (-1), asked of who leads in that epoch: ListOffsets 6, known since Kafka 2.8.
+
+    `asked` has timestamp and epoch of each; the end is the last stable offset where `isolation` is 1.
+    """
+
+    API_KEY: ClassVar[int] = 2
+    API_VERSION: ClassVar[int] = 6
+    RESPONSE_TYPE: ClassVar[type[Offsets]] = Offsets
+
+    isolation: int
+    asked: Mapping[Part, tuple[int, int]]
+
+    def encode(self) -> bytes:
+        """As a consumer."""
+        parts = {
+            (topic, number): struct.pack(">iiq", number, epoch, timestamp) + NO_TAGS
+            for (topic, number), (timestamp, epoch) in self.asked.items()
+        }
+        return struct.pack(">ib", _CONSUMER, self.isolation) + _by_topic(parts) + NO_TAGS
+
+
+def _by_topic(parts: Mapping[Part, bytes]) -> bytes:
+    """A compact array of topics, each with a compact array of its partitions."""
+    topics: dict[str, list[bytes]] = {}
+    for (topic, _), encoded in parts.items():
+        topics.setdefault(topic, []).append(encoded)
+    out = [varint(len(topics) + 1)]
+    for topic, some in topics.items():
+        out += (compact(topic), varint(len(some) + 1), *some, NO_TAGS)
+    return b"".join(out)
+
+
+async def metadata_of(client: Client, topics: Collection[str], *, first: Iterable[int] = ()) -> Metadata:
+    """What the first broker that answers tells of these topics; those of `first` are asked before all others.
+
+    Raises KafkaError: IncompatibleBrokerVersion from brokers before Kafka 3.1, KafkaConnectionError when none answers.
+    """
+    nodes = [broker.nodeId for broker in client.cluster.brokers()]
+    random.shuffle(nodes)
+    preferred = [node for node in first if node in nodes]
+    problem: BaseException | None = None
+    for node in dict.fromkeys([*preferred, *nodes]):
+        try:
+            found: Metadata = await answer_of(client, node, AskMetadata(topics))
+        except IncompatibleBrokerVersion:
+            raise
+        except (KafkaError, OSError, TimeoutError) as error:
+            problem = error
+            continue
+        if found.brokers:
+            return found
+    raise KafkaError(f"no broker tells about topics: {problem!r}")
+
+
+async def epoch_ends(client: Client, epochs: Mapping[Part, int], *, seconds: float) -> dict[Part, EpochEnd]:
+    """Where these epochs end in the logs of the partitions' leaders, which it finds itself.
+
+    What passes (a leader that moves, a broker that is away) is asked again until the time is over; the last error code
+    is then in the answer, NETWORK_EXCEPTION where there was none. Raises IncompatibleBrokerVersion.
+    """
+    clock = asyncio.get_running_loop().time
+    deadline, backoff = clock() + seconds, Backoff(first=0.05, most=1.0)
+    open_parts, found = dict(epochs), dict[Part, EpochEnd]()
+    while open_parts and clock() < deadline:
+        try:
+            async with asyncio.timeout_at(deadline):
+                found |= await _ends_once(client, open_parts)
+        except IncompatibleBrokerVersion:
+            raise
+        except (KafkaError, OSError, TimeoutError):
+            pass
+        open_parts = {one: epoch for one, epoch in epochs.items() if one not in found or passes(found[one].code)}
+        if open_parts:
+            await asyncio.sleep(max(0.0, min(deadline - clock(), backoff.next())))
+    nothing = EpochEnd(NO_EPOCH, -1, CODES["NETWORK_EXCEPTION"])
+    return {one: found.get(one, nothing) for one in epochs}
+
+
+def passes(code: int) -> bool:
+    """Whether another leader, or the same one later, may answer otherwise."""
+    problem = for_code(code)
+    return bool(code in _PASSING or (code and (problem.retriable or problem.invalid_metadata)))
+
+
+async def _ends_once(client: Client, epochs: Mapping[Part, int]) -> dict[Part, EpochEnd]:
+    told = await metadata_of(client, {topic for topic, _ in epochs})
+    answered: dict[Part, EpochEnd] = {}
+    by_node: dict[int, dict[Part, AskedEpoch]] = {}
+    for (topic, number), epoch in epochs.items():
+        leader = told.topics[topic].partitions.get(number) if topic in told.topics else None
+        if leader is None:
+            code = told.topics[topic].code if topic in told.topics else 0
+            unknown = code or CODES["UNKNOWN_TOPIC_OR_PARTITION"]
+            answered[topic, number] = EpochEnd(NO_EPOCH, -1, unknown)
+        elif leader.node < 0:
+            answered[topic, number] = EpochEnd(NO_EPOCH, -1, CODES["LEADER_NOT_AVAILABLE"])
+        else:
+            by_node.setdefault(leader.node, {})[topic, number] = AskedEpoch(epoch, leader.epoch)
+    for node, asked in by_node.items():
+        answer: EpochEnds = await answer_of(client, node, AskEpochEnds(asked))
+        answered |= answer.parts
+    return answered

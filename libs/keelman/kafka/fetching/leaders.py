@@ -1,0 +1,67 @@
+"""The newest that any broker has told of partitions' leaders: what a broker tells that is behind changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from keelman.kafka.fetching.fetched import Part
+from keelman.kafka.fetching.leader_epochs import NO_EPOCH, Leader, TopicInfo
+
+
+class Leaders:
+    """Pure. A broker that is cut off from its cluster goes on to tell what it last knew, itself as a leader first of
+    all; the epochs of leaders only ever grow, so the larger one is the newer (KIP-320). Ids of topics have no order:
+    that another topic goes by a name now is believed when two brokers say so, of a single broker at once."""
+
+    def __init__(self) -> None:
+        self._leaders: dict[Part, Leader] = {}
+        self._ids: dict[str, str] = {}
+        self._words: dict[str, dict[int, str]] = {}
+        self._brokers = 0
+
+    def of(self, part: Part) -> Leader | None:
+        """The leader of a partition in the newest known epoch; None when no broker has told of one."""
+        return self._leaders.get(part)
+
+    def topic_id(self, topic: str) -> str:
+        """Empty when no broker has told it."""
+        return self._ids.get(topic, "")
+
+    def agreed(self, topic: str) -> bool:
+        """Whether two brokers, or the only one, have told this id last."""
+        return self._agreed(topic, self.topic_id(topic))
+
+    def disputed(self, topic: str) -> bool:
+        """Whether a broker has told another id last, and no two have told this one: a third is to be asked."""
+        return not self.agreed(topic) and any(
+            word != self.topic_id(topic) for word in self._words.get(topic, {}).values()
+        )
+
+    def learn(self, topics: Mapping[str, TopicInfo], node: int, brokers: int) -> dict[str, TopicInfo]:
+        """What one of so many brokers has told, with all in it that is behind put right."""
+        self._brokers = brokers
+        return {name: self._newest(topic, node) for name, topic in topics.items()}
+
+    def _agreed(self, topic: str, topic_id: str) -> bool:
+        return self._brokers == 1 or list(self._words.get(topic, {}).values()).count(topic_id) > 1
+
+    def _newest(self, topic: TopicInfo, node: int) -> TopicInfo:
+        known = self._ids.get(topic.name, "")
+        if topic.code or not topic.partitions:
+            return topic
+        if topic.id:
+            self._words.setdefault(topic.name, {})[node] = topic.id
+            if known and topic.id != known:
+                if not self._agreed(topic.name, topic.id):
+                    mine = {number: one for (name, number), one in self._leaders.items() if name == topic.name}
+                    return TopicInfo(topic.name, known, 0, mine, topic.internal)
+                for part in [part for part in self._leaders if part[0] == topic.name]:
+                    del self._leaders[part]
+            self._ids[topic.name] = topic.id
+        newest: dict[int, Leader] = {}
+        for number, told in topic.partitions.items():
+            before = self._leaders.get((topic.name, number))
+            # Without ids nobody can say that a smaller epoch is not that of another topic.
+            behind = topic.id and before is not None and told.epoch != NO_EPOCH and told.epoch < before.epoch
+            newest[number] = self._leaders[topic.name, number] = before if before is not None and behind else told
+        return TopicInfo(topic.name, topic.id, 0, newest, topic.internal)

@@ -1,0 +1,187 @@
+"""Asks a leader about positions before anything is fetched from there: where they are, and whether they still are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Literal, TypeAlias
+
+from aiokafka.errors import IncompatibleBrokerVersion
+from aiokafka.protocol.offset import OffsetRequest
+
+from keelman.kafka.clients import Client
+from keelman.kafka.connections import answer_of
+from keelman.kafka.error_codes import CODES, name_of
+from keelman.kafka.fetching.fetched import Part
+from keelman.kafka.fetching.leader_epochs import (
+    NO_EPOCH,
+    AskedEpoch,
+    AskEpochEnds,
+    AskOffsets,
+    EpochEnds,
+    FoundOffset,
+    Offsets,
+)
+from keelman.kafka.fetching.position import EARLIEST, LATEST, Position, diverges_at, goes_on_at
+from keelman.runtime.logs.logging import get_logger
+
+Reset: TypeAlias = Literal["earliest", "latest", "none"]
+_Led: TypeAlias = Mapping[Part, tuple[Position, int]]
+_Still: TypeAlias = Callable[[Part], bool]
+READ_UNCOMMITTED = 0
+
+_log = get_logger()
+
+
+class FetchFailure(Exception):
+    """Fetching cannot go on: `code` is Kafka's error code, `name` its name."""
+
+    def __init__(self, code: int, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.name = name_of(code)
+
+
+class PositionChecks:
+    """Puts right what does not fit a leader's log. `reset` is for offsets that are not there for another reason than
+    that the log has lost its tail."""
+
+    def __init__(self, client: Client, isolation: int, reset: Reset) -> None:
+        self._client = client
+        self._isolation = isolation
+        self._reset = reset
+
+    def restart(self, one: Part, position: Position, topic_id: str) -> None:
+        """Another topic goes by the name: it is read from its beginning. Raises FetchFailure where nothing is reset."""
+        if self._reset == "none":
+            raise _not_there(one, position, f"the topic was deleted and made anew (its id is {topic_id})")
+        _log.warning("topic_recreated", topic=one[0], partition=one[1], offset=position.offset, topic_id=topic_id)
+        position.restart(topic_id)
+
+    async def check(self, node: int, led: _Led, still: _Still) -> dict[Part, int]:
+        """Each position at a leader with the epoch that it leads in; the error codes of those that it cannot tell.
+
+        An answer about what is `still` led there no more is left out: another leader is asked by then.
+
+        Raises KafkaError, and FetchFailure where a position is lost that may not be reset.
+        """
+        problems: dict[Part, int] = {}
+        for ask in (self._check_epochs, self._find_missing, self._resolve):
+            rest = {one: at for one, at in led.items() if one not in problems and still(one)}
+            problems |= await ask(node, rest, still)
+        return {one: code for one, code in problems.items() if still(one)}
+
+    async def _check_epochs(self, node: int, led: _Led, still: _Still) -> dict[Part, int]:
+        """Cuts the positions of logs that have lost what was read; as often as epochs of it are found to be unknown."""
+        problems: dict[Part, int] = {}
+        while True:
+            asked = {
+                one: AskedEpoch(at.epoch, epoch)
+                for one, (at, epoch) in led.items()
+                if one not in problems
+                and still(one)
+                and at.offset >= 0
+                and at.epochs
+                and at.checked != epoch != NO_EPOCH
+            }
+            if not asked:
+                return problems
+            try:
+                answer: EpochEnds = await answer_of(self._client, node, AskEpochEnds(asked))
+            except IncompatibleBrokerVersion:
+                for one in asked:
+                    led[one][0].checked = led[one][1]
+                return problems
+            for one in filter(still, asked):
+                position, current = led[one]
+                end = answer.parts.get(one)
+                code = CODES["UNKNOWN_SERVER_ERROR"] if end is None else end.code
+                if end is None or code:
+                    problems[one] = code
+                    continue
+                at = diverges_at(position, end)
+                if at is None:
+                    position.checked = current
+                else:
+                    self._truncated(one, position, at)
+
+    def _truncated(self, one: Part, position: Position, goes_on: int) -> None:
+        lost = position.offset - goes_on
+        if self._reset == "none":
+            why = f"the partition's log was truncated: what was read from offset {goes_on} on is not in it any more"
+            raise _not_there(one, position, why)
+        _log.warning(
+            "log_truncated", topic=one[0], partition=one[1], offset=position.offset, goes_on=goes_on, lost=lost
+        )
+        position.cut(goes_on)
+
+    async def _find_missing(self, node: int, led: _Led, still: _Still) -> dict[Part, int]:
+        """Decides on positions that a leader's log does not have."""
+        missing = {one: epoch for one, (at, epoch) in led.items() if at.missing}
+        begins = await self._offsets(node, READ_UNCOMMITTED, {one: (EARLIEST, epoch) for one, epoch in missing.items()})
+        ends = await self._offsets(node, READ_UNCOMMITTED, {one: (LATEST, epoch) for one, epoch in missing.items()})
+        problems: dict[Part, int] = {}
+        for one in filter(still, missing):
+            position = led[one][0]
+            begin, end = begins[one], ends[one]
+            if begin.code or end.code:
+                problems[one] = begin.code or end.code
+                continue
+            at = goes_on_at(position, begin.offset, end.offset, self._client.leaders.topic_id(one[0]))
+            if at is not None and at < position.offset:
+                self._truncated(one, position, at)
+            elif at is not None:
+                position.missing = False
+            else:
+                self._reset_position(one, position)
+        return problems
+
+    def _reset_position(self, one: Part, position: Position) -> None:
+        if self._reset == "none":
+            raise _not_there(one, position, "")
+        _log.warning("offset_not_there", topic=one[0], partition=one[1], offset=position.offset, goes_on=self._reset)
+        position.restart(position.topic_id, EARLIEST if self._reset == "earliest" else LATEST)
+
+    async def _resolve(self, node: int, led: _Led, still: _Still) -> dict[Part, int]:
+        """Asks where the partitions begin or end that are to be read from there."""
+        asked = {one: (at.offset, epoch) for one, (at, epoch) in led.items() if at.offset < 0}
+        problems: dict[Part, int] = {}
+        for one, found in (await self._offsets(node, self._isolation, asked)).items():
+            if found.code:
+                problems[one] = found.code
+            elif still(one):
+                led[one][0].offset = found.offset
+        return problems
+
+    async def _offsets(
+        self, node: int, isolation: int, asked: Mapping[Part, tuple[int, int]]
+    ) -> dict[Part, FoundOffset]:
+        return await offsets_of(self._client, node, isolation, asked) if asked else {}
+
+
+async def offsets_of(
+    client: Client, node: int, isolation: int, asked: Mapping[Part, tuple[int, int]]
+) -> dict[Part, FoundOffset]:
+    """Where partitions begin (EARLIEST) or end (LATEST) by their leader; `asked` has that and its epoch for each.
+
+    Raises KafkaError.
+    """
+    try:
+        answer: Offsets = await answer_of(client, node, AskOffsets(isolation, asked))
+        found = dict(answer.parts)
+    except IncompatibleBrokerVersion:
+        topics: dict[str, list[tuple[int, int]]] = {}
+        for (topic, number), (timestamp, _epoch) in asked.items():
+            topics.setdefault(topic, []).append((number, timestamp))
+        old = await answer_of(client, node, OffsetRequest(-1, isolation, list(topics.items())))
+        found = {
+            (topic, number): FoundOffset(offset, code)
+            for topic, told in old.topics
+            for number, code, _time, offset in told
+        }
+    silent = FoundOffset(-1, CODES["UNKNOWN_SERVER_ERROR"])
+    return {one: found.get(one, silent) for one in asked}
+
+
+def _not_there(one: Part, position: Position, why: str) -> FetchFailure:
+    text = f"offset {position.offset} of partition {one[1]} of topic {one[0]} is not there"
+    return FetchFailure(CODES["OFFSET_OUT_OF_RANGE"], f"{text}: {why}" if why else text)

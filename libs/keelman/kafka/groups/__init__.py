@@ -1,0 +1,1 @@
+"""Consumer groups and groups of workers: their protocol, and changes from outside."""

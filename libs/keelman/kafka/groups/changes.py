@@ -1,0 +1,94 @@
+"""Changes the committed offsets of a consumer group from outside: only while the group has no members."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from aiokafka.errors import NoError, for_code
+from aiokafka.protocol.admin import DeleteGroupsRequest
+
+from keelman.kafka.error_codes import CODES
+from keelman.kafka.groups.offsets import Committed, OffsetCommit, OffsetDelete, OffsetFetch, TopicPart, committed
+from keelman.kafka.groups.requests import ask_group, error_codes
+from keelman.model.errors import FailedPrecondition, Unavailable
+
+ANSWER_MS = 10_000
+SECONDS = 30.0
+HAS_MEMBERS = "GROUP_HAS_MEMBERS"
+NONE = -1
+# Who asks is no member of a group that has some; it is not empty; it reads the topic.
+_MEMBERS = tuple(CODES[name] for name in ("UNKNOWN_MEMBER_ID", "NON_EMPTY_GROUP", "GROUP_SUBSCRIBED_TO_TOPIC"))
+_NO_GROUP = CODES["GROUP_ID_NOT_FOUND"]
+
+
+class GroupChanges:
+    """One group's offsets; `properties` are Java's client properties of an administrator.
+
+    All raise FailedPrecondition (HAS_MEMBERS) while the group has members, Unavailable when its coordinator does not
+    answer or refuses.
+    """
+
+    def __init__(self, properties: Mapping[str, str], group: str, *, client_id: str) -> None:
+        self._properties = properties
+        self._group = group
+        self._client_id = client_id
+
+    async def offsets(self) -> dict[TopicPart, int]:
+        """The committed offsets; none for a group that is not there."""
+        return {where: one.offset for where, one in (await self._committed()).items() if one.offset >= 0}
+
+    async def commit(self, offsets: Mapping[TopicPart, int], note: str = "") -> None:
+        """Commits these offsets, whatever they were, each with the note; makes the group when there is none.
+
+        An offset of NONE is none to everybody who asks for it; but its note is there.
+        """
+        await self._commit({where: Committed(offset, note) for where, offset in offsets.items()})
+
+    async def write_again(self, still: Callable[[], bool] = lambda: True) -> int:
+        """Commits what is committed, leader epochs and notes too, for brokers forget what is old; how many partitions
+        that were.
+
+        Nothing where `still`, asked last thing before, says that somebody else may have changed it since.
+        """
+        committed = await self._committed()
+        if not still():
+            return 0
+        if committed:
+            await self._commit(committed)
+        return len(committed)
+
+    async def forget(self, partitions: Sequence[TopicPart]) -> None:
+        """Deletes the offsets of these partitions; those that have none count as deleted."""
+        answer = await self._ask(lambda: OffsetDelete(self._group, partitions))
+        if answer.error_code != _NO_GROUP:
+            self._check(error_codes(answer))
+
+    async def delete(self) -> None:
+        """Deletes the group with all its offsets; one that is not there counts as deleted."""
+        answer = await self._ask(lambda: DeleteGroupsRequest([self._group]))
+        self._check(code for code in error_codes(answer) if code != _NO_GROUP)
+
+    async def _committed(self) -> dict[TopicPart, Committed]:
+        answer = await self._ask(lambda: OffsetFetch(self._group))
+        codes = set(error_codes(answer)) - {0}
+        if codes:
+            names = ", ".join(sorted(for_code(code).__name__ for code in codes))
+            raise Unavailable(f"group {self._group}: its offsets are not told: {names}")
+        return committed(answer)
+
+    async def _commit(self, offsets: Mapping[TopicPart, Committed]) -> None:
+        answer = await self._ask(lambda: OffsetCommit(self._group, offsets))
+        self._check(error_codes(answer))
+
+    async def _ask(self, request: Callable[[], Any]) -> Any:
+        return await ask_group(
+            self._properties, self._group, request, client_id=self._client_id, answer_ms=ANSWER_MS, seconds=SECONDS
+        )
+
+    def _check(self, codes: Any) -> None:
+        for code in codes:
+            if code in _MEMBERS:
+                raise FailedPrecondition(f"group {self._group} has members", reason=HAS_MEMBERS)
+            if for_code(code) is not NoError:
+                raise Unavailable(f"group {self._group}: its offsets cannot be changed: {for_code(code).__name__}")

@@ -1,0 +1,55 @@
+"""Single requests about a consumer group, from outside it: asked until its coordinator is there to answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from keelman.kafka.clients import low_level_client
+from keelman.kafka.groups.protocol import COORDINATOR_LOADING, LOST_COORDINATOR, GroupClient
+from keelman.model.errors import Unavailable
+from keelman.runtime.backoff import Backoff
+
+_PASSING = (*LOST_COORDINATOR, COORDINATOR_LOADING)
+
+
+async def ask_group(
+    properties: Mapping[str, str],
+    group: str,
+    request: Callable[[], Any],
+    *,
+    client_id: str,
+    answer_ms: int,
+    seconds: float,
+) -> Any:
+    """The coordinator's answer; `request` makes one, which may be made and sent again while the coordinator moves.
+
+    `properties` are those of Java's clients. After `seconds` whatever it answers is given. Raises Unavailable when it
+    does not answer until then.
+    """
+    backoff = Backoff(first=0.05, most=1.0)
+    loop = asyncio.get_running_loop()
+    until = loop.time() + seconds
+    async with low_level_client(properties, client_id=client_id, timeout_ms=answer_ms) as client:
+        while True:
+            late = loop.time() > until
+            asking = GroupClient(client, group, session_ms=0, rebalance_ms=0)  # each looks for the coordinator anew
+            try:
+                answer = await asking.ask(request())
+                if late or not any(code in _PASSING for code in error_codes(answer)):
+                    return answer
+            except Unavailable:
+                if late:
+                    raise
+            await asyncio.sleep(backoff.next())
+
+
+def error_codes(answer: Any) -> list[int]:
+    """All that are in an answer, 0 for what went well: its own, and those of partitions, groups and members."""
+    found = [getattr(answer, "error_code", 0)]
+    for _, parts in getattr(answer, "topics", ()) or ():
+        found += [part[-1] for part in parts]
+    for rows in (getattr(answer, "results", ()), getattr(answer, "members", ())):
+        found += [row[-1] for row in rows or ()]
+    return found

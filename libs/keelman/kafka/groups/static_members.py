@@ -1,0 +1,75 @@
+"""Takes static members out of a consumer group, so that nobody waits for their sessions to end.
+
+A consumer with a `group.instance.id` stays a member when it closes: its group is not empty, and its partitions are
+nobody else's, before its session time-out is over. Only a LeaveGroup that names the instance ends that sooner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from aiokafka.protocol.api import Request, RequestStruct, Response
+from aiokafka.protocol.types import Array, Int16, Int32, Schema, String
+
+from keelman.kafka.groups.protocol import NONE, UNKNOWN_MEMBER
+from keelman.kafka.groups.requests import ask_group
+from keelman.model.errors import Unavailable
+
+ANSWER_MS = 5_000
+SECONDS = 15.0
+_GONE = (NONE, UNKNOWN_MEMBER)
+
+# LeaveGroup version 3 (KIP-345), the first that names instances and the last that is not a flexible one.
+_TEXT = String("utf-8")
+
+
+class _LeaveGroupResponse(Response):  # type: ignore[misc]  # the library is not typed
+    API_KEY = 13
+    API_VERSION = 3
+    SCHEMA = Schema(
+        ("throttle_time_ms", Int32),
+        ("error_code", Int16),
+        ("members", Array(("member_id", _TEXT), ("group_instance_id", _TEXT), ("error_code", Int16))),
+    )
+
+
+class _LeaveGroupStruct(RequestStruct):  # type: ignore[misc]
+    API_KEY = 13
+    API_VERSION = 3
+    RESPONSE_TYPE = _LeaveGroupResponse
+    SCHEMA = Schema(("group", _TEXT), ("members", Array(("member_id", _TEXT), ("group_instance_id", _TEXT))))
+
+
+class _LeaveGroup(Request[_LeaveGroupStruct]):  # type: ignore[misc]
+    """Removes static members, whoever they are now: their member ids need not be known."""
+
+    API_KEY = 13
+
+    def __init__(self, group: str, instance_ids: Sequence[str]) -> None:
+        self._group = group
+        self._members = [("", instance) for instance in instance_ids]
+
+    def build(self, request_struct_class: type[_LeaveGroupStruct]) -> _LeaveGroupStruct:
+        return request_struct_class(self._group, self._members)
+
+
+async def remove_static_members(properties: Mapping[str, str], group: str, instance_ids: Sequence[str]) -> None:
+    """Takes these members out of the group at once; those that are no members count as removed.
+
+    `properties` are those of Java's clients. For members whose consumer was closed in order and will not come back:
+    one that still runs is shut out by this and fails as fenced. Raises Unavailable, also when the broker refuses it.
+    """
+    if not instance_ids:
+        return
+    answer = await ask_group(
+        properties,
+        group,
+        lambda: _LeaveGroup(group, instance_ids),
+        client_id=f"{group}-leaving",
+        answer_ms=ANSWER_MS,
+        seconds=SECONDS,
+    )
+    for error in (answer.error_code, *(code for _, _, code in answer.members or ())):
+        if error not in _GONE:
+            named = ", ".join(instance_ids)
+            raise Unavailable(f"group {group}: static members {named} cannot be removed: error {error}")

@@ -1,0 +1,1 @@
+"""Java's client properties: what becomes of each here."""

@@ -1,0 +1,41 @@
+"""What is wrong with the client properties of a connector's configuration, known without opening a client."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import get_args
+
+from keelman.kafka.properties.connector_clients import merged
+from keelman.kafka.properties.keys import ClientKind
+from keelman.kafka.properties.settings import problems
+from keelman.kafka.security import jaas, oauth
+from keelman.model.errors import InvalidArgument
+
+_JAAS = "sasl.jaas.config"
+
+
+def client_faults(config: Mapping[str, str | None], worker: Mapping[str, str]) -> dict[str, str]:
+    """Key of the configuration to message. Login modules and token URLs that are not allowed are found under every
+    prefix (`source.consumer.`, `target.cluster.` and whatever a connector has); all other keys under
+    `producer.override.`, `consumer.override.` and `admin.override.`.
+
+    Called at validation, with references resolved; one that is not yet, `${...}`, is not looked into.
+    """
+    given = {k: v for k, v in config.items() if v is not None and not v.startswith("${")}
+    found: dict[str, str] = {}
+    for client in get_args(ClientKind):
+        prefix = f"{client}.override."
+        own = [key for key in given if key.startswith(prefix)]
+        if own:
+            for key, message in problems(merged(worker, given, client), client, worker.get(oauth.ALLOWED_KEY, "")):
+                found[f"{prefix}{key}" if f"{prefix}{key}" in given else own[0]] = message
+    allowed = oauth.listed(worker.get(oauth.ALLOWED_KEY, ""))
+    for key, value in given.items():
+        try:
+            if key.endswith(_JAAS) and value.strip():
+                jaas.parse(value)
+            elif key.endswith(oauth.URL_KEY) and value.strip():
+                oauth.checked_url(value.strip(), allowed)
+        except InvalidArgument as error:
+            found.setdefault(key, error.message)
+    return found

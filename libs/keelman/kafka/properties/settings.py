@@ -1,0 +1,96 @@
+"""Java's client properties as the table has them elsewhere: librdkafka's settings, aiokafka's arguments, problems."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from keelman.kafka.properties.keys import ClientKey, ClientKind
+from keelman.kafka.properties.table import TABLE
+from keelman.kafka.security import jaas, oauth
+from keelman.kafka.security import tls_sasl as security
+from keelman.model.errors import InvalidArgument
+
+_SASL = ("sasl.mechanism", "sasl.jaas.config")
+_SESSION_MS, _POLL_MS = 45_000, 300_000  # of both libraries
+_ROWS: dict[ClientKind, dict[str, ClientKey]] = {
+    client: {row.name: row for row in TABLE if row.of(client)} for client in ("producer", "consumer", "admin")
+}
+CONNECTION = frozenset(row.name for row in TABLE if row.clients == "pca")
+"""What all clients share: how to reach the brokers and who one is to them."""
+
+
+def librdkafka_settings(given: Mapping[str, str], client: ClientKind) -> dict[str, Any]:
+    """The settings of such a client, without its defaults. Raises InvalidArgument that names the key at fault."""
+    check(given, client)
+    made: dict[str, Any] = {}
+    for key, row in _ROWS[client].items():
+        if row.librdkafka and given.get(key, "").strip():
+            made[row.librdkafka] = row.value.of(key, given[key].strip())
+    _reconcile(made)
+    return {**made, **security.for_librdkafka(given)}
+
+
+def aiokafka_settings(given: Mapping[str, str]) -> dict[str, Any]:
+    """aiokafka's arguments for a connection, but for its brokers and who one is. Raises InvalidArgument."""
+    check(given, "admin")
+    made: dict[str, Any] = {}
+    for key, row in _ROWS["admin"].items():
+        if row.aiokafka.endswith("_ms") and given.get(key, "").strip():
+            made[row.aiokafka] = int(row.value.of(key, given[key].strip()))
+    if made.get("connections_max_idle_ms") == 0:
+        made["connections_max_idle_ms"] = None
+    return made
+
+
+def check(given: Mapping[str, str], client: ClientKind) -> None:
+    """Raises InvalidArgument for the first key that is refused."""
+    for key, why in refusals(given, client):
+        raise InvalidArgument(f"{key}: {given[key]!r} is refused: {why}", metadata={"field": key})
+
+
+def refusals(given: Mapping[str, str], client: ClientKind) -> Iterable[tuple[str, str]]:
+    """The keys whose values cannot be used by such a client, and why."""
+    for key, value in given.items():
+        row = _ROWS[client].get(key)
+        if row is not None and row.refuses(value):
+            yield key, row.says
+
+
+def problems(given: Mapping[str, str], client: ClientKind, allowed_urls: str = "") -> list[tuple[str, str]]:
+    """Keys that are at fault, and why: what is refused, numbers that are none, login modules and URLs that are not
+    allowed. Opens no file and no connection. `allowed_urls` is the worker's list."""
+    found = [(key, f"{key}: {given[key]!r} is refused: {why}") for key, why in refusals(given, client)]
+    for key, row in _ROWS[client].items():
+        if row.librdkafka and given.get(key, "").strip():
+            found += _fault(key, lambda key=key, row=row: row.value.of(key, given[key].strip()))
+    found += _fault("security.protocol", lambda: security.protocol(given))
+    if not found and security.protocol(given).startswith("SASL"):
+        found += _fault("sasl.mechanism", lambda: security.login(given))
+    elif given.get("sasl.jaas.config", "").strip():
+        found += _fault("sasl.jaas.config", lambda: jaas.parse(given["sasl.jaas.config"]))
+    url = given.get(oauth.URL_KEY, "").strip()
+    if url:
+        found += _fault(oauth.URL_KEY, lambda: oauth.checked_url(url, oauth.listed(allowed_urls)))
+    return found
+
+
+def _fault(key: str, work: Any) -> list[tuple[str, str]]:
+    try:
+        work()
+    except InvalidArgument as error:
+        named = error.message.partition(":")[0].partition(" ")[0]
+        return [(named if named in _SASL else key, error.message)]
+    return []
+
+
+def _reconcile(made: dict[str, Any]) -> None:
+    """What Java bears and librdkafka does not."""
+    first, most = made.get("reconnect.backoff.ms"), made.get("reconnect.backoff.max.ms")
+    if first is not None or most is not None:
+        wait = int(first or 50)
+        made["reconnect.backoff.ms"] = str(wait)
+        made["reconnect.backoff.max.ms"] = str(max(wait, int(most or 1_000)))
+    if "max.poll.interval.ms" in made or "session.timeout.ms" in made:
+        least = int(made.get("session.timeout.ms", _SESSION_MS))
+        made["max.poll.interval.ms"] = str(max(least, int(made.get("max.poll.interval.ms", _POLL_MS))))

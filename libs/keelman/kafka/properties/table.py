@@ -1,0 +1,240 @@
+"""What becomes of each property that Java's producers, consumers and admin clients know, as of Kafka 4.3.
+
+The one table that all code asks that makes clients; docs/client-properties.md is written from it. A key that is not
+here is unknown to Java's clients too, which only warn of those. Types and defaults, which only `validate` tells, are in
+keelman.connect.config.client_definitions, which may not stand on this package. A new version of Kafka:
+tests/recorded/record_clients.py, which holds both to the same keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from keelman.kafka.properties.keys import Classes, ClientKey, Number, Servers, Text, Value, Words
+from keelman.kafka.properties.security_table import SECURITY
+
+ALL = "pca"
+MOST = 2**31 - 1
+DAY_MS = 86_400_000
+_ANY = Text()
+_FLAG = Words({"true": "true", "false": "false"})
+# A sink's tasks take and give up partitions all at once, so no protocol is cooperative, which librdkafka wants alike.
+_ASSIGNORS = Classes(
+    {
+        "RangeAssignor": "range",
+        "RoundRobinAssignor": "roundrobin",
+        "StickyAssignor": "range",
+        "CooperativeStickyAssignor": "range",
+    }
+)
+_BYTES = "payloads are bytes here, which converters make and read"
+_METRICS = "metrics are served on /metrics"
+_NO_JAVA = "no Java code runs here"
+
+
+def _used(
+    name: str,
+    clients: str,
+    librdkafka: str = "",
+    value: Value = _ANY,
+    *,
+    says: str = "",
+    aiokafka: str = "",
+) -> ClientKey:
+    return ClientKey(name, clients, "used", says, librdkafka, value, aiokafka)
+
+
+def _ignored(name: str, clients: str, why: str) -> ClientKey:
+    return ClientKey(name, clients, "ignored", why)
+
+
+def _refused(name: str, clients: str, why: str, *accepted: str) -> ClientKey:
+    return ClientKey(name, clients, "refused", why, accepted=("", *accepted))
+
+
+_COMMON = (
+    _used("bootstrap.servers", ALL, "bootstrap.servers", Servers(), aiokafka="bootstrap_servers"),
+    _refused("bootstrap.controllers", "a", "clients talk to brokers here: set bootstrap.servers"),
+    _used("client.id", ALL, "client.id", says="name of the client at the brokers; own clients of a worker keep theirs"),
+    _used(
+        "client.dns.lookup",
+        ALL,
+        "client.dns.lookup",
+        Words({name: name for name in ("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only")}),
+        says="own clients try all addresses of a name",
+    ),
+    _used(
+        "connections.max.idle.ms",
+        ALL,
+        "connections.max.idle.ms",
+        Number(0, MOST, like={-1: 0}),
+        aiokafka="connections_max_idle_ms",
+    ),
+    _used("metadata.max.age.ms", ALL, "metadata.max.age.ms", Number(1, DAY_MS), aiokafka="metadata_max_age_ms"),
+    _used(
+        "metadata.recovery.strategy",
+        ALL,
+        "metadata.recovery.strategy",
+        Words({"none": "none", "rebootstrap": "rebootstrap"}),
+    ),
+    _used(
+        "metadata.recovery.rebootstrap.trigger.ms",
+        ALL,
+        "metadata.recovery.rebootstrap.trigger.ms",
+        Number(0, MOST),
+    ),
+    _used("reconnect.backoff.ms", ALL, "reconnect.backoff.ms", Number(0, 3_600_000)),
+    _used("reconnect.backoff.max.ms", ALL, "reconnect.backoff.max.ms", Number(0, 3_600_000)),
+    _used("retry.backoff.ms", ALL, "retry.backoff.ms", Number(1, 300_000), aiokafka="retry_backoff_ms"),
+    _used("retry.backoff.max.ms", ALL, "retry.backoff.max.ms", Number(1, 300_000)),
+    _used("send.buffer.bytes", ALL, "socket.send.buffer.bytes", Number(0, 100_000_000)),
+    _used("receive.buffer.bytes", ALL, "socket.receive.buffer.bytes", Number(0, 100_000_000)),
+    _used(
+        "socket.connection.setup.timeout.ms",
+        ALL,
+        "socket.connection.setup.timeout.ms",
+        Number(1_000, MOST),
+    ),
+    _ignored("socket.connection.setup.timeout.max.ms", ALL, "each try to connect has the same time"),
+    _used("enable.metrics.push", ALL, "enable.metrics.push", _FLAG),
+    _ignored("default.api.timeout.ms", "ca", "each request has its own deadline"),
+    _ignored("config.providers", ALL, "the worker's own config.providers serve its clients too"),
+    _ignored("metric.reporters", ALL, _METRICS),
+    _ignored("metrics.num.samples", ALL, _METRICS),
+    _ignored("metrics.recording.level", ALL, _METRICS),
+    _ignored("metrics.sample.window.ms", ALL, _METRICS),
+    _ignored("interceptor.classes", "pc", _NO_JAVA),
+)
+_PRODUCER = (
+    _used(
+        "acks",
+        "p",
+        "acks",
+        Words({"all": "all", "-1": "all", "0": "0", "1": "1"}),
+        says="data always waits for all replicas in sync",
+    ),
+    _used("batch.size", "p", "batch.size", Number(1, MOST), says="bytes in a record batch; 1,000,000 when unset"),
+    _used(
+        "buffer.memory",
+        "p",
+        "queue.buffering.max.kbytes",
+        Number(1, MOST, per=1024),
+        says="bytes on their way to the brokers, 12 MiB at most; less on slow targets",
+    ),
+    _used(
+        "compression.type",
+        "p",
+        "compression.type",
+        Words({n: n for n in ("none", "gzip", "snappy", "lz4", "zstd")}),
+        says="of record batches",
+    ),
+    _ignored("compression.gzip.level", "p", "each codec's usual level is used"),
+    _ignored("compression.lz4.level", "p", "each codec's usual level is used"),
+    _ignored("compression.zstd.level", "p", "each codec's usual level is used"),
+    _used(
+        "delivery.timeout.ms",
+        "p",
+        "delivery.timeout.ms",
+        Number(0, MOST),
+        says="time without any delivery; less than a transaction lives, 30 s without one",
+    ),
+    _used("enable.idempotence", "p", "enable.idempotence", _FLAG, says="data is always written once"),
+    _ignored("key.serializer", "p", _BYTES),
+    _ignored("value.serializer", "p", _BYTES),
+    _used(
+        "linger.ms", "p", "linger.ms", Number(0, 900_000), says="data goes out when a batch is full or a commit is due"
+    ),
+    _ignored("max.block.ms", "p", "a copy run waits for its brokers, and shows that it does"),
+    _used(
+        "max.in.flight.requests.per.connection",
+        "p",
+        "max.in.flight.requests.per.connection",
+        Number(1, 5),
+        says="requests under way at a broker; order is kept",
+    ),
+    _used(
+        "max.request.size", "p", "message.max.bytes", Number(1_000, 1_000_000_000), says="bytes that a record may have"
+    ),
+    _ignored("metadata.max.idle.ms", "p", "a copy run knows its topics only"),
+    _ignored("partitioner.adaptive.partitioning.enable", "p", "records without key fill one batch after the other"),
+    _ignored("partitioner.availability.timeout.ms", "p", "records without key fill one batch after the other"),
+    _refused(
+        "partitioner.class",
+        "p",
+        "records of a key would go to other partitions than before; Java's default is used",
+    ),
+    _refused("partitioner.ignore.keys", "p", "records with one key would be spread over partitions", "false"),
+    _used(
+        "request.timeout.ms",
+        "p",
+        "request.timeout.ms",
+        Number(1, 900_000),
+        says="a request's deadline, at most half the time of delivery",
+    ),
+    _used("retries", "p", "retries", Number(0, MOST), says="data is tried until its time of delivery is over"),
+    _used(
+        "transaction.timeout.ms",
+        "p",
+        "transaction.timeout.ms",
+        Number(1_000, MOST),
+        says="how long an open transaction lives; 10 s when unset",
+    ),
+    _refused("transaction.two.phase.commit.enable", "p", "transactions end with their copy run", "false"),
+    _used("transactional.id", "p", "transactional.id", says="of exactly-once sources, instead of Connect's"),
+)
+_CONSUMER = (
+    _used(
+        "allow.auto.create.topics",
+        "c",
+        "allow.auto.create.topics",
+        _FLAG,
+        says="mirrors never have topics made in the source cluster",
+    ),
+    _ignored("auto.commit.interval.ms", "c", "offsets are committed with the data, see keelman.commit.interval.ms"),
+    _used(
+        "auto.offset.reset",
+        "c",
+        "auto.offset.reset",
+        Words({"earliest": "earliest", "latest": "latest", "none": "error"}),
+        says="where to begin without an offset; a time (by_duration) is refused",
+    ),
+    _used("check.crcs", "c", "check.crcs", _FLAG),
+    _used("client.rack", "c", "client.rack", says="replicas of the same rack are read"),
+    _ignored("enable.auto.commit", "c", "offsets are committed with the data"),
+    _ignored("exclude.internal.topics", "c", "patterns never match topics that begin with __"),
+    _used("fetch.max.bytes", "c", "fetch.max.bytes", Number(1_000_000, 2_147_483_135)),
+    _used("fetch.max.wait.ms", "c", "fetch.wait.max.ms", Number(0, 300_000)),
+    _used("fetch.min.bytes", "c", "fetch.min.bytes", Number(1, 100_000_000)),
+    _used("group.id", "c", "group.id", says="of a sink's consumers; connect-<name> when unset"),
+    _ignored("group.instance.id", "c", "each sink task has its own, <group.id>-<name>-<task>"),
+    _ignored("group.protocol", "c", "sinks are in classic groups"),
+    _ignored("group.remote.assignor", "c", "sinks are in classic groups"),
+    _used("heartbeat.interval.ms", "c", "heartbeat.interval.ms", Number(1, 3_600_000)),
+    _ignored("internal.throw.on.fetch.stable.offset.unsupported", "c", "Kafka Streams only"),
+    _used("isolation.level", "c", "isolation.level", Words({n: n for n in ("read_uncommitted", "read_committed")})),
+    _ignored("key.deserializer", "c", _BYTES),
+    _ignored("value.deserializer", "c", _BYTES),
+    _used("max.partition.fetch.bytes", "c", "fetch.message.max.bytes", Number(1, 1_000_000_000)),
+    _used("max.poll.interval.ms", "c", "max.poll.interval.ms", Number(1, DAY_MS)),
+    _used("max.poll.records", "c", says="most records that a sink gets at once; 2,000 when unset"),
+    _used(
+        "partition.assignment.strategy",
+        "c",
+        "partition.assignment.strategy",
+        _ASSIGNORS,
+        says="sticky ones count as RangeAssignor: partitions change hands all at once",
+    ),
+    _used("session.timeout.ms", "c", "session.timeout.ms", Number(1, 3_600_000)),
+    _ignored("share.acknowledgement.mode", "c", "share groups only"),
+    _ignored("share.acquire.mode", "c", "share groups only"),
+)
+_OTHERS = (
+    _used("request.timeout.ms", "ca", "socket.timeout.ms", Number(1_000, 300_000)),
+    _ignored("retries", "a", "each request has its own deadline"),
+)
+TABLE: tuple[ClientKey, ...] = (*_COMMON, *SECURITY, *_PRODUCER, *_CONSUMER, *_OTHERS)
+
+
+def rows(name: str) -> Iterator[ClientKey]:
+    """The rows of a key: more than one where clients differ."""
+    return (one for one in TABLE if one.name == name)

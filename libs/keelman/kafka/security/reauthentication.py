@@ -1,0 +1,69 @@
+"""Connections to brokers that end a client's session after some time: replaced before, so that no request is lost.
+
+A broker with `connections.max.reauth.ms`, or a token that ends, closes a connection at the first request behind its
+session's end (KIP-368). Java's clients authenticate anew on the connection. Here it retires instead: it takes no new
+requests, so the next one gets a connection of its own, and it closes when its last answer has come.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+from aiokafka.conn import AIOKafkaConnection, CloseReason
+
+PARTS = (0.85, 0.95)
+"""Java's: in which part of its session a connection is replaced; not all in the same moment."""
+MIN_SECONDS = 1.0  # a shorter session, the last of a token that nobody renews, is left to its end
+
+
+class RenewedConnection(AIOKafkaConnection):  # type: ignore[misc]
+    """The library's connection, in whose place `bootstrap_errors` puts it."""
+
+    _retired = False
+    _retirement: asyncio.TimerHandle | None = None
+    _session_ms = 0
+
+    def connected(self) -> bool:
+        """Whether it may be used."""
+        return not self._retired and bool(super().connected())
+
+    def close(self, reason: CloseReason | None = None, exc: BaseException | None = None) -> Any:
+        """Ends at once."""
+        if self._retirement is not None:
+            self._retirement.cancel()
+        return super().close(reason, exc)
+
+    async def _do_sasl_handshake(self) -> None:
+        self.send = self._heard
+        try:
+            await super()._do_sasl_handshake()
+        finally:
+            del self.send
+        seconds = self._session_ms / 1000 * random.uniform(*PARTS)
+        if seconds > MIN_SECONDS:
+            self._retirement = self._loop.call_later(seconds, _retire, weakref.ref(self))
+
+    async def _heard(self, request: Any, expect_response: bool = True) -> Any:
+        """Sends one of the requests by which a client logs in; the answer to the last says how long it may stay."""
+        answer = await super().send(request, expect_response)
+        self._session_ms = getattr(answer, "session_lifetime_ms", 0)
+        return answer
+
+    def retire(self) -> None:
+        """Takes no new requests, and closes behind its last answer."""
+        self._retired = True
+        waiting = [answer for _, _, answer in self._requests if not answer.done()]
+        if waiting:
+            waiting[-1].add_done_callback(lambda _: self.retire())
+        else:
+            self.close(CloseReason.IDLE_DROP)
+
+
+def _retire(connection: Callable[[], RenewedConnection | None]) -> None:
+    found = connection()
+    if found is not None:
+        found.retire()

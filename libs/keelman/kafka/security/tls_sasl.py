@@ -1,0 +1,163 @@
+"""TLS and SASL from Java's client properties, for both client libraries. What can be read once is read once."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from datetime import datetime
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from keelman.kafka.security import jaas, oauth
+from keelman.kafka.security.tokens import Tokens
+from keelman.model.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from keelman.runtime.tls.stores import Identity
+
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+MECHANISMS = {
+    "PLAIN": (jaas.PLAIN, jaas.SCRAM),
+    "SCRAM-SHA-256": (jaas.SCRAM, jaas.PLAIN),
+    "SCRAM-SHA-512": (jaas.SCRAM, jaas.PLAIN),
+    "OAUTHBEARER": (jaas.OAUTHBEARER,),
+}
+_FILES = ("ssl.truststore.location", "ssl.keystore.location")
+_NAMES = "ssl.endpoint.identification.algorithm"
+
+
+def protocol(given: Mapping[str, str]) -> str:
+    """`security.protocol`. Raises InvalidArgument."""
+    text = given.get("security.protocol", "").strip().upper() or "PLAINTEXT"
+    if text not in PROTOCOLS:
+        raise InvalidArgument.of("security.protocol", text, "one of " + ", ".join(PROTOCOLS))
+    return text
+
+
+def login(given: Mapping[str, str]) -> tuple[str, jaas.LoginModule]:
+    """Mechanism and login module of a SASL client. Raises InvalidArgument that names the property at fault."""
+    mechanism = given.get("sasl.mechanism", "").strip() or "GSSAPI"
+    if mechanism == "GSSAPI":
+        raise InvalidArgument(
+            "sasl.mechanism: 'GSSAPI' (Kerberos), Java's default, is not supported: set one of " + ", ".join(MECHANISMS)
+        )
+    if mechanism not in MECHANISMS:
+        raise InvalidArgument.of("sasl.mechanism", mechanism, "one of " + ", ".join(MECHANISMS))
+    text = given.get("sasl.jaas.config", "").strip()
+    if not text:
+        raise InvalidArgument(
+            f'sasl.jaas.config is missing: {mechanism} needs {MECHANISMS[mechanism][0]} required OPTION="VALUE" ...;'
+        )
+    module = jaas.parse(text)
+    if module.name not in MECHANISMS[mechanism]:
+        raise InvalidArgument(f"sasl.jaas.config: {mechanism} needs {MECHANISMS[mechanism][0]}, not {module.name}")
+    if mechanism != "OAUTHBEARER":
+        for option in ("username", "password"):
+            if option not in module.options:
+                raise InvalidArgument(f"sasl.jaas.config: {option} is missing: {mechanism} needs username and password")
+        if module.options.get("tokenauth", "").lower() == "true":
+            raise InvalidArgument("sasl.jaas.config: tokenauth: delegation tokens are not supported")
+    return mechanism, module
+
+
+def for_aiokafka(given: Mapping[str, str]) -> dict[str, Any]:
+    """aiokafka's arguments, but for the OAUTHBEARER provider, of whom `tokens` tells. Raises InvalidArgument."""
+    spoken = protocol(given)
+    made: dict[str, Any] = {"security_protocol": spoken}
+    if spoken.endswith("SSL"):
+        made["ssl_context"] = _context(*_ssl(given))
+    if spoken.startswith("SASL"):
+        mechanism, module = login(given)
+        made["sasl_mechanism"] = mechanism
+        if mechanism != "OAUTHBEARER":
+            made["sasl_plain_username"] = module.options["username"]
+            made["sasl_plain_password"] = module.options["password"]
+    return made
+
+
+def for_librdkafka(given: Mapping[str, str]) -> dict[str, Any]:
+    """librdkafka's settings. Raises InvalidArgument."""
+    spoken = protocol(given)
+    made: dict[str, Any] = {} if spoken == "PLAINTEXT" else {"security.protocol": spoken}
+    if spoken.endswith("SSL"):
+        made |= _tls_settings(given)
+    if spoken.startswith("SASL"):
+        mechanism, module = login(given)
+        made["sasl.mechanism"] = mechanism
+        if mechanism == "OAUTHBEARER":
+            made["oauth_cb"] = _callback(tokens(given))
+        else:
+            made["sasl.username"], made["sasl.password"] = module.options["username"], module.options["password"]
+    return made
+
+
+def own_certificate_ends(given: Mapping[str, str]) -> datetime | None:
+    """When the certificate ends that the client shows; None when it has none. Raises InvalidArgument."""
+    from cryptography import x509  # noqa: PLC0415  (the same)
+
+    identity = _stores(*_ssl(given))[1]
+    return None if identity is None else x509.load_pem_x509_certificate(identity.certificates).not_valid_after_utc
+
+
+def tokens(given: Mapping[str, str]) -> Tokens:
+    """The tokens of an OAUTHBEARER client: the same for all clients of a process with the same properties."""
+    options = login(given)[1].options
+    if given.get(oauth.URL_KEY, "").strip():
+        oauth.checked_url(given[oauth.URL_KEY].strip())
+    chosen = {k: v for k, v in given.items() if k.startswith(("sasl.oauthbearer.", "sasl.login."))}
+    return _tokens(tuple(sorted(chosen.items())), tuple(sorted(options.items())))
+
+
+@lru_cache(maxsize=64)
+def _tokens(given: tuple[tuple[str, str], ...], options: tuple[tuple[str, str], ...]) -> Tokens:
+    return oauth.tokens(dict(given), dict(options))
+
+
+def _callback(source: Tokens) -> Callable[[str], tuple[str, float, str, dict[str, str]]]:
+    def token(_config: str) -> tuple[str, float, str, dict[str, str]]:
+        found = source.current()
+        return found.text, found.ends, found.principal, dict(found.extensions)
+
+    return token
+
+
+def _tls_settings(given: Mapping[str, str]) -> dict[str, Any]:
+    from keelman.runtime.tls.contexts import openssl_suites  # noqa: PLC0415  (7 MB that a client without TLS need not have)
+
+    trusted, identity = _stores(*_ssl(given))
+    algorithm = given.get(_NAMES, "https").strip().lower()
+    if algorithm not in ("", "https"):
+        raise InvalidArgument.of(_NAMES, algorithm, "https or empty")
+    made: dict[str, Any] = {_NAMES: algorithm or "none"}
+    if trusted is not None:
+        made["ssl.ca.pem"] = trusted.decode()
+    if identity is not None:
+        made["ssl.key.pem"], made["ssl.certificate.pem"] = identity.key.decode(), identity.certificates.decode()
+    suites = openssl_suites(given.get("ssl.cipher.suites", ""))
+    return {**made, "ssl.cipher.suites": suites} if suites else made
+
+
+def _ssl(given: Mapping[str, str]) -> tuple[tuple[tuple[str, str], ...], tuple[int, ...]]:
+    """All that TLS depends on: the properties, and when the files were changed."""
+    stamps = []
+    for key in _FILES:
+        if given.get(key):
+            with suppress(OSError):
+                stamps.append(Path(given[key]).stat().st_mtime_ns)
+    return tuple(sorted((k, v) for k, v in given.items() if k.startswith("ssl."))), tuple(stamps)
+
+
+@lru_cache(maxsize=64)
+def _context(properties: tuple[tuple[str, str], ...], _stamps: tuple[int, ...]) -> ssl.SSLContext:
+    from keelman.runtime.tls.contexts import client_context  # noqa: PLC0415  (the same)
+
+    return client_context(dict(properties))
+
+
+@lru_cache(maxsize=64)
+def _stores(properties: tuple[tuple[str, str], ...], _stamps: tuple[int, ...]) -> tuple[bytes | None, Identity | None]:
+    from keelman.runtime.tls.stores import read_identity, read_trusted  # noqa: PLC0415  (the same)
+
+    return read_trusted(dict(properties)), read_identity(dict(properties))

@@ -1,0 +1,262 @@
+"""One HTTP connection that cannot be held for ever: heads have a deadline, readers must read, the idlest give way.
+
+Heads are taken as Connect's server takes them: of at most 8 KiB, and of HTTP/1.0 and 1.1 alone. One that a worker sends
+on has headers of that worker's beside: what the one has taken is not too large for the next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import resource
+import sys
+import time
+from typing import Any
+
+import h11
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from keelman.runtime.http.errors import error_body
+from keelman.runtime.http.tls import OutspokenObject
+
+MAX_HEAD_BYTES = 8192
+SENT_ON_BYTES = 1024  # more for a request that is sent on
+SENT_ON = b"x-keelman-"
+"""How the names of headers begin that a worker adds to what it sends on."""
+VERSIONS = (b"1.0", b"1.1")
+HEAD_SECONDS = 30.0
+READ_SECONDS = 60.0
+FIRST_SECONDS = 0.2
+FAREWELL_SECONDS = 1.0
+MAX_CONNECTIONS = 1000
+EMPTY_LINE = "no request line received"  # as h11 says it
+REASONS = {
+    400: "Bad Request",
+    408: "Request Timeout",
+    414: "URI Too Long",
+    426: "Upgrade Required",
+    431: "Request Header Fields Too Large",
+    505: "HTTP Version Not Supported",
+}
+_BYTES = re.compile(r"bytearray\(b(.*)\)", re.DOTALL)
+
+
+class HeadRefused(h11.RemoteProtocolError):
+    """The request's head is none that is taken; `error_status_hint` is the status that says so."""
+
+    def __init__(self, status: int, why: str) -> None:
+        super().__init__(why, error_status_hint=status)
+
+
+class BoundedHeads(h11.Connection):
+    """A server's side of one connection. h11 by itself takes every version, and bounds only what is not yet whole."""
+
+    def __init__(self) -> None:
+        super().__init__(h11.SERVER, MAX_HEAD_BYTES + SENT_ON_BYTES)
+
+    def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
+        """The next event. Raises HeadRefused (414, 426, 431, 505), RemoteProtocolError for what is no HTTP."""
+        between = self.their_state is h11.IDLE
+        try:
+            event = super().next_event()
+        except h11.RemoteProtocolError as error:
+            if between and error.error_status_hint == 431:
+                raise _too_large(in_first_line=b"\n" not in self.trailing_data[0]) from None
+            raise
+        if isinstance(event, h11.Request):
+            _check(event)
+        return event
+
+
+def _check(request: h11.Request) -> None:
+    if request.http_version not in VERSIONS:
+        status = 426 if request.http_version == b"2.0" else 505
+        raise HeadRefused(status, f"HTTP/{request.http_version.decode()} is not spoken here: use HTTP/1.1")
+    sent_on = any(name.startswith(SENT_ON) for name, _ in request.headers)
+    most = MAX_HEAD_BYTES + (SENT_ON_BYTES if sent_on else 0)
+    if len(request.target) > most:
+        raise _too_large(in_first_line=True)
+    size = len(request.method) + len(request.target) + len("  HTTP/1.1\r\n\r\n")
+    if size + sum(len(name) + len(value) + len(": \r\n") for name, value in request.headers) > most:
+        raise _too_large(in_first_line=False)
+
+
+def _too_large(*, in_first_line: bool) -> HeadRefused:
+    if in_first_line:
+        return HeadRefused(414, f"the request's target is longer than {MAX_HEAD_BYTES} bytes")
+    return HeadRefused(431, f"the request's head is larger than {MAX_HEAD_BYTES} bytes")
+
+
+# It warns of every malformed request; what goes wrong in our own code it tells as an error.
+logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
+
+
+class BoundedHttpProtocol(H11Protocol):
+    """uvicorn's protocol with bounds: heads are those of `http_heads` and must be whole within 30 s of their begin
+    (408), an answer that nobody reads is broken off after 60 s, and of too many connections the one that has waited
+    longest is closed."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.conn = BoundedHeads()
+        self._tls: OutspokenObject | None = None
+        self._head: asyncio.TimerHandle | None = None
+        self._unread: asyncio.TimerHandle | None = None
+        self._since = time.monotonic()
+        self._all_heard = False
+        self._refused = False
+        self._leaving = False
+
+    @property
+    def waiting(self) -> bool:
+        """Whether no request is being answered."""
+        return self.cycle is None or self.cycle.response_complete
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """A client has come."""
+        super().connection_made(transport)
+        tls = transport.get_extra_info("ssl_object")
+        if isinstance(tls, OutspokenObject):
+            self._tls, tls.all_said = tls, self._all_said
+        self._await_head()
+        present = [c for c in self.connections if isinstance(c, BoundedHttpProtocol) and not c.transport.is_closing()]
+        if len(present) > most_connections():
+            idle = [c for c in present if c.waiting]
+            if idle:
+                min(idle, key=lambda c: c._since).transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The client has gone."""
+        self._stop_timers()
+        super().connection_lost(exc)
+
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """The client will send no more. What it has asked for is answered, then the connection ends."""
+        if self._tls is None:
+            return self._has_all()
+        if self.transport.is_closing():
+            return False
+        self._tls.alone = True
+        self._all_said()
+        return True
+
+    def _all_said(self) -> None:
+        """The client has ended its side of TLS; perhaps not its side of the connection."""
+        if not self.transport.is_closing() and not self._has_all():
+            self.transport.close()
+
+    def _has_all(self) -> bool:
+        """Whether what is to be answered has come as a whole. There is no more."""
+        self._all_heard = not self.waiting and self.conn.their_state is not h11.SEND_BODY
+        return self._all_heard
+
+    def shutdown(self) -> None:
+        """The server ends: what has begun is answered. On a connection that has just come that may be on its way."""
+        self.loop.call_later(FIRST_SECONDS if self.cycle is None else 0.0, self._end)
+
+    def _end(self) -> None:
+        self._leaving = True
+        if self._refused:
+            self.transport.close()
+        elif not self.transport.is_closing():
+            super().shutdown()
+        self._part()
+
+    def _part(self) -> None:
+        """Nobody waits long for a TLS client that has all it asked for and does not say farewell."""
+        if self.transport.is_closing():
+            self.loop.call_later(FAREWELL_SECONDS, self._abandon)
+
+    def _abandon(self) -> None:
+        if self in self.connections and not self.transport.get_write_buffer_size():
+            self.transport.abort()
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes of requests."""
+        if self._refused:
+            return
+        if self.waiting:
+            self._await_head()
+        super().data_received(data)
+        if not self.waiting and self._head is not None:
+            self._head.cancel()
+            self._head = None
+
+    def on_response_complete(self) -> None:
+        """An answer has been written."""
+        self._since = time.monotonic()
+        super().on_response_complete()
+        if self._all_heard and self.waiting:
+            self.transport.close()
+        if self._leaving:
+            self._part()
+
+    def pause_writing(self) -> None:
+        """The client does not read, or not so fast."""
+        self._unread = self._unread or self.loop.call_later(READ_SECONDS, self.transport.abort)
+        super().pause_writing()
+
+    def resume_writing(self) -> None:
+        """The client reads."""
+        if self._unread is not None:
+            self._unread.cancel()
+            self._unread = None
+        super().resume_writing()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuses what is no HTTP request, in the form of Connect's errors; the error handled now tells why. Empty
+        lines before a request are passed over (RFC 9112, 2.2)."""
+        error = sys.exc_info()[1]
+        why = str(error or "")
+        if why == EMPTY_LINE:
+            rest = self.conn.trailing_data[0].lstrip(b"\r\n")
+            self.conn = BoundedHeads()
+            if rest:
+                super().data_received(rest)
+        else:
+            self._refuse(error.error_status_hint if isinstance(error, HeadRefused) else 400, _BYTES.sub(r"\1", why))
+
+    def _await_head(self) -> None:
+        if self._head is None:
+            self._head = self.loop.call_later(HEAD_SECONDS, self._late)
+
+    def _late(self) -> None:
+        if self.conn.trailing_data[0]:
+            self._refuse(408)
+        else:
+            self.transport.close()  # it was opened and nothing ever came
+
+    def _refuse(self, status: int, why: str = "") -> None:
+        """Answers, if no answer has begun, and closes. A client that still sends is listened to for a moment: else it
+        might not see the answer."""
+        self._stop_timers()
+        if self.transport.is_closing():
+            return
+        reason, waiting = REASONS[status], self.waiting
+        message = f"HTTP {status} {reason}"
+        body = error_body(status, f"{message}: {why}" if why else message)
+        headers = [("Content-Type", "application/json"), ("Content-Length", str(len(body))), ("Connection", "close")]
+        try:
+            head = self.conn.send(h11.Response(status_code=status, headers=headers, reason=reason.encode()))
+            self.transport.write((head or b"") + body)
+        except h11.LocalProtocolError:
+            waiting = False
+        if waiting and self.transport.can_write_eof():
+            self._refused = True
+            self.transport.write_eof()
+            self.loop.call_later(FAREWELL_SECONDS, self.transport.close)
+        else:
+            self.transport.close()
+
+    def _stop_timers(self) -> None:
+        for timer in (self._head, self._unread):
+            if timer is not None:
+                timer.cancel()
+        self._head = self._unread = None
+
+
+def most_connections() -> int:
+    """Connections of one listener at once: what leaves most of this process's descriptors to others."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return MAX_CONNECTIONS if soft < 0 else min(MAX_CONNECTIONS, max(16, soft // 4))

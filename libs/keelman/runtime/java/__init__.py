@@ -1,0 +1,1 @@
+"""Java: found on the machine, and the libraries that it runs."""

@@ -1,0 +1,1 @@
+"""Logging: lines of one form, levels that change while a process runs, and nothing secret."""

@@ -1,0 +1,1 @@
+"""Child processes: started, tied to their starter, found again, slowed down and ended."""

@@ -1,0 +1,243 @@
+"""Child processes that outlive the process that started them, and how a later one finds them again.
+
+A child leads its own session, writes to a file and not to a pipe, and is written down (pid, start of the process,
+command, generation), so that the next starter adopts it instead of starting it twice. Its end is noticed through a
+pidfd, which works for adopted processes as for our own. What it leaves behind in its session is killed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import psutil
+
+from keelman.runtime.home import write_file
+from keelman.runtime.processes import exit_record
+from keelman.runtime.processes.process_trees import MARK, family, is_marked, kill_all, marked_leader, start_of
+
+TITLE_KEEPS_ENVIRONMENT = {"SPT_NOENV": "1"}  # setproctitle would write over what /proc shows, and so over the mark
+POLL_SECONDS = 0.2
+SWEEP_SECONDS = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What is written down of a child in its folder's record.json.
+
+    `pid` is 0 from just before the start until it stands. `start` tells one process from a later one of the same pid;
+    `start_time` is for people (Unix seconds); `log_offset` is the size of the log file at the start; `ended` means that
+    its end was taken note of. `ready` means that it has answered its health check: who adopts it need not ask first.
+    """
+
+    name: str
+    uid: str
+    generation: int
+    restarts: int
+    command: tuple[str, ...]
+    pid: int = 0
+    start: str = ""
+    start_time: float = 0.0
+    log_offset: int = 0
+    ended: bool = False
+    ready: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """How a child ended. `code` is negative for a signal and None when nobody saw it and the child left no record."""
+
+    code: int | None
+    reason: str = ""
+    message: str = ""
+
+
+class Child:
+    """One process, started or adopted, until it ends. Used from one event loop."""
+
+    def __init__(self, folder: Path, record: Record, pidfd: int | None) -> None:
+        self.folder = folder
+        self.record = record
+        self.exit: Exit | None = None
+        self._pidfd = pidfd
+        self._poll: asyncio.TimerHandle | None = None
+
+    @property
+    def pid(self) -> int:
+        """Its process id, which is its session's id too."""
+        return self.record.pid
+
+    def watch(self, ended: Callable[[], None]) -> None:
+        """Calls `ended` once, in the running loop, as soon as the process is gone; `exit` is set by then."""
+        loop = asyncio.get_running_loop()
+        if self._pidfd is not None:
+            loop.add_reader(self._pidfd, self._end, ended)
+        else:
+            self._poll = loop.call_later(POLL_SECONDS, self._look, ended)
+
+    def terminate(self) -> None:
+        """Asks it to end (SIGTERM to this one process)."""
+        self._signal(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """Kills it and its whole family."""
+        rest = family(self.pid)  # first: once it is dead, those that left its session are nobody's children
+        self._signal(signal.SIGKILL)
+        kill_all(rest)
+
+    def release(self) -> None:
+        """Stops watching; the process goes on."""
+        if self._pidfd is not None:
+            with contextlib.suppress(RuntimeError):
+                asyncio.get_running_loop().remove_reader(self._pidfd)
+            os.close(self._pidfd)
+            self._pidfd = None
+        if self._poll is not None:
+            self._poll.cancel()
+
+    def _signal(self, number: signal.Signals) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            if self._pidfd is not None:
+                signal.pidfd_send_signal(self._pidfd, number)
+            elif self.exit is None and start_of(self.pid) == self.record.start:
+                os.kill(self.pid, number)
+
+    def _look(self, ended: Callable[[], None]) -> None:
+        if start_of(self.pid) == self.record.start:
+            self.watch(ended)
+        else:
+            self._end(ended)
+
+    def _end(self, ended: Callable[[], None]) -> None:
+        self.release()
+        code: int | None = None
+        with contextlib.suppress(ChildProcessError):
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            code = os.waitstatus_to_exitcode(status) if pid else None
+        self.exit = exit_of(self.folder, self.pid, code)
+        ended()
+
+
+def start(folder: Path, record: Record, *, log: Path, environment: Mapping[str, str]) -> Child:
+    """Starts `record.command` in `folder` with its output appended to `log`. Raises OSError when it cannot be started.
+
+    The record is written before and after the start: when the starter is killed in between, the next one finds the
+    process by its mark.
+    """
+    exit_file = folder / "exit.json"
+    exit_file.unlink(missing_ok=True)
+    write_record(folder, record)
+    named = {**environment, **TITLE_KEEPS_ENVIRONMENT, MARK: str(folder), exit_record.VARIABLE: str(exit_file)}
+    with log.open("ab") as output:
+        record = replace(record, log_offset=output.tell(), start_time=time.time())
+        process = subprocess.Popen(
+            record.command,
+            cwd=folder,
+            env=named,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+        )
+    pid = process.pid
+    process.returncode = 0  # it outlives this object on purpose: a pidfd watches it and waitpid collects it
+    pidfd = _pidfd(pid)
+    record = replace(record, pid=pid, start=start_of(pid) or "")
+    write_record(folder, record)
+    return Child(folder, record, pidfd)
+
+
+def adopt(folder: Path) -> tuple[Record, Child | None] | None:
+    """The last record of a folder and its process if that still runs; None when the folder has no record.
+
+    Called once for each folder when the starter starts. A record without a pid (its writer was killed while starting
+    the process) is completed from the process that carries the folder's mark, if there is one.
+    """
+    record = read_record(folder)
+    if record is None:
+        return None
+    if record.ended:
+        return record, None
+    if not record.pid:
+        pid = marked_leader(folder)
+        if pid is None:
+            return record, None
+        with contextlib.suppress(psutil.Error):
+            record = replace(record, start_time=psutil.Process(pid).create_time())
+        record = replace(record, pid=pid, start=start_of(pid) or "")
+        write_record(folder, record)
+    # The pidfd first: if the start still matches afterwards, the pidfd is of that very process.
+    pidfd = _pidfd(record.pid)
+    if record.start and start_of(record.pid) == record.start:
+        return record, Child(folder, record, pidfd)
+    if pidfd is not None:
+        os.close(pidfd)
+    return record, None
+
+
+def exit_of(folder: Path, pid: int, code: int | None) -> Exit:
+    """What is known of a process's end: the code its parent collected (None for an adopted one), and its own record."""
+    left = exit_record.read(folder / "exit.json", pid)
+    if left is None:
+        return Exit(code)
+    return Exit(left.exit_code if code is None else code, left.reason, left.message)
+
+
+def write_record(folder: Path, record: Record) -> None:
+    """Writes the folder's record.json. Raises OSError."""
+    write_file(folder / "record.json", json.dumps(asdict(record)).encode())
+
+
+def read_record(folder: Path) -> Record | None:
+    """The folder's record; None when there is none that can be read."""
+    try:
+        fields = json.loads((folder / "record.json").read_text(encoding="utf-8"))
+        return Record(**{**fields, "command": tuple(fields["command"])})
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+async def sweep(folder: Path, record: Record, *, seen: bool) -> list[int]:
+    """Kills what an ended child left behind and waits until it is gone, so that its ports are free.
+
+    That is whoever carries the folder's mark and, when the child's end was watched (`seen`), whoever is in its session;
+    otherwise its number may have gone to a stranger since. Returns the processes that were left. Raises TimeoutError
+    when one does not go within ten seconds.
+    """
+
+    def rest() -> list[int]:
+        session = family(record.pid) if seen and start_of(record.pid) is None else []
+        marked = [p for p in psutil.pids() if is_marked(p, folder) and start_of(p) is not None]
+        return sorted({*session, *marked})
+
+    found = left = await asyncio.to_thread(rest)
+    async with asyncio.timeout(SWEEP_SECONDS):
+        while left:
+            kill_all(left)
+            await asyncio.sleep(0.01)
+            left = await asyncio.to_thread(rest)
+    return found
+
+
+def own_environment(services: Sequence[str]) -> dict[str, str]:
+    """This process's environment for a child, without settings of services: they would win over the child's file."""
+    prefixes = tuple(f"KEELMAN_{s.upper()}_" for s in services)
+    mine = (exit_record.VARIABLE, MARK)
+    return {k: v for k, v in os.environ.items() if not k.startswith(prefixes) and k not in mine}
+
+
+def _pidfd(pid: int) -> int | None:
+    if not hasattr(os, "pidfd_open"):
+        return None
+    try:
+        return os.pidfd_open(pid)
+    except ProcessLookupError:
+        return None

@@ -1,0 +1,163 @@
+"""Ports: whether one is free, and some that are and stay so until they are used.
+
+A port that was merely free a moment ago may be taken by the time a process listens on it: by a process that was given
+the same one, or by an outgoing connection, which gets its port from the system's own range and keeps it for a minute
+after its end. So the ports given here are below that range, and a process that gives some holds the block that they are
+of against every other that gives ports in this way: it binds the UDP port of the block's first number, which the system
+lets go of when the process ends, however that happens.
+"""
+
+from __future__ import annotations
+
+import errno
+import random
+import socket
+from collections import deque
+
+from keelman.model.errors import InvalidArgument, Unavailable
+
+LOWEST_PORT, BLOCK, BLOCKS = 20_000, 40, 300  # to 31 999: Linux gives connections those from 32 768 on
+MAX_GIVEN = 50  # blocks to give single ports of; then those given first are given again, if they are free by then
+
+
+def port_is_free(host: str, port: int) -> bool:
+    """True when a listener could bind now. A port in TIME_WAIT counts as free."""
+    return _bind_error(host, port) is None
+
+
+def check_port(label: str, host: str, port: int) -> None:
+    """Raises when a listener could not bind now: Unavailable (PORT_TAKEN) or, for another reason, InvalidArgument.
+
+    `label` is the service whose settings host and port are meant, for the message; `gateway.http` are its http_host
+    and http_port.
+    """
+    error = _bind_error(host, port)
+    if error is None:
+        return
+    if error.errno == errno.EADDRINUSE:
+        raise port_taken(label, host, port)
+    if error.errno == errno.EACCES:
+        raise InvalidArgument.of(
+            _setting(label, "port"), port, "a port that this user may open (usually 1024 or higher)"
+        )
+    raise InvalidArgument.of(_setting(label, "host"), host, f"an address of this host ({error.strerror or error})")
+
+
+def port_taken(label: str, host: str, port: int) -> Unavailable:
+    """The error for a port that something else listens on; it tells how another one is given."""
+    setting = _setting(label, "port")
+    flag = setting.partition(".")[2].replace("_", "-")
+    return Unavailable(
+        f"{setting}: {port} on {host} is taken by another process: stop it, or give another free port "
+        f"with --{flag} or {variable(setting)}",
+        reason="PORT_TAKEN",
+        metadata={"host": host, "port": str(port)},
+    )
+
+
+def variable(setting: str) -> str:
+    """The variable of the environment that `service.key` is read from."""
+    return "KEELMAN_" + setting.replace(".", "_").upper()
+
+
+def free_ports(count: int, host: str = "127.0.0.1") -> list[int]:
+    """Some ports that are free now, all different, and given to nobody else while this process lives.
+
+    For tests and for a process's own children. Raises Unavailable (NO_FREE_PORTS).
+    """
+    return _reserve.ports(count, host)
+
+
+def free_row(count: int, host: str = "127.0.0.1") -> range:
+    """So many ports in a row, as `free_ports` gives them. Raises Unavailable (NO_FREE_PORTS)."""
+    return _reserve.row(count, host)
+
+
+def hold_row(row: range) -> bool:
+    """Holds the ports of an earlier process's row again; False when another process holds some. They may be in use."""
+    return _reserve.hold(row)
+
+
+class Reserve:
+    """The blocks that this process holds. Used from one thread at a time."""
+
+    def __init__(self) -> None:
+        self._held: set[int] = set()
+        self._fresh: deque[int] = deque()
+        self._given: deque[int] = deque()
+        self._blocks = 0
+
+    def ports(self, count: int, host: str) -> list[int]:
+        """See `free_ports`."""
+        found: list[int] = []
+        for _ in range(count + 2 * BLOCK * MAX_GIVEN):
+            if len(found) == count:
+                return found
+            if not self._fresh and self._blocks < MAX_GIVEN:
+                self._fresh.extend(self.row(BLOCK, host, whole=False))
+                self._blocks += 1
+            port = (self._fresh or self._given).popleft()
+            self._given.append(port)
+            if port not in found and port_is_free(host, port):
+                found.append(port)
+        raise _no_ports(count)
+
+    def row(self, count: int, host: str, *, whole: bool = True) -> range:
+        """See `free_row`; not `whole`: some of the row may be taken."""
+        wanted = -(-count // BLOCK)
+        begin = random.randrange(BLOCKS)
+        for first in (*range(begin, BLOCKS), *range(begin)):
+            ports = range(LOWEST_PORT + BLOCK * first, LOWEST_PORT + BLOCK * first + count)
+            blocks = range(first, first + wanted)
+            if blocks[-1] >= BLOCKS or self._held.intersection(blocks) or not self.hold(ports):
+                continue
+            if not whole or all(port_is_free(host, port) for port in ports):
+                return ports
+        raise _no_ports(count)
+
+    def hold(self, ports: range) -> bool:
+        """See `hold_row`. Blocks that were got before one that was not are kept: there are many."""
+        blocks = range((ports[0] - LOWEST_PORT) // BLOCK, (ports[-1] - LOWEST_PORT) // BLOCK + 1)
+        return all(0 <= block < BLOCKS and (block in self._held or self._hold(block)) for block in blocks)
+
+    def _hold(self, block: int) -> bool:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as lock:
+            try:
+                lock.bind(("127.0.0.1", LOWEST_PORT + BLOCK * block))
+            except OSError:
+                return False
+            lock.detach()  # for as long as the process lives
+        self._held.add(block)
+        return True
+
+
+_reserve = Reserve()
+
+
+def joined(host: str, port: int) -> str:
+    """host:port, with brackets around an IPv6 address."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _no_ports(count: int) -> Unavailable:
+    last = LOWEST_PORT + BLOCK * BLOCKS - 1
+    return Unavailable(f"no {count} free ports between {LOWEST_PORT} and {last}", reason="NO_FREE_PORTS")
+
+
+def _setting(label: str, key: str) -> str:
+    service, _, part = label.partition(".")
+    return f"{service}.{part}_{key}" if part else f"{service}.{key}"
+
+
+def _bind_error(host: str, port: int) -> OSError | None:
+    with socket.socket(_family(host), socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as error:
+            return error
+    return None
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET

@@ -1,0 +1,221 @@
+"""Key and trust stores as Java's clients and servers name them (`ssl.keystore.*`, `ssl.truststore.*`): read into PEM.
+
+JKS is read with the JDK's own keytool, PKCS12 and PEM with cryptography. Which of them a file is its first bytes say,
+as in Java's own loader: a PKCS12 file under the type JKS opens, and the other way round.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+    pkcs12,
+)
+
+from keelman.model.errors import InvalidArgument
+from keelman.runtime.java.installation import JavaMissing, find
+
+TYPES = ("JKS", "PKCS12", "PEM")
+KEYTOOL_SECONDS = 60.0
+JKS_MAGIC = bytes.fromhex("feedfeed")
+_CERTIFICATE = re.compile(rb"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----\s?", re.DOTALL)
+_KEY = re.compile(rb"-----BEGIN (?:[A-Z]+ )?PRIVATE KEY-----.+?-----END (?:[A-Z]+ )?PRIVATE KEY-----", re.DOTALL)
+_LATER_IN_CHAIN = re.compile(rb"^Certificate\[(?!1\])\d+\]:\s*-----BEGIN.+?-----END CERTIFICATE-----", re.DOTALL | re.M)
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """A private key (PEM, PKCS#8, not encrypted) and its certificates (PEM, its own first)."""
+
+    key: bytes = field(repr=False)
+    certificates: bytes
+
+
+def read_identity(properties: Mapping[str, str], prefix: str = "ssl.") -> Identity | None:
+    """The keystore that `<prefix>keystore.*` and `<prefix>key.password` name; None when they name none.
+
+    Raises InvalidArgument that names the property at fault, never a password.
+    """
+    key = f"{prefix}keystore"
+    inline, chain = properties.get(f"{key}.key", ""), properties.get(f"{key}.certificate.chain", "")
+    location, password = properties.get(f"{key}.location", ""), properties.get(f"{key}.password", "")
+    key_password = properties.get(f"{prefix}key.password", "")
+    kind = _kind(properties, key)
+    if inline or chain:
+        if not (inline and chain):
+            missing = f"{key}.certificate.chain" if inline else f"{key}.key"
+            raise InvalidArgument(f"{missing} is missing: key and certificates must be set together")
+        return _pem_identity(inline.encode(), chain.encode(), key_password, f"{key}.key", prefix)
+    if not location:
+        return None
+    data = _read(location, f"{key}.location")
+    if _is_pem(kind, data, location, f"{key}.type"):
+        return _pem_identity(data, data, key_password, f"{key}.location", prefix)
+    if data.startswith(JKS_MAGIC):
+        data, passing = _as_pkcs12(location, data, password, key_password or password, prefix)
+        return _pkcs12_identity(data, passing, location, f"{key}.location")
+    return _pkcs12_identity(data, password, location, f"{key}.password")
+
+
+def read_trusted(properties: Mapping[str, str], prefix: str = "ssl.") -> bytes | None:
+    """The certificates (PEM) of the truststore that `<prefix>truststore.*` name; None when they name none.
+
+    Raises InvalidArgument that names the property at fault, never a password.
+    """
+    key = f"{prefix}truststore"
+    inline, location = properties.get(f"{key}.certificates", ""), properties.get(f"{key}.location", "")
+    password = properties.get(f"{key}.password", "")
+    kind = _kind(properties, key)
+    if inline:
+        return _certificates(inline.encode(), f"{key}.certificates")
+    if not location:
+        return None
+    data = _read(location, f"{key}.location")
+    if _is_pem(kind, data, location, f"{key}.type"):
+        return _certificates(data, f"{key}.location")
+    if data.startswith(JKS_MAGIC):
+        # Of a key's own chain Java trusts only the first certificate.
+        listed = _LATER_IN_CHAIN.sub(b"", _listed(location, data, password, f"{key}.password"))
+        return _certificates(listed, f"{key}.location")
+    store = _pkcs12(data, password, location, f"{key}.password")
+    found = [store.cert, *store.additional_certs] if store.cert else list(store.additional_certs)
+    pem = b"".join(one.certificate.public_bytes(Encoding.PEM) for one in found)
+    return _certificates(pem, f"{key}.location")
+
+
+def _kind(properties: Mapping[str, str], key: str) -> str:
+    kind = properties.get(f"{key}.type", "").upper()
+    if kind and kind not in TYPES:
+        raise InvalidArgument.of(f"{key}.type", kind, "one of " + ", ".join(TYPES))
+    return kind
+
+
+def _read(location: str, key: str) -> bytes:
+    try:
+        return Path(location).read_bytes()
+    except OSError as error:
+        raise InvalidArgument(f"{key}: {location!r} cannot be read: {error.strerror}") from None
+
+
+def _is_pem(kind: str, data: bytes, location: str, key: str) -> bool:
+    """Whether the file is text of certificates; raises when it is not what the type says."""
+    pem = b"-----BEGIN" in data
+    if kind and pem != (kind == "PEM"):
+        raise InvalidArgument.of(key, kind, f"PEM or unset: {location!r} is " + ("PEM" if pem else "no PEM file"))
+    return pem
+
+
+def _certificates(pem: bytes, key: str) -> bytes:
+    found = _CERTIFICATE.findall(pem)
+    if not found:
+        raise InvalidArgument(f"{key}: there is no certificate in it")
+    text = b"".join(one.replace(b"\r", b"").strip() + b"\n" for one in found)
+    try:
+        x509.load_pem_x509_certificates(text)
+    except ValueError as error:
+        raise InvalidArgument(f"{key}: not legal: {error}") from None
+    return text
+
+
+def _pem_identity(key_text: bytes, chain: bytes, password: str, key: str, prefix: str) -> Identity:
+    found = _KEY.search(key_text)
+    if found is None:
+        raise InvalidArgument(f"{key}: there is no private key in it")
+    try:
+        private = load_pem_private_key(found[0], password.encode() if password else None)
+    except TypeError:
+        said = "the private key is not encrypted" if password else "the private key is encrypted"
+        raise InvalidArgument(f"{prefix}key.password: {said} ({key})") from None
+    except ValueError:
+        raise InvalidArgument(f"{key}: the private key cannot be read, or {prefix}key.password is not its") from None
+    plain = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    return Identity(plain, _certificates(chain, key))
+
+
+def _pkcs12(data: bytes, password: str, location: str, key: str) -> pkcs12.PKCS12KeyAndCertificates:
+    try:
+        return pkcs12.load_pkcs12(data, password.encode() if password else None)
+    except ValueError:
+        raise InvalidArgument(f"{key}: does not open {location!r}, or that is no JKS, PKCS12 or PEM file") from None
+
+
+def _pkcs12_identity(data: bytes, password: str, location: str, key: str) -> Identity:
+    store = _pkcs12(data, password, location, key)
+    if store.key is None or store.cert is None:
+        raise InvalidArgument(f"{key}: there is no private key with a certificate in {location!r}")
+    chain = [store.cert.certificate, *(one.certificate for one in store.additional_certs)]
+    return Identity(
+        store.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()),
+        b"".join(one.public_bytes(Encoding.PEM) for one in chain),
+    )
+
+
+@lru_cache(maxsize=8)  # a JVM for each client that a worker opens would take its time
+def _as_pkcs12(location: str, data: bytes, password: str, key_password: str, prefix: str) -> tuple[bytes, str]:
+    """The first private key of a JKS file (`data`), as a PKCS12 store with its password."""
+    key, passing = f"{prefix}keystore.location", secrets.token_hex(16)
+    listed = _listed(location, data, password, f"{prefix}keystore.password")
+    entry = re.search(rb"Alias name: (.+)\n(?:.*\n)?Entry type: PrivateKeyEntry", listed)
+    if entry is None:
+        raise InvalidArgument(f"{key}: there is no private key in {location!r}")
+    with tempfile.TemporaryDirectory(prefix="keelman-") as folder:
+        out = Path(folder) / "store.p12"
+        command = ["-importkeystore", "-noprompt", "-srckeystore", location, "-srcstoretype", "JKS"]
+        command += ["-srcstorepass:env", "STORE", "-srcalias", entry[1].decode().strip(), "-srckeypass:env", "KEY"]
+        command += ["-destkeystore", str(out), "-deststoretype", "PKCS12"]
+        command += ["-deststorepass:env", "PASSING", "-destkeypass:env", "PASSING"]
+        _keytool(command, {"STORE": password, "KEY": key_password, "PASSING": passing}, key)
+        if not out.exists():
+            raise InvalidArgument(f"{key}: {location!r} cannot be read, or {prefix}key.password is wrong")
+        return out.read_bytes(), passing
+
+
+@lru_cache(maxsize=8)
+def _listed(location: str, data: bytes, password: str, key: str) -> bytes:
+    """What keytool lists of a JKS file whose content is `data`: its certificates too."""
+    command = ["-list", "-rfc", "-keystore", location, "-storetype", "JKS"]
+    # Without a password Java reads a truststore too, only unverified: an empty line answers keytool's question.
+    command += ["-storepass:env", "STORE"] if password else []
+    answer = _keytool(command, {"STORE": password}, key)
+    if b"Alias name:" not in answer:
+        raise InvalidArgument(f"{key}: does not open {location!r}, or there is nothing in it")
+    return answer
+
+
+def _keytool(command: list[str], passwords: Mapping[str, str], key: str) -> bytes:
+    """keytool's output, in English; passwords go through the environment, which others cannot list."""
+    try:
+        program = find().home / "bin" / "keytool"
+    except JavaMissing as error:
+        raise InvalidArgument(
+            f"{key}: a JKS store needs Java's keytool, or convert it to PEM. {error.message}"
+        ) from None
+    environment = {**os.environ, **passwords}
+    environment.pop("JAVA_TOOL_OPTIONS", None)
+    english = ["-J-Duser.language=en", "-J-Duser.country=US", "-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC"]
+    try:
+        answer = subprocess.run(
+            [str(program), *english, *command],
+            input=b"\n",
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+            timeout=KEYTOOL_SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise InvalidArgument(f"{key}: keytool does not answer: {error}") from None
+    return answer.stdout

@@ -1,0 +1,64 @@
+"""Which answers of connectors still stand, asked of their classes for many at once, and when that is to be asked."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Sequence
+
+from keelman.connect.errors import ConnectError
+from keelman.connect.plugin import Configured
+from keelman.model.errors import DeadlineExceeded, KeelmanError
+from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.own_thread import in_thread
+from keelman.runtime.supervise import deadline
+from keelman.worker.asking.connector_class import Kind, loaded
+
+log = get_logger()
+ROUNDS = 60  # in the time that a connector is not asked again: those due in one round are asked together
+
+
+class Standing:
+    """The leader's. Nothing here blocks or raises."""
+
+    def __init__(self, seconds: float) -> None:
+        """`seconds`: that a class has to answer."""
+        self._seconds = seconds
+        self._late: dict[Kind, threading.Thread] = {}
+
+    async def of(self, kind: Kind, asked: Sequence[Configured]) -> Sequence[bool]:
+        """Whether the answer of each of these connectors of a class does.
+
+        None does where the class fails, or hangs; one that hung is not asked again before it has come back. Called for
+        one class once at a time.
+        """
+        nobodys = [False] * len(asked)
+        if kind in self._late and self._late[kind].is_alive():
+            return nobodys
+        thread, said = in_thread(lambda: loaded(kind).settled(asked))
+        late = DeadlineExceeded(f"{kind[0]}, settled: no answer in {self._seconds:g} s", reason="PLUGIN_HUNG")
+        try:
+            async with deadline(self._seconds, late):
+                found = await said
+            if len(found) != len(asked):
+                raise ValueError(f"settled: {len(found)} answers for {len(asked)} connectors")
+        except (KeelmanError, ConnectError, TimeoutError) as error:
+            if error is late:
+                self._late[kind] = thread
+            log.warning("connectors_not_looked_at", kind=kind[0], connectors=len(asked), error=str(error))
+            return nobodys
+        except Exception:  # a fault of one class must not end the worker
+            log.exception("connector_crashed", kind=kind[0], connectors=len(asked))
+            return nobodys
+        return found
+
+
+def due_at(now: float, refresh: float) -> float:
+    """When to ask a connector again that wants that every `refresh` seconds: with others, at most a sixtieth later.
+
+    Connectors that are asked at the same time share what they ask of clusters, and the worker's turn for the answers.
+    """
+    if not 0 < refresh < math.inf:
+        return now + refresh
+    step = refresh / ROUNDS
+    return math.ceil((now + refresh) / step) * step

@@ -1,0 +1,59 @@
+"""The class of a connector: how its configuration names it, and which tasks it wants."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from keelman.connect.config.definition import Type, parse_type
+from keelman.connect.errors import ConnectError
+from keelman.connect.plugin import Connector, load_connector
+from keelman.runtime.logs.logging import get_logger
+from keelman.worker.asking.third_party import to_ask
+
+ENFORCE = "tasks.max.enforce"
+log = get_logger()
+Kind = tuple[str, str | None]  # connector.class, connector.plugin.version
+
+
+class TooManyTasksError(ConnectError):
+    """More tasks than the connector's configuration allows."""
+
+    java_name = "org.apache.kafka.connect.runtime.TooManyTasksException"
+
+
+def check_count(config: Mapping[str, str], count: int, most: int) -> None:
+    """Raises TooManyTasksError with Connect's text, or only logs it where the number is not enforced."""
+    if count <= most:
+        return
+    name = config.get("name", "")
+    text = (
+        f"The connector {name} has generated {count} tasks, which is greater than {most}, the maximum number of tasks "
+        "it is configured to create."
+    )
+    if not parse_type(ENFORCE, config.get(ENFORCE, "true"), Type.BOOLEAN):
+        log.warning("too_many_tasks", connector=name, error=text)
+        return
+    raise TooManyTasksError(
+        f"{text} This behaviour should be considered a bug and is disallowed. If necessary, it can be permitted by "
+        f"reconfiguring the connector with '{ENFORCE}' set to false; however, this option will be removed in a future "
+        "release of Kafka Connect."
+    )
+
+
+def kind_of(config: Mapping[str, str]) -> Kind:
+    """What a connector's configuration says of its class."""
+    return config.get("connector.class", ""), config.get("connector.plugin.version")
+
+
+def loaded(kind: Kind) -> type[Connector]:
+    """The class, or what asks it elsewhere. Raises NotFound."""
+    return to_ask(load_connector(*kind))
+
+
+def tasks_of(kind: type[Connector], config: Mapping[str, str]) -> list[dict[str, str]]:
+    """The task configurations a connector of this class wants, as they are stored. Raises what the class raises."""
+    most = max(1, int(config.get("tasks.max", "1")))
+    task_class = kind.names[0].removesuffix("Connector") + "Task"
+    found = [{"task.class": task_class, **task} for task in kind.task_configs(config, most)]
+    check_count(config, len(found), most)
+    return found

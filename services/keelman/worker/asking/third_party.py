@@ -1,0 +1,255 @@
+"""Third-party connectors of this worker: found below plugin.path, asked in processes of their own, and in the registry.
+
+A worker imports none of their code. In its registry each class has a stand-in, a `Connector` like any other, so that
+whoever asks a connector's class need not know where it comes from.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+from keelman.connect.config.definition import ConfigDef
+from keelman.connect.config.info import ConfigError, problems
+from keelman.connect.offsets import AlteredOffsets
+from keelman.connect.plugin import Connector
+from keelman.connectors import registry
+from keelman.connectors.plugins.client import Description, PluginHost
+from keelman.connectors.plugins.plugin_path import Catalog, Plugin, scan
+from keelman.connectors.validation import configuration as validation
+from keelman.model.errors import KeelmanError, NotFound
+from keelman.runtime.backoff import Backoff
+from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.supervise import Siblings
+from keelman.runtime.version import version
+from keelman.worker.config.plugin_bounds import PluginBounds, plugin_bounds
+
+log = get_logger()
+T = TypeVar("T")
+NOT_READY = "PLUGIN_NOT_READY"
+READY_SECONDS = 30.0
+BOUNDS = plugin_bounds({})
+_open: list[ThirdParty] = []
+
+
+class StandIn(Connector):
+    """Answers for a third-party class. Its attributes are at hand; its methods ask, and wait, in a thread only.
+
+    They raise what `PluginHost` raises.
+    """
+
+    plugin: ClassVar[Plugin]
+    _host: ClassVar[PluginHost]
+    _plugins: ClassVar[ThirdParty]
+
+    @classmethod
+    def config_def(cls) -> ConfigDef:
+        """The class's own keys, without validators."""
+        return cls._plugins.wait(cls._host.config_def(cls.names[0]))
+
+    @classmethod
+    def task_configs(cls, config: Mapping[str, str], max_tasks: int) -> list[dict[str, str]]:
+        """One configuration a task."""
+        return cls._plugins.wait(cls._host.task_configs(cls.names[0], config, max_tasks))
+
+    @classmethod
+    def supports_exactly_once(cls, config: Mapping[str, str]) -> bool:
+        """Also in the event loop: raises NotFound (PLUGIN_NOT_READY) there while the answer is still to come."""
+        return cls._plugins.exactly_once(cls._host, cls.names[0], config)
+
+    @classmethod
+    def refresh_seconds(cls, config: Mapping[str, str]) -> float | None:
+        """How often to tend and to ask for tasks anew."""
+        return cls._plugins.wait(cls._host.refresh_seconds(cls.names[0], config))
+
+    @classmethod
+    def tend(cls, config: Mapping[str, str]) -> None:
+        """Has the class do what is the whole connector's."""
+        cls._plugins.wait(cls._host.tend(cls.names[0], config))
+
+    @classmethod
+    def tend_again(cls, config: Mapping[str, str], tasks: Sequence[Mapping[str, str]]) -> bool:
+        """What the class says when it is time again."""
+        return cls._plugins.wait(cls._host.tend_again(cls.names[0], config, tasks))
+
+    @classmethod
+    def alter_offsets(cls, config: Mapping[str, str], offsets: AlteredOffsets) -> bool:
+        """What the class says to offsets that a user sets or deletes."""
+        return cls._plugins.wait(cls._host.alter_offsets(cls.names[0], config, offsets))
+
+    @classmethod
+    def infos(cls, config: Mapping[str, str | None], worker_config: Mapping[str, str]) -> dict[str, Any]:
+        """ConfigInfos of a whole connector configuration."""
+        return cls._plugins.wait(cls._host.validate(cls.names[0], config, worker_config))
+
+
+class ThirdParty:
+    """One a worker process. `changed` is called, in the event loop, when there is an answer somebody waited for."""
+
+    def __init__(self, catalog: Catalog, changed: Callable[[], None], bounds: PluginBounds) -> None:
+        """Use `opened`."""
+        self._changed = changed
+        self._loop = asyncio.get_running_loop()
+        self._siblings = Siblings()
+        seconds, memory = bounds.answer_seconds, bounds.host_memory
+        ours = Plugin("keelman", version(), Path(), {})
+        self._apart = PluginHost(ours, answer_seconds=seconds, memory_bytes=memory)
+        self._hosts = {
+            plugin.folder: PluginHost(plugin, answer_seconds=seconds, memory_bytes=memory) for plugin in catalog.plugins
+        }
+        self._known: dict[tuple[Path, str], type[StandIn] | NotFound] = {}
+        self._until = self._loop.time() + READY_SECONDS
+        self._tried = {plugin.folder: asyncio.Event() for plugin in catalog.plugins}
+        self._exactly: dict[str, tuple[Mapping[str, str], bool | Exception | None]] = {}
+        for plugin in catalog.plugins:
+            for full in plugin.classes:
+                if catalog.find(full) == (plugin, full):
+                    registry.add(full, *(partial(self._stand_in, one, full) for one in catalog.with_class(full)))
+
+    @staticmethod
+    @contextlib.asynccontextmanager
+    async def opened(
+        plugin_path: str, changed: Callable[[], None], bounds: PluginBounds = BOUNDS
+    ) -> AsyncIterator[ThirdParty]:
+        """Finds the plugins and begins to ask what their classes are; who needs one meanwhile waits in a thread."""
+        found = ThirdParty(await asyncio.to_thread(scan, plugin_path), changed, bounds)
+        async with contextlib.AsyncExitStack() as stack:
+            for host in (found._apart, *found._hosts.values()):
+                stack.push_async_callback(host.close)
+            _open.append(found)
+            stack.callback(_open.remove, found)
+            siblings = await stack.enter_async_context(found._siblings)
+            for host in found._hosts.values():
+                siblings.start(found._describe(host), name=f"describes {host.plugin}")
+            yield found
+
+    async def _told(self, plugin: Plugin) -> None:
+        """Returns when a plugin has said what its classes are, or has had its time; then it is asked on."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout_at(self._until):
+                await self._tried[plugin.folder].wait()
+
+    def _stand_in(self, plugin: Plugin, name: str) -> type[StandIn]:
+        """Raises NotFound: PLUGIN_NOT_READY for what may be known later, PLUGIN_BROKEN for what cannot be used.
+
+        A thread waits for what a plugin that was just begun to be asked will say.
+        """
+        known = self._known.get((plugin.folder, name))
+        if known is None and not _in_loop():
+            self.wait(self._told(plugin))
+            known = self._known.get((plugin.folder, name))
+        if known is None:
+            raise NotFound(f"plugin {plugin} has not yet said what {name} is", reason=NOT_READY)
+        if isinstance(known, NotFound):
+            raise NotFound(known.message, reason=known.reason)
+        return known
+
+    async def _describe(self, host: PluginHost) -> None:
+        """Asks about each class of a plugin, again while its process hangs or dies."""
+        backoff = Backoff(first=2.0, most=300.0)
+        unknown = await self._describe_once(host, list(host.plugin.classes))
+        self._tried[host.plugin.folder].set()
+        while unknown:
+            await asyncio.sleep(backoff.next())
+            unknown = await self._describe_once(host, unknown)
+        await host.rest()  # most plugins of an installation are in no connector
+
+    async def _describe_once(self, host: PluginHost, names: Sequence[str]) -> list[str]:
+        """Those of the classes that are to be asked about again."""
+        plugin, again = host.plugin, []
+        for name in names:
+            try:
+                told = await host.describe(name)
+            except KeelmanError as error:
+                self._known[plugin.folder, name] = NotFound(error.message, reason=NOT_READY)
+                again.append(name)
+            except Exception as error:  # whatever a plugin says must not end the worker
+                log.warning("plugin_broken", plugin=str(plugin), connector=name, error=str(error))
+                self._known[plugin.folder, name] = NotFound(str(error), reason="PLUGIN_BROKEN")
+            else:
+                self._known[plugin.folder, name] = self._made(host, name, told)
+                log.info("plugin", plugin=str(plugin), connector=name, version=told.version)
+        self._changed()
+        return again
+
+    def stand_in(self, kind: type[Connector]) -> type[Connector]:
+        """Asks a connector that we ship in a process of its own."""
+        told = Description(kind.names, kind.version, kind.direction, kind.runs_on)
+        return self._made(self._apart, kind.names[0], told)
+
+    def _made(self, host: PluginHost, name: str, told: Description) -> type[StandIn]:
+        names = (name, *(alias for alias, full in host.plugin.names().items() if full == name and alias != name))
+        attributes = {"names": names, "version": told.version, "direction": told.direction, "runs_on": told.runs_on}
+        return type(name, (StandIn,), {**attributes, "plugin": host.plugin, "_host": host, "_plugins": self})
+
+    def wait(self, question: Coroutine[Any, Any, T]) -> T:
+        """The answer, in a thread that may wait for it. Raises what the question raises."""
+        if _in_loop():
+            question.close()
+            raise RuntimeError("a third-party connector is asked in a thread, never in the event loop")
+        return asyncio.run_coroutine_threadsafe(question, self._loop).result()
+
+    def exactly_once(self, host: PluginHost, name: str, config: Mapping[str, str]) -> bool:
+        """As `StandIn.supports_exactly_once`. What the class raised is raised once, and asked anew after that."""
+        if not _in_loop():
+            return self.wait(host.supports_exactly_once(name, config))
+        connector = config.get("name", "")
+        asked = self._exactly.get(connector)
+        if asked is None or asked[0] != config:
+            self._exactly[connector] = (config, None)
+            self._siblings.start(self._ask_exactly_once(host, name, config), name=f"asks {connector}")
+        elif isinstance(asked[1], Exception):
+            del self._exactly[connector]
+            raise asked[1]
+        elif asked[1] is not None:
+            return asked[1]
+        raise NotFound(f"plugin {host.plugin} has not yet answered for {connector}", reason=NOT_READY)
+
+    async def _ask_exactly_once(self, host: PluginHost, name: str, config: Mapping[str, str]) -> None:
+        answer: bool | Exception
+        try:
+            answer = await host.supports_exactly_once(name, config)
+        except Exception as error:  # the task's to tell
+            answer = error
+        self._exactly[config.get("name", "")] = (config, answer)
+        self._changed()
+
+
+def infos_of(config: Mapping[str, str | None], worker_config: Mapping[str, str]) -> dict[str, Any]:
+    """ConfigInfos of a connector's configuration, whoever made its class. In a thread; raises as `StandIn` and as
+    `validation.validate`."""
+    named = config.get("connector.class")
+    kind: type[Connector] | None = None
+    if named is not None:
+        with contextlib.suppress(NotFound):  # `validate` says what is wrong: the class or the version
+            kind = registry.find_connector(named, config.get("connector.plugin.version"))
+    if kind is not None and issubclass(kind, StandIn):
+        return kind.infos(config, worker_config)
+    return validation.validate(config, worker_config)
+
+
+def problems_of(config: Mapping[str, str | None], worker_config: Mapping[str, str]) -> list[ConfigError]:
+    """All that is wrong with a connector's configuration. In a thread; raises as `infos_of`."""
+    return problems(infos_of(config, worker_config), config)
+
+
+def to_ask(kind: type[Connector]) -> type[Connector]:
+    """The class to ask about tasks: a stand-in for one of ours that is to be asked apart."""
+    return _open[-1].stand_in(kind) if kind.asked_apart and _open else kind
+
+
+def plugin_of(kind: type[Connector]) -> Plugin | None:
+    """Where the class comes from; None for those that we ship."""
+    return kind.plugin if issubclass(kind, StandIn) else None
+
+
+def _in_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True

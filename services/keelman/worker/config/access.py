@@ -1,0 +1,95 @@
+"""Cross-origin requests and response headers as a worker's properties configure them, in Connect's words."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from keelman.model.errors import InvalidArgument
+from keelman.worker.config.reader import PropertyReader
+
+ORIGIN, METHODS = "access.control.allow.origin", "access.control.allow.methods"
+HEADERS = "response.http.headers.config"
+USUAL_METHODS = ("GET", "POST", "HEAD")
+ACTIONS = ("set", "add", "setDate", "addDate")
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderRule:
+    """One of `response.http.headers.config`: a header set, or added, on every answer.
+
+    The value of a `date` is the milliseconds that it lies ahead of the answer."""
+
+    add: bool
+    date: bool
+    name: str
+    value: str
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """What the worker's properties say about browsers and proxies in front of it."""
+
+    origins: tuple[re.Pattern[str], ...] | None
+    """Patterns that an origin must match wholly; None without CORS, empty for any origin."""
+    methods: tuple[str, ...]
+    headers: tuple[HeaderRule, ...]
+
+
+def read_access(reader: PropertyReader) -> Access:
+    """Reads it from the worker's properties; what is wrong is noted by the reader."""
+    raw = reader.raw
+    methods = tuple(m for m in raw.get(METHODS, "").split(",") if m.strip())
+    return Access(
+        origins=reader.take(lambda: _origins(raw.get(ORIGIN, "")), None),
+        methods=methods or USUAL_METHODS,
+        headers=reader.take(lambda: _rules(raw.get(HEADERS, "")), ()),
+    )
+
+
+def _origins(text: str) -> tuple[re.Pattern[str], ...] | None:
+    if not text.strip():
+        return None
+    given = [one.strip() for one in text.split(",") if one.strip()]
+    if "*" in given:
+        return ()
+    try:
+        return tuple(re.compile(one, re.IGNORECASE) for one in given)
+    except re.error as error:
+        raise InvalidArgument.of(
+            ORIGIN, text, f"* or origins, comma-separated, as regular expressions ({error})"
+        ) from None
+
+
+def _rules(text: str) -> tuple[HeaderRule, ...]:
+    rows = list(csv.reader([text], skipinitialspace=True, escapechar="\\")) if text.strip() else []
+    return tuple(_rule(one.strip()) for row in rows for one in row if one.strip())
+
+
+def _rule(text: str) -> HeaderRule:
+    """One `action name:value`. The messages are Connect's, behind the name of the property."""
+    words = text.split(maxsplit=1)
+    if len(words) != 2:
+        raise _illegal(f"Invalid format of header config '{text}'. Expected: '[action] [header name]:[header value]'")
+    action, header = words
+    if action.lower() not in [a.lower() for a in ACTIONS]:
+        legal = ", ".join(ACTIONS)
+        raise _illegal(f"Invalid header config action: '{action}'. Expected one of [{legal}]")
+    parts: Sequence[str] = header.strip().split(":")
+    if len(parts) != 2 or not parts[1]:
+        raise _illegal(
+            f"Invalid format of header name and header value pair '{header}'. Expected: '[header name]:[header value]'"
+        )
+    name, value = parts[0].strip(), parts[1].strip()
+    if not name or re.search(r"\s", name):
+        raise _illegal(f"Invalid header name '{name}'. The '[header name]' cannot contain whitespace")
+    date = action.lower().endswith("date")
+    if date and not re.fullmatch(r"-?[0-9]{1,18}", value):
+        raise _illegal(f"'{value}' of {name} is no number of milliseconds")
+    return HeaderRule(action.lower().startswith("add"), date, name, value)
+
+
+def _illegal(why: str) -> InvalidArgument:
+    return InvalidArgument(f"{HEADERS}: {why}", metadata={"field": HEADERS})

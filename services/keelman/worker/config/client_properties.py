@@ -1,0 +1,27 @@
+"""Client properties of a connector's own clients: the worker's, and over them what the connector overrides."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from keelman.kafka.properties.connector_clients import merged
+from keelman.model.keys import under
+
+
+def fencing_client(worker: Mapping[str, str], connector: Mapping[str, str]) -> dict[str, str]:
+    """Of an administrator in the cluster that the connector's producers write to."""
+    return {**merged(worker, connector, "producer"), **_admin(worker, connector)}
+
+
+def sink_group_client(worker: Mapping[str, str], connector: Mapping[str, str]) -> dict[str, str]:
+    """Of an administrator in the cluster that a sink's consumers read from."""
+    return {**merged(worker, connector, "consumer"), **_admin(worker, connector)}
+
+
+def writes_elsewhere(worker: Mapping[str, str], connector: Mapping[str, str]) -> bool:
+    """Whether the connector's producers write to other brokers than the worker's own."""
+    return merged(worker, connector, "producer").get("bootstrap.servers") != worker.get("bootstrap.servers")
+
+
+def _admin(worker: Mapping[str, str], connector: Mapping[str, str]) -> dict[str, str]:
+    return {**under("admin.", worker), **under("admin.override.", connector)}

@@ -1,0 +1,27 @@
+"""Options of Java's that start scripts of Kafka Connect have in KAFKA_OPTS, where properties of ours are not set."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping
+
+from keelman.kafka.security.oauth import ALLOWED_KEY, JAVA_ALLOWED_KEY
+
+VARIABLE = "KAFKA_OPTS"
+
+
+def java_option(name: str, environment: Mapping[str, str] = os.environ) -> str:
+    """The value of `-D<name>=`; empty when there is none."""
+    try:
+        words = shlex.split(environment.get(VARIABLE, ""))
+    except ValueError:
+        return ""
+    option = f"-D{name}="
+    return next((word.removeprefix(option) for word in words if word.startswith(option)), "")
+
+
+def with_allowed_urls(properties: Mapping[str, str]) -> dict[str, str]:
+    """The properties, with the token endpoints that Java's clients may ask where none are named."""
+    urls = properties.get(ALLOWED_KEY, "") or java_option(JAVA_ALLOWED_KEY)
+    return {**properties, ALLOWED_KEY: urls} if urls else dict(properties)

@@ -1,0 +1,137 @@
+"""Which worker properties mean something here, which are ignored and why, and which nobody knows.
+
+Connect accepts every key: its clients and plugins may know those that the worker does not. The keys are those of
+DistributedConfig and StandaloneConfig of Kafka 4.3, as their start-up logs list them.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+
+from keelman.connect.config.copying_keys import COMMIT_INTERVAL, PARK_AFTER, WORKER_LABELS
+from keelman.connect.config.life_keys import life_keys
+from keelman.connect.config.override_policies import ALLOWED_KEY
+from keelman.connect.config.references import references
+from keelman.kafka.properties.table import TABLE
+from keelman.runtime.logs.logging import get_logger
+
+log = get_logger()
+
+USED = frozenset(
+    {
+        "admin.listeners",
+        "bootstrap.servers",
+        "config.providers",
+        "connector.client.config.override.policy",
+        ALLOWED_KEY,
+        "exactly.once.source.support",
+        "group.id",
+        "header.converter",
+        "heartbeat.interval.ms",
+        "key.converter",
+        "listeners",
+        "plugin.path",
+        "rebalance.timeout.ms",
+        "rest.advertised.host.name",
+        "rest.advertised.listener",
+        "rest.advertised.port",
+        "rest.extension.classes",
+        "scheduled.rebalance.max.delay.ms",
+        "session.timeout.ms",
+        "task.shutdown.graceful.timeout.ms",
+        "topic.creation.enable",
+        "topic.tracking.allow.reset",
+        "topic.tracking.enable",
+        "value.converter",
+        "worker.sync.timeout.ms",
+        "offset.flush.interval.ms",
+    }
+)
+PREFIXES = (
+    *("access.control.", "response.http.", "inter.worker."),
+    *("config.providers.", "config.storage.", "offset.storage.", "status.storage."),
+    *("key.converter.", "value.converter.", "header.converter."),
+    *("producer.", "consumer.", "admin.", "listeners.https.", "ssl.", "sasl."),
+)
+OWN = frozenset(
+    {
+        *life_keys().keys,
+        COMMIT_INTERVAL.name,
+        PARK_AFTER.name,
+        WORKER_LABELS,
+        "keelman.cpus",
+        "keelman.jaas.file",
+        "keelman.memory.bytes",
+        "keelman.oauthbearer.allowed.urls",
+        "keelman.plugin.answer.timeout.ms",
+        "keelman.plugin.host.memory.bytes",
+        "keelman.plugin.slot.memory.bytes",
+        "keelman.secrets.policy",
+    }
+)
+IGNORED = {
+    "connect.protocol": "all workers of a group speak keelman's own protocol",
+    "inter.worker.signature.algorithm": "a worker asks nothing of others that would have to be signed",
+    "metadata.recovery.strategy": "clients look for their brokers anew by themselves",
+    "offset.flush.timeout.ms": "offsets are committed together with their records, so no flush can be late",
+    "plugin.discovery": "plugins are found by their packages, without a scan",
+    "plugin.version": "it stands with a connector",
+    "worker.unsync.backoff.ms": "a worker that cannot catch up tries on, and has no work meanwhile",
+}
+IGNORED_PREFIXES = {
+    # Connect's of before 3.0, which still stand in files that images and playbooks write.
+    "internal.key.converter": "as in Connect since 3.0: its topics are JSON without schemas",
+    "internal.value.converter": "as in Connect since 3.0: its topics are JSON without schemas",
+    "rest.host.name": "as in Connect since 3.0: set listeners",
+    "rest.port": "as in Connect since 3.0: set listeners",
+    "metric.": "metrics are served on /metrics",
+    "metrics.": "metrics are served on /metrics",
+}
+ONLY_WITH_A_GROUP = "offset.flush.interval.ms"
+IGNORED_ALONE = ("group.id", "config.storage.", "status.storage.", "offset.storage.topic")
+
+
+def unknown(properties: Mapping[str, str]) -> list[str]:
+    """Keys that nothing here reads, sorted; Java's clients would not know them either."""
+    clients = {row.name for row in TABLE}
+    known = USED | OWN | IGNORED.keys() | clients
+    return sorted(k for k in properties if k not in known and not k.startswith((*PREFIXES, *IGNORED_PREFIXES)))
+
+
+def near(key: str) -> str:
+    """The key with the one that may be meant behind it."""
+    found = difflib.get_close_matches(key, USED | OWN, n=1, cutoff=0.8)
+    return f"{key} ({found[0]}?)" if found else key
+
+
+def ignored(properties: Mapping[str, str], *, standalone: bool) -> dict[str, str]:
+    """Keys that Connect's workers read, or once read, and ours do not, each with the reason."""
+    found = {}
+    for key in sorted(properties):
+        why = IGNORED.get(key) or next((w for p, w in IGNORED_PREFIXES.items() if key.startswith(p)), "")
+        if key == ONLY_WITH_A_GROUP and not standalone:
+            why = "sources commit offsets with their records, every keelman.commit.interval.ms"
+        if standalone and key.startswith(IGNORED_ALONE):
+            why = "a standalone worker has no group and no topics of its own"
+        if why:
+            found[key] = why
+    return found
+
+
+def tell(properties: Mapping[str, str], *, standalone: bool) -> None:
+    """One line for the ignored ones, one for those that nobody knows, and one for references without a value."""
+    if reasons := ignored(properties, standalone=standalone):
+        log.info("worker_properties_ignored", **reasons)
+    if keys := unknown(properties):
+        log.warning(
+            "worker_properties_unknown",
+            keys=", ".join(map(near, keys)),
+            note="they are accepted, and nothing reads them",
+        )
+    if keys := sorted(key for key, text in properties.items() if references(text)):
+        log.warning(
+            "worker_properties_unresolved",
+            keys=", ".join(keys),
+            note="config.providers have no value for what is referred to: it is taken as it stands, as in Connect",
+        )

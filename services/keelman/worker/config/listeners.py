@@ -1,0 +1,111 @@
+"""Where a worker's REST API listens and under which URL others reach it: keys, defaults and order as in Connect.
+
+https takes the `listeners.https.ssl.*` keys, or, when none of them is set, the plain `ssl.*` ones (all or nothing);
+admin listeners take `admin.listeners.https.*` in the same way. Requests to other workers use the first of them.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from keelman.model.errors import InvalidArgument
+from keelman.runtime.processes.ports import joined
+from keelman.runtime.tls.contexts import client_context, server_context
+from keelman.worker.config.reader import PropertyReader
+
+SCHEMES = ("http", "https")
+MAX_PORT = 65535
+HTTPS_PREFIX, ADMIN_HTTPS_PREFIX = "listeners.https.", "admin.listeners.https."
+LEGAL = "http://host:port or https://host:port, comma-separated; without a host it means every address"
+HOST = "a host name or address alone, without http:// and without a port"
+_HOST = re.compile(r"[0-9a-z\-%._:]+", re.IGNORECASE)
+_FORM = re.compile(r"(https?)://\[?([0-9a-z\-%._:]*?)\]?:([0-9]+)/?", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """One address that the REST API answers at; an empty host means all of this machine."""
+
+    scheme: str
+    host: str
+    port: int
+
+    @property
+    def tls(self) -> bool:
+        """Whether it speaks https."""
+        return self.scheme == "https"
+
+
+ANYWHERE = Listener("http", "", 8083)
+
+
+@dataclass(frozen=True, slots=True)
+class Listeners:
+    """All of a worker's listeners."""
+
+    main: tuple[Listener, ...]
+    admin: tuple[Listener, ...] | None
+    """Those of the admin endpoints alone; None when these are served with all else, empty when not at all."""
+    advertised: Listener
+    """What other workers are told, with port 0 for that which the listener gets."""
+
+    def url(self, ports: Mapping[Listener, int]) -> str:
+        """The advertised URL, which ends with a slash; `ports` are those that the main listeners have got."""
+        return f"{self.advertised.scheme}://{self.worker_id(ports)}/"
+
+    def worker_id(self, ports: Mapping[Listener, int]) -> str:
+        """host:port as the worker is known by."""
+        alike = [one for one in self.main if one.scheme == self.advertised.scheme] or list(self.main)
+        return joined(self.advertised.host, self.advertised.port or ports[alike[0]])
+
+
+def read_listeners(reader: PropertyReader) -> Listeners:
+    """Reads them; what is wrong is noted by the reader."""
+    raw = reader.raw
+    main = _parsed(reader, "listeners", raw.get("listeners", "http://:8083"))
+    if not main:
+        reader.refuse("listeners", raw.get("listeners", ""), LEGAL)
+        main = (ANYWHERE,)
+    admin = _parsed(reader, "admin.listeners", raw["admin.listeners"]) if "admin.listeners" in raw else None
+    schemes = [one.scheme for one in main]
+    scheme = reader.choice("rest.advertised.listener", "http" if "http" in schemes else "https", SCHEMES)
+    alike = next((one for one in main if one.scheme == scheme), main[0])
+    given = raw.get("rest.advertised.host.name", "").removeprefix("[").removesuffix("]")
+    if given and (not _HOST.fullmatch(given) or given.count(":") == 1):
+        reader.refuse("rest.advertised.host.name", given, HOST)
+    port = reader.number("rest.advertised.port", 0, 0)
+    if port > MAX_PORT:
+        reader.refuse("rest.advertised.port", port, f"a whole number from 0 to {MAX_PORT}")
+    return Listeners(main, admin, Listener(scheme, given or alike.host or socket.gethostname(), port))
+
+
+def server_tls(raw: Mapping[str, str], *, admin: bool = False) -> ssl.SSLContext:
+    """The context of the https listeners. Raises InvalidArgument naming the property at fault."""
+    return server_context(raw, _prefix(raw, ADMIN_HTTPS_PREFIX if admin else HTTPS_PREFIX))
+
+
+def client_tls(raw: Mapping[str, str]) -> ssl.SSLContext:
+    """The context of requests to other workers: the listeners' own settings, as in Connect.
+
+    Raises InvalidArgument naming the property at fault.
+    """
+    return client_context(raw, _prefix(raw, HTTPS_PREFIX))
+
+
+def _prefix(raw: Mapping[str, str], wanted: str) -> str:
+    return f"{wanted}ssl." if any(key.startswith(f"{wanted}ssl.") for key in raw) else "ssl."
+
+
+def _parsed(reader: PropertyReader, key: str, text: str) -> tuple[Listener, ...]:
+    def one(url: str) -> Listener:
+        found = _FORM.fullmatch(url)
+        if found is None or int(found[3]) > MAX_PORT:
+            raise InvalidArgument.of(key, url, LEGAL)
+        return Listener(found[1].lower(), found[2].lower(), int(found[3]))
+
+    return tuple(reader.take(partial(one, url.strip()), ANYWHERE) for url in text.split(",") if url.strip())

@@ -1,0 +1,43 @@
+"""References in the worker's own properties: resolved once, at its start, as Connect does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from keelman.connect.config.providers import providers_of, read
+from keelman.connect.config.references import references, references_of, resolved
+from keelman.connect.config.secret_keys import is_secret_key, literal_secrets
+from keelman.connect.errors import ConfigValueError, ConnectError
+from keelman.model.errors import InvalidArgument
+from keelman.runtime.logs.redaction import REDACTOR
+
+SECRETS_POLICY, ALLOW, REFERENCES = "keelman.secrets.policy", "allow", "references"
+
+
+def with_values(properties: Mapping[str, str]) -> dict[str, str]:
+    """The properties with values in place of references, and what is secret of them never shown by this process.
+
+    Raises InvalidArgument naming the keys whose values cannot be read, or the key of a provider that cannot be.
+    """
+    try:
+        providers = providers_of(properties)
+    except ConfigValueError as error:
+        raise InvalidArgument(str(error), metadata={"field": error.key}) from None
+    except ConnectError as error:
+        raise InvalidArgument(str(error)) from None
+    wanted = references_of(properties)
+    if not wanted:
+        REDACTOR.add(literal_secrets(properties))
+        return dict(properties)
+    try:
+        values = read(providers, wanted)
+    except ConnectError as error:
+        keys = ", ".join(sorted(key for key, text in properties.items() if references(text)))
+        raise InvalidArgument(f"{error} (there are references in {keys})") from None
+    found = resolved(properties, values)
+    for key, text in properties.items():
+        # Only what is under a key for secrets: addresses may come from elsewhere too, and logs are full of them.
+        if is_secret_key(key) and (held := references(text)):
+            REDACTOR.add({found[key]: text, **{values[one]: str(one) for one in held if one in values}})
+    REDACTOR.add(literal_secrets(properties))
+    return found

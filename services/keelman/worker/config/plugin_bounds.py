@@ -1,0 +1,32 @@
+"""What third-party code may have and take: keys of the worker's properties."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from keelman.worker.config.reader import PropertyReader
+
+
+@dataclass(frozen=True, slots=True)
+class PluginBounds:
+    """`answer_seconds`: how long a method that a worker asks may take. Memory in bytes, 0 for no bound."""
+
+    answer_seconds: float
+    host_memory: int
+
+
+def plugin_bounds(raw: Mapping[str, str]) -> PluginBounds:
+    """What the worker's properties say. Raises InvalidArgument."""
+    reader = PropertyReader(raw)
+    bounds = read_bounds(reader)
+    reader.end()
+    return bounds
+
+
+def read_bounds(reader: PropertyReader) -> PluginBounds:
+    """The same; what is wrong is noted."""
+    return PluginBounds(
+        reader.number("keelman.plugin.answer.timeout.ms", 30_000, 1) / 1000,
+        reader.number("keelman.plugin.host.memory.bytes", 2 << 30, 0),
+    )

@@ -1,0 +1,240 @@
+"""What the references of connectors' configurations stand for on this worker, and whether that has changed.
+
+Values are read here and nowhere else, go into start tickets and into questions to connectors' classes, and never into
+a topic, an answer or a log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import secrets
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from keelman.connect.config.providers import ConfigProvider, ConfigProviderError, Stamp, providers_of, read
+from keelman.connect.config.references import Reference, Values, references_of, resolved, restored
+from keelman.connect.config.secret_keys import literal_secrets
+from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.logs.redaction import REDACTOR
+from keelman.runtime.own_thread import in_thread
+from keelman.worker.intervals import LOOK_AGAIN_SECONDS
+
+log = get_logger()
+LOOK_SECONDS = 1.0
+READ_SECONDS = 30.0  # so long a value may go unread though nothing shows that its file has changed
+UNUSED_SECONDS = 3 * LOOK_AGAIN_SECONDS
+RELOAD = "config.action.reload"
+_SALT = secrets.token_bytes(32)  # what is told of a value helps nobody to find it
+
+
+@dataclass(slots=True)
+class _Source:
+    """What one provider has under one path, as it was read last. `versions` tell one value of a key from another.
+
+    A key that goes, or a file that cannot be read any more, leaves the value that was: files are often emptied before
+    they are written anew.
+    """
+
+    keys: set[str]
+    used: float
+    known: set[str] = field(default_factory=set)
+    values: dict[str, str] = field(default_factory=dict)
+    versions: dict[str, int] = field(default_factory=dict)
+    error: ConfigProviderError | None = None
+    stamp: Stamp = ()
+    seen: Stamp = ()
+    read: float = 0.0
+    told: set[str] = field(default_factory=set)
+
+
+_Where = tuple[str, str]
+_Look = tuple[Stamp, Mapping[str, str] | ConfigProviderError]
+
+
+class Secrets:
+    """`run()` must run. `changed` is called when there is a value that was waited for, or another than before."""
+
+    def __init__(
+        self, properties: Mapping[str, str], changed: Callable[[], None], *, look_seconds: float = LOOK_SECONDS
+    ) -> None:
+        """Raises ConfigValueError, ConfigProviderError for providers that cannot be."""
+        self._providers: dict[str, ConfigProvider] = providers_of(properties)
+        self._changed = changed
+        self._look_seconds = look_seconds
+        self._sources: dict[_Where, _Source] = {}
+        self._some = asyncio.Event()
+        self._own = literal_secrets(properties)
+        REDACTOR.add(self._own)
+
+    def versions(self, connector: Mapping[str, str], *others: Mapping[str, str]) -> tuple[int, ...] | None:
+        """Differs from what it was once a value differs that a reference in these configurations stands for; None
+        while one is read for the first time. Always alike for a connector that is not to be restarted for that."""
+        wanted = self._known(connector, *others)
+        if wanted is None:
+            return None
+        if connector.get(RELOAD, "").strip().lower() == "none":
+            return ()
+        return tuple(self._sources[one.provider, one.path].versions.get(one.key, 0) for one in wanted)
+
+    def resolved(self, config: Mapping[str, str]) -> Mapping[str, str] | None:
+        """The configuration with all values that there are; None while one is read for the first time.
+
+        Raises ConfigProviderError with Connect's text.
+        """
+        values = self._values(config)
+        return None if values is None else resolved(config, values) if values else config
+
+    def restored(self, tasks: list[dict[str, str]], connector: Mapping[str, str]) -> list[dict[str, str]]:
+        """Task configurations, made of what `resolved` gives now for the connector's, as they are to be stored."""
+        values = self._values(connector)
+        return restored(tasks, connector, values) if values else tasks
+
+    def hidden(self, *configs: Mapping[str, str]) -> dict[str, str]:
+        """All that must not be shown of the worker's properties and of these configurations, once they are resolved, by
+        what is shown in its place."""
+        found = dict(self._own)
+        for config in configs:
+            found |= literal_secrets(config)
+            found |= {value: str(one) for one, value in (self._values(config) or {}).items()}
+        REDACTOR.add(found)
+        return found
+
+    async def resolve(self, config: Mapping[str, str]) -> Mapping[str, str]:
+        """As `resolved`, but waits for values that are still to be read."""
+        REDACTOR.add(literal_secrets(config))
+        found = self.resolved(config)
+        return await self.read(config) if found is None else found
+
+    async def read(self, config: Mapping[str, str]) -> Mapping[str, str]:
+        """The configuration with the values that there are at this moment; it may be no connector's yet.
+
+        Raises ConfigProviderError.
+        """
+        REDACTOR.add(literal_secrets(config), passing=True)
+        wanted = self._provided(config)
+        if not wanted:
+            return config
+        _, reading = in_thread(lambda: read(self._providers, wanted))
+        values = await reading
+        REDACTOR.add({value: str(one) for one, value in values.items()})
+        return resolved(config, values)
+
+    async def run(self) -> None:
+        """Reads what is asked for, and looks now and then whether it has changed. Runs for ever."""
+        while True:
+            try:
+                async with asyncio.timeout(self._look_seconds if self._sources else None):
+                    await self._some.wait()
+            except TimeoutError:
+                pass
+            self._some.clear()
+            now = time.monotonic()
+            self._sources = {where: one for where, one in self._sources.items() if now - one.used < UNUSED_SECONDS}
+            await self._read(self._due(await self._looked_at(), now))
+
+    def _provided(self, *configs: Mapping[str, str]) -> tuple[Reference, ...]:
+        return tuple(one for one in references_of(*configs) if one.provider in self._providers)
+
+    def _known(self, *configs: Mapping[str, str]) -> tuple[Reference, ...] | None:
+        """The references in the configurations; None, and they are read soon, unless all are known."""
+        if not self._providers:
+            return ()
+        wanted, now, known = self._provided(*configs), time.monotonic(), True
+        for one in wanted:
+            source = self._sources.setdefault((one.provider, one.path), _Source(set(), now))
+            source.used = now
+            if one.key not in source.known:
+                source.keys.add(one.key)
+                self._some.set()
+                known = False
+        return wanted if known else None
+
+    def _values(self, config: Mapping[str, str]) -> Values | None:
+        wanted = self._known(config)
+        if wanted is None:
+            return None
+        found: dict[Reference, str] = {}
+        for one in wanted:
+            source = self._sources[one.provider, one.path]
+            if source.error is not None:
+                raise source.error
+            if one.key in source.values:
+                found[one] = source.values[one.key]
+        return found
+
+    async def _looked_at(self) -> dict[_Where, Stamp]:
+        asked = [(where, sorted(source.keys)) for where, source in self._sources.items()]
+        _, looking = in_thread(lambda: {(p, path): self._providers[p].stamp(path, keys) for (p, path), keys in asked})
+        return await looking
+
+    def _due(self, stamps: Mapping[_Where, Stamp], now: float) -> list[_Where]:
+        """What is to be read: what never was, what was written and not again since the last look, what is old."""
+        due = []
+        for where, source in self._sources.items():
+            stamp = stamps.get(where, source.seen)
+            written = stamp != source.stamp and stamp == source.seen
+            source.seen = stamp
+            if written or not source.keys <= source.known or now - source.read > READ_SECONDS:
+                due.append(where)
+        return due
+
+    async def _read(self, due: Iterable[_Where]) -> None:
+        asked = [(where, sorted(self._sources[where].keys)) for where in due]
+        if not asked:
+            return
+        _, reading = in_thread(lambda: [(where, keys, self._read_one(where, keys)) for where, keys in asked])
+        changed = [self._take(where, keys, look) for where, keys, look in await reading]
+        if any(changed):
+            self._changed()
+
+    def _read_one(self, where: _Where, keys: list[str]) -> _Look:
+        provider, path = where
+        stamp = self._providers[provider].stamp(path, keys)
+        try:
+            return stamp, self._providers[provider].get(path, keys)
+        except ConfigProviderError as error:
+            return stamp, error
+
+    def _take(self, where: _Where, keys: list[str], look: _Look) -> bool:
+        """Whether anything is new in it."""
+        source = self._sources.get(where)
+        if source is None:
+            return False
+        source.stamp, found = look
+        source.read, source.seen = time.monotonic(), source.stamp
+        first = set(keys) - source.known
+        source.known |= first
+        if isinstance(found, ConfigProviderError):
+            self._tell_once(source, where, "", "secret_unreadable", error=str(found))
+            if not source.values:
+                news = bool(first) or source.error is None
+                source.error = found
+                return news
+            return bool(first)
+        mended, source.error = source.error is not None, None
+        source.told.discard("")
+        changed = [key for key in keys if key in found and found[key] != source.values.get(key)]
+        for key in keys:
+            if key not in found:
+                self._tell_once(source, where, key, "secret_missing")
+            else:
+                source.told.discard(key)
+        for key in changed:
+            reference = str(Reference(*where, key))
+            REDACTOR.add({found[key]: reference})
+            source.values[key] = found[key]
+            source.versions[key] = _version(found[key])
+            if key not in first:
+                log.info("secret_changed", reference=reference)
+        return bool(changed or first or mended)
+
+    def _tell_once(self, source: _Source, where: _Where, key: str, event: str, **fields: str) -> None:
+        if key not in source.told:
+            source.told.add(key)
+            log.warning(event, reference=str(Reference(*where, key or "*")), **fields)
+
+
+def _version(value: str) -> int:
+    return int.from_bytes(hashlib.blake2b(value.encode(), digest_size=8, key=_SALT).digest())

@@ -1,0 +1,74 @@
+"""What a member's heartbeats say about its right to its place, by the clock. Pure but for the clock.
+
+The group's coordinator gives a member's work to others once it has had no heartbeat of it for a session: not sooner
+than a session after the last one that it answered was sent. A new coordinator counts anew for all members. So a member
+without an answer may let its copy runs go on for so long, and no longer: its coordinator may be away, or only its way
+there.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from keelman.worker.intervals import LEASE_SECONDS
+
+CUT_SECONDS = 1.0  # so long before the session may be over its work is cut
+AGAIN_SECONDS = 0.2
+LIVELY_SECONDS = 5.0
+SOON_SECONDS = 0.1
+
+
+class SessionClock:
+    """Told of each heartbeat. Times are seconds of the monotonic clock."""
+
+    def __init__(self, *, session: float, interval: float, clock: Callable[[], float] = time.monotonic) -> None:
+        """`session` and `interval` are seconds."""
+        self._session = session
+        self._interval = interval
+        self._clock = clock
+        self._patience = max(interval, session / 3)
+        self._lease = max(session - LEASE_SECONDS, interval + self._patience)
+        self._sent = self._answered = self._placed = float("-inf")
+        self.failing = False
+
+    def placed(self) -> None:
+        """A place was given: the next round may follow soon."""
+        self._placed = self._clock()
+
+    def answered(self, sent: float) -> None:
+        """What was sent at that time was answered as to a member."""
+        self._sent, self._answered, self.failing = sent, self._clock(), False
+
+    def unanswered(self) -> None:
+        """The last heartbeat was not answered."""
+        self.failing = True
+
+    @property
+    def fresh(self) -> bool:
+        """Whether the last heartbeat was answered, a moment ago."""
+        return not (self.failing or self.over) and self._clock() - self._answered < self._interval + self._patience
+
+    @property
+    def lasts(self) -> bool:
+        """Whether a lease that is renewed now lapses before the session may be over."""
+        return self._clock() - self._sent < self._lease
+
+    @property
+    def over(self) -> bool:
+        """Whether the session may be over before all work has ended."""
+        return self._clock() - self._sent >= max(self._session - CUT_SECONDS, self._lease)
+
+    @property
+    def pause_seconds(self) -> float:
+        """Until the next heartbeat: it is what tells of a new round, and after one there often comes another."""
+        if self.failing:
+            return min(AGAIN_SECONDS, self._interval)
+        lively = self._clock() - self._placed < LIVELY_SECONDS
+        return min(SOON_SECONDS, self._interval) if lively else self._interval
+
+    @property
+    def patience_seconds(self) -> float:
+        """How long an answer may take: not longer than until the session may be over."""
+        left = max(self._session - CUT_SECONDS, self._lease) - (self._clock() - self._sent)
+        return max(AGAIN_SECONDS, min(self._patience, left))

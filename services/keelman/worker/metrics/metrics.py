@@ -1,0 +1,191 @@
+"""A worker's metrics, made when they are asked for: in slices, so that all else goes on with 10,000 connectors."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Callable
+
+import psutil
+
+from keelman.api.copy.v1.copy_run_pb2 import LAG_UNIT_BYTES, LAG_UNIT_RECORDS
+from keelman.model.work import Work
+from keelman.runtime.exposition import Exposition, escaped, labels_of
+from keelman.runtime.version import version
+from keelman.worker.connector_facts import connector_type
+from keelman.worker.group.herder import Herder
+from keelman.worker.metrics import metric_names as names
+from keelman.worker.storage import status_state as states
+from keelman.worker.storage.status_state import Status
+from keelman.worker.tasks.link import SparkLink
+from keelman.worker.tasks.meters import Meter
+
+SLICE = 200
+FRESH_SECONDS = 1.0
+UNKNOWN = Status(states.UNASSIGNED, "", -1)
+
+
+class Metrics:
+    """Asked by the REST API. Those who ask at the same time, or within a second, get the same text."""
+
+    def __init__(self, herder: Herder, link: SparkLink, *, worker: str, cluster: str) -> None:
+        self._herder = herder
+        self._link = link
+        self._worker = worker
+        self._cluster = cluster
+        self._process = psutil.Process()
+        self._alone = asyncio.Lock()
+        self._types: dict[str, str] = {}
+        self._made: list[bytes] = []
+        self._made_at = -FRESH_SECONDS
+
+    async def text(self, clock: Callable[[], float] = time.monotonic) -> list[bytes]:
+        """The exposition, in pieces."""
+        async with self._alone:
+            if clock() - self._made_at >= FRESH_SECONDS:
+                out = Exposition()
+                self._types.clear()  # plugins come and go
+                self._of_the_worker(out, clock())
+                await self._of_works(out, clock())
+                made = []
+                for piece in out.families():
+                    made.append(piece)
+                    await asyncio.sleep(0)
+                self._made, self._made_at = made, clock()
+            return self._made
+
+    def knows(self, connector: str) -> bool:
+        """Whether there is such a connector."""
+        return connector in self._herder.store.config.connectors
+
+    def _of_the_worker(self, out: Exposition, now: float) -> None:
+        herder, membership = self._herder, self._herder.membership
+        properties, works = herder.store.properties, herder.owned.works
+        told = {
+            "worker": self._worker,
+            "worker_cluster": self._cluster,
+            "group": properties.group_id,
+            "version": version(),
+        }
+        out.add(names.INFO, 1, labels_of(told))
+        usage, own = self._link.usage, self._process.cpu_times()
+        tasks = sum(work.is_task for work in works)
+        for family, value in (
+            (names.START, self._process.create_time()),
+            (names.CPU, own.user + own.system),
+            (names.MEMORY, self._process.memory_info().rss),
+            (names.SLOTS, usage.slots),
+            (names.SLOT_CPU, usage.cpu_seconds),
+            (names.SLOT_MEMORY, usage.memory_bytes),
+            (names.JOINED, int(membership.healthy)),
+            (names.LEADER, int(membership.place is not None and membership.place.leader)),
+            (names.LOSSES, membership.losses),
+            (names.LINK, int(self._link.up.is_set())),
+            (names.CONFIG_OFFSET, herder.store.config.offset),
+            (names.PARKED, len(herder.owned.parking)),
+            (names.CONNECTOR_COUNT, len(works) - tasks),
+            (names.TASK_COUNT, tasks),
+            (names.ASSIGNED_CONNECTORS, len(works) - tasks),
+            (names.ASSIGNED_TASKS, tasks),
+            (names.REBALANCES, membership.rebalances),
+            (names.EPOCH, membership.generation),
+            (names.REBALANCING, int(membership.place is None or membership.lost)),
+        ):
+            out.add(family, value)
+        if membership.rebalances:
+            out.add(names.SINCE_REBALANCE, round((now - membership.rebalanced_at) * 1000))
+        if membership.place is not None:
+            out.add(names.LEADER_NAME, 1, labels_of({"leader_name": membership.place.assignment.leader_url}))
+        meters = herder.owned.meters
+        for is_task in (False, True):
+            started, failed = meters.started[is_task], meters.failed[is_task]
+            for what, count in (("attempts", started + failed), ("success", started), ("failure", failed)):
+                out.add(names.STARTS[is_task, what], count)
+
+    async def _of_works(self, out: Exposition, now: float) -> None:
+        herder = self._herder
+        meters, statuses = herder.owned.meters, herder.store.statuses
+        works = herder.owned.works.union(statuses.lost)
+        meters.keep(works)
+        by_state: dict[bool, Counter[str]] = {False: Counter(), True: Counter()}
+        of_connector: dict[str, Counter[str]] = {}
+        for number, work in enumerate(works):
+            if number % SLICE == SLICE - 1:
+                await asyncio.sleep(0)
+            status = statuses.shown(work) or UNKNOWN
+            by_state[work.is_task][status.state] += 1
+            if work.is_task:
+                of_connector.setdefault(work.connector, Counter())[status.state.lower()] += 1
+                self._task(out, work, status, meters.find(work), now)
+            else:
+                self._connector(out, work, status)
+        for number, (connector, counted) in enumerate(of_connector.items()):
+            if number % SLICE == SLICE - 1:
+                await asyncio.sleep(0)
+            labels = f'connector="{escaped(connector)}"'
+            out.add(names.TASKS_OF["total"], counted.total(), labels)
+            for state, count in counted.items():
+                if state in names.TASKS_OF:
+                    out.add(names.TASKS_OF[state], count, labels)
+        for is_task, family in ((False, names.CONNECTORS), (True, names.TASKS)):
+            for state in (states.RUNNING, states.PAUSED, states.FAILED, states.UNASSIGNED, states.RESTARTING):
+                out.add(family, by_state[is_task].pop(state, 0), f'state="{state}"')
+            for state, count in by_state[is_task].items():
+                out.add(family, count, f'state="{escaped(state)}"')
+
+    def _connector(self, out: Exposition, work: Work, status: Status) -> None:
+        labels = f'connector="{escaped(work.connector)}"'
+        out.add(names.CONNECTOR_STATE, 1, f'{labels},state="{escaped(status.state)}"')
+        config = self._herder.store.config.connectors.get(work.connector, {})
+        name = escaped(config.get("connector.class", ""))
+        more = f'connector_class="{name}",connector_type="{self._type(work.connector)}"'
+        more += f',connector_version="{escaped(status.version or "")}"'
+        out.add(names.CONNECTOR, 1, f'{labels},{more},status="{escaped(status.state.lower())}"')
+
+    def _type(self, connector: str) -> str:
+        config = self._herder.store.config.connectors.get(connector, {})
+        name = config.get("connector.class", "")
+        if name not in self._types:
+            self._types[name] = connector_type(config)
+        return self._types[name]
+
+    def _task(self, out: Exposition, work: Work, status: Status, meter: Meter | None, now: float) -> None:
+        labels = f'connector="{escaped(work.connector)}",task="{work.task}"'
+        out.add(names.TASK_STATE, 1, f'{labels},state="{escaped(status.state)}"')
+        out.add(names.TASK, 1, f'{labels},status="{escaped(status.state.lower())}"')
+        if "stalled" in status.more:
+            out.add(names.STALLED, 1, labels)
+        if meter is None:
+            return
+        out.add(names.RUNS, meter.runs, labels)
+        out.add(names.FAILURES, meter.failures, labels)
+        out.add(names.BYTES, meter.bytes, labels)
+        kind = self._type(work.connector)
+        source = kind == "source"
+        lag = meter.lag(LAG_UNIT_RECORDS)
+        if meter.commit_ms:
+            out.add(names.COMMITTED, meter.commit_ms / 1000, labels)
+        if meter.measured:
+            out.add(names.LAG_SECONDS, round(meter.lag_seconds(now), 3), labels)
+            if meter.lag(LAG_UNIT_BYTES):
+                out.add(names.LAG_BYTES, meter.lag(LAG_UNIT_BYTES), labels)
+            else:
+                out.add(names.LAG_RECORDS, lag, labels)
+        if kind in ("source", "sink"):
+            out.add(names.POLLED if source else names.READ, meter.records + meter.errors, labels)
+            out.add(names.WRITTEN if source else names.SENT, meter.records, labels)
+        if not source and meter.measured:
+            out.add(names.LAG_MAX, lag, labels)
+        if meter.bad.failures:
+            out.add(names.SKIPPED, meter.errors, labels)
+            for count, family in names.BAD_RECORDS.items():
+                out.add(family, getattr(meter.bad, count), labels)
+            out.add(names.LAST_ERROR, meter.bad.last_time.ToMilliseconds(), labels)
+        if meter.live:
+            records, size = meter.rates()
+            out.add(names.BYTES_RATE, size, labels)
+            out.add(names.POLL_RATE if source else names.READ_RATE, records, labels)
+            out.add(names.WRITE_RATE if source else names.SEND_RATE, records, labels)
+            if (left := meter.seconds_left()) >= 0:
+                out.add(names.SECONDS_LEFT, left, labels)

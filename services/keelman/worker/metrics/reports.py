@@ -1,0 +1,88 @@
+"""Tells the control plane where this worker stands: on every change, and now and then."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from pathlib import Path
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from keelman.api.connect.v1.worker_pb2 import WorkerMembership
+from keelman.api.event.v1.report_pb2 import Report, WorkerReport, WorkerUsage
+from keelman.kafka.feed import WORKER_REPORTS, ReportPublisher
+from keelman.model.work import Work
+from keelman.worker.group.herder import Herder
+from keelman.worker.metrics.troubles import Troubles, troubles_of
+from keelman.worker.tasks.link import SparkLink
+
+LOOK_SECONDS = 1.0
+TELL_SECONDS = 5.0
+TROUBLES_SECONDS = 2.0
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+
+
+class Counted:
+    """What a worker has, counted once: for 10,000 connectors that is not to be done at every look."""
+
+    def __init__(self, works: frozenset[Work] = frozenset()) -> None:
+        self.works = works
+        self.tasks = sum(work.is_task for work in works)
+
+
+async def report(
+    herder: Herder, link: SparkLink, publisher: ReportPublisher, *, worker_cluster: str, worker: str
+) -> None:
+    """Runs until cancelled."""
+    last: object = None
+    told, looked = 0.0, 0.0
+    troubles, counted, seen = Troubles(), Counted(), (-1, frozenset[Work]())
+    while True:
+        works, statuses = herder.owned.works, herder.store.statuses
+        changed = statuses.changes != seen[0] or works is not seen[1]
+        if changed and time.monotonic() - looked >= TROUBLES_SECONDS:
+            looked, seen = time.monotonic(), (statuses.changes, works)
+            troubles = troubles_of(works, statuses.statuses, worker)
+        if works is not counted.works:
+            counted = Counted(works)
+        now = (herder.place, herder.membership.healthy, herder.membership.generation, counted, troubles)
+        if now != last or time.monotonic() - told >= TELL_SECONDS:
+            membership = membership_of(herder, counted, troubles)
+            publisher.publish(WORKER_REPORTS, worker, _report(membership, usage_of(link), worker_cluster, worker))
+            last, told = now, time.monotonic()
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+def membership_of(herder: Herder, counted: Counted, troubles: Troubles) -> WorkerMembership:
+    """The worker's place, without a time."""
+    place = herder.place
+    return WorkerMembership(
+        joined=herder.membership.healthy,
+        leader=place is not None and place.leader,
+        group_generation=max(0, herder.membership.generation),
+        connectors=len(counted.works) - counted.tasks,
+        tasks=counted.tasks,
+        troubles=troubles.told,
+        troubled_connectors=troubles.connectors,
+    )
+
+
+def usage_of(link: SparkLink) -> WorkerUsage:
+    """What this process and its slots use now."""
+    slots = link.usage
+    own = int(Path("/proc/self/statm").read_text().split()[1]) * PAGE_BYTES
+    return WorkerUsage(
+        slots=slots.slots,
+        cpu_seconds=time.process_time() + slots.cpu_seconds,
+        memory_bytes=own + slots.memory_bytes,
+    )
+
+
+def _report(membership: WorkerMembership, usage: WorkerUsage, worker_cluster: str, worker: str) -> bytes:
+    now = Timestamp()
+    now.GetCurrentTime()
+    timed = WorkerMembership(report_time=now)
+    timed.MergeFrom(membership)
+    about = WorkerReport(worker_cluster=worker_cluster, worker=worker, membership=timed, usage=usage)
+    return Report(time=now, source=worker, name=worker, worker=about).SerializeToString()

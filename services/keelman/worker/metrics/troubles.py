@@ -1,0 +1,54 @@
+"""Which of this worker's connectors and tasks do not do what they should, for reports. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from keelman.api.connect.v1.connector_trouble_pb2 import ConnectorTrouble
+from keelman.model.traces import why_line
+from keelman.model.work import Work
+from keelman.worker.storage import status_state as states
+from keelman.worker.storage.status_state import Status
+
+MOST = 20
+LONGEST = 200
+STALLED = "STALLED"
+
+
+@dataclass(frozen=True, slots=True)
+class Troubles:
+    """At most 20 of them, by name, and of how many connectors there are any."""
+
+    told: tuple[ConnectorTrouble, ...] = ()
+    connectors: int = 0
+
+
+def troubles_of(works: Iterable[Work], statuses: Mapping[Work, Status], worker: str) -> Troubles:
+    """Looks at all works: some milliseconds for 10,000 connectors."""
+    found = []
+    for work in works:
+        status = statuses.get(work)
+        if status is not None and (status.state == states.FAILED or "stalled" in status.more):
+            found.append((work, status))
+    found.sort(key=lambda one: one[0])
+    told = tuple(_trouble(work, status, worker) for work, status in found[:MOST])
+    return Troubles(told, len({work.connector for work, _ in found}))
+
+
+def _trouble(work: Work, status: Status, worker: str) -> ConnectorTrouble:
+    failed = status.state == states.FAILED
+    reason = why_line(status.trace or "") if failed else _stalled(status.more)
+    return ConnectorTrouble(
+        connector=work.connector,
+        task=work.task if work.is_task else -1,
+        state=states.FAILED if failed else STALLED,
+        reason=reason if len(reason) <= LONGEST else f"{reason[: LONGEST - 3]}...",
+        worker=worker,
+    )
+
+
+def _stalled(more: Mapping[str, object]) -> str:
+    stalled = more.get("stalled")
+    why = stalled.get("reason") if isinstance(stalled, dict) else None
+    return f"it has something to copy and copies nothing{f': {why}' if why else ''}"

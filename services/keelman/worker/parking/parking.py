@@ -1,0 +1,100 @@
+"""Which tasks have nothing to copy, which of them leave their slots, and what brings them back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Protocol
+
+from keelman.connect.watches import TopicWatch, Watch
+from keelman.model.work import Work
+from keelman.runtime.logs.logging import get_logger
+from keelman.worker.parking.watcher import Watched, Watcher
+
+log = get_logger()
+
+
+class Parkable(Protocol):
+    """A task that can be parked."""
+
+    @property
+    def watch(self) -> Watch | None:
+        """What it waits for while it has nothing to copy; None while it has."""
+
+    def park(self) -> None:
+        """Drains its copy run and goes on waiting until `wake`."""
+
+    def wake(self) -> None:
+        """There is something to copy."""
+
+
+# The tasks that park together, by one of them; None when they may not: some are not here, or are to end.
+Together = Callable[[Work], Mapping[Work, Parkable] | None]
+
+
+class Parking:
+    """Sources park a task at a time, sinks a whole connector: its last task would be given the others' partitions."""
+
+    def __init__(self, watcher: Watcher, together: Together) -> None:
+        self._watcher = watcher
+        self._together = together
+        self._parked: dict[Work, _Lot] = {}
+
+    def __len__(self) -> int:
+        return len(self._parked)
+
+    def idle(self, work: Work) -> None:
+        """A task in its slot has nothing to copy: parks it, and those that park with it, if all are idle."""
+        if work in self._parked:
+            return
+        tasks = self._together(work)
+        if tasks is None or any(task.watch is None for task in tasks.values()):
+            return
+        watches = merged(task.watch for task in tasks.values() if task.watch is not None)
+        lot = _Lot(tasks)
+        for one, task in tasks.items():
+            self._parked[one] = lot
+            task.park()
+        lot.watched = self._watcher.watch(watches, lambda: self._wake(lot))
+
+    def left(self, work: Work) -> None:
+        """A task is parked no more, whatever the reason: those that parked with it are brought back as well."""
+        lot = self._parked.get(work)
+        if lot is not None:
+            self._wake(lot)
+
+    def _wake(self, lot: _Lot) -> None:
+        if lot.watched is not None:
+            lot.watched.end()
+        for work, task in lot.tasks.items():
+            if self._parked.pop(work, None) is not None:
+                task.wake()
+
+
+class _Lot:
+    """What parked together."""
+
+    __slots__ = ("tasks", "watched")
+
+    def __init__(self, tasks: Mapping[Work, Parkable]) -> None:
+        self.tasks = tasks
+        self.watched: Watched | None = None
+
+
+def merged(watches: Iterable[Watch]) -> list[Watch]:
+    """The watches with those of the same cluster made one; of two positions in a partition the earlier counts."""
+    files: list[Watch] = []
+    topics: dict[frozenset[tuple[str, str]], TopicWatch] = {}
+    for watch in watches:
+        if not isinstance(watch, TopicWatch):
+            files.append(watch)
+            continue
+        key = frozenset(watch.properties.items())
+        known = topics.get(key)
+        if known is None:
+            topics[key] = watch
+            continue
+        positions = dict(known.positions)
+        for part, offset in watch.positions.items():
+            positions[part] = min(offset, positions.get(part, offset))
+        topics[key] = TopicWatch(known.properties, positions)
+    return [*files, *topics.values()]

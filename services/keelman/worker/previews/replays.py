@@ -1,0 +1,62 @@
+"""Dead letters of connectors, told and sent back: what of the worker's that needs, and who is asked for it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from keelman.connect.config.connector_keys import DEAD_LETTERS
+from keelman.connect.plugin import Direction, load_connector
+from keelman.worker.errors import RestError, not_found
+from keelman.worker.previews.side_process import SideProcess, asking
+from keelman.worker.storage.store import Store
+
+LOOK_SECONDS = 20.0
+SEND_SECONDS = 20.0
+MOST = (1 << 63) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """Which dead letters go where. Empty and None choose all; `cursor` is that of an answer, to go on with its replay.
+
+    `since_ms` is about the records' own timestamps.
+    """
+
+    to: str = ""
+    stage: str = ""
+    exception: str = ""
+    since_ms: int | None = None
+    most: int = MOST
+    dry_run: bool = False
+    cursor: dict[str, Any] | None = None
+
+
+class Replays:
+    """One a worker."""
+
+    def __init__(self, store: Store, side_process: SideProcess) -> None:
+        self._store = store
+        self._side_process = side_process
+
+    async def survey(self, name: str, *, records: int) -> dict[str, Any]:
+        """How many there are of each kind, and the newest. Raises RestError, KeelmanError."""
+        return await self._ask(name, "dead_letters", LOOK_SECONDS, records=records)
+
+    async def replay(self, name: str, wanted: Replay) -> dict[str, Any]:
+        """Sends them back for some seconds: what became of them, a `cursor` if there are more. Raises as `survey`."""
+        return await self._ask(name, "replay", SEND_SECONDS, **asdict(wanted))
+
+    async def _ask(self, name: str, method: str, seconds: float, **arguments: Any) -> dict[str, Any]:
+        config = self._store.config.connectors.get(name)
+        if config is None:
+            raise not_found(f"Connector {name} not found")
+        kind = load_connector(config.get("connector.class", ""), config.get("connector.plugin.version"))
+        if arguments.get("to") and kind.direction is Direction.SOURCE:
+            raise RestError(400, "to: a source's dead letters go where its configuration leads them")
+        async with asking():
+            resolved = await self._store.secrets.read(config)
+            if not resolved.get(DEAD_LETTERS):
+                raise RestError(400, f"connector {name} keeps no dead letters: {DEAD_LETTERS} is not set")
+            sink = kind.direction is Direction.SINK
+            return await self._side_process.ask(kind, method, name, resolved, seconds=seconds, sink=sink, **arguments)

@@ -1,0 +1,98 @@
+"""What is too heavy or too foreign for the worker itself: a question to a process that ends with its answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from keelman.connect.errors import ConnectError
+from keelman.connect.plugin import Connector
+from keelman.connectors.plugins.host import error_from_json
+from keelman.connectors.plugins.process import PluginProcess
+from keelman.model.errors import DeadlineExceeded, Unavailable
+from keelman.runtime.logs.redaction import REDACTOR
+from keelman.runtime.supervise import deadline
+from keelman.worker import deadlines
+from keelman.worker.asking.third_party import plugin_of
+from keelman.worker.config.plugin_bounds import plugin_bounds
+from keelman.worker.connector_facts import told_of_worker
+from keelman.worker.errors import RestError
+
+AT_A_TIME = 2
+START_SECONDS = 30.0
+SPARE_SECONDS = 10.0
+"""What starting and answering take beside the reading itself."""
+WORDS = {"preview": "the preview", "dead_letters": "the dead letters", "replay": "the replay"}
+"""What users call the questions."""
+
+
+@asynccontextmanager
+async def asking() -> AsyncIterator[None]:
+    """Around a question and what has to be known for it: ends with the time of the request. What connectors, their
+    configurations and secrets do wrong is told as RestError 400, what is away and may be back as 503. Raises
+    DeadlineExceeded."""
+    try:
+        async with deadline(deadlines.remaining(), DeadlineExceeded(deadlines.TIMED_OUT)):
+            yield
+    except ConnectError as error:
+        raise RestError(400, str(error)) from None
+    except Unavailable as error:
+        raise RestError(503, error.message) from None
+
+
+class SideProcess:
+    """One a worker; each question gets a process of its own, bounded as plugin hosts are."""
+
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        """The worker's. Raises InvalidArgument."""
+        self._memory_bytes = plugin_bounds(properties).host_memory
+        self._told = told_of_worker(properties)
+        self._places = asyncio.Semaphore(AT_A_TIME)
+
+    async def ask(
+        self, kind: type[Connector], method: str, name: str, config: Mapping[str, str], *, seconds: float, **more: Any
+    ) -> dict[str, Any]:
+        """The answer, without secrets, about connector `name` of this class and (resolved) configuration.
+
+        What is asked should take `seconds` at most. Raises ConnectError with what went wrong there, DeadlineExceeded,
+        Unavailable.
+        """
+        what, seconds = f"{WORDS[method]} of {name}", min(seconds, deadlines.remaining())
+        late = DeadlineExceeded(f"{what}: no answer in {seconds + SPARE_SECONDS:g} s; its process was ended")
+        slow = Unavailable(f"{what}: its process did not start in {START_SECONDS:g} s and was ended")
+        request = {"id": 0, "method": method, "class": kind.names[0], "seconds": seconds, "name": name}
+        request |= {"config": dict(config), "worker_config": self._told, **more}
+        plugin = plugin_of(kind)
+        process = PluginProcess(None if plugin is None else Path(plugin.folder), memory_bytes=self._memory_bytes)
+        async with self._place(what):
+            try:
+                async with deadline(START_SECONDS, slow):
+                    await process.start()
+                async with deadline(seconds + SPARE_SECONDS, late):
+                    answer = await process.ask(request)
+            except (EOFError, OSError, ValueError):
+                raise Unavailable(f"{what}: its process died, perhaps for want of memory") from None
+            finally:
+                await process.close()
+        answer = REDACTOR.hidden(answer)
+        if "error" in answer:
+            raise error_from_json(answer["error"], what)
+        found: dict[str, Any] = answer["result"]
+        return found
+
+    @asynccontextmanager
+    async def _place(self, what: str) -> AsyncIterator[None]:
+        """One of the places; waited for as long as the request has time."""
+        try:
+            async with asyncio.timeout(max(0.0, deadlines.remaining() - START_SECONDS)):
+                await self._places.acquire()
+        except TimeoutError:
+            text = f"{what}: {AT_A_TIME} such questions are being answered already"
+            raise DeadlineExceeded(text) from None
+        try:
+            yield
+        finally:
+            self._places.release()

@@ -1,0 +1,180 @@
+"""Whether a failed task or connector is tried again, and when. Pure: no clock, and chance comes from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import Enum
+from functools import lru_cache
+
+from keelman.connect.config.life_keys import ATTEMPTS, FIRST_MS, MAX_MS, RESET_MS
+from keelman.connect.errors import ConfigValueError, RetriableConnectError
+from keelman.model.errors import KeelmanError, Unavailable
+from keelman.worker.config.reader import setting
+
+PASSING_SECONDS = (0.1, 10.0)
+
+# Only another configuration can help, or other credentials.
+CONFIG_INVALID, FAILED = "CONFIG_INVALID", "TASK_FAILED"
+CONFIG_REASONS = frozenset(
+    {CONFIG_INVALID, "BROKER_REFUSED", "CONNECTOR_CLASS_UNKNOWN", "INVALID_ARGUMENT", "PLUGIN_BROKEN", "RUNS_ON_NODE"}
+) | {"ERROR_BUDGET_SPENT"}  # so much was passed over that somebody should look
+# Somebody has to give a permission, which needs no other configuration.
+FORBIDDEN_REASONS = frozenset({"NOT_ALLOWED"})
+# Its process is gone. Once may be chance; again and again it is the code that runs there alone.
+CRASH_REASONS = frozenset({"SLOT_LOST", "MEMORY_BOUND", "PLUGIN_DIED", "PLUGIN_HUNG"})
+
+_KEYS = tuple(key.name for key in (ATTEMPTS, FIRST_MS, MAX_MS, RESET_MS))
+
+
+class Cause(Enum):
+    """What kind of failure it was."""
+
+    PASSING = "passing"
+    """Something that it needs is away: brokers, a slot, a lease. Tried again without end, as Connect's clients do."""
+    OWN = "own"
+    """The connector's code or its data. Tried again within the budget."""
+    FORBIDDEN = "forbidden"
+    """A broker does not permit it. FAILED, so that somebody sees it; tried again ever less often, at no cost."""
+    CONFIG = "config"
+    """Its configuration. Not tried again."""
+
+
+@dataclass(frozen=True, slots=True)
+class RestartPolicy:
+    """How a connector and its tasks are tried again. `attempts`: -1 without end, 0 never, as in Connect."""
+
+    attempts: int = ATTEMPTS.default
+    first_seconds: float = FIRST_MS.default / 1000
+    most_seconds: float = MAX_MS.default / 1000
+    reset_seconds: float = RESET_MS.default / 1000
+
+
+def policy_of(config: Mapping[str, str], worker: Mapping[str, str]) -> RestartPolicy:
+    """The connector's policy; the worker's properties have the defaults. Raises InvalidArgument."""
+    given = (config.get(key, "") for key in _KEYS)
+    return _policy(*(text if text.strip() else worker.get(key, "") for key, text in zip(_KEYS, given, strict=True)))
+
+
+@lru_cache(maxsize=64)  # most connectors have the same
+def _policy(*texts: str) -> RestartPolicy:
+    given = dict(zip(_KEYS, texts, strict=True))
+    first, most, reset = (setting(key, given) / 1000 for key in (FIRST_MS, MAX_MS, RESET_MS))
+    return RestartPolicy(setting(ATTEMPTS, given), first, max(first, most), reset)
+
+
+@dataclass(slots=True)
+class Restarts:
+    """The failures of one task or connector since it was last healthy. `attempts` are those that its budget paid,
+    `forbidden` those for want of a permission.
+
+    `passing_seconds` are the first and the longest delay where nothing has to be paid. `chance` gives numbers from 0 up
+    to 1: delays differ, so that what failed together does not come back together.
+    """
+
+    policy: RestartPolicy
+    chance: Callable[[], float]
+    attempts: int = 0
+    passing_seconds: tuple[float, float] = PASSING_SECONDS
+    forbidden: int = 0
+    _passing: int = 0
+    _crashes: int = 0
+
+    def failed(
+        self, reason: str, *, retriable: bool, alone: bool, healthy_seconds: float
+    ) -> tuple[Cause, float | None]:
+        """What kind of failure this was, and the seconds until the next attempt; None when there is none.
+
+        `alone` says that no other code ran in the process that is gone; `healthy_seconds` how long all was well before.
+        """
+        if healthy_seconds >= self.policy.reset_seconds:
+            self.healthy()
+        elif healthy_seconds >= self.passing_seconds[1]:
+            self._passing = 0
+        cause = self._cause(reason, retriable=retriable, alone=alone)
+        if cause is Cause.CONFIG:
+            return cause, None
+        if cause is Cause.PASSING:
+            self._passing += 1
+            return cause, self._delay(*self.passing_seconds, self._passing)
+        if cause is Cause.FORBIDDEN and self.policy.attempts:
+            self.forbidden += 1
+            return cause, self._delay(self.policy.first_seconds, self.policy.most_seconds, self.forbidden)
+        if 0 <= self.policy.attempts <= self.attempts:
+            return cause, None
+        self.attempts += 1
+        return cause, self._delay(self.policy.first_seconds, self.policy.most_seconds, self.attempts)
+
+    def healthy(self) -> None:
+        """All is well: the budget is whole again."""
+        self.attempts = self.forbidden = self._passing = self._crashes = 0
+
+    @property
+    def troubled(self) -> bool:
+        """Whether there were attempts since it was last healthy."""
+        return self.attempts + self.forbidden > 0
+
+    def _cause(self, reason: str, *, retriable: bool, alone: bool) -> Cause:
+        if reason in CONFIG_REASONS:
+            return Cause.CONFIG
+        if reason in FORBIDDEN_REASONS:
+            return Cause.FORBIDDEN
+        if reason in CRASH_REASONS:
+            self._crashes += 1
+            return Cause.OWN if alone and self._crashes > 1 else Cause.PASSING
+        return Cause.PASSING if retriable else Cause.OWN
+
+    def _delay(self, first: float, most: float, tries: int) -> float:
+        whole: float = min(most, first * 2 ** min(tries - 1, 32))
+        return whole * (0.5 + self.chance() / 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """Where a failed task or connector stands with its restarts, for its status. `next` is empty when there is none."""
+
+    reason: str
+    attempt: int
+    most: int
+    next: str = ""
+
+    @staticmethod
+    def made(reason: str, restarts: Restarts, delay: float | None, now: datetime) -> Attempt:
+        """What there is to tell after a failure."""
+        at = "" if delay is None else stamp(now + timedelta(seconds=delay))
+        if reason in FORBIDDEN_REASONS and at:
+            return Attempt(reason, restarts.forbidden, -1, at)
+        return Attempt(reason, restarts.attempts, restarts.policy.attempts, at)
+
+    def value(self) -> dict[str, object]:
+        """As a status shows it."""
+        shown: dict[str, object] = {"reason": self.reason, "attempt": self.attempt}
+        if self.most >= 0:
+            shown["max_attempts"] = self.most
+        return {**shown, "next": self.next} if self.next else shown
+
+    def explained(self, trace: str) -> str:
+        """The trace with one more line: what comes next. Unchanged when it stays as in Connect."""
+        of = f" of {self.most}" if self.most >= 0 else ""
+        if self.next:
+            line = f"Restart: {self.reason}, attempt {max(1, self.attempt)}{of} at {self.next}"
+        elif self.most > 0 and self.attempt:
+            line = f"Restart: {self.reason}, no more: {self.attempt}{of} attempts failed"
+        else:
+            return trace
+        return f"{trace.rstrip()}\n{line}\n" if trace else f"{line}\n"
+
+
+def reason_of(error: Exception) -> tuple[str, bool]:
+    """What to call an error that was met before there was a copy run, and whether it passes by itself."""
+    if isinstance(error, ConfigValueError):
+        return CONFIG_INVALID, False
+    if isinstance(error, KeelmanError):
+        return error.reason, isinstance(error, Unavailable) or error.reason == "PLUGIN_NOT_READY"
+    return FAILED, isinstance(error, RetriableConnectError)
+
+
+def stamp(at: datetime) -> str:
+    """A time as a status shows it, e.g. 2025-11-21T21:05:03Z."""
+    return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -1,0 +1,72 @@
+"""Which connectors something has changed about: of ten thousand the worker looks at those alone."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from keelman.worker.intervals import LOOK_AGAIN_SECONDS
+
+MOST = 200  # so many begin a copy run each within a tenth of a second or two
+CALM = 5  # times as many may be looked at of which nothing is told: most of them are as they were
+
+
+class ChangeSet:
+    """What one who looks at connectors has still to look at: all of them first, and again now and then.
+
+    In pieces, so that all else goes on meanwhile. What is told comes first, then what is left of all; after a round of
+    all the next one is spread over its time. Whoever cannot finish a look tells again what it has taken.
+    """
+
+    def __init__(
+        self, everyone: Callable[[], Iterable[str]], *, all_seconds: float = LOOK_AGAIN_SECONDS, most: int = MOST
+    ) -> None:
+        """`everyone` gives the names of all; `most` are taken at a time."""
+        self._everyone = everyone
+        self._all_seconds = all_seconds
+        self._most = most
+        self._told: dict[str, None] = {}
+        self._rest: deque[str] = deque()  # of the round
+        self._size = 0
+        self._begun = -math.inf
+        self._hurried = False  # the round, which then is not spread over its time
+        self._all_told = True
+
+    def tell(self, names: Iterable[str]) -> None:
+        """Something has changed about these connectors."""
+        self._told.update(dict.fromkeys(names))
+
+    def tell_all(self) -> None:
+        """Something has changed that may concern every connector."""
+        self._all_told = True
+
+    def begin_anew(self) -> None:
+        """As at the beginning: what was told is forgotten, and all are to be looked at."""
+        self._told.clear()
+        self._rest.clear()
+        self._hurried, self._all_told = False, True
+
+    @property
+    def more(self) -> bool:
+        """Whether there is more to look at now."""
+        return bool(self._told) or self._all_told or (self._hurried and bool(self._rest))
+
+    def take(self) -> set[str]:
+        """The names to look at now; some of them may be of connectors that are no more."""
+        now = time.monotonic()
+        taken = set(list(self._told)[: self._most])
+        for name in taken:
+            del self._told[name]
+        over = not self._rest and now - self._begun >= self._all_seconds
+        if over or (self._all_told and not (self._hurried and self._rest)):
+            self._rest = deque(self._everyone())
+            self._size, self._begun = len(self._rest), now
+            self._hurried, self._all_told = self._all_told, False
+        due = self._begun + self._all_seconds
+        left = 0.0 if self._hurried or now >= due else self._size * (due - now) / self._all_seconds
+        most = self._most if self._hurried else CALM * self._most
+        while len(self._rest) > left and len(taken) < most:
+            taken.add(self._rest.popleft())
+        return taken

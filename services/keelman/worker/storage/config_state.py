@@ -1,0 +1,286 @@
+"""What the config topic says: connectors, task configurations, target states. Pure: records in, state out."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from keelman.connect.config.copying_keys import LABELS
+from keelman.model.work import Work
+from keelman.worker.storage.config_records import (
+    LOGGER,
+    MAX_TASKS,
+    NO_KEY,
+    PAUSED,
+    STARTED,
+    STOPPED,
+    RestartRequest,
+    connector_of,
+    object_of,
+    work_in,
+)
+from keelman.worker.storage.recent import Recent
+from keelman.worker.storage.stored_tasks import StoredTasks
+
+NO_NAME = "its key names no connector"
+NO_TASK = f"its key names no task of a connector: task-<connector>-<number below {MAX_TASKS}>"
+NO_OBJECT = "its value is no JSON object"
+NO_PROPERTIES = 'its value has no object "properties"'
+InForce = tuple[Mapping[str, str], tuple[Mapping[str, str], ...]]
+"""A connector's configuration and its tasks', as they were in force together."""
+
+
+@dataclass(slots=True)
+class ConfigState:
+    """Built by applying the topic's records in order. `offset` is the last record's offset + 1.
+
+    `unfenced` names connectors whose tasks were put into force since the producers of their former tasks were last
+    fenced, each with the offset of the record that did so. A single task that follows a single task is not among them:
+    it fences its predecessor by itself. `former` has the sets that those took the place of; None for one that is not
+    known, since the topic was compacted. `applied` holds each connector's configuration as it was when its tasks were
+    put into force: that is what they run with until the leader has put new ones into force. `session_key`, base64,
+    signs what workers ask of each other. `placements` has what connectors say of where they may be.
+    `shape` is another number once there are other connectors, or other numbers of tasks. `written`, `deleted` and
+    `restarted` know the newest such records. `lapsing` names connectors whose tasks in force are others than the topic
+    will have once it is compacted: their commit record is not the last.
+    `spoilt` has the keys whose newest record is passed over, though an earlier one counts.
+    """
+
+    offset: int = 0
+    connectors: dict[str, dict[str, str]] = field(default_factory=dict)
+    targets: dict[str, str] = field(default_factory=dict)
+    tasks: dict[str, tuple[dict[str, str], ...]] = field(default_factory=dict)
+    applied: dict[str, dict[str, str]] = field(default_factory=dict)
+    fencing: dict[str, int] = field(default_factory=dict)
+    unfenced: dict[str, int] = field(default_factory=dict)
+    former: dict[str, list[InForce | None]] = field(default_factory=dict)
+    inconsistent: set[str] = field(default_factory=set)
+    restarts: list[RestartRequest] = field(default_factory=list)
+    session_key: str = ""
+    session_key_ms: int = 0
+    shape: int = 0
+    written: Recent[str] = field(default_factory=Recent)
+    deleted: Recent[str] = field(default_factory=Recent)
+    restarted: Recent[RestartRequest] = field(default_factory=Recent)
+    placements: dict[str, str] = field(default_factory=dict)
+    lapsing: set[str] = field(default_factory=set)
+    spoilt: set[str] = field(default_factory=set)
+    _stored: StoredTasks = field(default_factory=StoredTasks)
+    _buffered: dict[str, dict[int, dict[str, str]]] = field(default_factory=dict)
+    _work: tuple[int, frozenset[Work]] = (0, frozenset())
+
+    def target(self, connector: str) -> str:
+        """STARTED, PAUSED or STOPPED; STARTED when nothing was written."""
+        return self.targets.get(connector, STARTED)
+
+    def work(self) -> frozenset[Work]:
+        """Every connector instance and task that is configured."""
+        shape, found = self._work
+        if shape != self.shape:
+            all_ = {Work(name) for name in self.connectors}
+            all_ |= {Work(name, n) for name in self.connectors for n in range(len(self.tasks.get(name, ())))}
+            found = frozenset(all_)
+            self._work = self.shape, found
+        return found
+
+    def task(self, work: Work) -> dict[str, str] | None:
+        """The task's configuration, None when it has none now."""
+        configs = self.tasks.get(work.connector, ())
+        if work.connector not in self.connectors or not 0 <= work.task < len(configs):
+            return None
+        return configs[work.task]
+
+    def apply(self, key: str, value: bytes | None, offset: int) -> str:
+        """Applies one record. Why it is passed over: an unknown key, or a value that is not what it should be; empty
+        for one that is not."""
+        self.offset = offset + 1
+        name = connector_of(key) or ""
+        if key.startswith(("connector-", "task-", "commit-")) and self.tasks.get(name):
+            self.lapsing.add(name)  # until it has another commit record
+        why = self._apply(key, value)
+        if why and key.startswith(("connector-", "target-state-", "tasks-fencing-")) and name in self.connectors:
+            self.spoilt.add(key)
+        elif self.spoilt:
+            self.spoilt.discard(key)
+        return why
+
+    def _apply(self, key: str, value: bytes | None) -> str:
+        data = object_of(value)
+        for prefix, handle in (
+            ("connector-", self._connector),
+            ("target-state-", self._target),
+            ("tasks-fencing-", self._fencing),
+            ("task-", self._task),
+            ("commit-", self._commit),
+            ("restart-connector-", self._restart),
+            (LOGGER, _logger),
+            ("session-key", self._session),
+        ):
+            if key.startswith(prefix):
+                unread = data is None and value is not None
+                return NO_OBJECT if unread else handle(key.removeprefix(prefix), data)
+        return NO_KEY
+
+    def has_since(self, name: str, config: Mapping[str, str], since: int | None) -> bool:
+        """Whether the connector has this configuration by a record at this offset or later; never for None."""
+        return self.written.since(name, since) and self.connectors.get(name) == config
+
+    def may_have_lingering_target(self, name: str) -> bool:
+        """Whether the topic may have, perhaps unread, a target state behind the deletion of this connector: any worker
+        pauses and resumes, also one that has not read of the deletion."""
+        return name not in self.connectors and self.deleted.since(name, 0)
+
+    def _session(self, rest: str, data: Mapping[str, object] | None) -> str:
+        if rest:
+            return NO_KEY
+        if data is None:
+            self.session_key, self.session_key_ms = "", 0
+            return ""
+        key, made = data.get("key"), data.get("creation-timestamp")
+        if not (isinstance(key, str) and _is_base64(key) and isinstance(made, int)):
+            return 'its value has no "key" in base64, or no "creation-timestamp" in milliseconds'
+        self.session_key, self.session_key_ms = key, made
+        return ""
+
+    def _connector(self, name: str, data: Mapping[str, object] | None) -> str:
+        if not name:
+            return NO_NAME
+        properties = None if data is None else data.get("properties")
+        if data is not None and not isinstance(properties, dict):
+            return NO_PROPERTIES
+        (self.deleted if data is None else self.written).note(name, self.offset - 1)
+        if data is None:
+            self.shape += name in self.connectors
+            self.connectors.pop(name, None)
+            self._stored.compare(name, connector=False)
+            self.placements.pop(name, None)
+            self._without_tasks(name)
+            self.applied.pop(name, None)
+            self._buffered.pop(name, None)
+            self.inconsistent.discard(name)
+            self._fenced(name)
+            return ""
+        self.shape += name not in self.connectors
+        config = self.connectors[name] = _strings(properties)
+        self._stored.compare(name, connector=True)
+        self.placements.pop(name, None)
+        if config.get(LABELS.name):
+            self.placements[name] = config[LABELS.name]
+        self.targets.setdefault(name, STARTED)
+        return ""
+
+    def _target(self, name: str, data: Mapping[str, object] | None) -> str:
+        if not name:
+            return NO_NAME
+        if data is None:
+            self.targets.pop(name, None)
+            return ""
+        state = data.get("state.v2") or data.get("state")
+        if state not in (STARTED, PAUSED, STOPPED):
+            return f'its value has neither as "state.v2" nor as "state" one of {STARTED}, {PAUSED}, {STOPPED}'
+        self.targets[name] = str(state)
+        return ""
+
+    def _task(self, rest: str, data: Mapping[str, object] | None) -> str:
+        work = work_in(rest)
+        if work is None:
+            return NO_TASK
+        name, number = work.connector, work.task
+        self._stored.note(name, number + 1, there=data is not None, connector=name in self.connectors)
+        properties = None if data is None else data.get("properties")
+        if data is None:
+            self._buffered.get(name, {}).pop(number, None)
+        elif isinstance(properties, dict):
+            self._buffered.setdefault(name, {})[number] = _strings(properties)
+        else:
+            return NO_PROPERTIES
+        return ""
+
+    def leftovers(self) -> list[tuple[bytes, None]]:
+        """Tombstones for what deleted connectors have left in the topic: it would come back with their names."""
+        return self._stored.leftovers()
+
+    def _commit(self, name: str, data: Mapping[str, object] | None) -> str:
+        if not name:
+            return NO_NAME
+        self._stored.note(name, 0, there=data is not None, connector=name in self.connectors)
+        if data is None:
+            self._without_tasks(name)
+            return ""
+        count = _count(data.get("tasks"))
+        if count is None:
+            return f'its value has as "tasks" no number below {MAX_TASKS}'
+        if name not in self.connectors:  # it was deleted, or has another configuration since
+            return ""
+        buffered = self._buffered.pop(name, {})
+        known = dict(enumerate(self.tasks.get(name, ())))
+        before = (self.applied[name], self.tasks[name]) if name in self.tasks and name in self.applied else None
+        merged = {**known, **buffered}
+        if any(n not in merged for n in range(count)):
+            self.inconsistent.add(name)
+            self._without_tasks(name)
+            return f"the topic has not the configurations of all {count} tasks: they are made anew"
+        self.inconsistent.discard(name)
+        self.lapsing.discard(name)
+        self.shape += count != len(self.tasks.get(name, ()))
+        self.tasks[name] = tuple(merged[n] for n in range(count))
+        self.applied[name] = self.connectors[name]
+        if (self.fencing.get(name), count) == (1, 1):
+            self._fenced(name)
+        else:
+            self.unfenced[name] = self.offset - 1
+            self.former.setdefault(name, []).append(before)
+        return ""
+
+    def _without_tasks(self, name: str) -> None:
+        self.lapsing.discard(name)
+        self.shape += bool(self.tasks.pop(name, ()))
+
+    def _fenced(self, name: str) -> None:
+        self.unfenced.pop(name, None)
+        self.former.pop(name, None)
+
+    def _fencing(self, name: str, data: Mapping[str, object] | None) -> str:
+        if not name:
+            return NO_NAME
+        if data is None:
+            self.fencing.pop(name, None)
+            return ""
+        count = _count(data.get("task-count"))
+        if count is None:
+            return f'its value has as "task-count" no number below {MAX_TASKS}'
+        self.fencing[name] = count
+        self._fenced(name)
+        return ""
+
+    def _restart(self, name: str, data: Mapping[str, object] | None) -> str:
+        if not name:
+            return NO_NAME
+        if data is not None:
+            include, failed = data.get("include-tasks"), data.get("only-failed")
+            request = RestartRequest(name, include is True, failed is True)
+            self.restarts.append(request)
+            self.restarted.note(request, self.offset - 1)
+        return ""
+
+
+def _logger(name: str, data: Mapping[str, object] | None) -> str:
+    return "" if name and (data is None or isinstance(data.get("level"), str)) else 'it has no logger, or no "level"'
+
+
+def _count(value: object) -> int | None:
+    return value if type(value) is int and 0 <= value < MAX_TASKS else None
+
+
+def _is_base64(text: str) -> bool:
+    try:
+        return bool(base64.b64decode(text, validate=True))
+    except ValueError:  # binascii's, or not ASCII
+        return False
+
+
+def _strings(value: object) -> dict[str, str]:
+    if not isinstance(value, dict):
+        return {}
+    return {str(k): v if isinstance(v, str) else "" if v is None else str(v) for k, v in value.items()}

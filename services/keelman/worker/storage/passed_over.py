@@ -1,0 +1,36 @@
+"""Records of the worker's topics that mean nothing to it: told, so that whoever wrote them hears of it."""
+
+from __future__ import annotations
+
+from keelman.kafka.table import Row
+from keelman.runtime.logs.logging import get_logger
+
+log = get_logger()
+MOST = 1000  # of a topic
+MAX_OF_KEY = 200  # characters
+
+
+class PassedOver:
+    """Tells each key of a topic once for each reason, however often it is written."""
+
+    def __init__(self, topic: str) -> None:
+        self._topic = topic
+        self._told: set[tuple[bytes, str]] = set()
+
+    def tell(self, row: Row, why: str) -> None:
+        """Says why this record is passed over; nothing where `why` is empty."""
+        if not why or (row.key, why) in self._told or len(self._told) >= MOST:
+            return
+        self._told.add((row.key, why))
+        more = {"note": f"no more than these {MOST} are told"} if len(self._told) == MOST else {}
+        key = row.key.decode(errors="backslashreplace")[:MAX_OF_KEY]
+        where = {"topic": self._topic, "partition": row.partition, "offset": row.offset}
+        log.warning("record_passed_over", **where, key=key, why=why, **more)
+
+
+def text_of(key: bytes) -> str:
+    """A key as the text that it is; empty, which is no key of anything, where it is none."""
+    try:
+        return key.decode()
+    except UnicodeDecodeError:
+        return ""

@@ -1,0 +1,25 @@
+"""What somebody has overwritten in the config topic with records that mean nothing: as it was. Pure."""
+
+from __future__ import annotations
+
+from keelman.kafka.writer import Record
+from keelman.worker.storage import config_records as records
+from keelman.worker.storage.config_state import ConfigState
+
+
+def restored(config: ConfigState) -> list[Record]:
+    """Records that say again what is in force, which the topic, once it is compacted, would know nothing of."""
+    found = (_restored(config, key) for key in sorted(config.spoilt))
+    return [record for record in found if record is not None]
+
+
+def _restored(config: ConfigState, key: str) -> Record | None:
+    name = records.connector_of(key)
+    if name is None or name not in config.connectors:
+        return None
+    if key.startswith("connector-"):
+        return records.connector_record(name, config.connectors[name])
+    if key.startswith("target-state-"):
+        return records.target_record(name, config.target(name))
+    count = config.fencing.get(name)
+    return None if count is None else records.fencing_record(name, count)

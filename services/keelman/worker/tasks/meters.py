@@ -1,0 +1,143 @@
+"""What this worker's connectors and tasks have done, counted as it is told, for /metrics and for reports."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from keelman.api.copy.v1 import copy_run_pb2 as copy
+from keelman.api.copy.v1 import run_order_pb2 as orders
+from keelman.model.work import Work
+from keelman.worker.storage import status_state as states
+
+BAD_COUNTS = ("failures", "errors", "retries", "logged", "dead_letters", "dead_letter_failures")
+ENDED = (copy.COPY_RUN_STATE_ENDED, copy.COPY_RUN_STATE_FAILED)
+
+
+@dataclass(slots=True)
+class Meter:
+    """One task since this worker has it: totals go on from one copy run to the next; rates are the present copy runs',
+    and so is the lag until they have ended."""
+
+    records: int = 0
+    bytes: int = 0
+    errors: int = 0
+    """Records that were passed over."""
+    bad: copy.BadRecords = field(default_factory=copy.BadRecords)
+    """All else of records that could not be copied, over all copy runs."""
+    runs: int = 0
+    failures: int = 0
+    """Copy runs that ended by an error."""
+    commit_ms: int = 0
+    """When it committed last, in milliseconds since 1970; 0 before the first time."""
+    level_at: float = 0.0
+    """When it had nothing left to copy last, by the monotonic clock; 0 while that is not known."""
+    _seen: dict[str, copy.CopyProgress] = field(default_factory=dict)
+    _left: tuple[copy.LagUnit.ValueType, int] | None = None
+    """What the copy run that ended last had left to copy, its unit first; it is still there until another tells."""
+
+    def note(self, update: orders.RunUpdate, now: float) -> None:
+        """Takes an update of one of its copy runs."""
+        if update.HasField("progress"):
+            told = update.progress
+            before = self._seen.get(update.run_uid) or copy.CopyProgress()
+            self.records += max(0, told.records - before.records)
+            self.bytes += max(0, told.bytes - before.bytes)
+            self.errors += max(0, told.errors - before.errors)
+            self._add_bad(before.bad_records, told.bad_records)
+            self._seen[update.run_uid] = told
+            if told.HasField("commit_time"):
+                self.commit_ms = max(self.commit_ms, told.commit_time.ToMilliseconds())
+            if not self.level_at or all(one.lag == 0 for one in self._seen.values()):
+                self.level_at = now
+        if update.state == copy.COPY_RUN_STATE_FENCED:
+            self.runs += 1
+        elif update.state in ENDED:
+            self.failures += update.state == copy.COPY_RUN_STATE_FAILED
+            last = self._seen.pop(update.run_uid, None)
+            if last is not None and not self._seen:
+                self._left = last.lag_unit, last.lag
+
+    def _add_bad(self, before: copy.BadRecords, told: copy.BadRecords) -> None:
+        for count in BAD_COUNTS:
+            more = getattr(told, count) - getattr(before, count)
+            setattr(self.bad, count, getattr(self.bad, count) + max(0, more))
+        if told.HasField("last_time"):
+            self.bad.last_time.CopyFrom(told.last_time)
+
+    @property
+    def live(self) -> bool:
+        """Whether it has a copy run that has told how far it is."""
+        return bool(self._seen)
+
+    def rates(self) -> tuple[float, float]:
+        """Records and bytes a second, of all its copy runs."""
+        told = self._seen.values()
+        return sum(one.records_per_second for one in told), sum(one.bytes_per_second for one in told)
+
+    @property
+    def measured(self) -> bool:
+        """Whether a copy run has told its lag, also one that has ended since."""
+        return any(unit != copy.LAG_UNIT_UNSPECIFIED for unit, _ in self._lags())
+
+    def lag(self, unit: copy.LagUnit.ValueType) -> int:
+        """What is left to copy in this unit, as far as that is known; without a copy run what the last one left:
+        nothing when the task is parked, more when it has failed or is paused."""
+        return sum(lag for in_unit, lag in self._lags() if in_unit == unit and lag > 0)
+
+    def lag_seconds(self, now: float) -> float:
+        """For how long there has been something left to copy: no record that is left is older here."""
+        return now - self.level_at if self.level_at and any(lag > 0 for _, lag in self._lags()) else 0.0
+
+    def _lags(self) -> list[tuple[copy.LagUnit.ValueType, int]]:
+        if self._seen:
+            return [(one.lag_unit, one.lag) for one in self._seen.values()]
+        return [] if self._left is None else [self._left]
+
+    def seconds_left(self) -> float:
+        """Estimate until nothing is left at the present rate; -1 when nobody knows."""
+        told = [one.seconds_left for one in self._seen.values()]
+        return max(told) if told and min(told) >= 0 else -1.0
+
+
+class Meters:
+    """All meters of one worker."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._tasks: dict[Work, Meter] = {}
+        self._starting: set[Work] = set()
+        self.started = {False: 0, True: 0}
+        """Connectors (False) and tasks (True) that have come to run."""
+        self.failed = {False: 0, True: 0}
+        """Those that have failed instead."""
+
+    def note(self, work: Work, update: orders.RunUpdate) -> None:
+        """Takes an update of a copy run."""
+        meter = self._tasks.get(work)
+        if meter is None:
+            meter = self._tasks[work] = Meter()
+        meter.note(update, self._clock())
+
+    def told(self, work: Work, state: str) -> None:
+        """A status of this worker's was told: counts starts that succeed or fail."""
+        if state in (states.UNASSIGNED, states.RESTARTING, states.PAUSED, states.STOPPED):
+            self._starting.add(work)
+        elif state == states.RUNNING:
+            self.started[work.is_task] += work in self._starting or not work.is_task
+            self._starting.discard(work)
+        elif state == states.FAILED:
+            self.failed[work.is_task] += work in self._starting or not work.is_task
+            self._starting.discard(work)
+
+    def find(self, work: Work) -> Meter | None:
+        """The task's meter; None before it has told anything."""
+        return self._tasks.get(work)
+
+    def keep(self, works: Iterable[Work]) -> None:
+        """Forgets all others: they are another worker's, or nobody's."""
+        wanted = set(works)
+        for work in self._tasks.keys() - wanted:
+            del self._tasks[work]
+        self._starting &= wanted

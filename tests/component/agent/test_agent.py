@@ -1,0 +1,555 @@
+"""The agent as a process of its own, with real children and a real session stream."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from keelman.api.node.v1 import agent_service_pb2 as agent_messages
+from keelman.api.node.v1.agent_service_pb2_grpc import AgentServiceStub
+from keelman.api.node.v1.session_service_pb2 import (
+    Assignments,
+    HeartbeatReply,
+    OpenSessionResponse,
+    ReportReceived,
+    Welcome,
+)
+from keelman.api.node.v1.session_service_pb2_grpc import SessionServiceServicer, add_SessionServiceServicer_to_server
+from keelman.api.node.v1.workload_pb2 import (
+    WorkerWorkload,
+    Workload,
+    WorkloadGoal,
+    WorkloadSpec,
+    WorkloadState,
+    WorkloadStatus,
+)
+from keelman.model.errors import InvalidArgument
+from keelman.rpc.channels import channel
+from keelman.rpc.errors import translated_stream
+from keelman.rpc.server import Service, serve
+from keelman.rpc.times import to_duration
+from keelman.runtime.home import Home
+from keelman.runtime.processes.children import read_record
+from keelman.runtime.processes.ports import free_ports
+from keelman.runtime.processes.process_trees import family, start_of
+from keelman.testing.eventually import eventually
+
+pytestmark = pytest.mark.component
+
+RUNNING, STOPPED, REMOVED = (
+    WorkloadGoal.WORKLOAD_GOAL_RUNNING,
+    WorkloadGoal.WORKLOAD_GOAL_STOPPED,
+    WorkloadGoal.WORKLOAD_GOAL_REMOVED,
+)
+
+PROGRAM = """
+import sys
+from keelman.agent import commands, service
+from keelman.agent.settings import Settings
+from keelman.runtime.logs.logging import configure
+from keelman.runtime.settings import load
+from keelman.runtime.supervise import run_process
+
+def script(workload, home):
+    spec = workload.spec.worker
+    python = (sys.executable, *spec.properties.get("python", "-S -u").split(), "-c", spec.properties["script"])
+    return commands.Prepared(python, {}, ((spec.host, spec.port),) if spec.port else ())
+
+settings = load(Settings, "agent", flags=dict(a.split("=", 1) for a in sys.argv[1:])).settings
+configure("agent")
+table = {**commands.COMMANDS, "worker": script}
+sys.exit(run_process("keelman agent", lambda stop: service.run(settings, stop, commands=table)))
+"""
+
+SLEEP = "import time; print('up'); time.sleep(600)"
+STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up'); time.sleep(600)"
+WITH_CHILD = (
+    "import subprocess, sys; print('up'); subprocess.run([sys.executable, '-S', '-c', 'import time; time.sleep(600)'])"
+)
+
+
+class State(SessionServiceServicer):
+    """A small session service: says what it is told to, remembers what it hears."""
+
+    def __init__(self) -> None:
+        self.workloads: dict[str, Workload] = {}
+        self.statuses: dict[str, WorkloadStatus] = {}
+        self.history: list[tuple[str, str, int]] = []
+        self.registrations: list[Any] = []
+        self.heartbeats = 0
+        self.sessions = 0
+        self.version = 0
+        self.first_reports: list[set[str]] = []
+        self._queues: list[asyncio.Queue[OpenSessionResponse | None]] = []
+
+    async def OpenSession(self, requests: Any, context: Any) -> AsyncIterator[OpenSessionResponse]:
+        queue: asyncio.Queue[OpenSessionResponse | None] = asyncio.Queue()
+
+        async def read() -> None:
+            async for message in requests:
+                kind = message.WhichOneof("message")
+                if kind == "registration":
+                    self.registrations.append(message.registration)
+                    self.sessions += 1
+                    welcome = Welcome(
+                        session=self.sessions, heartbeat_interval=to_duration(0.2), session_timeout=to_duration(60)
+                    )
+                    queue.put_nowait(OpenSessionResponse(welcome=welcome))
+                    self._queues.append(queue)
+                    everything = Assignments(
+                        complete=True, to_version=self.version, workloads=list(self.workloads.values())
+                    )
+                    queue.put_nowait(OpenSessionResponse(assignments=everything))
+                elif kind == "heartbeat":
+                    self.heartbeats += 1
+                    reply = HeartbeatReply(heartbeat_interval=to_duration(0.2))
+                    queue.put_nowait(OpenSessionResponse(heartbeat_reply=reply))
+                else:
+                    if message.report.complete:
+                        self.first_reports.append(set(message.report.statuses))
+                    for name, status in message.report.statuses.items():
+                        self.statuses[name] = status
+                        self.history.append((name, WorkloadState.Name(status.state), status.generation))
+                    heard = ReportReceived(number=message.report.number)
+                    queue.put_nowait(OpenSessionResponse(report_received=heard))
+            queue.put_nowait(None)
+
+        async with asyncio.TaskGroup() as group:
+            reader = group.create_task(read())
+            try:
+                while (answer := await queue.get()) is not None:
+                    yield answer
+            finally:
+                reader.cancel()
+                with contextlib.suppress(ValueError):
+                    self._queues.remove(queue)
+
+    def drop(self) -> None:
+        for queue in self._queues:
+            queue.put_nowait(None)
+
+    def assign(self, *workloads: Workload, gap: int = 0) -> None:
+        before, self.version = self.version + gap, self.version + gap + 1
+        for workload in workloads:
+            self.workloads[workload.name] = workload
+        self._say(Assignments(from_version=before, to_version=self.version, workloads=workloads))
+
+    def remove(self, name: str) -> None:
+        before, self.version = self.version, self.version + 1
+        del self.workloads[name]
+        self._say(Assignments(from_version=before, to_version=self.version, removed=[name]))
+
+    def _say(self, message: Assignments) -> None:
+        for queue in self._queues:
+            queue.put_nowait(OpenSessionResponse(assignments=message))
+
+    def in_state(self, name: str, state: str) -> WorkloadStatus | None:
+        status = self.statuses.get(name)
+        return status if status and WorkloadState.Name(status.state) == f"WORKLOAD_STATE_{state}" else None
+
+
+class Node:
+    """One home, its agents one after another, and the state service they talk to."""
+
+    def __init__(self, folder: Path) -> None:
+        self.home = Home(folder / "home")
+        self.folder = folder
+        self.port, self.state_port = free_ports(2)
+        self.state = State()
+        self.agents: list[subprocess.Popen[bytes]] = []
+        self._state_stack = contextlib.AsyncExitStack()
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.port}"
+
+    async def state_up(self) -> None:
+        service = Service("keelman.api.node.v1.SessionService", add_SessionServiceServicer_to_server, self.state)
+        await self._state_stack.enter_async_context(serve(service, port=self.state_port, grace_seconds=0.1))
+
+    async def state_down(self) -> None:
+        self.state.drop()
+        await self._state_stack.aclose()
+
+    def agent(self, **more: str) -> subprocess.Popen[bytes]:
+        flags = {
+            "node": "n1",
+            "home": str(self.home.root),
+            "port": str(self.port),
+            "state_address": f"127.0.0.1:{self.state_port}",
+            "grace_seconds": "20",
+            **more,
+        }
+        with (self.folder / f"agent-{len(self.agents)}.log").open("wb") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-c", PROGRAM, *(f"{k}={v}" for k, v in flags.items())], stdout=log, stderr=log
+            )
+        self.agents.append(process)
+        return process
+
+    def log_of_agent(self, number: int = -1) -> str:
+        return (self.folder / f"agent-{number % len(self.agents)}.log").read_text()
+
+    async def end(self, agent: subprocess.Popen[bytes], number: int) -> int:
+        agent.send_signal(number)
+        return await asyncio.to_thread(agent.wait, 120)
+
+    async def close(self) -> None:
+        for agent in self.agents:
+            if agent.poll() is None:
+                agent.kill()
+                await asyncio.to_thread(agent.wait, 120)
+        await self.state_down()
+        for process in psutil.process_iter():
+            with contextlib.suppress(psutil.Error):
+                if process.environ().get("KEELMAN_CHILD", "").startswith(str(self.home.root)):
+                    process.kill()
+
+
+@pytest.fixture
+async def node(tmp_path: Path) -> AsyncIterator[Node]:
+    made = Node(tmp_path)
+    await made.state_up()
+    try:
+        yield made
+    except BaseException:
+        print(made.log_of_agent())
+        raise
+    finally:
+        await made.close()
+
+
+def workload(
+    name: str = "worker/demo/0",
+    script: str = SLEEP,
+    *,
+    generation: int = 1,
+    goal: Any = RUNNING,
+    port: int = 0,
+    uid: str = "u1",
+    **properties: str,
+) -> Workload:
+    properties["script"] = script
+    spec = WorkerWorkload(worker_cluster="demo", host="127.0.0.1", port=port, properties=properties)
+    return Workload(name=name, uid=uid, node="n1", generation=generation, goal=goal, spec=WorkloadSpec(worker=spec))
+
+
+def healthy(node: Node) -> str:
+    """A script that answers its health check."""
+    return f"""
+import asyncio, pathlib
+from keelman.rpc.server import serve
+async def main():
+    async with serve(socket=pathlib.Path({str(node.home.socket("worker/demo/0"))!r})) as health:
+        await health.ready()
+        for n in range(1, 301): print('line', n)
+        await asyncio.sleep(600)
+asyncio.run(main())
+"""
+
+
+def alive(pid: int) -> bool:
+    return start_of(pid) is not None
+
+
+async def test_a_killed_child_is_started_again_at_once_and_its_leftovers_are_gone(node: Node) -> None:
+    node.state.assign(workload(script=WITH_CHILD))
+    node.agent()
+    first = await eventually(lambda: node.state.in_state("worker/demo/0", "STARTING"))
+    await eventually(lambda: len(family(first.pid)) == 2)
+    grandchild = next(p for p in family(first.pid) if p != first.pid)
+
+    os.kill(first.pid, signal.SIGKILL)
+
+    def again() -> WorkloadStatus | None:
+        status = node.state.in_state("worker/demo/0", "STARTING")
+        return status if status and status.pid != first.pid else None
+
+    second = await eventually(again)
+    assert second.restarts == 1
+    assert second.exit_code == -signal.SIGKILL
+    assert second.message == "was ended by SIGKILL; last line of its log: up"
+    assert not alive(grandchild)
+    started = second.start_time.ToDatetime() - first.start_time.ToDatetime()
+    assert started.total_seconds() < 60
+    # The next one does not begin at once: a process that keeps ending is not started in a tight loop.
+    os.kill(second.pid, signal.SIGKILL)
+    failed = ("worker/demo/0", "WORKLOAD_STATE_FAILED", 1)
+    await eventually(lambda: failed in node.state.history)
+
+
+async def test_a_killed_agent_is_followed_by_one_that_adopts(node: Node) -> None:
+    node.state.assign(workload())
+    agent = node.agent()
+    first = await eventually(lambda: node.state.in_state("worker/demo/0", "STARTING"))
+    await node.end(agent, signal.SIGKILL)
+    assert alive(first.pid)
+
+    agent = node.agent()
+    await eventually(lambda: node.state.sessions == 2)
+    adopted = await eventually(lambda: len(node.state.first_reports) == 2 and node.state.statuses["worker/demo/0"])
+    assert (adopted.pid, adopted.restarts, adopted.generation) == (first.pid, 0, 1)
+    assert adopted.start_time == first.start_time
+    # Its death is noticed though it is not the new agent's child.
+    os.kill(first.pid, signal.SIGKILL)
+    second = await eventually(
+        lambda: node.state.statuses["worker/demo/0"].pid not in (0, first.pid) and node.state.statuses["worker/demo/0"]
+    )
+    assert second.restarts == 1
+    assert not second.HasField("exit_code")
+
+    # SIGTERM leaves it, too.
+    assert await node.end(agent, signal.SIGTERM) == 0
+    assert alive(second.pid)
+    node.agent()
+    await eventually(lambda: len(node.state.first_reports) == 3)
+    assert node.state.statuses["worker/demo/0"].pid == second.pid
+
+
+async def test_an_end_while_the_agent_is_away_is_noticed_with_its_exit_code(node: Node) -> None:
+    script = """
+import asyncio, sys
+from keelman.model.errors import Unavailable
+from keelman.runtime.supervise import run_process
+async def body(stop):
+    print('up')
+    await stop.wait()
+    raise Unavailable('the hold is full', reason='HOLD_FULL')
+sys.exit(run_process('held', body))
+"""
+    node.state.assign(workload(script=script, python="-u"))
+    agent = node.agent()
+    first = await eventually(lambda: node.state.in_state("worker/demo/0", "STARTING"))
+    log = node.home.workload("worker/demo/0") / "log"
+    await eventually(lambda: b"up" in log.read_bytes())
+    await node.end(agent, signal.SIGKILL)
+    os.kill(first.pid, signal.SIGTERM)
+    await eventually(lambda: not alive(first.pid))
+
+    node.agent()
+    second = await eventually(
+        lambda: node.state.statuses["worker/demo/0"].pid not in (0, first.pid) and node.state.statuses["worker/demo/0"]
+    )
+    assert second.exit_code == 1
+    assert (second.reason, second.message) == ("HOLD_FULL", "the hold is full")
+    assert second.restarts == 1
+
+
+async def test_a_child_that_ignores_sigterm_is_killed_after_the_grace(node: Node) -> None:
+    node.state.assign(workload(script=STUBBORN))
+    node.agent(grace_seconds="0.5")
+    first = await eventually(lambda: node.state.in_state("worker/demo/0", "STARTING"))
+    await eventually(lambda: b"up" in (node.home.workload("worker/demo/0") / "log").read_bytes())
+    node.state.assign(workload(script=STUBBORN, goal=STOPPED, generation=2))
+    status = await eventually(lambda: node.state.in_state("worker/demo/0", "STOPPED"))
+    assert (status.reason, status.exit_code, status.pid) == ("KILLED", -signal.SIGKILL, 0)
+    assert not alive(first.pid)
+    # Its files stay until it is to be removed; then the system forgets it and so does the node.
+    assert node.home.workload("worker/demo/0").exists()
+    node.state.assign(workload(script=STUBBORN, goal=REMOVED, generation=3))
+    await eventually(lambda: node.state.in_state("worker/demo/0", "REMOVED"))
+    assert not node.home.workload("worker/demo/0").exists()
+    node.state.remove("worker/demo/0")
+    async with channel(node.address) as made:
+        agent = AgentServiceStub(made)
+
+        async def gone() -> bool:
+            return not (await agent.ListLocalWorkloads(agent_messages.ListLocalWorkloadsRequest())).workloads
+
+        await eventually(gone)
+
+
+async def test_a_taken_port_is_named_and_the_workload_starts_when_it_is_free(node: Node) -> None:
+    (port,) = free_ports(1)  # below those of outgoing connections, one of which could have it next
+    with socket.create_server(("127.0.0.1", port)):
+        node.state.assign(workload(port=port))
+        node.agent()
+        status = await eventually(lambda: node.state.in_state("worker/demo/0", "FAILED"))
+        assert status.reason == "PORT_TAKEN"
+        assert f"port {port} on 127.0.0.1 is taken" in status.message
+        assert not (node.home.workload("worker/demo/0") / "record.json").exists()
+    started = await eventually(lambda: node.state.in_state("worker/demo/0", "STARTING"))
+    assert started.restarts == 0
+
+
+async def test_the_session_is_opened_anew_and_work_goes_on_without_it(node: Node) -> None:
+    node.state.assign(workload())
+    agent = node.agent()
+    first = await eventually(lambda: node.state.in_state("worker/demo/0", "STARTING"))
+    await eventually(lambda: node.state.heartbeats >= 3)
+    (registration,) = node.state.registrations
+    assert (registration.node, registration.agent_address) == ("n1", node.address)
+
+    node.state.drop()
+    await eventually(lambda: node.state.sessions == 2)
+    # A gap in the versions ends a session as well.
+    node.state.assign(workload("worker/demo/1"), gap=5)
+    await eventually(lambda: node.state.sessions == 3)
+    await eventually(lambda: node.state.in_state("worker/demo/1", "STARTING"))
+    await eventually(lambda: len(node.state.first_reports) == 3)
+    assert "worker/demo/0" in node.state.first_reports[-1]
+    assert node.state.statuses["worker/demo/0"].pid == first.pid
+
+    # Without the state service: a killed child, then a killed agent and a killed child.
+    await node.state_down()
+    folder = node.home.workload("worker/demo/0")
+    os.kill(first.pid, signal.SIGKILL)
+    record = await eventually(lambda: _other_record(folder, first.pid))
+    await node.end(agent, signal.SIGKILL)
+    os.kill(record, signal.SIGKILL)
+    await eventually(lambda: not alive(record))
+    node.agent()
+    third = await eventually(lambda: _other_record(folder, record))
+    assert alive(third)
+
+
+def _other_record(folder: Path, pid: int) -> int:
+    record = read_record(folder)
+    return record.pid if record and record.pid != pid and not record.ended else 0
+
+
+async def test_generations_fence_and_a_new_one_restarts(node: Node) -> None:
+    node.state.assign(workload(generation=3))
+    node.agent()
+    first = await eventually(lambda: node.state.in_state("worker/demo/0", "STARTING"))
+    node.state.assign(workload(generation=2, goal=STOPPED))
+    node.state.assign(workload("worker/demo/1"))
+    await eventually(lambda: node.state.in_state("worker/demo/1", "STARTING"))
+    assert node.state.statuses["worker/demo/0"].pid == first.pid
+
+    node.state.assign(workload(generation=4))
+    second = await eventually(
+        lambda: (
+            node.state.statuses["worker/demo/0"].generation == 4 and node.state.in_state("worker/demo/0", "STARTING")
+        )
+    )
+    assert second.pid != first.pid
+    assert second.restarts == 0
+    assert not alive(first.pid)
+    # One that the system no longer knows is stopped, and its files stay.
+    del node.state.workloads["worker/demo/0"]
+    node.state.drop()
+    await eventually(lambda: not alive(second.pid))
+    assert node.home.workload("worker/demo/0").exists()
+    async with channel(node.address) as made:
+        agent = AgentServiceStub(made)
+
+        async def names() -> list[str]:
+            answer = await agent.ListLocalWorkloads(agent_messages.ListLocalWorkloadsRequest())
+            return [w.name for w in answer.workloads]
+
+        async def forgotten() -> bool:
+            return await names() == ["worker/demo/1"]
+
+        await eventually(forgotten)
+
+
+async def test_drain_stops_in_order_and_starts_nothing(node: Node) -> None:
+    names = ["broker/default/0", "spark/n1", "worker/demo/0"]
+    node.state.assign(*(workload(name) for name in names))
+    agent = node.agent()
+    await eventually(lambda: all(node.state.in_state(name, "STARTING") for name in names))
+    pids = [node.state.statuses[name].pid for name in names]
+    async with channel(node.address) as made:
+        stub = AgentServiceStub(made)
+        answer = await stub.Drain(agent_messages.DrainRequest(), timeout=120)
+        assert list(answer.killed) == []
+        assert not any(map(alive, pids))
+        local = await stub.ListLocalWorkloads(agent_messages.ListLocalWorkloadsRequest())
+        assert [w.name for w in local.workloads] == names
+        assert {w.status.reason for w in local.workloads} == {"DRAINED"}
+        assert all(not w.spec.worker.properties for w in local.workloads)
+    # By its log, for one report may tell of several ends and has no order.
+    told = re.findall(r" (stopping|ended) +workload=(\S+)", node.log_of_agent())
+    assert told == [(what, name) for name in reversed(names) for what in ("stopping", "ended")]
+    await eventually(lambda: {n for n, s, _ in node.state.history if s == "WORKLOAD_STATE_STOPPED"} == set(names))
+    await node.end(agent, signal.SIGTERM)
+    node.agent()
+    await eventually(lambda: all(node.state.in_state(name, "STARTING") for name in names))
+    assert all(node.state.statuses[name].restarts == 0 for name in names)
+
+
+async def test_a_second_agent_on_the_home_is_refused_and_the_lock_dies_with_its_holder(node: Node) -> None:
+    node.state.assign(workload())
+    first = node.agent()
+    await eventually(lambda: node.state.in_state("worker/demo/0", "STARTING"))
+    (other_port,) = free_ports(1)
+    second = node.agent(port=str(other_port))
+    assert await asyncio.to_thread(second.wait, 120) == 1
+    assert f"keelman agent: another agent (pid {first.pid}) runs on {node.home.root}" in node.log_of_agent()
+    await node.end(first, signal.SIGKILL)
+    node.agent()  # though the child of the first, which inherits nothing, lives
+    await eventually(lambda: node.state.sessions == 2)
+
+
+async def test_health_memory_and_logs_of_a_running_workload(node: Node) -> None:
+    node.state.assign(workload(script=healthy(node), python="-u"))
+    node.agent()
+    await eventually(lambda: node.state.in_state("worker/demo/0", "RUNNING"))
+    running = await eventually(lambda: (s := node.state.statuses["worker/demo/0"]).memory_bytes and s)
+    assert 5_000_000 < running.memory_bytes < 500_000_000
+    assert (running.message, running.reason) == ("", "")
+    async with channel(node.address) as made:
+        stub = AgentServiceStub(made)
+        asked = agent_messages.StreamLogsRequest(workload="worker/demo/0", tail_lines=3)
+        log = node.home.workload("worker/demo/0") / "log"
+        await eventually(lambda: b"line 300\n" in log.read_bytes())
+        got = b"".join([m.lines async for m in stub.StreamLogs(asked)])
+        assert got == b"line 298\nline 299\nline 300\n"
+        asked.follow, asked.tail_lines = True, 1
+        stream = stub.StreamLogs(asked)
+        assert (await stream.read()).lines == b"line 300\n"
+        with log.open("ab") as more:
+            more.write(b"new li")
+            more.flush()
+            more.write(b"ne\n")
+        async with asyncio.timeout(120):
+            got = b""
+            while not got.endswith(b"\n"):
+                got += (await stream.read()).lines
+        assert got == b"new line\n"
+        stream.cancel()
+        with log.open("ab") as more:
+            for cluster in (b"a", b"b"):
+                more.write(b'{"event": "said", "connector": "x", "worker_cluster": "%s"}\n' % cluster)
+        about = agent_messages.StreamLogsRequest(workload="worker/demo/0", connector="x", worker_cluster="b")
+        got = b"".join([m.lines async for m in stub.StreamLogs(about)])
+        assert got == b'{"event": "said", "connector": "x", "worker_cluster": "b"}\n'
+        about.connector = ""
+        with pytest.raises(InvalidArgument, match="worker_cluster: 'b' is not legal: empty where no connector"):
+            [m async for m in translated_stream(stub.StreamLogs(about))]
+
+
+async def test_a_frozen_child_is_given_up_though_another_agent_started_it(node: Node) -> None:
+    node.state.assign(workload(script=healthy(node), python="-u"))
+    agent = node.agent()
+    first = await eventually(lambda: node.state.in_state("worker/demo/0", "RUNNING"))
+    await node.end(agent, signal.SIGKILL)
+    os.kill(first.pid, signal.SIGSTOP)
+    begun = len(node.state.history)
+    node.agent(unwell_seconds="1")
+    # It does not answer the new agent's first questions: a busy node looks the same, and it is not told to be starting.
+    await eventually(lambda: len(node.state.first_reports) == 2)
+    assert node.state.history[begun] == ("worker/demo/0", "WORKLOAD_STATE_RUNNING", 1)
+
+    def again() -> WorkloadStatus | None:
+        status = node.state.statuses["worker/demo/0"]
+        return status if status.pid not in (0, first.pid) else None
+
+    second = await eventually(again)
+    assert (second.restarts, second.reason) == (1, "UNHEALTHY")
+    assert second.message == "did not answer its health check for 1 s and was killed"
+    assert not alive(first.pid)
+    await eventually(lambda: node.state.in_state("worker/demo/0", "RUNNING"))

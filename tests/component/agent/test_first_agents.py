@@ -1,0 +1,81 @@
+"""A worker that is started by the flags of Connect's first agents, and asked as their documentation has it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from support.copy_harness import create_topic
+from support.starts_kit import folder_of
+from support.worker_kit import LinkSide
+
+pytestmark = pytest.mark.component
+
+SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
+DOCUMENTED = {
+    "name": "couchbase-kafka-connector",
+    "config": {
+        "connector.class": "org.apache.kafka.connect.couchbase.CouchbaseSourceConnector",
+        "topic": "couchbase-kafka-connector",
+        "schema.name": "couchbaseschema",
+        "couchbase.nodes": "localhost",
+        "couchbase.bucket": "PMCONCURRENCY",
+        "dcp.maximum.drainrate": "1000",
+        "couchbase.dcpConnectionBufferSize": "0",
+        "tasks.max": "1",
+    },
+}
+HOST = "[host where the connector is running]"
+NO_COUCHBASE = (
+    "Failed to find any class that implements Connector and which name matches "
+    "org.apache.kafka.connect.couchbase.CouchbaseSourceConnector, available connectors are: "
+)
+
+
+async def as_printed(port: int, line: str, body: Any = None) -> tuple[int, Any]:
+    """Sends a request with the headers that the distributed agent's documentation shows; status and body."""
+    raw = b"" if body is None else json.dumps(body, indent=4).encode()
+    head = [f"{line} HTTP/1.1", f"Host: {HOST}"]
+    if raw:
+        head += ["Content-Type: application/json", "Accept: application/json", f"Content-Length: {len(raw)}"]
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write("\r\n".join([*head, "Connection: close", "", ""]).encode() + raw)
+    answer = (await reader.read()).partition(b"\r\n\r\n")
+    writer.close()
+    return int(answer[0].split()[1]), json.loads(answer[2]) if answer[2] else None
+
+
+async def test_the_flags_of_the_first_agents(bootstrap: str, link: tuple[LinkSide, str], tmp_path: Path) -> None:
+    create_topic(bootstrap, "flags", 1)
+    async with folder_of(tmp_path / "home") as worker:
+        flags = ["-brokers", bootstrap, "-group", "flags", "-cluster", "first", "-registry", "http://127.0.0.1:8081"]
+        flags += ["-offsets", "flags-offsets", "-configs=flags-configs", f"--port={worker.port}"]
+        await worker.start(*flags, "--spark-address", link[1])
+        for line in (
+            "cluster    first",
+            "topics     flags-configs, flags-offsets, flags-status",
+            "registry   http://127.0.0.1:8081\n",
+        ):
+            assert line in worker.output
+        # The documented requests, in their order; the class is not there.
+        one = "couchbase-kafka-connector"
+        for line, body in (("POST /connectors", DOCUMENTED), (f"POST /connectors/{one}/config", DOCUMENTED["config"])):
+            status, told = await as_printed(worker.port, line, body)
+            assert (status, told["error_code"]) == (400, 400), line
+            assert told["message"].startswith(NO_COUCHBASE), line
+        assert await as_printed(worker.port, f"DELETE /connectors/{one}") == (
+            404,
+            {"error_code": 404, "message": f"Connector {one} not found"},
+        )
+        # With a class that is.
+        config = {"connector.class": SOURCE, "file": "/nowhere/in", "topic": "flags"}
+        status, told = await as_printed(worker.port, "POST /connectors/known/config", config)
+        assert (status, told["config"], told["name"]) == (201, {**config, "name": "known"}, "known")
+        status, told = await as_printed(worker.port, "POST /connectors/known/config", {**config, "batch.size": "7"})
+        assert (status, told["config"]["batch.size"]) == (200, "7")
+        assert await as_printed(worker.port, "DELETE /connectors/known") == (204, None)
+        assert await worker.end() == 0

@@ -1,0 +1,93 @@
+"""What the commands say of a worker cluster that there is not, and of other names that nothing has."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from keelman.api.connect.v1.broker_cluster_pb2 import BrokerClusterSpec, ExternalBrokers
+from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterSpec
+from keelman.cli import kinds
+from keelman.cli.exits import NOT_FOUND
+from keelman.cli.gateway import Gateway
+from keelman.cli.system import Process, System
+from keelman.rpc.channels import channel
+from keelman.runtime.home import Home
+from keelman.testing.eventually import eventually
+from support.gateway_system import running_system
+
+pytestmark = pytest.mark.component
+
+CLUSTER = [
+    *(f"get {kind} --cluster nosuch" for kind in ("copy-runs", "copy-runs --ended", "workers", "connectors")),
+    *(f"{verb} wc nosuch" for verb in ("get", "describe", "logs", "start", "stop", "restart", "delete")),
+    *(f"{verb} wk nosuch/0" for verb in ("get", "describe", "logs", "restart")),
+    *(f"{verb} wk 0 --cluster nosuch" for verb in ("get", "restart")),
+    *(f"{verb} cn nosuch/x" for verb in ("get", "describe", "logs", "start", "stop", "pause", "resume", "restart")),
+    *(f"{verb} cn {name} --cluster nosuch" for verb in ("get", "delete") for name in ("x", "nosuch/x")),
+    "create cn x --cluster nosuch --set connector.class=FileStreamSink",
+    "configure cn nosuch/x --set tasks.max=2",
+    "watch copy-runs --cluster nosuch",
+    "watch copy-runs --cluster nosuch --connector x",
+    *(f"{verb} nosuch/x" for verb in ("preview", "dead-letters", "replay")),
+]
+OTHERS = {
+    **dict.fromkeys((f"{verb} bc nosuch" for verb in ("get", "start", "delete")), "outside"),
+    **dict.fromkeys((f"{verb} no nosuch" for verb in ("get", "delete")), "node-1, node-2"),
+    "watch copy-runs --connector nosuch": "no connector 'nosuch'",
+}
+# Each in the same process: their imports take longer than they do.
+MANY = """
+import contextlib, io, json, sys
+from keelman.cli.main import main
+for words in json.load(sys.stdin):
+    said = io.StringIO()
+    with contextlib.redirect_stderr(said):
+        code = main(words)
+    print(json.dumps([code, said.getvalue()]))
+"""
+
+
+async def told(commands: Sequence[str], home: Path) -> dict[str, tuple[int, str]]:
+    """Exit code and words of each command, of the system of this home."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", MANY, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+    )
+    asked = json.dumps([[*command.split(), "--home", str(home)] for command in commands])
+    try:
+        async with asyncio.timeout(120):
+            out, _ = await process.communicate(asked.encode())
+    except TimeoutError:
+        process.kill()
+        raise
+    return dict(zip(commands, (tuple(json.loads(line)) for line in out.splitlines()), strict=True))
+
+
+async def test_an_unknown_name_is_said_to_be_none(tmp_path: Path) -> None:
+    """By every verb alike: with the exit code for it, the name, and the names that there are."""
+    async with running_system(tmp_path) as system, channel(system.gateway.address) as to:
+        gateway = Gateway(to)
+
+        async def both_nodes() -> bool:
+            return len(await gateway.list(kinds.NODES)) == 2
+
+        await eventually(both_nodes)
+        await gateway.create_broker_cluster(
+            "outside", BrokerClusterSpec(external=ExternalBrokers(bootstrap_servers="127.0.0.1:1"))
+        )
+        for name in ("other", "demo"):
+            await gateway.create_worker_cluster(name, WorkerClusterSpec(broker_cluster="outside", count=1))
+        here = Process.of(os.getpid())
+        System(here, str(tmp_path), "n", system.gateway.address, system.http, "", "", ready=True, services=[]).write(
+            Home(tmp_path)
+        )
+        found = await told([*CLUSTER, *OTHERS], tmp_path)
+    wanted = {**dict.fromkeys(CLUSTER, "no worker cluster is named 'nosuch': those there are: demo, other"), **OTHERS}
+    wrong = {command: said for command, said in found.items() if said[0] != NOT_FOUND or wanted[command] not in said[1]}
+    assert wrong == {}

@@ -1,0 +1,373 @@
+"""Data sets that Spark reads for a source: slots and the Spark service killed in the middle, every row once."""
+
+import asyncio
+import contextlib
+import itertools
+import os
+import pwd
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_RUNNING, CopyRun
+from keelman.api.copy.v1.copy_run_service_pb2 import ListCopyRunsRequest
+from keelman.api.copy.v1.copy_run_service_pb2_grpc import CopyRunServiceStub
+from keelman.model.errors import KeelmanError
+from keelman.rpc.channels import channel, is_serving
+from keelman.runtime.processes.die_with_parent import tethered
+from keelman.runtime.processes.ports import free_ports
+from keelman.testing.broker import running_broker
+from keelman.testing.eventually import eventually
+from support.places import with_tests
+from support.worker_kit import WorkerProcess, workers
+
+pytestmark = [pytest.mark.component, pytest.mark.timeout(600)]  # on a busy machine each start takes a minute
+NUMBERS = itertools.count()
+SECONDS = 120
+FILES = 5
+EACH = 4_000
+TABLE_ROWS = 6_000
+BINARIES = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
+
+
+class Spark:
+    """The Spark service, started as often as a test likes."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.port = free_ports(1)[0]
+        self.address = f"127.0.0.1:{self.port}"
+        self.log = folder / "output.log"
+        self.child: asyncio.subprocess.Process | None = None
+
+    async def start(self) -> None:
+        """Starts it and waits until it serves."""
+        command = [sys.executable, "-m", "keelman.spark", "run", "--port", str(self.port)]
+        command += ["--work-folder", str(self.folder / "w")]
+        plain = {k: v for k, v in with_tests().items() if not k.startswith("KEELMAN_SPARK_")}
+        with self.log.open("ab") as output:
+            self.child = await asyncio.create_subprocess_exec(
+                *tethered(command), stdout=output, stderr=output, env=plain
+            )
+        await eventually(lambda: is_serving(self.address), seconds=SECONDS, what="the Spark service serves")
+
+    async def end(self, number: int = signal.SIGTERM) -> None:
+        """Signals it and waits."""
+        assert self.child is not None
+        self.child.send_signal(number)
+        async with asyncio.timeout(60):
+            await self.child.wait()
+
+    def signal_slot(self, run: CopyRun, number: int) -> None:
+        """Sends a signal to the slot of a copy run."""
+        lines = [line for line in self.log.read_text().splitlines() if "slot_attached" in line and run.slot in line]
+        found = re.search(r"\bpid\W+(\d+)", lines[-1])
+        assert found is not None
+        os.kill(int(found[1]), number)
+
+
+@pytest.fixture(scope="module")
+async def spark(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Spark]:
+    service = Spark(tmp_path_factory.mktemp("spark"))
+    await service.start()
+    try:
+        yield service
+    finally:
+        await service.end()
+
+
+@pytest.fixture(scope="module")
+async def bootstrap(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[str]:
+    async with running_broker(tmp_path_factory.mktemp("broker")) as servers:
+        yield servers
+
+
+@dataclass
+class Scene:
+    """One worker, and the one connector of it."""
+
+    bootstrap: str
+    name: str
+    worker: WorkerProcess
+    spark: Spark
+
+    async def begin(self, format_: str, kind: str = "SparkSource", **more: str) -> None:
+        """Begins to read a data set, or to write one."""
+        topic = {"topic" if kind == "SparkSource" else "topics": self.name}
+        config = {"connector.class": kind, "spark.format": format_, **topic, **more}
+        answer = await self.worker.ask("PUT", f"/connectors/{self.name}/config", config)
+        assert answer.status_code in (200, 201), answer.text
+
+    async def speed_up(self) -> None:
+        """Takes the limit away, which restarts nothing."""
+        config = (await self.worker.ask("GET", f"/connectors/{self.name}/config")).json()
+        del config["keelman.limit.records.per.second"]
+        answer = await self.worker.ask("PUT", f"/connectors/{self.name}/config", config)
+        assert answer.status_code == 200, answer.text
+
+    async def offsets(self) -> list[dict[str, Any]]:
+        """The connector's offsets, as its worker tells them."""
+        found: list[dict[str, Any]] = (await self.worker.ask("GET", f"/connectors/{self.name}/offsets")).json()[
+            "offsets"
+        ]
+        return found
+
+    async def done(self, reads: int = 1) -> dict[str, Any]:
+        """Waits until the data set is read; its offset."""
+
+        async def read() -> Any:
+            found = await self.offsets()
+            return found[0]["offset"] if len(found) == 1 and "time" in found[0]["offset"] else None
+
+        try:
+            offset: dict[str, Any] = await eventually(read, seconds=SECONDS, what="all is read")
+        except AssertionError as error:
+            told = (await self.worker.ask("GET", f"/connectors/{self.name}/status")).text
+            tails = f"{told}\n{self.worker.output[-3000:]}\n{self.spark.log.read_text()[-5000:]}"
+            raise AssertionError(tails) from error
+        return offset
+
+    async def copying(self, *unlike: CopyRun, parts: bool = True, records: bool = True) -> CopyRun:
+        """Waits for a part's copy run, or the task's own, that has copied something."""
+        before = {run.uid for run in unlike}
+
+        async def found() -> CopyRun | None:
+            with contextlib.suppress(KeelmanError):
+                async with channel(self.spark.address) as opened:
+                    told = await CopyRunServiceStub(opened).ListCopyRuns(ListCopyRunsRequest(connector=self.name))
+                runs = [r for r in told.copy_runs if bool(r.part) is parts and r.state == COPY_RUN_STATE_RUNNING]
+                return next((r for r in runs if (r.progress.records > 0 or not records) and r.uid not in before), None)
+            return None
+
+        try:
+            return await eventually(found, seconds=SECONDS, what="a part copies")
+        except AssertionError as error:
+            told = (await self.worker.ask("GET", f"/connectors/{self.name}/status")).text
+            tails = f"{told}\n{self.worker.output[-3000:]}\n{self.spark.log.read_text()[-5000:]}"
+            raise AssertionError(tails) from error
+
+    def fill(self, records: list[tuple[bytes | None, bytes]]) -> None:
+        """Writes records to the topic."""
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        admin.create_topics([NewTopic(self.name, 1, 1)])[self.name].result(30)
+        producer = Producer({"bootstrap.servers": self.bootstrap})
+        for key, value in records:
+            producer.produce(self.name, value, key, partition=0, headers=[("h", b"1")])
+        assert producer.flush(60) == 0
+
+    def forget(self) -> None:
+        """Resets the connector's offsets, as Connect does: with tombstones."""
+        topic = f"{self.worker.group}-offsets"
+        producer = Producer({"bootstrap.servers": self.bootstrap})
+        for partition in range(3):
+            for key, value in self.copied(topic, partition):
+                if value is not None and key.startswith(f'["{self.name}"'.encode()):
+                    producer.produce(topic, None, key, partition=partition)
+        assert producer.flush(30) == 0
+
+    def copied(self, topic: str = "", partition: int = 0) -> list[tuple[Any, Any]]:
+        """Every committed record of the topic."""
+        settings = {"bootstrap.servers": self.bootstrap, "group.id": "read", "enable.partition.eof": True}
+        consumer = Consumer({**settings, "enable.auto.commit": False})
+        found: list[tuple[Any, Any]] = []
+        try:
+            consumer.assign([TopicPartition(topic or self.name, partition, 0)])
+            while True:
+                for message in consumer.consume(10_000, 0.2):
+                    if message.error():
+                        return found
+                    found.append((message.key(), message.value()))
+        finally:
+            consumer.close()
+
+
+@pytest.fixture
+def table() -> Iterator[str]:
+    """A PostgreSQL with a table of numbers; its JDBC address."""
+    if not BINARIES:
+        pytest.skip("PostgreSQL is not installed: no /usr/lib/postgresql/*/bin/postgres")
+    binaries = BINARIES[-1].parent
+    # It refuses to run as root, and pytest's folder is closed to other users.
+    as_user: dict[str, Any] = {}
+    folder = Path(subprocess.check_output(["mktemp", "-d", "/tmp/keelman-pg.XXXXXX"], text=True).strip())
+    if os.getuid() == 0:
+        owner = pwd.getpwnam("postgres")
+        os.chown(folder, owner.pw_uid, -1)
+        as_user = {"user": "postgres", "group": owner.pw_gid, "extra_groups": []}
+    (port,) = free_ports(1)
+    data = folder / "data"
+    made = [binaries / "initdb", "-D", data, "-U", "keelman", "-A", "trust", "--no-sync", "--no-locale", "-E", "UTF8"]
+    subprocess.run(made, check=True, stdout=subprocess.DEVNULL, cwd=folder, **as_user)
+    flags = ["-D", data, "-k", folder, "-h", "127.0.0.1", "-p", str(port), "-c", "fsync=off"]
+    with (folder / "log").open("wb") as log:
+        server = subprocess.Popen([binaries / "postgres", *flags], cwd=folder, stdout=log, stderr=log, **as_user)
+    try:
+        asked = [binaries / "psql", "-h", "127.0.0.1", "-p", str(port), "-U", "keelman", "-q", "postgres", "-c"]
+        rows = f"SELECT id, 'n' || id AS name FROM generate_series(0, {TABLE_ROWS - 1}) AS id"
+        slow = "CREATE VIEW slow AS SELECT * FROM numbers WHERE pg_sleep(0.001) IS NOT NULL"
+        filled = f"CREATE TABLE numbers AS {rows}; {slow}"
+        deadline = time.monotonic() + 60
+        while subprocess.run([*asked, filled], check=False, cwd=folder).returncode:
+            assert time.monotonic() < deadline, (folder / "log").read_text()
+        yield f"jdbc:postgresql://127.0.0.1:{port}/postgres?user=keelman"
+    finally:
+        server.send_signal(signal.SIGINT)
+        server.wait(30)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+async def scene(bootstrap: str, spark: Spark, tmp_path: Path) -> AsyncIterator[Scene]:
+    name = f"formats{next(NUMBERS)}"
+    worker = WorkerProcess(tmp_path / "worker", bootstrap, name, spark.address)
+    async with workers(worker):
+        yield Scene(bootstrap, name, worker, spark)
+        assert await worker.end() == 0
+
+
+def parquet(folder: Path) -> list[tuple[bytes, bytes]]:
+    """Files of records with keys; all of them."""
+    rows = [(b"%d" % n, b"row %d" % n) for n in range(FILES * EACH)]
+    folder.mkdir()
+    for number in range(FILES):
+        mine = rows[number * EACH : (number + 1) * EACH]
+        table = pa.table({"key": [k for k, _ in mine], "value": [v for _, v in mine]})
+        pq.write_table(table, folder / f"{number}.parquet", row_group_size=EACH // 2)
+    return rows
+
+
+async def test_parquet_with_slots_and_service_killed_in_the_middle(scene: Scene, spark: Spark, tmp_path: Path) -> None:
+    rows = parquet(tmp_path / "data")
+    await scene.begin(
+        "parquet",
+        **{
+            "spark.path": str(tmp_path / "data"),
+            "spark.slots": "2",
+            "spark.conf.spark.sql.files.maxPartitionBytes": "40000",
+            "keelman.limit.records.per.second": "1000",
+            "keelman.commit.interval.ms": "50",
+        },
+    )
+    first = await scene.copying()
+    spark.signal_slot(first, signal.SIGKILL)
+    second = await scene.copying(first)
+    await spark.end(signal.SIGKILL)
+    await spark.start()
+    await scene.copying(first, second)
+    await scene.speed_up()
+    offset = await scene.done()
+    assert offset["rows"] == len(rows)
+    assert offset["parts"] > 2
+    assert sorted(scene.copied()) == sorted(rows)
+
+
+async def test_csv_as_json_text_and_again_when_it_is_time_or_forgotten(scene: Scene, tmp_path: Path) -> None:
+    file = tmp_path / "in.csv"
+    file.write_text("id,name\n" + "".join(f"{n},name {n}\n" for n in range(10)))
+    config = {"spark.path": str(file), "spark.schema": "id INT, name STRING", "spark.option.header": "true"}
+    await scene.begin("csv", **config, **{"key.column": "id"})
+    first = await scene.done()
+    assert first["rows"] == 10
+    rows = [(b"%d" % n, b'{"id":%d,"name":"name %d"}' % (n, n)) for n in range(10)]
+    assert scene.copied() == rows
+    await scene.begin("csv", **config, **{"key.column": "id", "spark.every.ms": "1"})
+    await eventually(lambda: len(scene.copied()) > len(rows), seconds=SECONDS, every=0.5, what="it is read again")
+    await scene.begin("csv", **config)
+    await scene.done()
+    assert await scene.worker.end() == 0
+    count = len(scene.copied())
+    assert count % len(rows) == 0
+    scene.forget()
+    await scene.worker.start()
+    await scene.done()
+    assert scene.copied()[count:] == [(None, value) for _, value in rows]
+
+
+async def test_what_spark_cannot_read_fails_the_task_and_says_why(scene: Scene, tmp_path: Path) -> None:
+    await scene.begin("parquet", **{"spark.path": str(tmp_path / "none")})
+    await scene.worker.reaches(scene.name, "RUNNING", "FAILED", seconds=SECONDS)
+    status = (await scene.worker.ask("GET", f"/connectors/{scene.name}/status")).json()
+    assert "Spark cannot read parquet" in status["tasks"][0]["trace"]
+    assert "PATH_NOT_FOUND" in status["tasks"][0]["trace"]
+
+
+async def test_a_python_data_source(scene: Scene, bootstrap: str) -> None:
+    source = {"spark.python.source": "support.numbers_source:Numbers", "spark.option.topic": f"{scene.name}-more"}
+    await scene.begin("numbers", **source)
+    assert (await scene.done())["rows"] == 6
+    assert sorted(scene.copied()) == [(b"0", b"value 0"), (b"10", b"value 0")]
+    more = [(b"1", b"value 1"), (b"11", b"value 1"), (b"12", None), (b"2", None)]
+    assert sorted(scene.copied(f"{scene.name}-more")) == more
+
+
+async def test_a_table_by_jdbc(scene: Scene, table: str) -> None:
+    """A part is one transaction, so that the order of its rows does not matter when it is interrupted."""
+    config = {
+        "spark.packages": "org.postgresql:postgresql:42.7.4",
+        "spark.option.driver": "org.postgresql.Driver",
+        "spark.option.url": table,
+        "spark.option.dbtable": "slow",
+        "spark.option.fetchsize": "100",
+        "spark.option.partitionColumn": "id",
+        "spark.option.lowerBound": "0",
+        "spark.option.upperBound": str(TABLE_ROWS),
+        "spark.option.numPartitions": "3",
+        "key.column": "id",
+        "spark.slots": "1",
+    }
+    await scene.begin("jdbc", **config)
+    await eventually(lambda: 0 < len(scene.copied()) < TABLE_ROWS, seconds=SECONDS, what="one part is there")
+    scene.spark.signal_slot(await scene.copying(records=False), signal.SIGKILL)
+    offset = await scene.done()
+    assert (offset["rows"], offset["parts"]) == (TABLE_ROWS, 3)
+    assert sorted(scene.copied()) == sorted((b"%d" % n, b'{"id":%d,"name":"n%d"}' % (n, n)) for n in range(TABLE_ROWS))
+
+
+async def test_a_topic_is_appended_to_parquet_though_its_slot_is_killed(scene: Scene, tmp_path: Path) -> None:
+    target, count = tmp_path / "out", 3_000
+    scene.fill([(b"k", b'{"id":%d,"name":"name %d"}' % (n, n)) for n in range(count)])
+    every = {"spark.write.every.ms": "100", "spark.write.max.records": "500"}
+    config = {"spark.path": str(target), "value.schema": "id INT, name STRING"}
+    await scene.begin("parquet", "SparkSink", **config, **every)
+    scene.spark.signal_slot(await scene.copying(parts=False), signal.SIGKILL)
+
+    async def lag() -> bool:
+        (row,) = await scene.offsets() or [{}]
+        return row.get("offset", {}).get("kafka_offset") == count
+
+    await eventually(lag, seconds=SECONDS, every=0.5, what="all is written")
+    rows = pq.read_table(target).to_pylist()
+    assert {row["id"] for row in rows} == set(range(count))
+    assert len(rows) <= count + 500
+    assert all(row["name"] == f"name {row['id']}" for row in rows)
+
+
+async def test_records_without_a_schema_keep_all_that_kafka_knows(scene: Scene, tmp_path: Path) -> None:
+    scene.fill([(None, b"one"), (b"k", b"two")])
+    await scene.begin("parquet", "SparkSink", **{"spark.path": str(tmp_path / "out"), "spark.write.every.ms": "100"})
+
+    async def written() -> bool:
+        (row,) = await scene.offsets() or [{}]
+        return row.get("offset", {}).get("kafka_offset") == 2
+
+    await eventually(written, seconds=SECONDS, every=0.5, what="both are written")
+    rows = sorted(pq.read_table(tmp_path / "out").to_pylist(), key=lambda row: row["offset"])
+    assert [(r["key"], r["value"], r["topic"], r["partition"], r["offset"]) for r in rows] == [
+        (None, b"one", scene.name, 0, 0),
+        (b"k", b"two", scene.name, 0, 1),
+    ]
+    assert rows[0]["headers"] == [{"key": "h", "value": b"1"}]
+    assert rows[0]["timestamp"] is not None

@@ -1,0 +1,141 @@
+"""A connector's transforms on the way into Kafka and out of it, on a real broker."""
+
+import json
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+
+from support.copy_harness import Run, create_topic, messages, ticket
+
+pytestmark = pytest.mark.component
+
+JSON = "org.apache.kafka.connect.json.JsonConverter"
+STRING = "org.apache.kafka.connect.storage.StringConverter"
+TRANSFORMS = "org.apache.kafka.connect.transforms."
+
+
+def chain(**steps: dict[str, str]) -> dict[str, str]:
+    """The configuration of a chain; a step's alias and own keys, `type` among them."""
+    keys = {f"transforms.{alias}.{key}": value for alias, own in steps.items() for key, value in own.items()}
+    return {"transforms": ",".join(steps), **keys}
+
+
+def test_lines_become_structs_in_topics_of_their_own(
+    bootstrap: str, name: str, runs: Callable[..., Run], tmp_path: Path
+) -> None:
+    create_topic(bootstrap, name, 1)
+    given = tmp_path / "given.txt"
+    given.write_bytes(b'plain\nwith "quotes"\n\xc3\xbcml\xc3\xa4ut\n')
+    config = {
+        "name": name,
+        "connector.class": "FileStreamSource",
+        "file": str(given),
+        "topic": name,
+        "value.converter": JSON,
+        "value.converter.schemas.enable": "true",
+        **chain(
+            hoist={"type": f"{TRANSFORMS}HoistField$Value", "field": "line"},
+            insert={"type": f"{TRANSFORMS}InsertField$Value", "static.field": "from", "static.value": "a file"},
+            mark={"type": "InsertHeader", "header": "h", "value.literal": "[1,2]"},
+            route={"type": f"{TRANSFORMS}RegexRouter", "regex": "(.*)", "replacement": "$1-x"},
+        ),
+    }
+    run = runs(ticket(bootstrap, config))
+    run.until_records(3)
+    run.drain()
+    found = messages(bootstrap, f"{name}-x")
+    values = [json.loads(message.value()) for message in found]
+    assert [value["payload"] for value in values] == [
+        {"line": line, "from": "a file"} for line in ("plain", 'with "quotes"', "ümläut")
+    ]
+    assert {field["field"]: field["optional"] for field in values[0]["schema"]["fields"]} == {
+        "line": False,
+        "from": True,
+    }
+    assert [message.headers() for message in found] == [[("h", b"[1,2]")]] * 3
+    assert messages(bootstrap, name) == [], "the first topic gets nothing"
+
+
+def test_lines_carry_the_time_at_which_they_were_read(
+    bootstrap: str, name: str, runs: Callable[..., Run], tmp_path: Path
+) -> None:
+    """As the records of Connect's FileStreamSourceTask do; transforms see it, and Kafka has the very same."""
+    created = f"{name}-{datetime.now(UTC):%Y}"
+    create_topic(bootstrap, created, 1)
+    given = tmp_path / "given.txt"
+    given.write_bytes(b"one\ntwo\n")
+    begun = time.time_ns() // 1_000_000
+    config = {
+        "name": name,
+        "connector.class": "FileStreamSource",
+        "file": str(given),
+        "topic": name,
+        "value.converter": JSON,
+        "value.converter.schemas.enable": "false",
+        **chain(
+            hoist={"type": f"{TRANSFORMS}HoistField$Value", "field": "line"},
+            insert={"type": f"{TRANSFORMS}InsertField$Value", "timestamp.field": "read"},
+            route={"type": f"{TRANSFORMS}TimestampRouter", "timestamp.format": "yyyy"},
+        ),
+    }
+    run = runs(ticket(bootstrap, config))
+    run.until_records(2)
+    run.drain()
+    found = messages(bootstrap, created)
+    times = [message.timestamp()[1] for message in found]
+    assert [json.loads(one.value()) for one in found] == [
+        {"line": line, "read": read} for line, read in zip(("one", "two"), times, strict=True)
+    ]
+    assert all(begun <= one <= time.time_ns() // 1_000_000 for one in times)
+
+
+def test_records_are_filtered_and_taken_apart_before_a_sink(
+    bootstrap: str, name: str, runs: Callable[..., Run], tmp_path: Path
+) -> None:
+    create_topic(bootstrap, name, 1)
+    producer = Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True})
+    for number in range(6):
+        value = None if number % 3 == 2 else json.dumps({"id": number, "name": f"n{number}"}).encode()
+        producer.produce(name, value, headers=[("even", b"")] if number % 2 == 0 else None)
+    assert producer.flush(30) == 0
+    out = tmp_path / "out.txt"
+    config = {
+        "name": f"{name}-out",
+        "connector.class": "FileStreamSink",
+        "file": str(out),
+        "topics": name,
+        "value.converter": JSON,
+        "value.converter.schemas.enable": "false",
+        **chain(
+            drop={"type": "Filter", "predicate": "nothing"},
+            even={"type": "Filter", "predicate": "even", "negate": "true"},
+            name={"type": f"{TRANSFORMS}ExtractField$Value", "field": "name"},
+        ),
+        "predicates": "nothing,even",
+        "predicates.nothing.type": "RecordIsTombstone",
+        "predicates.even.type": f"{TRANSFORMS}predicates.HasHeaderKey",
+        "predicates.even.name": "even",
+    }
+    run = runs(ticket(bootstrap, config))
+    run.until_records(6)
+    run.drain()
+    assert out.read_text() == "n0\nn4\n"
+
+
+def test_a_step_that_cannot_take_a_record_is_named(
+    bootstrap: str, name: str, runs: Callable[..., Run], tmp_path: Path
+) -> None:
+    create_topic(bootstrap, name, 1)
+    given = tmp_path / "given.txt"
+    given.write_bytes(b"1\nx\n")
+    step = {"type": f"{TRANSFORMS}Cast$Value", "spec": "int8"}
+    config = {"name": name, "connector.class": "FileStreamSource", "file": str(given), "topic": name}
+    run = runs(ticket(bootstrap, {**config, "value.converter": STRING, **chain(number=step)}))
+    last = run.until_state("FAILED")
+    assert "Value (x) was out of range for requested data type (" in last.message
+    assert "transform number: Cast$Value)" in last.message
+    assert messages(bootstrap, name) == []

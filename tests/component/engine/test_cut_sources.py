@@ -1,0 +1,159 @@
+"""Exactly-once sinks whose topics are deleted and made anew, or lose what was copied already."""
+
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+
+from component.engine.test_sinks import all_read, file_sink, kafka_sink, produce
+from keelman.api.copy.v1 import ticket_pb2
+from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_FAILED as FAILED
+from keelman.kafka.groups.changes import GroupChanges
+from keelman.kafka.groups.static_members import remove_static_members
+from keelman.testing.broker import BrokerProcess, started_broker
+from support.copy_harness import Run, create_topic, messages, ticket, until
+
+pytestmark = pytest.mark.component
+
+LOG = "00000000000000000000.log"
+
+
+@pytest.fixture(scope="module")
+async def broker(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[BrokerProcess]:
+    """One whose logs a test shortens while it is away."""
+    async with started_broker(tmp_path_factory.mktemp("broker")) as made:
+        yield made
+
+
+def written(bootstrap: str, topic: str, numbers: range) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 50})
+    for number in numbers:
+        producer.produce(topic, b"%d" % number)
+    assert producer.flush(60) == 0
+
+
+async def test_a_topic_that_is_made_anew_is_copied_from_its_beginning_though_it_is_longer(
+    bootstrap: str, name: str, tmp_path: Path, runs: Callable[..., Run]
+) -> None:
+    """Its group shows what it showed, as that of a sink does whose last commit comes late."""
+    produce(bootstrap, name, range(10))
+    config, group, client = file_sink(name, tmp_path / "taken"), f"connect-{name}-out", {"bootstrap.servers": bootstrap}
+    run = runs(ticket(bootstrap, config))
+    run.until_records(10)
+    run.drain()
+    changes = GroupChanges(client, group, client_id="test")
+    shown = await changes.offsets()
+    assert shown == {(name, 0): 11}
+    made_anew(bootstrap, name)
+    await remove_static_members(client, group, [f"test-workers-{name}-out-0"])
+    await changes.commit(shown)
+    written(bootstrap, name, range(100, 130))
+    run = runs(ticket(bootstrap, config))
+    run.until(all_read)
+    run.drain()
+    taken = [int(line) for line in (tmp_path / "taken").read_text().split()]
+    assert taken == [*range(10), *range(100, 130)]
+
+
+def made_anew(bootstrap: str, topic: str) -> None:
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.delete_topics([topic])[topic].result(60)
+    until(lambda: topic not in admin.list_topics(timeout=60).topics, "it is gone")
+    create_topic(bootstrap, topic)
+
+
+def copied_on(run: Run, begin: Callable[[], Run]) -> None:
+    """Until all is read, by new runs in place of those that fail."""
+    while (update := run.until(lambda u: all_read(u) or u.state == FAILED)).state == FAILED:
+        assert update.retriable, update
+        run = begin()
+    run.drain()
+
+
+@pytest.mark.parametrize("former", ["lower epochs", "equal epochs"])
+async def test_a_topic_that_is_made_anew_under_a_running_sink_is_copied_from_its_beginning(
+    broker: BrokerProcess, name: str, tmp_path: Path, runs: Callable[..., Run], former: str
+) -> None:
+    """The client library would go on in it behind what it has read of the former one; where the new leader's epochs
+    are lower, it would fetch nothing for ever."""
+    at = broker.bootstrap
+    create_topic(at, name)
+    if former == "lower epochs":
+        await broker.end()
+        await broker.start()
+    written(at, name, range(10))
+    given = ticket(at, file_sink(name, tmp_path / "taken"))
+    run = runs(given)
+    run.until(lambda u: all_read(u) and u.progress.records == 10)
+    made_anew(at, name)
+    written(at, name, range(100, 150))
+    run.until(lambda u: u.state == FAILED and u.reason == "TOPIC_RECREATED")
+    copied_on(runs(given), lambda: runs(given))
+    taken = [int(line) for line in (tmp_path / "taken").read_text().split()]
+    assert taken == [*range(10), *range(100, 150)]
+
+
+def cut(folder: Path, topic: str, keeps: int) -> None:
+    """Shortens a partition's log to so many bytes, as a broker that comes up alone in an unclean election does."""
+    (partition,) = folder.rglob(f"{topic}-0")
+    with (partition / LOG).open("r+b") as file:
+        file.truncate(keeps)
+    for other in (*partition.glob("*index"), *partition.glob("*.snapshot"), partition.parent / ".kafka_cleanshutdown"):
+        other.unlink(missing_ok=True)
+
+
+def length(folder: Path, topic: str) -> int:
+    (partition,) = folder.rglob(f"{topic}-0")
+    return (partition / LOG).stat().st_size
+
+
+@pytest.mark.parametrize("delivery", ["EXACTLY_ONCE", "AT_LEAST_ONCE"])
+async def test_records_that_were_fetched_ahead_of_a_cut_are_taken_all_the_same(
+    broker: BrokerProcess, bootstrap: str, name: str, runs: Callable[..., Run], delivery: str
+) -> None:
+    """By itself the client would throw them away and go on where the log was cut; it notices while they wait."""
+    at = broker.bootstrap
+    create_topic(at, name)
+    written(at, name, range(200))
+    keeps = length(broker.home, name)
+    written(at, name, range(200, 300))
+    config = {**kafka_sink(name), "target.cluster.bootstrap.servers": bootstrap}
+    config["consumer.override.max.poll.records"] = "1"
+    guarantee = ticket_pb2.DeliveryGuarantee.Value(f"DELIVERY_GUARANTEE_{delivery}")
+    slow = ticket_pb2.Limits(records_per_second=20)
+    run = runs(ticket(at, config, limits=slow, delivery=guarantee))
+    run.until_records(5)
+    await broker.end()
+    cut(broker.home, name, keeps)
+    await broker.start()
+    written(at, name, range(1000, 1040))
+    copied_on(run, lambda: runs(ticket(at, config, delivery=guarantee)))
+    taken = [int(m.value()) for m in messages(bootstrap, f"to-{name}")]
+    once = taken if delivery == "EXACTLY_ONCE" else list(dict.fromkeys(taken))
+    assert 200 <= len(once) - 40 <= 300, "some of what the log has lost may have been taken before"
+    assert once == [*range(len(once) - 40), *range(1000, 1040)]
+
+
+async def test_a_log_that_has_lost_its_end_is_copied_on_from_where_it_parts(
+    broker: BrokerProcess, name: str, runs: Callable[..., Run]
+) -> None:
+    """It has grown past the sink's position since: its end alone tells nothing."""
+    at = broker.bootstrap
+    create_topic(at, name)
+    written(at, name, range(20))
+    keeps = length(broker.home, name)
+    written(at, name, range(20, 50))
+    config = kafka_sink(name)
+    run = runs(ticket(at, config))
+    run.until_records(50)
+    run.drain()
+    await broker.end()
+    cut(broker.home, name, keeps)
+    await broker.start()
+    written(at, name, range(100, 140))
+    run = runs(ticket(at, config))
+    run.until(all_read)
+    run.drain()
+    assert [int(m.value()) for m in messages(at, f"to-{name}")] == [*range(50), *range(100, 140)]

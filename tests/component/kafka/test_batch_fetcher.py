@@ -1,0 +1,303 @@
+"""Fetching whole record batches from a real broker: what a consumer would see, no more and no less, and when."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from aiokafka.conn import CloseReason
+from aiokafka.protocol.fetch import FetchRequest_v4, FetchRequest_v5, FetchRequest_v7
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from keelman.kafka.batches.record_batch import decode
+from keelman.kafka.clients import Client
+from keelman.kafka.fetching import fetcher as batch_fetcher
+from keelman.kafka.fetching import session as fetch_session
+from keelman.kafka.fetching.client import FetchClient, FetchSettings, opened
+from keelman.kafka.fetching.fetched import Fetched, Part
+from keelman.kafka.fetching.fetcher import EARLIEST, LATEST, MAX_IDLE_WAIT_MS, BatchFetcher, FetchFailure
+from keelman.kafka.fetching.session import Fetch, FetchSession
+from keelman.kafka.known_brokers import BROKERS
+from keelman.model.errors import Unavailable
+from keelman.runtime.processes.ports import free_ports
+from keelman.runtime.supervise import first_of
+from keelman.testing.eventually import eventually
+from support.copy_harness import create_topic, messages
+
+pytestmark = pytest.mark.component
+
+SECONDS = 60.0
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
+Row = tuple[int, int, int, bytes | None, bytes | None, Any]
+
+
+@asynccontextmanager
+async def fetching(bootstrap: str, positions: Mapping[Part, int], **more: Any) -> AsyncIterator[BatchFetcher]:
+    client = FetchClient({"bootstrap.servers": bootstrap}, client_id="fetches")
+    fetcher = BatchFetcher(client, positions, **{"read_committed": True, "reset": "earliest", **more})
+    try:
+        yield fetcher
+    finally:
+        await fetcher.close()
+
+
+async def until_ends(fetcher: BatchFetcher, positions: Mapping[Part, int]) -> list[Fetched]:
+    """All that comes until each partition was read to its end; what comes fits together without gaps."""
+    found: list[Fetched] = []
+    open_ends, at = set(positions), dict(positions)
+    deadline = time.monotonic() + SECONDS
+    while open_ends:
+        assert time.monotonic() < deadline, f"no end of {open_ends}: {fetcher.trouble}"
+        for one in await fetcher.next(1.0):
+            part = (one.topic, one.partition)
+            assert at[part] < 0 or one.position == at[part]
+            at[part] = one.next
+            assert one.next <= one.end <= fetcher.ends[part]
+            if one.next == one.end:
+                open_ends.discard(part)
+            found.append(one)
+    return found
+
+
+def rows(found: list[Fetched]) -> list[Row]:
+    taken: list[Row] = []
+    for one in found:
+        for header, data in one.batches:
+            columns = decode(header, data)
+            fields = (columns.offsets, columns.timestamps_ms, columns.keys, columns.values, columns.headers)
+            taken += [(one.partition, *row) for row in zip(*fields, strict=True) if row[0] >= one.position]  # type: ignore[arg-type]
+    return sorted(taken, key=lambda row: row[:2])
+
+
+def seen(bootstrap: str, topic: str, isolation: str = "read_committed") -> list[Row]:
+    found = [
+        (m.partition(), m.offset(), m.timestamp()[1], m.key(), m.value(), m.headers() or [])
+        for m in messages(bootstrap, topic, isolation)
+    ]
+    return sorted(found, key=lambda row: row[:2])
+
+
+def fill(bootstrap: str, topic: str, partitions: int) -> None:
+    """Two transactions at once of each codec, their batches mixed; every other one is aborted."""
+    for codec in CODECS:
+        writers = []
+        for kind in ("a", "b"):
+            writer = Producer(
+                {
+                    "bootstrap.servers": bootstrap,
+                    "transactional.id": f"{topic}-{codec}-{kind}",
+                    "compression.type": codec,
+                    "batch.num.messages": 50,
+                }
+            )
+            writer.init_transactions(30)
+            writers.append(writer)
+        for turn in range(4):
+            for writer in writers:
+                writer.begin_transaction()
+            for part in range(4):
+                for writer in writers:
+                    for number in range(60):
+                        headers = [("h", b"x" * number), ("h", None)] if number % 7 == 0 else None
+                        key = None if number % 2 else b"%d-%d" % (turn, number)
+                        value = None if number % 5 == 0 else b"%s-%d" % (codec.encode() * 9, part)
+                        writer.produce(topic, value, key, number % partitions, headers=headers)
+                    assert writer.flush(30) == 0
+            for index, writer in enumerate(writers):
+                if (turn + index) % 2:
+                    writer.abort_transaction(30)
+                else:
+                    writer.commit_transaction(30)
+
+
+async def test_what_a_consumer_sees_of_transactions_and_codecs(
+    bootstrap: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create_topic(bootstrap, name, 2)
+    await asyncio.to_thread(fill, bootstrap, name, 2)
+    positions: dict[Part, int] = {(name, 0): 0, (name, 1): EARLIEST}
+    for committed, isolation in ((True, "read_committed"), (False, "read_uncommitted")):
+        async with fetching(bootstrap, positions, read_committed=committed) as fetcher:
+            found = await until_ends(fetcher, positions)
+        expected = seen(bootstrap, name, isolation)
+        assert len(expected) == (4800 if committed else 9600)
+        assert rows(found) == expected
+    codecs = {header.codec for one in found for header, _ in one.batches}
+    assert codecs == set(range(5))
+    expected = seen(bootstrap, name)
+    for old in (FetchRequest_v4, FetchRequest_v5, FetchRequest_v7):  # as to older brokers
+        monkeypatch.setattr(Fetch, "_CLASSES", (old,))
+        async with fetching(bootstrap, positions, settings=FetchSettings(max_wait_ms=20)) as fetcher:
+            assert rows(await until_ends(fetcher, positions)) == expected
+            assert await fetcher.next(0.3) == [], "an end is told once, however often the broker tells it"
+
+
+async def test_small_answers_bring_the_same_and_a_start_in_the_middle_skips_nothing(
+    bootstrap: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create_topic(bootstrap, name, 3)
+    await asyncio.to_thread(fill, bootstrap, name, 3)
+    # Less than a batch at a time: each answer has one whole batch of one partition, and pieces of others.
+    tiny = FetchSettings(partition_bytes=300, answer_bytes=900)
+    starts = {(name, 0): 17, (name, 1): 101, (name, 2): EARLIEST}
+    expected = [row for row in seen(bootstrap, name) if row[1] >= starts[name, row[0]]]
+    for epochs in (fetch_session.MAX_EPOCH, 2):  # the second time the broker refuses every third request
+        monkeypatch.setattr(fetch_session, "MAX_EPOCH", epochs)
+        async with fetching(bootstrap, starts, settings=tiny) as fetcher:
+            found = await until_ends(fetcher, starts)
+        assert rows(found) == expected
+        assert len(found) > 60
+        first = next(one for one in found if one.batches)
+        assert first.batches[0][0].base_offset < first.position
+
+
+async def test_an_end_is_told_once_and_what_comes_then_at_once(bootstrap: str, name: str) -> None:
+    create_topic(bootstrap, name)
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0})
+    producer.produce(name, b"before")
+    assert producer.flush(30) == 0
+    slow = FetchSettings(max_wait_ms=20_000)
+    asked = time.monotonic()
+    async with fetching(bootstrap, {(name, 0): LATEST}, settings=slow) as fetcher:
+        found = await until_ends(fetcher, {(name, 0): LATEST})
+        assert time.monotonic() - asked < 15, "where nothing comes the end is told at once"
+        assert [(one.position, one.next, one.end, one.batches) for one in found] == [(1, 1, 1, [])]
+        assert await fetcher.next(0.3) == []
+        asked = time.monotonic()
+        producer.produce(name, b"behind")
+        assert producer.flush(30) == 0
+        (one,) = await fetcher.next(SECONDS)
+        assert time.monotonic() - asked < 15, "a long poll is answered when something comes"
+        assert (one.position, one.next, one.end) == (1, 2, 2)
+        assert [row[4] for row in rows([one])] == [b"behind"]
+
+
+async def test_only_so_much_is_held_until_it_is_taken(bootstrap: str, name: str) -> None:
+    create_topic(bootstrap, name)
+    producer = Producer({"bootstrap.servers": bootstrap, "batch.size": 50_000})
+    for _ in range(400):
+        producer.produce(name, b"x" * 10_000)
+    assert producer.flush(60) == 0
+    little = FetchSettings(held_bytes=300_000, partition_bytes=100_000)
+    told = asyncio.Event()
+    async with fetching(bootstrap, {(name, 0): 0}, settings=little, arrived=told.set) as fetcher:
+        await eventually(lambda: fetcher._arrivals._bytes >= 300_000, seconds=SECONDS, what="as much is held")
+        while told.is_set():  # until it tells of nothing new any more
+            told.clear()
+            await first_of(told.wait(), asyncio.sleep(1.0))
+        held = sum(one.size for one in fetcher.take())
+        assert 300_000 <= held < 500_000
+        assert (await fetcher.next(SECONDS))[0].batches, "it goes on once that is taken"
+
+
+async def test_offsets_that_are_gone_are_passed_over_or_refused(bootstrap: str, name: str) -> None:
+    create_topic(bootstrap, name)
+    producer = Producer({"bootstrap.servers": bootstrap})
+    for number in range(100):
+        producer.produce(name, b"%d" % number)
+        assert producer.flush(30) == 0
+    gone = TopicPartition(name, 0, 60)
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.delete_records([gone])[gone].result(30)
+    async with fetching(bootstrap, {(name, 0): 10}) as fetcher:
+        found = await until_ends(fetcher, {(name, 0): -1})
+        assert [row[1] for row in rows(found)] == list(range(60, 100))
+    async with fetching(bootstrap, {(name, 0): 1_000}, reset="latest") as fetcher:
+        found = await until_ends(fetcher, {(name, 0): -1})
+        assert [(one.position, one.next) for one in found] == [(100, 100)]
+    async with fetching(bootstrap, {(name, 0): 10}, reset="none") as fetcher:
+        with pytest.raises(FetchFailure, match="offset 10 of partition 0") as refused:
+            await fetcher.next(SECONDS)
+        assert (refused.value.code, refused.value.name) == (1, "OFFSET_OUT_OF_RANGE")
+
+
+async def test_lost_connections_are_made_again_and_missing_topics_waited_for(bootstrap: str, name: str) -> None:
+    positions = {(name, 0): 0, (name, 1): 0}
+    client = FetchClient({"bootstrap.servers": bootstrap}, client_id="fetches")
+    fetcher = BatchFetcher(client, positions, read_committed=True, reset="earliest")
+    try:
+        deadline = time.monotonic() + SECONDS
+        while "there is no partition" not in fetcher.trouble:
+            assert time.monotonic() < deadline, fetcher.trouble
+            assert await fetcher.next(0.1) == []
+        assert name not in AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=60).topics
+        create_topic(bootstrap, name, 2)
+        await until_ends(fetcher, positions)
+        assert fetcher.trouble == ""
+        producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0})
+        for turn in range(3):
+            for connection in list(client._conns.values()):
+                connection.close(reason=CloseReason.CONNECTION_BROKEN)
+            for number in (0, 1):
+                producer.produce(name, b"%d" % turn, partition=number)
+            assert producer.flush(30) == 0
+            found = await until_ends(fetcher, {(name, 0): turn, (name, 1): turn})
+            assert [row[4] for row in rows(found)] == [b"%d" % turn] * 2
+    finally:
+        await fetcher.close()
+
+
+async def test_partitions_that_are_late_do_not_wait_for_an_idle_answer(
+    bootstrap: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their leader has nothing to give for the others: its answer must not be waited for before they are asked for."""
+    monkeypatch.setattr(batch_fetcher, "MAX_RETRY_SECONDS", 0.1)
+    asked: list[tuple[set[str], int]] = []
+    request = FetchSession.request
+
+    def noted(self: FetchSession, wanted: Mapping[Part, int], wait_ms: int) -> Fetch:
+        asked.append(({topic for topic, _ in wanted}, wait_ms))
+        return request(self, wanted, wait_ms)
+
+    monkeypatch.setattr(FetchSession, "request", noted)
+    late = f"{name}-late"
+    create_topic(bootstrap, name, 1)
+    positions = {(name, 0): EARLIEST, (late, 0): EARLIEST}
+    async with fetching(bootstrap, positions) as fetcher:
+        await eventually(lambda: len(asked) > 3, what="it is idle")
+        create_topic(bootstrap, late, 1)
+        await until_ends(fetcher, positions)
+        before = [wait_ms for topics, wait_ms in asked if topics == {name}]
+        assert before[0] == 0
+        assert max(before) <= 100, "no longer than until the leaders are asked for again"
+        assert next(wait_ms for topics, wait_ms in asked if late in topics) == 0
+        await eventually(lambda: asked[-1][1] == MAX_IDLE_WAIT_MS, what="it waits long once it has all")
+
+
+async def test_nobody_there_is_told_in_words() -> None:
+    async with fetching("127.0.0.1:1", {("t", 0): 0}) as fetcher:
+        deadline = time.monotonic() + SECONDS
+        while not fetcher.trouble:
+            assert time.monotonic() < deadline
+            assert await fetcher.next(0.05) == []
+        assert "127.0.0.1:1" in fetcher.trouble
+
+
+async def test_a_client_begins_with_the_brokers_that_another_has_met(
+    bootstrap: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    properties, asked = {"bootstrap.servers": bootstrap, "client.dns.lookup": "use_all_dns_ips"}, list[str]()
+    whole = Client.bootstrap
+
+    async def counted(client: Client) -> None:
+        asked.append("bootstrap")
+        await whole(client)
+
+    monkeypatch.setattr(Client, "bootstrap", counted)
+    for _ in range(2):
+        client = await opened(properties, client_id="meets", timeout_ms=10_000)
+        brokers = dict(client.cluster._brokers)
+        assert await client.add_topic("nowhere")
+        await client.close()
+    assert (len(brokers), asked) == (1, ["bootstrap"])
+    (port,) = free_ports(1)
+    BROKERS.met(properties, {1: next(iter(brokers.values()))._replace(port=port)})
+    client = await opened(properties, client_id="meets", timeout_ms=10_000)
+    assert await client.add_topic("nowhere")
+    await client.close()
+    assert (client.cluster._brokers, asked) == (brokers, ["bootstrap"] * 2), "where none answers it asks again"
+    with pytest.raises(Unavailable, match="no broker answers"):
+        await opened({"bootstrap.servers": f"127.0.0.1:{port}"}, client_id="meets", timeout_ms=10_000)

@@ -1,0 +1,102 @@
+"""Sessions that brokers end, after a time or with a token: nobody who asks brokers notices."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiokafka.protocol.metadata import MetadataRequest
+
+from keelman.kafka.clients import low_level_client
+from keelman.kafka.connections import asked, connection_to
+from keelman.kafka.security import reauthentication
+from keelman.kafka.security.jaas import SCRAM
+from keelman.kafka.security.oauth import ALLOWED_KEY, allow_urls
+from keelman.testing.eventually import eventually
+from keelman.testing.secure_broker import SECRET, USER, SecureBroker, secure_broker
+from keelman.testing.token_server import token_server
+from keelman.worker.group.farewell import Note
+
+pytestmark = pytest.mark.component
+SECONDS = 60.0
+TOKEN_SECONDS = 10.0
+Properties = dict[str, str]
+
+
+@pytest.fixture(scope="module")
+async def broker(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[SecureBroker]:
+    async with secure_broker(tmp_path_factory.mktemp("broker")) as running:
+        yield running
+
+
+def scram(broker: SecureBroker, listener: str) -> Properties:
+    return {
+        "bootstrap.servers": broker.at(listener),
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.jaas.config": f'{SCRAM} required username="{USER}" password="{SECRET}";',
+    }
+
+
+async def sessions(properties: Properties, many: int) -> None:
+    """Asks a broker again and again, until that has taken so many connections. Raises KafkaError for a lost request."""
+    used: list[Any] = []
+    async with low_level_client(properties, client_id="busy", timeout_ms=30_000) as client:
+        node = client.get_random_node()
+        async with asyncio.timeout(SECONDS):
+            while len(used) < many:
+                connection = await connection_to(client, node)
+                if connection not in used:
+                    used.append(connection)
+                assert await asked(connection, MetadataRequest([]))
+        await eventually(lambda: all(one._writer is None for one in used[:-1]), what="those before are closed")
+
+
+async def test_no_request_is_lost_when_a_broker_ends_sessions(
+    broker: SecureBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reauthentication, "PARTS", (0.4, 0.5))  # of so short a session the rest is soon over
+    await sessions(scram(broker, "SHORT"), 3)
+
+
+async def test_no_request_is_lost_when_tokens_end(broker: SecureBroker) -> None:
+    with token_server() as server:
+        allow_urls(server.url)
+        server.life_seconds = TOKEN_SECONDS
+        await sessions(broker.with_tokens_of(server.url), 3)
+        assert len(server.asked) >= 3, "with a token of its own each"
+
+
+async def test_what_is_asked_before_a_session_ends_is_answered(broker: SecureBroker) -> None:
+    given = scram(broker, "SASL")
+    async with low_level_client(given, client_id="asking", timeout_ms=30_000) as client:
+        connection: Any = await connection_to(client, client.get_random_node())
+        answers = [asked(connection, MetadataRequest([])) for _ in range(3)]
+        answers[-1].cancel()
+        connection.retire()
+        assert not connection.connected()
+        async with asyncio.timeout(SECONDS):
+            for answer in answers[:-1]:
+                assert (await answer).brokers
+        await eventually(lambda: connection._writer is None, what="the connection is closed")
+
+
+async def test_a_farewell_is_said_with_a_token(broker: SecureBroker, tmp_path: Path) -> None:
+    """By a process of its own, which has to be told whom it may ask for one."""
+    with token_server() as server:
+        properties, member = tmp_path / "worker.properties", tmp_path / "member.json"
+        given = broker.with_tokens_of(server.url) | {ALLOWED_KEY: server.url}
+        properties.write_text("".join(f"{key}={value}\n" for key, value in given.items()))
+        Note("gone", "http://w:1/", leader=False, group="g", session_ms=10_000, rebalance_ms=1_000).write(member)
+        command = [sys.executable, "-m", "keelman.worker.group.farewell"]
+        command += [f"--properties-file={properties}", f"--member-file={member}"]
+
+        async def said() -> bool:
+            return await (await asyncio.create_subprocess_exec(*command)).wait() == 0
+
+        await eventually(said, seconds=SECONDS)  # the broker's first group of all takes it a moment
+        assert not member.exists()

@@ -1,0 +1,124 @@
+"""Brokers that forget idle producers: producer.id.expiration.ms, transactional.id.expiration.ms."""
+
+import asyncio
+import json
+import signal
+import struct
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import ClassVar
+
+import pytest
+
+from keelman.kafka.batches.wire import Request
+from keelman.kafka.batches.wire_fields import NO_TAGS, compact
+from keelman.kafka.clients import low_level_client
+from keelman.testing.broker import BrokerProcess, proxied_broker
+from keelman.testing.eventually import eventually
+from keelman.testing.kafka_proxy import PRODUCE, Fate, KafkaProxy
+from support.copy_harness import OFFSET_PARTITIONS, OFFSET_TOPIC, committed_offsets, create_topic, hosted, messages
+from support.producer_harness import batch, open_producer, transaction_version, visible, within
+
+pytestmark = pytest.mark.component
+SOON = (
+    "producer.id.expiration.ms=1200,producer.id.expiration.check.interval.ms=100,"
+    "transactional.id.expiration.ms=20000,transaction.remove.expired.transaction.cleanup.interval.ms=200"
+)
+
+
+@pytest.fixture(scope="module")
+async def kafka(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[KafkaProxy]:
+    broker = BrokerProcess(tmp_path_factory.mktemp("broker"))
+    async with proxied_broker(broker.home, broker, "--properties", SOON) as proxy:
+        options = {"cleanup.policy": "compact"}
+        await asyncio.to_thread(create_topic, proxy.address, OFFSET_TOPIC, OFFSET_PARTITIONS, **options)
+        yield proxy
+
+
+@dataclass(frozen=True)
+class DescribeProducers(Request):
+    """DescribeProducers 0, of one partition; the answer as it came.
+
+    https://github.com/apache/kafka/blob/4.3/clients/src/main/resources/common/message/DescribeProducersResponse.json
+    """
+
+    API_KEY: ClassVar[int] = 61
+    API_VERSION: ClassVar[int] = 0
+    topic: str
+
+    def encode(self) -> bytes:
+        return b"\2" + compact(self.topic) + b"\2" + struct.pack(">i", 0) + NO_TAGS + NO_TAGS
+
+    class RESPONSE_TYPE:
+        @classmethod
+        def decode(cls, data: BytesIO) -> bytes:
+            return data.read()
+
+
+async def forgotten(servers: str, topic: str) -> None:
+    """Waits until partition 0 knows no producer any more: an empty list stands before the tags of three levels."""
+    async with low_level_client({"bootstrap.servers": servers}, client_id="test", timeout_ms=30_000) as client:
+
+        async def empty() -> bool:
+            told: bytes = await client.send(client.get_random_node(), DescribeProducers(topic))
+            return told.endswith(b"\1" + 3 * NO_TAGS)
+
+        assert not await empty()
+        await eventually(empty, what="the producer is forgotten")
+
+
+@pytest.mark.parametrize("level", [None, 0, 2])
+async def test_a_batch_that_is_lost_after_a_pause_is_not_left_out(
+    kafka: KafkaProxy, name: str, level: int | None
+) -> None:
+    """A broker that knows nothing of a producer takes any sequence number for its first."""
+    await asyncio.to_thread(create_topic, kafka.address, name)
+    async with transaction_version(kafka.address, 2 if level is None else level):
+        transactional_id = None if level is None else f"tx-{name}"
+        async with open_producer(kafka.address, transactional_id, request_timeout_ms=2000) as producer:
+            for value in ("a", "b"):
+                producer.send(name, 0, batch(value), 1)
+                await producer.flush()
+            await producer.end(commit=True)
+            await forgotten(kafka.address, name)
+            lost = kafka.catch(PRODUCE, Fate.DROP, client_id="producer")
+            for value in ("c", "d", "e"):
+                producer.send(name, 0, batch(value), 1)
+                await asyncio.sleep(0)
+            await within(30, producer.flush())
+            await producer.end(commit=True)
+            await lost.seen()
+    assert await visible(kafka.address, name) == ["a", "b", "c", "d", "e"]
+
+
+async def test_a_source_that_was_idle_for_long_goes_on(kafka: KafkaProxy, name: str, tmp_path: Path) -> None:
+    """Its transactional id is forgotten too: the run fails, and the next one fences anew."""
+    given, log = tmp_path / "given", tmp_path / "log"
+    given.write_bytes(b"a\nb\n")
+    await asyncio.to_thread(create_topic, kafka.address, name)
+    config = {"name": f"{name}-in", "connector.class": "FileStreamSource", "file": str(given), "topic": name}
+    config |= {"keelman.park.after.ms": "600000"}
+
+    async def committed(position: int) -> None:
+        def reached() -> bool:
+            offsets = dict(committed_offsets(kafka.address, OFFSET_TOPIC, config["name"])).values()
+            return position in [json.loads(offset)["position"] for offset in offsets]
+
+        await eventually(lambda: asyncio.to_thread(reached), what=f"{position} is committed")
+
+    def removed() -> bool:
+        told = messages(kafka.address, "__transaction_state", "read_uncommitted")
+        return any(one.value() is None and config["name"].encode() in one.key() for one in told)
+
+    with hosted(kafka.address, config, log) as process:
+        await committed(4)
+        await eventually(lambda: asyncio.to_thread(removed), what="the transactional id is removed")
+        with given.open("ab") as file:
+            file.write(b"c\n")
+        await committed(6)
+        process.send_signal(signal.SIGTERM)
+        assert await asyncio.to_thread(process.wait, 60) == 0, log.read_text()[-4000:]
+    assert "INVALID_PRODUCER_ID_MAPPING" in log.read_text()
+    assert await visible(kafka.address, name) == ["a", "b", "c"]

@@ -1,0 +1,146 @@
+"""A topic kept as a table, on a real broker: what is in it, how far it is read, and that it outlives its broker."""
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import structlog
+from aiokafka.admin import NewTopic
+from confluent_kafka import Producer
+
+from keelman.kafka import table as table_module
+from keelman.kafka.clients import admin_client
+from keelman.kafka.table import Row, TopicTable
+from keelman.kafka.topics import made
+from keelman.model.errors import DeadlineExceeded, KeelmanError
+from keelman.runtime.supervise import Siblings
+from keelman.testing.broker import BrokerProcess
+from support.copy_harness import create_topic
+
+pytestmark = pytest.mark.component
+
+SECONDS = 60.0
+
+
+@asynccontextmanager
+async def followed(bootstrap: str, topic: str, partitions: int, rows: list[Row]) -> AsyncIterator[TopicTable]:
+    table = TopicTable(topic, partitions, rows.append)
+    properties = {"bootstrap.servers": bootstrap}
+    async with table.opened(properties, client_id="table", read_committed=True), Siblings() as siblings:
+        siblings.start(table.follow())
+        yield table
+
+
+def writer(bootstrap: str, transactional_id: str = "", codec: str = "none") -> Producer:
+    made = Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "compression.type": codec,
+            **({"transactional.id": transactional_id} if transactional_id else {}),
+        }
+    )
+    if transactional_id:
+        made.init_transactions(30)
+    return made
+
+
+def kept(rows: list[Row]) -> dict[bytes, bytes | None]:
+    return {row.key: row.value for row in rows}
+
+
+async def test_a_table_has_what_is_committed_and_its_position_passes_markers(bootstrap: str, name: str) -> None:
+    create_topic(bootstrap, name, 3)
+    rows: list[Row] = []
+    async with followed(bootstrap, name, 3, rows) as table:
+        await table.read_to_end(seconds=SECONDS)
+        assert rows == []
+        for codec in ("none", "gzip", "snappy", "lz4", "zstd"):
+            plain = writer(bootstrap, codec=codec)
+            for number in range(300):
+                plain.produce(name, b"%d" % number, b"%s-%d" % (codec.encode(), number), number % 3)
+            plain.produce(name, None, b"%s-0" % codec.encode(), 0)
+            plain.produce(name, b"of nobody", None, 0)
+            assert plain.flush(30) == 0
+        await table.read_to_end(seconds=SECONDS)
+        assert len(rows) == 5 * 301
+        assert kept(rows)[b"lz4-0"] is None
+        assert kept(rows)[b"zstd-299"] == b"299"
+        for partition in range(3):
+            offsets = [row.offset for row in rows if row.partition == partition]
+            assert offsets == sorted(set(offsets))
+
+        transaction = writer(bootstrap, f"{name}-1")
+        transaction.begin_transaction()
+        transaction.produce(name, b"aborted", b"key", 1)
+        assert transaction.flush(30) == 0
+        reading = asyncio.ensure_future(table.read_to_end(seconds=SECONDS))
+        transaction.abort_transaction(30)
+        await reading
+        assert b"key" not in kept(rows)
+        transaction.begin_transaction()
+        transaction.produce(name, b"committed", b"key", 1)
+        transaction.commit_transaction(30)
+        await table.read_to_end(seconds=SECONDS)
+        assert kept(rows)[b"key"] == b"committed"
+
+
+async def test_a_topic_that_was_just_made_is_waited_for_in_silence(
+    bootstrap: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker answers for partitions that it does not lead yet that it does not."""
+    told = structlog.testing.CapturingLogger()
+    monkeypatch.setattr(table_module, "log", told)
+    partitions = 25
+    new = NewTopic(name, num_partitions=partitions, replication_factor=1)
+    async with admin_client({"bootstrap.servers": bootstrap}, client_id="maker") as admin:
+        assert (await made(admin, [new])) == ({name}, {})
+    async with followed(bootstrap, name, partitions, []) as table:
+        await table.read_to_end(seconds=SECONDS)
+    assert [call.kwargs for call in told.calls if call.method_name == "warning"] == []
+
+
+async def test_an_open_transaction_is_waited_for_and_the_time_is_told(bootstrap: str, name: str) -> None:
+    create_topic(bootstrap, name, 1)
+    rows: list[Row] = []
+    async with followed(bootstrap, name, 1, rows) as table:
+        transaction = writer(bootstrap, f"{name}-1")
+        transaction.begin_transaction()
+        transaction.produce(name, b"value", b"key", 0)
+        assert transaction.flush(30) == 0
+        with pytest.raises(DeadlineExceeded, match=f"topic {name} was not read to its end .0: 1. in time"):
+            await table.read_to_end(seconds=5.0)
+        transaction.commit_transaction(30)
+        await table.read_to_end(seconds=SECONDS)
+        assert kept(rows) == {b"key": b"value"}
+
+
+async def test_a_table_goes_on_after_its_broker_was_killed(tmp_path: Path, name: str) -> None:
+    broker = BrokerProcess(tmp_path)
+    await broker.start()
+    try:
+        bootstrap = broker.bootstrap
+        create_topic(bootstrap, name, 2)
+        rows: list[Row] = []
+        async with followed(bootstrap, name, 2, rows) as table:
+            one = writer(bootstrap)
+            one.produce(name, b"1", b"before", 0)
+            assert one.flush(30) == 0
+            await table.read_to_end(seconds=SECONDS)
+            await broker.end(signal.SIGKILL)
+            with pytest.raises(KeelmanError, match=name):
+                await table.read_to_end(seconds=2.0)
+            await broker.start()
+            another = writer(bootstrap)
+            another.produce(name, b"2", b"after", 1)
+            assert another.flush(60) == 0
+            with contextlib.suppress(KeelmanError):  # its clients may still be on their way back
+                await table.read_to_end(seconds=5.0)
+            await table.read_to_end(seconds=SECONDS)
+            assert kept(rows) == {b"before": b"1", b"after": b"2"}
+            assert len(rows) == 2, "what it had was not read again"
+    finally:
+        await broker.end()

@@ -1,0 +1,277 @@
+"""What the store promises on SQLite and PostgreSQL alike: migrations, order of revisions, all or nothing, one relay."""
+
+import asyncio
+import contextlib
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from sqlmodel import col, select
+
+from keelman.api.event.v1 import event_pb2
+from keelman.model.cluster import ClusterState, ExternalBrokers, WorkerClusterSpec
+from keelman.model.errors import FailedPrecondition, InvalidArgument, Unavailable
+from keelman.runtime.processes.ports import free_ports
+from keelman.state import broker_clusters, store, worker_clusters
+from keelman.state.database import opened
+from keelman.state.hub import Hub
+from keelman.state.migrate import NEWEST
+from keelman.state.relay import Relay
+from keelman.state.store import settle
+from keelman.state.tables import OutboxRow, RelayRow, SQLModel
+from keelman.testing.eventually import eventually
+
+pytestmark = pytest.mark.component
+BINARIES = sorted(Path("/usr/lib/postgresql").glob("*/bin/postgres"))
+EXTERNAL = ExternalBrokers("127.0.0.1:1")
+
+
+def postgres_user() -> str | None:
+    """PostgreSQL refuses to run as root: then the package's own user runs it."""
+    return "postgres" if os.getuid() == 0 else None
+
+
+@pytest.fixture(scope="session")
+def postgresql(tmp_path_factory):
+    """A PostgreSQL of the operating system's package with a fresh cluster; yields a function that makes databases."""
+    if not BINARIES:
+        pytest.skip("PostgreSQL is not installed: no /usr/lib/postgresql/*/bin/postgres")
+    binaries, user = BINARIES[-1].parent, postgres_user()
+    # Not under pytest's folder: that is closed to the other user.
+    folder = Path(subprocess.check_output(["mktemp", "-d", "/tmp/keelman-pg.XXXXXX"], text=True).strip())
+    if user is not None:
+        os.chown(folder, pwd.getpwnam(user).pw_uid, -1)
+    as_user = {"user": user, "group": pwd.getpwnam(user).pw_gid, "extra_groups": []} if user else {}
+    port = free_ports(1)[0]
+    data = folder / "data"
+    command = [
+        binaries / "initdb",
+        "-D",
+        data,
+        "-U",
+        "keelman",
+        "-A",
+        "trust",
+        "-E",
+        "UTF8",
+        "--no-sync",
+        "--no-locale",
+    ]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=folder, **as_user)
+    flags = ["-D", data, "-k", folder, "-h", "127.0.0.1", "-p", str(port), "-c", "fsync=off"]
+    with (folder / "log").open("wb") as log:
+        server = subprocess.Popen([binaries / "postgres", *flags], cwd=folder, stdout=log, stderr=log, **as_user)
+    url = f"postgresql+psycopg://keelman@127.0.0.1:{port}/postgres"
+    engine = sa.create_engine(url, isolation_level="AUTOCOMMIT")
+    number = iter(range(1000))
+
+    def database() -> str:
+        name = f"state{next(number)}"
+        with engine.connect() as connection:
+            connection.execute(sa.text(f"CREATE DATABASE {name}"))
+        return f"postgresql://keelman@127.0.0.1:{port}/{name}"
+
+    try:
+        ready = [binaries / "pg_isready", "-q", "-h", "127.0.0.1", "-p", str(port), "-d", "postgres"]
+        deadline = time.monotonic() + 60
+        while subprocess.run(ready, check=False).returncode:
+            assert server.poll() is None, (folder / "log").read_text()
+            assert time.monotonic() < deadline, (folder / "log").read_text()
+        yield database
+    finally:
+        engine.dispose()
+        server.send_signal(signal.SIGINT)
+        server.wait(30)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request, tmp_path) -> str:
+    return str(tmp_path / "state.db") if request.param == "sqlite" else request.getfixturevalue("postgresql")()
+
+
+async def outbox(database) -> list[OutboxRow]:
+    async with database.read() as session:
+        return list((await session.exec(select(OutboxRow).order_by(col(OutboxRow.revision)))).all())
+
+
+async def test_the_migrations_make_the_tables_of_the_code(url: str) -> None:
+    async with opened(url, settle) as database:
+
+        def differences(connection: sa.Connection) -> list[object]:
+            from alembic.autogenerate import compare_metadata  # noqa: PLC0415
+            from alembic.runtime.migration import MigrationContext  # noqa: PLC0415
+
+            return compare_metadata(MigrationContext.configure(connection), SQLModel.metadata)
+
+        async with database.engine.connect() as connection:
+            assert await connection.run_sync(differences) == []
+            version = (await connection.execute(sa.text("SELECT version_num FROM alembic_version"))).scalar()
+            assert version == NEWEST
+
+
+async def test_a_database_of_a_newer_version_is_refused(url: str) -> None:
+    async with opened(url, settle) as database, database.engine.begin() as connection:
+        await connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
+    with pytest.raises(FailedPrecondition, match="have version 9999, this keelman knows versions up to"):
+        async with opened(url, settle):
+            pass
+
+
+async def test_each_write_has_its_event_and_they_are_numbered_without_gaps(url: str) -> None:
+    async with opened(url, settle) as database:
+
+        async def create(number: int) -> None:
+            async with database.write() as tx:
+                await broker_clusters.create(tx, f"ext-{number}", EXTERNAL)
+
+        await asyncio.gather(*(create(n) for n in range(20)))
+        rows = await outbox(database)
+        assert [r.revision for r in rows] == list(range(1, 21))
+        assert sorted(r.name for r in rows) == sorted(f"ext-{n}" for n in range(20))
+        for row in rows:
+            event = event_pb2.Event.FromString(row.payload)
+            assert (event.revision, event.name, event.type) == (row.revision, row.name, event_pb2.EVENT_TYPE_CREATED)
+            assert event.broker_cluster.etag == str(row.revision)
+
+
+async def test_a_failed_write_leaves_nothing_and_takes_no_number(url: str) -> None:
+    async with opened(url, settle) as database:
+        async with database.write() as tx:
+            await broker_clusters.create(tx, "first", EXTERNAL)
+        with pytest.raises(InvalidArgument):  # noqa: PT012
+            async with database.write() as tx:
+                await broker_clusters.create(tx, "second", EXTERNAL)
+                raise InvalidArgument("after the write")
+        async with database.write() as tx:
+            await broker_clusters.create(tx, "third", EXTERNAL)
+        assert [(r.revision, r.name) for r in await outbox(database)] == [(1, "first"), (2, "third")]
+        async with database.read() as session:
+            assert sorted((await store.load(session)).broker_clusters) == ["first", "third"]
+
+
+async def test_what_is_stored_comes_back(url: str) -> None:
+    spec = WorkerClusterSpec("ext", count=2, properties={"a": "ä\n", "b": ""})
+    async with opened(url, settle) as database:
+        async with database.write() as tx:
+            await broker_clusters.create(tx, "ext", ExternalBrokers("h:1,i:2", {"security.protocol": "SSL"}))
+        async with database.write() as tx:
+            made = await worker_clusters.create(tx, "demo", spec)
+    async with opened(url, settle) as database, database.read() as session:
+        snapshot = await store.load(session)
+    assert snapshot.worker_clusters["demo"] == made
+    assert made.spec == spec
+    assert made.status.state is ClusterState.STOPPED
+    assert snapshot.broker_clusters["ext"].spec == ExternalBrokers("h:1,i:2", {"security.protocol": "SSL"})
+
+
+async def test_readers_do_not_wait_for_a_writer(url: str) -> None:
+    async with opened(url, settle) as database, database.write() as tx:
+        await broker_clusters.create(tx, "ext", EXTERNAL)
+        async with asyncio.timeout(60), database.read() as session:
+            assert not (await store.load(session)).broker_clusters
+
+
+async def test_a_reader_sees_one_moment(url: str) -> None:
+    async with opened(url, settle) as database, database.read() as session:
+        assert not (await store.load(session)).broker_clusters
+        async with database.write() as tx:
+            await broker_clusters.create(tx, "ext", EXTERNAL)
+        assert not (await store.load(session)).broker_clusters
+        assert (await store.workloads_of(session, "n"))[0] == 0, "nor the revision of the write"
+
+
+async def test_two_processes_do_not_both_relay(postgresql) -> None:
+    """Both on one PostgreSQL: the second takes over only when the first one's beat stands still, by its own clock."""
+    url, now = postgresql(), 0.0
+    async with opened(url, settle) as one, opened(url, settle) as two:
+        first = Relay(one, Hub(), "default", sole=False, lease_seconds=0.6, holder="first")
+        second = Relay(two, Hub(), "default", sole=False, lease_seconds=0.6, holder="second", clock=lambda: now)
+
+        async def taken(epoch: int) -> bool:
+            nonlocal now
+            now += 0.1
+            return await is_held(one, "second", epoch)
+
+        runs = asyncio.ensure_future(first.run())
+        await eventually(lambda: is_held(one, "first", 1))
+        waits = asyncio.ensure_future(second.run())
+        for _ in range(3):  # more than a lease passes
+            beat = (await relay_row(one)).beat
+            await eventually(lambda beat=beat: has_beaten(one, beat + 2))
+            now += 0.4
+        assert await is_held(one, "first", 1)
+        await ended(runs)
+        await eventually(lambda: taken(2))
+        # Robbed of the row, it notices, and takes it back only because the robber shows no sign of life.
+        async with one.write() as tx:
+            row = await tx.session.get_one(RelayRow, 1)
+            row.holder, row.epoch = "robber", 3
+        await eventually(lambda: taken(4))
+        await ended(waits)
+
+
+async def relay_row(database) -> RelayRow:
+    async with database.read() as session:
+        return (await session.exec(select(RelayRow))).one()
+
+
+async def is_held(database, holder: str, epoch: int) -> bool:
+    row = await relay_row(database)
+    return (row.holder, row.epoch) == (holder, epoch)
+
+
+async def has_beaten(database, beat: int) -> bool:
+    return (await relay_row(database)).beat >= beat
+
+
+async def ended(task) -> None:
+    task.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await task
+
+
+async def test_an_sqlite_file_belongs_to_one_process(tmp_path) -> None:
+    path = tmp_path / "state.db"
+    script = (
+        "import asyncio, sys\nfrom keelman.state.database import opened\nfrom keelman.state.store import settle\n"
+        "async def main():\n async with opened(sys.argv[1], settle):\n  print('open', flush=True)\n"
+        "  await asyncio.Event().wait()\nasyncio.run(main())"
+    )
+    child = subprocess.Popen([sys.executable, "-c", script, str(path)], stdout=subprocess.PIPE)
+    try:
+        assert child.stdout.readline() == b"open\n"
+        with pytest.raises(FailedPrecondition, match=rf"in use by another state service \(pid {child.pid}\)"):
+            async with opened(str(path), settle):
+                pass
+    finally:
+        child.kill()
+        child.wait(30)
+        child.stdout.close()
+    async with opened(str(path), settle):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("database", "error", "text"),
+    [
+        (
+            "mysql://u:secret@h/d",
+            InvalidArgument,
+            r"'mysql://u:\[hidden\]@h/d' is not legal: a path, or a postgresql://",
+        ),
+        ("/proc/none/state.db", InvalidArgument, "a path that can be written"),
+        ("postgresql://keelman@127.0.0.1:1/none", Unavailable, "the database does not answer: .*refused"),
+    ],
+)
+async def test_a_database_that_cannot_be(database, error, text) -> None:
+    with pytest.raises(error, match=text):
+        async with opened(database, settle):
+            pass

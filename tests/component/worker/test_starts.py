@@ -1,0 +1,68 @@
+"""A worker with nothing but a broker: its start, its Spark service, its ends."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import psutil
+import pytest
+
+from keelman.testing.eventually import eventually
+from support.copy_harness import create_topic
+from support.numbers_wheel import CLASS, numbers_wheel
+from support.starts_kit import STRINGS, folder_of, gone, lines, properties
+
+pytestmark = pytest.mark.component
+SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
+
+
+async def test_a_worker_needs_nothing_but_a_broker(
+    bootstrap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KEELMAN_CACHE", str(tmp_path / "cache"))
+    create_topic(bootstrap, "alone-lines", 1)
+    source, copy = tmp_path / "in.txt", tmp_path / "out.txt"
+    source.write_text("one\ntwo\n")
+    numbers_wheel(tmp_path / "plugins")
+    (tmp_path / "count").write_text("10")
+    async with folder_of(tmp_path / "home") as worker:
+        topics = {f"{kind}.storage.topic": f"starts-{kind}" for kind in ("config", "offset", "status")}
+        given = {"bootstrap.servers": bootstrap, "group.id": "starts", **STRINGS, **topics, "no.such.key": "1"}
+        given |= {"listeners": f"http://127.0.0.1:{worker.port}", "plugin.path": str(tmp_path / "plugins")}
+        file = properties(tmp_path / "w.properties", given)
+        await worker.start("run", file)
+        told = worker.output
+        for line in (f"REST       http://127.0.0.1:{worker.port}/", "group      starts", f"Kafka      {bootstrap}"):
+            assert line in told
+        assert "worker_properties_unknown keys=no.such.key" in told
+        await worker.ask(
+            "PUT", "/connectors/in/config", {"connector.class": SOURCE, "file": str(source), "topic": "alone-lines"}
+        )
+        sink = {"connector.class": "FileStreamSink", "file": str(copy), "topics": "alone-lines"}
+        await worker.ask("PUT", "/connectors/out/config", sink)
+        await eventually(lambda: lines(copy) == ["one", "two"], seconds=90)
+
+        # Its Spark service dies: another takes its place.
+        first = worker.spark()
+        first.kill()
+        await eventually(lambda: "spark_ended" in worker.output)
+        with source.open("a") as more:
+            more.write("three\n")
+        await eventually(lambda: lines(copy) == ["one", "two", "three"], seconds=90)
+        await eventually(lambda: worker.spark().pid != first.pid)
+
+        # Ctrl-C drains, and takes the Spark service along.
+        family = worker.family()
+        assert await worker.end(signal.SIGINT) == 0
+        await eventually(lambda: gone(family), what="what was below it has ended")
+
+        # A second worker comes up in its place. kill -9 leaves nothing behind either, nor does third-party code.
+        await worker.start("run", file)
+        left = tmp_path / "left"
+        numbers = {"connector.class": CLASS, "folder": str(tmp_path), "topic": "alone-lines", "leaves": str(left)}
+        await worker.ask("PUT", "/connectors/numbers/config", numbers)
+        await eventually(lambda: lines(left), seconds=90, what="its slot has started a process")
+        family = [*worker.family(), psutil.Process(int(lines(left)[0]))]
+        await worker.end(signal.SIGKILL)
+        await eventually(lambda: gone(family))

@@ -1,0 +1,194 @@
+"""Three real brokers in one cluster, whose partitions a test moves, freezes and cuts off from one another."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import signal
+import struct
+import time
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import ClassVar, NamedTuple
+
+import psutil
+from confluent_kafka import ElectionType, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from keelman.kafka.batches.wire import Request
+from keelman.kafka.batches.wire_fields import NO_TAGS, Fields, compact, varint
+from keelman.kafka.clients import low_level_client
+from keelman.kafka.connections import answer_of
+from keelman.kafka.fetching.leader_epochs import Leader, metadata_of
+from keelman.kafka.probe import ask_broker
+from keelman.runtime.processes.ports import free_ports
+from keelman.testing.broker import BrokerProcess
+from keelman.testing.eventually import eventually
+from keelman.testing.proxy import Proxy, Weather
+
+NODES = (1, 2, 3)
+CLUSTER_ID = "4L6g3nShT-eMCtK--X86sw"
+
+
+class Reassigned(NamedTuple):
+    """Answer to AlterPartitionReassignments 0."""
+
+    error_code: int
+
+    @classmethod
+    def decode(cls, data: BytesIO) -> Reassigned:
+        fields = Fields(data.read())
+        fields.int32()
+        return cls(fields.int16())
+
+
+@dataclass(frozen=True, slots=True)
+class Reassign(Request):
+    """Gives one partition to these replicas, of which the first is its preferred leader."""
+
+    API_KEY: ClassVar[int] = 45
+    API_VERSION: ClassVar[int] = 0
+    RESPONSE_TYPE: ClassVar[type[Reassigned]] = Reassigned
+
+    topic: str
+    partition: int
+    replicas: tuple[int, ...]
+
+    def encode(self) -> bytes:
+        replicas = varint(len(self.replicas) + 1) + struct.pack(f">{len(self.replicas)}i", *self.replicas)
+        part = struct.pack(">i", self.partition) + replicas + NO_TAGS
+        return struct.pack(">i", 30_000) + b"\2" + compact(self.topic) + b"\2" + part + NO_TAGS + NO_TAGS
+
+
+class Trio:
+    """Each broker has proxies of its own before the others' controllers."""
+
+    def __init__(self, brokers: Mapping[int, BrokerProcess], links: Mapping[tuple[int, int], Proxy]) -> None:
+        self.brokers = brokers
+        self._links = links
+
+    @property
+    def bootstrap(self) -> str:
+        """All three."""
+        return ",".join(broker.bootstrap for broker in self.brokers.values())
+
+    def create(self, topic: str, replicas: list[int], partitions: int = 1, **config: str) -> None:
+        """A topic whose partitions are all led by the first of these."""
+        new = NewTopic(topic, partitions, replica_assignment=[replicas] * partitions, config=config)
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        admin.create_topics([new])[topic].result(60)
+
+    async def leader(self, topic: str, by: str = "") -> Leader:
+        """That of partition 0, as one of these brokers knows it."""
+        given = {"bootstrap.servers": by or self.bootstrap}
+        async with low_level_client(given, client_id="look", timeout_ms=5_000) as client:
+            first = [one.nodeId for one in client.cluster.brokers() if f"{one.host}:{one.port}" in by]
+            told = await metadata_of(client, [topic], first=first)
+        return told.topics[topic].partitions[0]
+
+    async def controller(self) -> int:
+        """The active one, by what each broker has on disk."""
+        told: list[tuple[int, int]] = []
+        for broker in self.brokers.values():
+            (file,) = broker.home.rglob("quorum-state")
+            state = json.loads(file.read_text(encoding="utf-8"))
+            told.append((int(state["leaderEpoch"]), int(state["leaderId"])))
+        return max(told)[1]
+
+    async def led_by(self, topic: str, node: int, by: str = "") -> Leader:
+        """Waits until the partition has that leader."""
+
+        async def there() -> Leader | None:
+            found = await self.leader(topic, by)
+            return found if found.node == node else None
+
+        found = await eventually(there, what=f"{topic} is led by {node}")
+        assert found is not None
+        return found
+
+    async def move(self, topic: str, replicas: tuple[int, ...]) -> None:
+        """In order, to the first of these, which has the partition."""
+        async with low_level_client(
+            {"bootstrap.servers": self.bootstrap}, client_id="move", timeout_ms=5_000
+        ) as client:
+            asked = await answer_of(client, client.get_random_node(), Reassign(topic, 0, replicas))
+        assert asked.error_code == 0
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+
+        def elected() -> bool:
+            done = admin.elect_leaders(ElectionType.PREFERRED, [TopicPartition(topic, 0)]).result(30)
+            return all(error is None or "ELECTION_NOT_NEEDED" in str(error) for error in done.values())
+
+        await eventually(lambda: asyncio.to_thread(elected), what="elected")
+        await self.led_by(topic, replicas[0])
+
+    def freeze(self, node: int) -> None:
+        """Its process stands still."""
+        self._java(node).send_signal(signal.SIGSTOP)
+
+    def thaw(self, node: int) -> None:
+        """And goes on."""
+        self._java(node).send_signal(signal.SIGCONT)
+
+    def cut_off(self, node: int, *, off: bool = True) -> None:
+        """It reaches no controller of the others, and they reach its own no more; clients reach it as ever."""
+        for (one, other), link in self._links.items():
+            if node in (one, other):
+                link.weather = Weather(frozen=off)
+
+    def _java(self, node: int) -> psutil.Process:
+        family = psutil.Process(self.brokers[node].pid).children(recursive=True)
+        return next(one for one in family if "java" in one.name())
+
+
+def write(bootstrap: str, topic: str, values: list[bytes], **config: str) -> float:
+    """Writes to partition 0; returns when the last of them was acknowledged, by the monotonic clock."""
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0, **config})
+    for value in values:
+        producer.produce(topic, value, partition=0)
+    assert producer.flush(60) == 0
+    return time.monotonic()
+
+
+@contextlib.asynccontextmanager
+async def three_brokers(home: Path) -> AsyncIterator[Trio]:
+    """Brokers 1, 2 and 3, in racks r1, r2 and r3; who falls behind for two seconds is out of the in-sync replicas."""
+    ports = dict(zip(NODES, free_ports(3), strict=True))
+    controllers = dict(zip(NODES, free_ports(3), strict=True))
+    async with contextlib.AsyncExitStack() as stack:
+        links = {
+            (one, other): await stack.enter_async_context(Proxy("127.0.0.1", controllers[other]))
+            for one in NODES
+            for other in NODES
+            if one != other
+        }
+        brokers: dict[int, BrokerProcess] = {}
+        for node in NODES:
+            voters = [
+                f"{other}@127.0.0.1:{controllers[node] if other == node else links[node, other].port}"
+                for other in NODES
+            ]
+            flags = (
+                f"--node-id={node}",
+                f"--cluster-id={CLUSTER_ID}",
+                f"--voters={','.join(voters)}",
+                "--heap-mb=256",
+                f"--properties=replica.lag.time.max.ms=2000,min.insync.replicas=1,broker.rack=r{node},"
+                "replica.selector.class=org.apache.kafka.common.replica.RackAwareReplicaSelector",
+            )
+            brokers[node] = BrokerProcess(home / str(node), ports[node], controllers[node], flags)
+        trio = Trio(brokers, links)
+        for broker in brokers.values():
+            await broker.spawn()
+            stack.push_async_callback(broker.end, signal.SIGKILL)
+        for broker in brokers.values():
+            await eventually(lambda broker=broker: _serves(broker), seconds=240, what=broker.output[-2000:])  # type: ignore[misc]
+        yield trio
+
+
+async def _serves(broker: BrokerProcess) -> bool:
+    answer = await ask_broker("127.0.0.1", broker.port)
+    return answer is not None and all(answer.serves(node) for node in NODES)

@@ -1,0 +1,27 @@
+"""Hosts of a small plugin, as a worker has them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from keelman.connectors.plugins.client import PluginHost
+from keelman.connectors.plugins.plugin_path import scan
+from keelman.testing.plugin_wheel import wheel
+
+
+@asynccontextmanager
+async def weather_host(folder: Path, more: Mapping[str, str] | None = None) -> AsyncIterator[PluginHost]:
+    """The plugin's host; `more` are further files of its wheel. None of its processes is left behind."""
+    wheel(folder / "plugins", more=more)
+    (plugin,) = scan(str(folder / "plugins")).plugins
+    async with PluginHost(plugin, answer_seconds=60) as made:
+        yield made
+        pid = made.pid
+    if pid is not None:
+        with pytest.raises(ProcessLookupError):
+            os.kill(pid, 0)

@@ -1,0 +1,98 @@
+"""A task loop that copies nothing but does all that a slot may ask of one; runs inside slots."""
+
+from __future__ import annotations
+
+import importlib
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from keelman.api.copy.v1 import copy_run_pb2 as states
+from keelman.api.copy.v1.run_order_pb2 import RunUpdate
+from keelman.api.copy.v1.ticket_pb2 import Confirmation, StartTicket
+from keelman.runtime.logs.logging import get_logger
+
+log = get_logger()
+
+
+class CountingLoop:
+    """Commits a line to `file` every 20 ms, each with the time; `mode` silent, refuse or burst makes it misbehave.
+
+    In mode busy it claims to copy a lot; with `module` it begins by importing that.
+    """
+
+    def __init__(
+        self,
+        ticket: StartTicket,
+        tell: Callable[[RunUpdate], None],
+        *,
+        still_allowed: Callable[[], bool],
+        rest: Callable[[], float],
+    ) -> None:
+        self._ticket, self._tell, self._allowed = ticket, tell, still_allowed
+        self._mode = ticket.connector_config.get("mode", "")
+        if self._mode == "refuse":
+            raise ValueError("file: '' is not legal: a path")
+        if "module" in ticket.connector_config:
+            importlib.import_module(ticket.connector_config["module"])
+        self._file = Path(ticket.connector_config["file"])
+        self._confirmed, self._drain, self._cut = threading.Event(), threading.Event(), threading.Event()
+        self._reason = ""
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def confirm(self, confirmation: Confirmation) -> None:
+        self._confirmed.set()
+
+    def drain(self) -> None:
+        self._drain.set()
+
+    def cut(self, reason: str) -> None:
+        self._reason = reason
+        self._cut.set()
+
+    def silent_seconds(self) -> float:
+        return 99.0 if self._mode == "silent" and self._confirmed.is_set() else 0.0
+
+    def standing(self) -> str:
+        return "Sleeper.read (sea.py:7)"
+
+    def join(self, timeout: float | None = None) -> bool:
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def _say(self, state: states.CopyRunState.ValueType, records: int = 0, reason: str = "") -> None:
+        update = RunUpdate(run_uid=self._ticket.run_uid, state=state, reason=reason)
+        update.progress.records = records
+        update.progress.bytes_per_second = 5e6 if self._mode == "busy" else 0
+        update.time.GetCurrentTime()
+        self._tell(update)
+
+    def _run(self) -> None:
+        self._say(states.COPY_RUN_STATE_STARTING)
+        self._say(states.COPY_RUN_STATE_FENCED)
+        while not self._confirmed.wait(0.02):
+            if self._cut.is_set() or self._drain.is_set():
+                self._say(states.COPY_RUN_STATE_ENDED, 0, self._reason or "DRAINED")
+                return
+        records = 0
+        self._say(states.COPY_RUN_STATE_RUNNING)
+        if self._mode == "burst":
+            for records in range(200_000):
+                self._say(states.COPY_RUN_STATE_RUNNING, records)
+        while not self._drain.is_set() and not self._cut.is_set():
+            if self._allowed():
+                records += 1
+                log.debug("counted", copy_run=self._ticket.run_uid)
+                with self._file.open("a") as file:
+                    file.write(f"{time.time()}\n")
+                self._say(states.COPY_RUN_STATE_RUNNING, records)
+            time.sleep(0.02)
+        if self._cut.is_set():
+            self._say(states.COPY_RUN_STATE_ENDED, records, self._reason)
+        else:
+            self._say(states.COPY_RUN_STATE_DRAINING, records)
+            self._say(states.COPY_RUN_STATE_ENDED, records, "DRAINED")

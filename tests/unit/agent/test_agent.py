@@ -1,0 +1,250 @@
+"""The agent's parts: assignments, versions, reporter, commands, settings, words about an end."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import signal
+import tomllib
+from pathlib import Path
+
+import javaproperties
+import pytest
+
+from keelman.agent.assignments import Assignments, Versions
+from keelman.agent.commands import COMMANDS, toml
+from keelman.agent.local import words_of
+from keelman.agent.reporter import Reporter
+from keelman.agent.service import locked
+from keelman.agent.settings import Settings, legal_name
+from keelman.api.node.v1.session_service_pb2 import Assignments as Message
+from keelman.api.node.v1.workload_pb2 import (
+    BrokerWorkload,
+    SparkWorkload,
+    WorkerWorkload,
+    Workload,
+    WorkloadGoal,
+    WorkloadSpec,
+    WorkloadState,
+    WorkloadStatus,
+)
+from keelman.model.errors import Conflict, FailedPrecondition, InvalidArgument
+from keelman.runtime.home import Home
+from keelman.runtime.processes.children import Exit
+from keelman.runtime.settings import load
+
+
+def workload(name: str, generation: int = 1, uid: str = "u") -> Workload:
+    goal = WorkloadGoal.WORKLOAD_GOAL_RUNNING
+    spec = WorkloadSpec(worker=WorkerWorkload(worker_cluster="demo", properties={"password": "hunter2"}))
+    return Workload(name=name, uid=uid, generation=generation, goal=goal, spec=spec)
+
+
+def complete(*workloads: Workload) -> Message:
+    return Message(complete=True, to_version=1, workloads=workloads)
+
+
+def test_assignments_are_kept_for_the_next_agent_and_only_its_owner_reads_them(tmp_path: Path) -> None:
+    file = tmp_path / "a" / "assignments.json"
+    first = Assignments(file)
+    first.load()
+    assert not first.known
+    first.apply(complete(workload("worker/a/0"), workload("worker/a/1")))
+    first.apply(Message(from_version=1, to_version=2, workloads=[workload("worker/a/2")], removed=["worker/a/0"]))
+    assert file.stat().st_mode & 0o777 == 0o600
+
+    second = Assignments(file)
+    second.load()
+    assert second.known
+    assert second.workloads == first.workloads
+    assert sorted(second.workloads) == ["worker/a/1", "worker/a/2"]
+    # The fence is kept too, also that of a workload which is gone.
+    second.apply(Message(workloads=[workload("worker/a/2", 5)]))
+    third = Assignments(file)
+    third.load()
+    third.apply(complete(workload("worker/a/2", 4), workload("worker/a/1", 1)))
+    assert third.workloads["worker/a/2"].generation == 5
+    third.apply(Message(removed=["worker/a/2"]))
+    third.apply(Message(workloads=[workload("worker/a/2", 4)]))
+    assert "worker/a/2" not in third.workloads
+    third.apply(Message(workloads=[workload("worker/a/2", 1, uid="made anew")]))
+    assert third.workloads["worker/a/2"].uid == "made anew"
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"workloads": 3, "fences": {}}', '{"workloads": [{"name": 3}]}'])
+def test_an_unreadable_file_counts_as_absent(tmp_path: Path, content: str) -> None:
+    file = tmp_path / "assignments.json"
+    file.write_text(content)
+    assignments = Assignments(file)
+    assignments.load()
+    assert not assignments.known
+    assert assignments.workloads == {}
+
+
+def test_a_name_that_would_leave_the_folder_is_ignored(tmp_path: Path) -> None:
+    assignments = Assignments(tmp_path / "f")
+    assignments.apply(complete(workload(".."), workload(""), workload("worker/../0")))
+    assert list(assignments.workloads) == ["worker/../0"]
+    assert Home(tmp_path).workload("worker/../0").parent == Home(tmp_path).workloads
+
+
+def test_a_gap_in_the_versions_is_seen() -> None:
+    versions = Versions()
+    with pytest.raises(Conflict):
+        versions.follow(Message(from_version=0, to_version=1))
+    versions.follow(Message(complete=True, to_version=7))
+    versions.follow(Message(from_version=7, to_version=9))
+    with pytest.raises(Conflict, match=r"from version 8.*stands at 9"):
+        versions.follow(Message(from_version=8, to_version=10))
+
+
+def status(state: str, memory: int = 0) -> WorkloadStatus:
+    return WorkloadStatus(state=WorkloadState.Value(f"WORKLOAD_STATE_{state}"), memory_bytes=memory)
+
+
+async def test_the_newest_status_of_each_workload_is_sent_until_it_is_heard() -> None:
+    reporter = Reporter()
+    reporter.put("a", status("STARTING"))
+    reporter.put("b", status("STARTING"))
+    reporter.begin()
+    first = await reporter.next()
+    assert first.complete
+    assert first.number == 1
+    assert sorted(first.statuses) == ["a", "b"]
+    reporter.put("a", status("RUNNING"))
+    reporter.put("a", status("FAILED"))
+    assert not reporter.heard(0)
+    assert reporter.heard(1)
+    second = await reporter.next()
+    assert not second.complete
+    assert dict(second.statuses) == {"a": status("FAILED")}
+    # Not heard: the next session tells everything again.
+    reporter.begin()
+    third = await reporter.next()
+    assert third.complete
+    assert third.number == 1
+    assert third.statuses["a"] == status("FAILED")
+    reporter.forget("b")
+    assert reporter.heard(1)
+    waiting = asyncio.ensure_future(reporter.next())
+    await asyncio.sleep(0)
+    assert not waiting.done()
+    assert not reporter.put("a", status("FAILED"))
+    assert reporter.put("a", status("RUNNING"))
+    assert dict((await waiting).statuses) == {"a": status("RUNNING")}
+
+
+async def test_an_empty_node_reports_that_it_is_empty() -> None:
+    reporter = Reporter()
+    reporter.begin()
+    assert (await reporter.next()).complete
+
+
+def test_a_little_more_memory_is_no_news() -> None:
+    reporter = Reporter()
+    mib = 1024 * 1024
+    assert reporter.put("a", status("RUNNING"))
+    assert reporter.put("a", status("RUNNING", 100 * mib))
+    assert not reporter.put("a", status("RUNNING", 101 * mib))
+    assert reporter.put("a", status("RUNNING", 106 * mib))
+
+
+WORKLOADS = {
+    "broker": WorkloadSpec(
+        broker=BrokerWorkload(
+            broker_cluster="default", kafka_cluster_id="x" * 22, broker_id=3, host="127.0.0.1", port=9192,
+            controller_port=9193, properties={"log.retention.hours": "5", 'odd "key"': "back\\slash\n\x7f é 𝄞"},
+        )
+    ),
+    "spark": WorkloadSpec(spark=SparkWorkload(host="127.0.0.1", port=7431, master="local[9,1]")),
+    "worker": WorkloadSpec(
+        worker=WorkerWorkload(
+            worker_cluster="demo", host="127.0.0.1", port=8084, spark_address="127.0.0.1:7431",
+            reports_bootstrap_servers="127.0.0.1:9192",
+            properties={"group.id": "demo", "sasl.jaas.config": "a=b c:\\d\n", "key": " padded"},
+        )
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", list(WORKLOADS))
+def test_each_service_reads_the_settings_written_for_it(kind: str, tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    made = COMMANDS[kind](Workload(name=f"{kind}/x/0", node="n1", spec=WORKLOADS[kind]), home)
+    assert made.command[1:5] == ("-m", f"keelman.{kind}", "run", "--file")
+    file = tmp_path / "settings.toml"
+    file.write_text(made.files["settings.toml"])
+    settings = load(importlib.import_module(f"keelman.{kind}.settings").Settings, kind, file=file).settings
+    assert settings.health_socket == home.socket(f"{kind}/x/0")
+    match kind:
+        case "broker":
+            spec = WORKLOADS[kind].broker
+            assert (settings.port, settings.controller_port, settings.node_id) == (9192, 9193, 3)
+            assert settings.properties == dict(spec.properties)
+            assert settings.home.is_relative_to(home.workload("broker/x/0"))
+            assert made.ports == (("127.0.0.1", 9192), ("127.0.0.1", 9193))
+        case "spark":
+            assert (settings.port, settings.master, settings.node) == (7431, "local[9,1]", "n1")
+            assert made.ports == (("127.0.0.1", 7431),)
+        case "worker":
+            spec = WORKLOADS[kind].worker
+            assert (settings.worker_cluster, settings.spark_address) == ("demo", "127.0.0.1:7431")
+            assert settings.reports_bootstrap_servers == "127.0.0.1:9192"
+            assert settings.properties_file == home.workload("worker/x/0") / "worker.properties"
+            assert javaproperties.loads(made.files["worker.properties"]) == dict(spec.properties)
+            assert made.ports == (("127.0.0.1", 8084),)
+
+
+def test_toml_puts_tables_last() -> None:
+    text = toml({"a": {"k.l": "v"}, "b": 3, "c": Path("/x")})
+    assert tomllib.loads(text) == {"b": 3, "c": "/x", "a": {"k.l": "v"}}
+
+
+@pytest.mark.parametrize(
+    ("host", "name"),
+    [
+        ("Build-Host_7.example.org", "build-host_7.example.org"),
+        ("ünï", "n"),
+        ("-x-", "x"),
+        ("", "node"),
+        ("a" * 80, "a" * 63),
+    ],
+)
+def test_a_hosts_name_becomes_a_legal_node_name(host: str, name: str) -> None:
+    assert legal_name(host) == name
+    assert Settings(node=name).node_name == name
+
+
+def test_a_given_node_name_must_be_legal() -> None:
+    with pytest.raises(InvalidArgument, match=r"agent.node: 'Upper' is not legal"):
+        _ = Settings(node="Upper").node_name
+
+
+@pytest.mark.parametrize(
+    ("end", "seen", "words"),
+    [
+        (Exit(1, "X", "the hold is full"), True, "the hold is full"),
+        (Exit(3), True, "ended by itself with exit code 3; last line of its log: oops"),
+        (Exit(-signal.SIGSEGV), True, "was ended by SIGSEGV; last line of its log: oops"),
+        (
+            Exit(None),
+            False,
+            "ended while no agent was there and left no exit record: it was killed; last line of its log: oops",
+        ),
+    ],
+)
+def test_words_about_an_end(end: Exit, seen: bool, words: str) -> None:
+    assert words_of(end, "oops", seen=seen) == words
+
+
+def test_one_agent_a_home(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    with locked(home), pytest.raises(FailedPrecondition, match="another agent") as caught, locked(home):
+        pass
+    assert caught.value.reason == "HOME_IN_USE"
+    with locked(home):
+        pass
+    file = tmp_path / "file"
+    file.touch()
+    with pytest.raises(InvalidArgument, match=r"agent\.home"), locked(Home(file)):
+        pass

@@ -1,0 +1,171 @@
+"""A broker's pure parts: its properties, whose a data folder is, its command line, the reason it gives."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from keelman.broker.jvm import Files, broker_command, class_path, reason_in
+from keelman.broker.properties import server_properties, written
+from keelman.broker.settings import Settings
+from keelman.broker.storage import Owner, check_cluster_id, formatted, new_cluster_id, owner_of
+from keelman.model.errors import FailedPrecondition, InvalidArgument
+from keelman.runtime.java.installation import Java
+from keelman.runtime.settings import load
+
+HOME = Path("/srv/broker")
+CLUSTER = "AAAAAAAAAAAAAAAAAAAAAA"
+
+
+def properties(**given: object) -> dict[str, str]:
+    return server_properties(load(Settings, "broker", flags={"home": HOME, **given}).settings)
+
+
+def test_a_broker_alone_listens_on_loopback_and_is_its_own_controller() -> None:
+    found = properties(port=9192, controller_port=9193)
+    assert found["process.roles"] == "broker,controller"
+    assert found["listeners"] == "PLAINTEXT://127.0.0.1:9192,CONTROLLER://127.0.0.1:9193"
+    assert found["advertised.listeners"] == "PLAINTEXT://127.0.0.1:9192"
+    assert found["controller.quorum.voters"] == "1@127.0.0.1:9193"
+    assert found["log.dirs"] == "/srv/broker/data"
+    assert found["group.initial.rebalance.delay.ms"] == "0"
+    assert found["auto.create.topics.enable"] == "false"
+
+
+@pytest.mark.parametrize(
+    ("brokers", "replicas", "in_sync"), [(1, "1", "1"), (2, "2", "1"), (3, "3", "2"), (5, "3", "2")]
+)
+def test_internal_topics_have_up_to_three_replicas(brokers: int, replicas: str, in_sync: str) -> None:
+    voters = tuple(f"{n}@host{n}:9093" for n in range(1, brokers + 1))
+    found = properties(voters=voters)
+    for topic in ("offsets.topic", "transaction.state.log", "share.coordinator.state.topic"):
+        assert found[f"{topic}.replication.factor"] == replicas
+    for topic in ("transaction.state.log", "share.coordinator.state.topic"):
+        assert found[f"{topic}.min.isr"] == in_sync
+    assert found["controller.quorum.voters"] == ",".join(voters)
+
+
+def test_extra_properties_win_over_ours() -> None:
+    assert properties(properties={"auto.create.topics.enable": "true", "x": "y"})["auto.create.topics.enable"] == "true"
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"properties": {"node.id": "7"}}, "broker.properties: 'node.id'.*node_id"),
+        ({"properties": {"log.dirs": "/x"}}, "'log.dirs'.*use home"),
+        ({"port": 9093}, "broker.controller_port: 9093"),
+        ({"voters": ["one"]}, "broker.voters: 'one' is not legal: id@host:port"),
+        ({"voters": ["2@host:9093"]}, "node_id 1.* must be one of them"),
+        ({"host": "0.0.0.0"}, "broker.advertised: '' is not legal"),
+        ({"advertised": "host"}, "broker.advertised: 'host' is not legal: host:port"),
+        ({"home": "/srv/a,b"}, "broker.home.*without commas"),
+        ({"port": 70000}, "broker.port: 70000 is not legal: 1 to 65535"),
+        ({"heap": 1}, "did you mean 'heap_mb'"),
+    ],
+)
+def test_a_wrong_setting_is_named_with_what_is_legal(given: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidArgument, match=message):
+        properties(**given)
+
+
+def test_an_open_address_is_reached_over_loopback_by_its_own_controller() -> None:
+    found = properties(host="0.0.0.0", advertised="kafka.example:9092")
+    assert found["listeners"].startswith("PLAINTEXT://0.0.0.0:9092")
+    assert found["controller.quorum.voters"] == "1@127.0.0.1:9093"
+    assert found["advertised.listeners"] == "PLAINTEXT://kafka.example:9092"
+    assert properties(host="::1")["advertised.listeners"] == "PLAINTEXT://[::1]:9092"
+
+
+def test_properties_are_escaped_as_java_reads_them() -> None:
+    assert written({"a b": " x", "p:q": "C:\\d\n", "n": "\u017e\U0001f600"}) == (
+        "a\\ b=\\ x\np\\:q=C:\\\\d\\n\nn=\\u017e\\ud83d\\ude00\n"
+    )
+
+
+def test_small_heaps_use_the_small_collector_and_the_users_options_come_last() -> None:
+    java = Java(Path("/usr/bin/java"), "17.0.1")
+    jars = [Path("/jars/b.jar"), Path("/jars/a.jar")]
+    small = Settings(home=HOME, heap_mb=512, jvm_options=("-Dx=y",))
+    command = broker_command(java, jars, small, Files(HOME), ["-XX:SharedArchiveFile=/a.jsa"])
+    assert command[:3] == ["/usr/bin/java", "-Xmx512m", "-XX:+UseSerialGC"]
+    assert command[-5:] == ["-Dx=y", "-cp", "/jars/a.jar:/jars/b.jar", "kafka.Kafka", "/srv/broker/server.properties"]
+    assert "-XX:+UseG1GC" in broker_command(java, jars, Settings(home=HOME, heap_mb=4096), Files(HOME))
+    assert class_path(jars) == class_path(jars[::-1])
+
+
+def meta(data: Path, cluster_id: str = CLUSTER, node_id: int = 1) -> None:
+    data.mkdir(parents=True, exist_ok=True)
+    (data / "meta.properties").write_text(f"#\n#a date\nnode.id={node_id}\nversion=1\ncluster.id={cluster_id}\n")
+
+
+class Tool:
+    """Stands where Kafka's storage tool stands."""
+
+    def __init__(self, data: Path) -> None:
+        self.data = data
+        self.formatted: list[str] = []
+
+    async def __call__(self, cluster_id: str) -> None:
+        self.formatted.append(cluster_id)
+        meta(self.data, cluster_id)
+
+
+async def test_an_empty_folder_is_formatted_once(tmp_path: Path) -> None:
+    tool = Tool(tmp_path / "data")
+    owner = await formatted(tool.data, cluster_id="", node_id=1, format=tool)
+    assert await formatted(tool.data, cluster_id="", node_id=1, format=tool) == owner
+    assert tool.formatted == [owner.cluster_id]
+    check_cluster_id(owner.cluster_id)
+
+
+@pytest.mark.parametrize("left", [None, "", "#\nversion=1\n", "cluster.id=x\nnode.id=\n"])
+async def test_a_half_formatted_folder_is_formatted_again(tmp_path: Path, left: str | None) -> None:
+    (tmp_path / "bootstrap.checkpoint").write_bytes(b"half")
+    if left is not None:
+        (tmp_path / "meta.properties").write_text(left)
+    tool = Tool(tmp_path)
+    assert await formatted(tmp_path, cluster_id=CLUSTER, node_id=1, format=tool) == Owner(CLUSTER, 1)
+    assert tool.formatted == [CLUSTER]
+
+
+async def test_partitions_without_an_owner_are_never_formatted_over(tmp_path: Path) -> None:
+    (tmp_path / "orders-0").mkdir()
+    (tmp_path / "orders-0" / "00000000000000000000.log").write_bytes(b"records")
+    tool = Tool(tmp_path)
+    with pytest.raises(FailedPrecondition, match=r"orders-0.*meta.properties is missing"):
+        await formatted(tmp_path, cluster_id="", node_id=1, format=tool)
+    assert tool.formatted == []
+
+
+async def test_the_folder_of_another_cluster_or_broker_is_refused_by_name(tmp_path: Path) -> None:
+    meta(tmp_path)
+    tool = Tool(tmp_path)
+    other = new_cluster_id()
+    with pytest.raises(FailedPrecondition, match=f"belongs to the Kafka cluster {CLUSTER}, not to {re.escape(other)}"):
+        await formatted(tmp_path, cluster_id=other, node_id=1, format=tool)
+    with pytest.raises(FailedPrecondition, match=r"belongs to broker 1 .*, not to broker 2"):
+        await formatted(tmp_path, cluster_id="", node_id=2, format=tool)
+    assert tool.formatted == []
+    assert owner_of(tmp_path) == Owner(CLUSTER, 1)
+
+
+def test_cluster_ids() -> None:
+    assert not any(new_cluster_id().startswith("-") for _ in range(500))
+    for text in ("short", "-AAAAAAAAAAAAAAAAAAAAA", CLUSTER + "A", "AAAAAAAAAAAAAAAAAAAAA!", "AAAAAAAAAAAAAAAAAAAAA="):
+        with pytest.raises(InvalidArgument, match=re.escape("broker.cluster_id")):
+            check_cluster_id(text)
+
+
+def test_the_reason_is_the_first_exception_told() -> None:
+    told = """2026-01-01T00:00:00.000Z INFO  Kafka: starting
+2026-01-01T00:00:00.000Z ERROR Kafka$: Exiting Kafka due to fatal exception
+org.apache.kafka.common.config.ConfigException: Invalid value abc for configuration num.network.threads
+\tat kafka.Kafka$.main(Kafka.scala:75)
+java.lang.IllegalStateException: later
+"""
+    assert reason_in(told) == "Invalid value abc for configuration num.network.threads (ConfigException)"
+    assert reason_in("x INFO a\nx ERROR b\nx INFO c") == "x ERROR b"
+    uncaught = 'Exception in thread "main" java.lang.IllegalStateException: no good'
+    assert reason_in(uncaught) == "no good (IllegalStateException)"
+    assert reason_in("x INFO all is well") == ""

@@ -1,0 +1,163 @@
+"""What a connector's methods may answer: everything that is documented, and what is said of all else."""
+
+import gc
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from keelman.connect import contract
+from keelman.connect.contract import ReturnCheck, WrongAnswer
+from keelman.connect.plugin import KeptOffset
+from keelman.connect.records import Column, PackedRecords, Repeated, SourceBatch, TopicPartition
+from keelman.connect.topic_plan import TopicPlan
+from keelman.connect.watches import FileWatch
+from keelman.connectors.tools.mock import MockReader
+from keelman.engine.run import method_in
+
+ROWS = Column(["a", "b"])
+EVERY = [one for one in vars(contract).values() if isinstance(one, ReturnCheck)]
+NOTHING_RETURNED = {"tend", "committed", "write", "commit", "hand_over"}
+
+
+class Odd:
+    """Answers what it is made with."""
+
+    def __init__(self, answer: object) -> None:
+        self.answer = answer
+
+    def read(self, *_: object) -> Any:
+        return self.answer
+
+    @classmethod
+    def of(cls) -> Any:
+        return 7
+
+
+async def later() -> None: ...
+
+
+def batch(**more: Any) -> SourceBatch:
+    return SourceBatch(**{"topic": "t", "values": ROWS, **more})
+
+
+@pytest.mark.parametrize(
+    ("answer", "found"),
+    [
+        (contract.READ, None),
+        (contract.READ, batch()),
+        (contract.READ, batch(timestamps_ms=Repeated(7, 2))),
+        (contract.READ, batch(keys=ROWS, partitions=(0, None), timestamps_ms=[1, None], headers=[(), [("h", b"v")]])),
+        (contract.READ, batch(offsets=[({"p": 1}, {"n": 1}), ({"p": 2}, None)], boundary="abort", passed=7)),
+        (contract.READ, batch(topic="", values=Column([]), offsets=[({"p": 1}, None)])),
+        (contract.READ, batch(values=Column([]), packed=[PackedRecords(b"..", 0, 40)], delivered={0: print})),
+        (contract.PARTITIONS, ()),
+        (contract.PARTITIONS, {1: {"p": 1}}.values()),
+        (contract.LEFT, 3),
+        (contract.LEFT, None),
+        (contract.WATCH, FileWatch("f", 0, 0)),
+        (contract.TOPIC_PLAN, TopicPlan()),
+        (contract.KEPT, {TopicPartition("t", 0): KeptOffset(1, (None,))}),
+        (contract.TAKE_OVER, {TopicPartition("t", 0): KeptOffset(1, (None,), "id", 3)}),
+        (contract.WRITE, 7),
+        (contract.COMMITTED, None),
+        (contract.REFRESH_SECONDS, 1),
+        (contract.TASK_CONFIGS, [{}, {"a": "b"}]),
+    ],
+)
+def test_what_is_documented_is_legal(answer: ReturnCheck, found: object) -> None:
+    assert answer.of(Odd(found).read) is found
+
+
+@pytest.mark.parametrize("answer", EVERY, ids=lambda one: one.method)
+@pytest.mark.parametrize("made", [later, lambda: (one for one in ())], ids=["coroutine", "generator"])
+def test_nothing_that_is_yet_to_run_is_an_answer(answer: ReturnCheck, made: Callable[[], Any]) -> None:
+    with pytest.raises(WrongAnswer, match=rf"^what Odd.{answer.method} returned is of type (coroutine,|generator;)"):
+        answer.of(Odd(made()).read)
+    gc.collect()  # one that is not closed warns, which fails the test
+
+
+@pytest.mark.parametrize("answer", [one for one in EVERY if one.method not in NOTHING_RETURNED], ids=lambda a: a.method)
+def test_no_answer_takes_anything(answer: ReturnCheck) -> None:
+    legal = answer.legal.text.partition(":")[0]
+    with pytest.raises(WrongAnswer, match=rf"^what Odd.{answer.method} returned is of type Odd; expected {legal[:9]}"):
+        answer.of(Odd(Odd(1)).read)
+
+
+@pytest.mark.parametrize(
+    ("found", "text"),
+    [
+        (
+            "a" * 500,
+            r"what Odd.read returned is of type str: 'a{99}; expected a SourceBatch, or None when there is none",
+        ),
+        (["a", "b"], r"what Odd.read returned is of type list: \['a', 'b'\]; expected a SourceBatch"),
+        (batch(topic=None), "topic of what Odd.read returned is None; expected the name of a topic, which may"),
+        (
+            batch(topic=""),
+            "topic of what Odd.read returned is of type str: ''; expected the name of a topic, which may",
+        ),
+        (batch(values=["a"]), r"values of what Odd.read returned is of type list: \['a'\]; expected a Column whose"),
+        (
+            batch(values=Column("ab")),
+            "values of what Odd.read returned is of type Column; expected a Column whose values",
+        ),
+        (batch(keys=["a"]), r"keys of .* is of type list: \['a'\]; expected None or a Column whose values"),
+        (batch(keys=Column(["a"])), "keys of .* are 1; expected as many as there are values, 2"),
+        (batch(values=Column(["a"], schemas=[])), "schemas of the values of .* are 0; expected as many .*, 1"),
+        (
+            batch(timestamps_ms=7),
+            "timestamps_ms of .* is of type int: 7; expected None or a list with a number or None",
+        ),
+        (batch(timestamps_ms=Repeated("7", 2)), "timestamps_ms of .* expected None or a list with a number or None"),
+        (batch(timestamps_ms=["7", "8"]), r"timestamps_ms of .* is of type list: \['7', '8'\]; expected"),
+        (batch(partitions=[0]), "partitions of .* are 1; expected as many as there are values, 2"),
+        (batch(headers=[("h", b"v"), ("h", b"v")]), "headers of .* expected None or a list with pairs of name and"),
+        (
+            batch(offsets=5),
+            "offsets of .* is of type int: 5; expected a list of pairs, a dict of plain",
+        ),
+        (batch(offsets={"p": 1}), r"offsets of .* is of type dict: \{'p': 1\}; expected a list of pairs"),
+        (batch(offsets=[({"p": 1}, 5)]), r"offsets of .* is of type list: \[\(\{'p': 1\}, 5\)\]; expected a list of"),
+        (batch(offsets=[("p", "n", "x")]), r"offsets of .* is of type list: \[\('p', 'n', 'x'\)\]; expected a list of"),
+        (
+            batch(offsets=[({"p": 1}, {"n": [1]})]),
+            r"offsets of .* is of type list: .*'n': \[1\].*; expected a list of pairs",
+        ),
+        (batch(packed=[b"."]), r"packed of .* is of type list: \[b'.'\]; expected a list of PackedRecords"),
+        (batch(boundary="end"), 'boundary of .* is of type str: \'end\'; expected None, "commit" or "abort"'),
+        (batch(passed="much"), "passed of .* is of type str: 'much'; expected None or a number"),
+    ],
+)
+def test_a_batch_is_looked_at_in_its_parts(found: object, text: str) -> None:
+    with pytest.raises(WrongAnswer, match=f"^{text}"):
+        contract.READ.of(Odd(found).read)
+
+
+def test_a_readers_unit_is_looked_at_when_it_is_opened() -> None:
+    reader = MockReader.__new__(MockReader)
+    assert contract.OPEN_READER.of(lambda: reader) is reader
+    reader.lag_unit = "rows"  # type: ignore[assignment]
+    with pytest.raises(WrongAnswer, match=r"^lag_unit of what open_reader returned is of .*: 'rows'; expected"):
+        contract.OPEN_READER.of(lambda: reader)
+
+
+def test_a_method_that_does_not_come_back_is_named_and_not_its_judge() -> None:
+    found: list[str] = []
+
+    def read() -> None:
+        found.append(method_in(sys._getframe()))
+
+    thread = threading.Thread(target=contract.READ.of, args=(read,))
+    thread.start()
+    thread.join()
+    assert ".read (test_contract.py:" in found[0]
+
+
+def test_who_knows_the_class_says_so() -> None:
+    with pytest.raises(WrongAnswer) as caught:
+        contract.TEND_AGAIN.of(Odd.of)
+    caught.value.connector = "com.acme.Odd"
+    assert str(caught.value) == ("com.acme.Odd: what Odd.tend_again returned is of type int: 7; expected True or False")

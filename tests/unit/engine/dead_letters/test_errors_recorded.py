@@ -1,0 +1,50 @@
+"""Our sinks make of bad records what Kafka Connect's made of them (tests/recorded/errors.json): the same ones come
+through, the same become dead letters with the same headers, and a task that fails begins its trace as Connect's."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from confluent_kafka import Message
+
+from keelman.connect.tolerance import Policy, RecordRefused
+from keelman.connectors.file.sink import lines
+from keelman.engine.dead_letters.writer import DeadLetterWriter
+from keelman.engine.failure import judge
+from keelman.engine.records.bad_records import BadRecords
+from keelman.engine.sink.batch import Columns
+from recorded.errors_cases import CASES, STRING, Case, shown
+from support.places import RECORDED_FOLDER
+
+RECORD = json.loads((RECORDED_FOLDER / "errors.json").read_text(encoding="utf-8"))
+WORKER = {"bootstrap.servers": "none:1", "key.converter": STRING, "value.converter": STRING}
+
+
+class Unasking:
+    """What a writer of files asks for."""
+
+    wants_keys = wants_payloads = wants_origin = False
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_as_connect(case: Case) -> None:
+    told = RECORD[case.name]
+    config = {"name": case.name, **case.config, "errors.deadletterqueue.topic.name": f"dead-{case.name}"}
+    bad = BadRecords(case.name, 0, Policy.of(config, sink=True))
+    columns = Columns(config, WORKER, bad)
+    messages = [
+        Message(topic=f"in-{case.name}", partition=0, offset=n, key=sent.key, value=sent.value, headers=sent.headers)
+        for n, sent in enumerate(case.sent)
+    ]
+    if told["state"] == "FAILED":
+        with pytest.raises(RecordRefused) as refused:
+            columns.batch(messages, Unasking())  # type: ignore[arg-type]
+        ours = judge(refused.value).trace.splitlines()
+        assert ours[0] == told["trace"][0]
+        assert ours[1].startswith(told["trace"][1])
+        return
+    batch, _ = columns.batch(messages, Unasking())  # type: ignore[arg-type]
+    assert lines(batch.values).decode().splitlines() == told["lines"]
+    dead = DeadLetterWriter(bad, WORKER, config)
+    assert [shown(*dead.row(letter)) for letter in bad.take_letters()] == told["letters"]

@@ -1,0 +1,187 @@
+"""Orders that come while a batch is converted, questions to a registry meanwhile, and records that break what would
+tell of them."""
+
+from __future__ import annotations
+
+import struct
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from confluent_kafka import Message
+
+from keelman.api.copy.v1.ticket_pb2 import StartTicket
+from keelman.connect.errors import RetriableConnectError
+from keelman.connect.offsets import CommittedOffsets
+from keelman.connect.plugin import Writer
+from keelman.connect.records import Column, SinkBatch, SourceBatch
+from keelman.connect.registry.interface import SCHEMA_NOT_FOUND, RegistryError, SchemaKind, SchemaText
+from keelman.connect.schema import STRING
+from keelman.connect.tolerance import Policy
+from keelman.connectors.registry import find_connector
+from keelman.engine.control import Control, CutShort, GaveUp
+from keelman.engine.records import conversion
+from keelman.engine.records.bad_records import BadRecords
+from keelman.engine.sink.batch import Columns
+from keelman.engine.sink.pipeline import SinkPipeline
+from keelman.engine.source.conversion import SourceConversion
+from keelman.engine.source.copy import SourceCopy
+
+JSON = "org.apache.kafka.connect.json.JsonConverter"
+TEXT = "org.apache.kafka.connect.storage.StringConverter"
+AVRO = "io.confluent.connect.avro.AvroConverter"
+DEAD = {"errors.tolerance": "all", "errors.deadletterqueue.topic.name": "dead"}
+PLAIN = {"name": "c", "key.converter": TEXT, "value.converter": TEXT, **DEAD}
+FOR_EVER = {"errors.retry.timeout": "-1", "errors.retry.delay.max.ms": "0"}
+
+
+class Kept(Writer):
+    """Keeps what it is given."""
+
+    def __init__(self) -> None:
+        self.batches: list[SinkBatch] = []
+
+    def write(self, batch: SinkBatch) -> None:
+        self.batches.append(batch)
+
+    def commit(self, offsets: Any, *, clean: bool = False) -> None:
+        pass
+
+
+def away(control: Control, order: str, tries: int = 3) -> Any:
+    """A step whose other system is away; in the middle of it comes an order."""
+    left = [control.drain if order == "drain" else lambda: control.cut("X")] + [lambda: None] * tries
+
+    def work(_given: Any) -> Any:
+        (left.pop() if left else lambda: None)()
+        raise RetriableConnectError("away")
+
+    return work
+
+
+@pytest.mark.parametrize(("order", "end"), [("drain", GaveUp), ("cut", CutShort)])
+def test_an_order_ends_the_wait_of_a_source_for_what_is_away(order: str, end: type[Exception]) -> None:
+    control = Control()
+    config = {**PLAIN, **FOR_EVER}
+    bad = BadRecords("c", 0, Policy.of(config, sink=False), control)
+    made = SourceConversion(config, {}, bad)
+    made._values.from_connect = away(control, order)  # type: ignore[method-assign]
+    with pytest.raises(end):
+        list(made.payloads(SourceBatch("t", Column(["a", "b"], STRING))))
+    assert (bad.counts.skipped, bad.take_letters()) == (0, [])
+
+
+def test_a_drained_sink_writes_nothing_of_the_batch_that_waits() -> None:
+    control = Control()
+    config = {**PLAIN, "value.converter": JSON, "value.converter.schemas.enable": "false", **FOR_EVER}
+    del config["errors.deadletterqueue.topic.name"]
+    delivery, writer = SinkPipeline("c", 0, {"bootstrap.servers": "none:1"}, config, control), Kept()
+    given = [Message(topic="t", partition=0, offset=n, value=value) for n, value in enumerate([b"1", b"{", b"3"])]
+    reads = delivery._columns._conversion._values
+    reading, late = reads.to_connect, away(control, "drain")
+
+    def to_connect(payloads: list[bytes | None]) -> Column:
+        return late(payloads) if b"3" in payloads else reading(payloads)
+
+    reads.to_connect = to_connect  # type: ignore[method-assign]
+    with pytest.raises(GaveUp):
+        delivery.put(given, writer)
+    assert (writer.batches, delivery.counts.errors, delivery.counts.skipped) == ([], 1, 0)
+
+
+def test_a_letter_of_a_value_that_nothing_can_show_says_what_it_was() -> None:
+    deep: dict[str, Any] = {}
+    inner = deep
+    for _ in range(10_000):
+        inner["a"] = {}
+        inner = inner["a"]
+    config = {**PLAIN, "value.converter": JSON, "value.converter.schemas.enable": "false"}
+    bad = BadRecords("c", 0, Policy.of(config, sink=False))
+    made = list(SourceConversion(config, {}, bad).payloads(SourceBatch("t", Column([{"ok": 1}, deep]))))
+    assert [values for _, values, _ in made] == [[b'{"ok":1}']]
+    (letter,) = bad.take_letters()
+    assert (letter.original.value, letter.original.value_format) == (b"dict", "text")
+
+
+def test_a_piece_of_which_nothing_is_left_is_not_done_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = {**PLAIN, "transforms": "x", "transforms.x.type": "org.apache.kafka.connect.transforms.Filter"}
+    made = SourceConversion(config, {}, BadRecords("c", 0, Policy.of(config, sink=False)))
+    whole, pieces = made._together, list[SourceBatch]()
+
+    def together(batch: SourceBatch) -> Any:
+        pieces.append(batch)
+        return None if len(pieces) == 1 else whole(batch)
+
+    monkeypatch.setattr(made, "_together", together)
+    monkeypatch.setattr(made, "_one_by_one", lambda _batch: pytest.fail("done again"))
+    assert list(made.payloads(SourceBatch("t", Column(["a"] * 250, STRING)))) == []
+    assert len(pieces) == 4
+
+
+def test_a_run_shows_that_it_is_alive_with_each_question_to_a_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    beats, asked = [0], list[int]()
+
+    class Slow:
+        def schema(self, schema_id: int) -> SchemaText:
+            asked.append(beats[0])
+            return SchemaText(SchemaKind.AVRO, '"string"')
+
+        def lookup(self, *_: Any, **__: Any) -> Any:
+            raise RegistryError("none", SCHEMA_NOT_FOUND)
+
+    def allowed() -> bool:
+        beats[0] += 1
+        return True
+
+    monkeypatch.setattr(conversion, "open_registry", lambda _config: Slow())
+    config = {**PLAIN, "value.converter": AVRO, "value.converter.schema.registry.url": "http://r:1"}
+    control = Control(allowed)
+    columns = Columns(config, {}, BadRecords("c", 0, Policy.of(config, sink=True), control))
+
+    def message(number: int) -> Message:
+        return Message(topic="t", partition=0, offset=number, value=struct.pack(">BI", 0, number) + b"\x02a")
+
+    batch, _ = columns.batch([message(n) for n in range(3)], Kept())
+    assert batch.values.texts().values == ["a", "a", "a"]
+    assert len(asked) == 3
+    assert asked[2] - asked[0] >= 4
+    control.cut("X")
+    with pytest.raises(CutShort):
+        columns.batch([message(9)], Kept())
+
+
+def test_a_drained_source_commits_what_was_before_the_batch_that_it_gave_up() -> None:
+    control, commits, told = Control(), list[Any](), list[int]()
+    config = {"name": "c", "key.converter": TEXT, "value.converter": TEXT}
+    ticket = StartTicket(connector="c", connector_config=config, worker_config={"bootstrap.servers": "none:1"})
+    reporter: Any = SimpleNamespace(tell=lambda *_, **__: None, due=lambda: False, end_reason="")
+    copy: Any = SourceCopy(ticket, find_connector("FileStreamSource"), control, reporter)
+    left = [SourceBatch("t", Column([n]), offsets=(({"f": "f"}, {"p": n}),)) for n in range(2)]
+
+    def send(_batch: SourceBatch) -> tuple[int, int]:
+        if not left:
+            control.drain()
+            raise GaveUp
+        return 1, 1
+
+    def commit(_topic: str, offsets: Any) -> None:
+        commits.append(offsets)
+        copy._producer.committed = True
+
+    copy._reader = SimpleNamespace(
+        read=lambda: left.pop(0),
+        finished=lambda: not left,
+        committed=lambda: told.append(1),
+        left=lambda: 0,
+        lag_unit="records",
+        limits_bytes=False,
+    )
+    copy._position.open(copy._reader)
+    copy._producer = SimpleNamespace(commit=commit, read_bytes=None, full=False)
+    copy._committed = CommittedOffsets("c", [])
+    copy._pipeline = SimpleNamespace(send=send, topics=[])
+    copy._boundary.after = lambda _batch: None
+    copy._copy()
+    assert commits == [[(b'["c",{"f":"f"}]', b'{"p":0}')]]
+    assert (told, reporter.end_reason) == ([], ""), "it would take the second batch for committed and all for read"
+    assert copy._reporter.final_progress.lag == 1, "the second batch is read again"

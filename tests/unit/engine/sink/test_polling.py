@@ -1,0 +1,60 @@
+"""How a sink's consumer is polled: the rules, with a consumer that never connects."""
+
+import pytest
+from confluent_kafka import Consumer
+
+from keelman.engine.control import GaveUp
+from keelman.engine.failure import RunFailure
+from keelman.engine.sink.polling import YOUNG_SECONDS, Polling
+from keelman.engine.sink.positions import Positions
+
+
+class World:
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.polls = 0
+        self.positions = Positions()
+        consumer = Consumer({"group.id": "g", "bootstrap.servers": "127.0.0.1:1", "log_level": 0})
+        world = self
+
+        class Counted:
+            def poll(self, seconds: float) -> None:
+                world.polls += 1
+                consumer.poll(0)
+                world.on_poll()
+
+            pause = consumer.pause
+            resume = consumer.resume
+
+        self.on_poll = lambda: None
+        self.polling = Polling(Counted(), self.positions, 30.0, lambda: self.now)  # type: ignore[arg-type]
+
+
+def test_a_young_poll_is_enough_and_an_older_one_is_repeated() -> None:
+    world = World()
+    world.now = YOUNG_SECONDS - 0.1
+    assert world.polling.attend()
+    assert world.polls == 0
+    world.now = YOUNG_SECONDS
+    assert world.polling.attend()
+    assert world.polls == 1
+
+
+def test_a_batch_is_given_up_when_it_is_anothers() -> None:
+    world = World()
+    world.now = 2.0
+    world.polling.attend_in_batch()
+    assert world.polling.paused
+    world.now = 4.0
+    world.on_poll = world.positions.forget
+    with pytest.raises(GaveUp):
+        world.polling.attend_in_batch()
+
+
+def test_nothing_is_committed_after_a_silence_in_which_the_place_may_have_been_lost() -> None:
+    world = World()
+    world.now = 29.9
+    world.polling.check()
+    world.now = 30.0
+    with pytest.raises(RunFailure, match=r"has not polled for 30.0 s"):
+        world.polling.check()

@@ -1,0 +1,73 @@
+"""Where a sink goes on in a partition: the rules, as tables."""
+
+import pytest
+
+from keelman.connect.plugin import KeptOffset
+from keelman.engine.sink.offsets import GroupOffset, Log, altered_ms, altered_note, is_ours, start_of
+
+KEPT = KeptOffset(50, (None, 40), "id", 3)
+MARK = 1_700_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("kept", "group", "log", "offset", "why"),
+    [
+        # nothing is kept: the group's, or its beginning
+        (None, GroupOffset(None), Log(100), None, ""),
+        (None, GroupOffset(7), Log(100), 7, ""),
+        (None, GroupOffset(7, leader_epoch=1), Log(epoch_end=7), 7, ""),
+        (None, GroupOffset(7, leader_epoch=1), Log(epoch_end=5), 5, "truncated"),
+        (None, GroupOffset(None, MARK), Log(100), None, ""),
+        # it stands
+        (KEPT, GroupOffset(50), Log(100, "id", 60), 50, ""),
+        (KEPT, GroupOffset(40), Log(100, "id", 60), 50, ""),
+        (KEPT, GroupOffset(None), Log(100, "id", 60), 50, ""),
+        (KeptOffset(50, (50,)), GroupOffset(None), Log(50), 50, ""),  # expired
+        # the group was moved, set or reset
+        (KEPT, GroupOffset(45), Log(100, "id", 60), 45, "the group wins"),
+        (KEPT, GroupOffset(50, MARK), Log(100, "id", 60), 50, "the group wins"),
+        (KEPT, GroupOffset(None, MARK), Log(100, "id", 60), None, "moved to none"),
+        (KeptOffset(50, (-MARK,), "id"), GroupOffset(None, MARK), Log(100, "id"), 50, ""),  # begun again since
+        (KeptOffset(50, (-MARK,), "id"), GroupOffset(None, MARK + 1), Log(100, "id"), None, "moved to none"),
+        # another topic, also one that is longer by now
+        (KEPT, GroupOffset(40), Log(100, "other", 60), None, "made anew"),
+        (KEPT, GroupOffset(None), Log(10, "other"), None, "made anew"),
+        (KEPT, GroupOffset(5), Log(100, "other"), 5, "made anew"),
+        (KEPT, GroupOffset(5), Log(4, "other"), None, "made anew"),
+        (KeptOffset(50, (50,)), GroupOffset(50), Log(10, "id"), None, "made anew"),  # kept without an id
+        # the same topic has lost its end, also where it has grown past it since
+        (KEPT, GroupOffset(40), Log(30, "id"), 30, "truncated"),
+        (KEPT, GroupOffset(None), Log(100, "id", 45), 45, "truncated"),
+        (KEPT, GroupOffset(None), Log(44, "id", 45), 45, "truncated"),
+        (KEPT, GroupOffset(None), Log(44, "id", 50), 50, ""),  # the end is a new leader's high watermark
+    ],
+)
+def test_start(kept: KeptOffset | None, group: GroupOffset, log: Log, offset: int | None, why: str) -> None:
+    start = start_of(kept, group, log)
+    assert start.offset == offset
+    assert (why in start.reason) if why else start.reason == ""
+    assert bool(start.truncated) == (why == "truncated")
+    assert start.from_beginning == (why == "made anew" and offset is None)
+
+
+@pytest.mark.parametrize(
+    ("shown", "shared", "ours"),
+    [
+        (50, False, True),
+        (40, False, True),
+        (45, False, False),
+        (None, False, False),  # an expired group proves nothing, nor does a new one
+        (-MARK, False, False),
+        (50, True, False),
+    ],
+)
+def test_whose_an_old_offset_is(shown: int | None, shared: bool, ours: bool) -> None:
+    assert is_ours(KeptOffset(50, (None, 40)), shown, shared=shared) == ours
+
+
+def test_a_note_is_read_up_to_its_end_and_others_are_none() -> None:
+    assert altered_ms(altered_note(MARK)) == MARK
+    assert altered_ms(altered_note(MARK).rstrip("\0") + "V\x01") == MARK
+    assert [altered_ms(note) for note in (None, "", "mine", "keelman.altered=;")] == [0, 0, 0, 0]
+    assert GroupOffset(7, MARK).shown == -MARK
+    assert GroupOffset(7).shown == 7

@@ -1,0 +1,222 @@
+"""The slot's own parts: its right to act, and the queue of its updates; and the reports made of them."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from keelman.api.copy.v1 import copy_run_pb2 as states
+from keelman.api.copy.v1.copy_run_pb2 import CopyRun
+from keelman.api.copy.v1.run_order_pb2 import Cut, Drain, RunOrder, RunUpdate
+from keelman.api.copy.v1.ticket_pb2 import Limits, StartTicket
+from keelman.api.event.v1.report_pb2 import Report
+from keelman.engine.slot.host import MAX_REST_SECONDS, CpuShare, SlotLease
+from keelman.engine.slot.loops import OPENING_AT_ONCE, OPENING_SECONDS, Loops
+from keelman.engine.slot.updates import UpdateQueue
+from keelman.spark.reports import Reporter
+
+RUNNING, ENDED = states.COPY_RUN_STATE_RUNNING, states.COPY_RUN_STATE_ENDED
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_slot_may_act_while_it_is_awake_and_hears_its_home() -> None:
+    clock = Clock()
+    vitals = SlotLease(4.0, clock)
+    for _ in range(20):
+        clock.now += 1
+        vitals.tick()
+        vitals.heard()
+        assert vitals.allowed()
+
+
+def test_a_home_not_heard_ends_the_right_to_act() -> None:
+    clock = Clock()
+    vitals = SlotLease(4.0, clock)
+    for _ in range(5):
+        clock.now += 1
+        vitals.tick()
+    assert not vitals.allowed()
+    assert "no beat" in vitals.lost
+
+
+def test_beats_that_waited_in_the_socket_do_not_wake_a_frozen_slot() -> None:
+    clock = Clock()
+    vitals = SlotLease(4.0, clock)
+    clock.now += 6
+    vitals.heard()
+    vitals.tick()
+    assert not vitals.allowed()
+    assert "frozen" in vitals.lost
+
+
+def test_a_blocked_event_loop_ends_the_right_to_act_too() -> None:
+    clock = Clock()
+    vitals = SlotLease(4.0, clock)
+    for _ in range(5):
+        clock.now += 1
+        vitals.heard()
+    assert not vitals.allowed()
+
+
+async def drained(queue: UpdateQueue) -> list[RunUpdate]:
+    found = []
+    while len(queue):
+        found.append(await queue.get())
+    return found
+
+
+async def test_states_are_kept_and_of_progress_the_newest() -> None:
+    queue = UpdateQueue()
+    for records in range(1000):
+        for uid in "ab":
+            queue.put(RunUpdate(run_uid=uid, state=RUNNING, progress={"records": records}))
+    queue.put(RunUpdate(run_uid="a", state=ENDED))
+    found = [(u.run_uid, u.state, u.progress.records) for u in await drained(queue)]
+    assert found == [("a", RUNNING, 999), ("b", RUNNING, 999), ("a", ENDED, 0)]
+
+
+async def test_one_goes_before_all_that_wait() -> None:
+    queue, urgent = UpdateQueue(), RunUpdate()
+    for uid in "ab":
+        queue.put(RunUpdate(run_uid=uid, state=RUNNING))
+    queue.put(urgent, first=True)
+    queue.put(urgent, first=True)
+    assert len(queue) == 3
+    assert await queue.get() is urgent
+    assert [update.run_uid for update in await drained(queue)] == ["a", "b"]
+
+
+async def test_a_put_from_another_thread_wakes_the_reader() -> None:
+    queue = UpdateQueue()
+    for number in range(50):
+        thread = threading.Thread(target=queue.put, args=[RunUpdate(run_uid=str(number), state=RUNNING)])
+        async with asyncio.timeout(10):
+            getting = asyncio.ensure_future(queue.get())
+            await asyncio.sleep(0)
+            thread.start()
+            assert (await getting).run_uid == str(number)
+        thread.join()
+
+
+class Topic:
+    def __init__(self) -> None:
+        self.reports: list[Report] = []
+
+    def publish(self, topic: str, key: str, value: bytes | None) -> None:
+        assert topic.startswith("keelman.reports.copy")
+        assert value is not None
+        self.reports.append(Report.FromString(value))
+        assert key == self.reports[-1].name
+
+
+def test_states_are_reported_at_once_and_progress_once_a_second() -> None:
+    clock, topic = Clock(), Topic()
+    reporter = Reporter(topic, "spark/n1", clock)
+    run = CopyRun(uid="r", state=RUNNING)
+    for records in range(100):
+        clock.now = 10 + records / 50
+        run.progress.records = records
+        reporter.changed(run)
+        reporter.flush()
+    assert [r.copy_run.progress.records for r in topic.reports] == [0, 50]
+    run.state = ENDED
+    reporter.changed(run)
+    assert topic.reports[-1].copy_run.state == ENDED
+    assert topic.reports[-1].source == "spark/n1"
+    clock.now += 5
+    reporter.flush()
+    assert len(topic.reports) == 3, "what was held back is older than the end"
+
+
+def test_a_slot_rests_for_what_it_used_beyond_its_share() -> None:
+    clock, used = Clock(), Clock()
+    share = CpuShare(clock, used)
+    used.now += 100
+    assert share.rest() == 0.0, "without a bound"
+    share.bound(0.5)
+    clock.now, used.now = clock.now + 1.0, used.now + 0.6
+    assert share.rest() == pytest.approx(0.2)
+    clock.now += 0.2
+    assert share.rest() == pytest.approx(0.0)
+    clock.now, used.now = clock.now + 60.0, used.now + 1.0
+    assert share.rest() == 0.0
+    used.now += 0.2
+    assert share.rest() == pytest.approx(0.2), "only a little is saved up over a quiet minute"
+    used.now += 30
+    assert share.rest() == MAX_REST_SECONDS
+    share.bound(0.0)
+    assert share.rest() == 0.0
+
+
+class Opening:
+    """A loop that says what it is told to, and remembers its orders."""
+
+    def __init__(self, ticket: StartTicket) -> None:
+        self.ticket = ticket
+        self.orders: list[str] = []
+
+    def start(self) -> None: ...
+
+    def confirm(self, confirmation: object) -> None: ...
+
+    def drain(self) -> None:
+        self.orders.append("drain")
+
+    def cut(self, reason: str) -> None: ...
+
+    def limit(self, limits: object) -> None: ...
+
+    def silent_seconds(self) -> float:
+        return 0.0
+
+    def standing(self) -> str:
+        return ""
+
+    def join(self, timeout: float) -> None: ...
+
+
+def order(uid: int | str, **kind: object) -> RunOrder:
+    return RunOrder(run_uid=str(uid), **kind)  # type: ignore[arg-type]
+
+
+def test_loops_open_a_few_at_a_time_and_one_that_waits_holds_up_no_others() -> None:
+    clock, told = Clock(), list[RunUpdate]()
+    begun: dict[str, Opening] = {}
+    loops = Loops(lambda t: begun.setdefault(t.run_uid, Opening(t)), told.append, clock)
+    for number in range(OPENING_AT_ONCE + 6):
+        loops.obey(order(number, start=StartTicket(run_uid=str(number))))
+    assert len(begun) == OPENING_AT_ONCE
+    loops.obey(order(OPENING_AT_ONCE, limits=Limits(records_per_second=7)))
+    loops.obey(order(OPENING_AT_ONCE + 1, cut=Cut(reason="WITHDRAWN")))
+    assert [(u.run_uid, u.state, u.reason) for u in told] == [(str(OPENING_AT_ONCE + 1), ENDED, "WITHDRAWN")]
+    loops.obey(order(OPENING_AT_ONCE + 2, cut=Cut()))
+    loops.obey(order(OPENING_AT_ONCE + 3, drain=Drain()))
+    assert [u.reason for u in told[1:]] == ["CUT", "DRAINED"]
+    loops.told(RunUpdate(run_uid="0", state=states.COPY_RUN_STATE_STARTING))
+    assert len(begun) == OPENING_AT_ONCE
+    loops.told(RunUpdate(run_uid="0", state=states.COPY_RUN_STATE_FENCED))
+    assert list(begun)[-1] == str(OPENING_AT_ONCE)
+    assert begun[str(OPENING_AT_ONCE)].ticket.limits.records_per_second == 7
+    clock.now += OPENING_SECONDS
+    loops.open_next()
+    assert len(begun) == OPENING_AT_ONCE + 3
+    loops.obey(order(0, drain=Drain()))
+    assert begun["0"].orders == ["drain"]
+
+
+@pytest.mark.parametrize(("error", "retriable"), [(RuntimeError("no thread"), True), (ValueError("x"), False)])
+def test_a_loop_that_finds_no_thread_may_try_elsewhere(error: Exception, retriable: bool) -> None:
+    def begin(_: StartTicket) -> Opening:
+        raise error
+
+    told = list[RunUpdate]()
+    Loops(begin, told.append).obey(order("r", start=StartTicket()))
+    assert [(u.run_uid, u.state, u.retriable) for u in told] == [("r", states.COPY_RUN_STATE_FAILED, retriable)]

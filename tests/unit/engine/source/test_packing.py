@@ -1,0 +1,157 @@
+"""What is read, packed: partitions as Java's producer chooses them, order kept, small reads held together."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from keelman.connect.records import Column, Repeated, SourceBatch
+from keelman.engine.failure import RunFailure
+from keelman.engine.source.packing import SEND_BYTES, Packed, Packing
+from keelman.kafka.batches.record_batch import decode, read_header
+from keelman.testing.partitioner import partition_for
+
+Asked = Callable[[int, int], None]
+
+
+def packing(partitions: int = 3, *, batch_bytes: int = 1_000_000, request_bytes: int = 1_048_576) -> Packing:
+    return Packing(lambda _: partitions, 0, lambda _: batch_bytes, request_bytes)
+
+
+def added(
+    one: Packing, values: list[bytes | None], keys: list[bytes | None] | None = None, **more: object
+) -> list[Packed]:
+    batch = SourceBatch("t", Column(values), None if keys is None else Column(keys), **more)  # type: ignore[arg-type]
+    return list(one.add(batch, values, keys, lambda tell, partition, offset: tell(partition, offset)))
+
+
+def values_by_partition(batches: list[Packed]) -> dict[int, list[bytes | None]]:
+    found: dict[int, list[bytes | None]] = {}
+    for one in batches:
+        found.setdefault(one.partition, []).extend(decode(read_header(one.data), one.data).values)
+    return found
+
+
+@settings(deadline=None)
+@given(
+    reads=st.lists(
+        st.lists(st.tuples(st.none() | st.integers(0, 2), st.none() | st.binary(max_size=9)), min_size=1, max_size=30),
+        max_size=6,
+    )
+)
+def test_each_record_goes_out_once_in_its_order_to_its_partition(
+    reads: list[list[tuple[int | None, bytes | None]]],
+) -> None:
+    one, out, number = packing(batch_bytes=600), list[Packed](), 0
+    wanted: dict[bytes, tuple[int | None, bytes | None]] = {}
+    for read in reads:
+        values = [b"%d" % n for n in range(number, number + len(read))]
+        number += len(read)
+        wanted.update(zip(values, read, strict=True))
+        out += added(one, list(values), [key for _, key in read], partitions=[p for p, _ in read])
+    out += one.flush()
+    assert not list(one.flush())
+    found = values_by_partition(out)
+    assert sorted(v for values in found.values() for v in values if v) == sorted(wanted)
+    for partition, values in found.items():
+        numbers = [int(v or b"") for v in values]
+        assert numbers == sorted(numbers)
+        for value in values:
+            given_partition, key = wanted[value or b""]
+            if given_partition is not None:
+                assert partition == given_partition
+            elif key is not None:
+                assert partition == partition_for(key, 3)
+
+
+def test_small_reads_are_held_until_there_is_enough() -> None:
+    one = packing(1)
+    assert added(one, [b"x" * 100_000]) == []
+    assert added(one, [b"y" * 100_000]) == []
+    (batch,) = added(one, [b"z" * 100_000])
+    assert (batch.records, len(batch.data) > SEND_BYTES) == (3, True)
+
+
+def test_a_large_read_waits_for_nothing_and_goes_in_batches() -> None:
+    batches = added(packing(1, batch_bytes=100_000), [b"x" * 1000] * 300)
+    assert sum(one.records for one in batches) == 300
+    assert all(len(one.data) <= 100_000 for one in batches)
+
+
+def test_records_without_key_stay_with_one_partition_until_a_batch_has_gone() -> None:
+    one = packing(3)
+    added(one, [b"a"])
+    added(one, [b"b"])
+    (batch,) = one.flush()
+    assert batch.records == 2
+
+
+def test_columns_of_another_kind_begin_a_batch_of_their_own() -> None:
+    one = packing(1)
+    assert added(one, [b"a"]) == []
+    (first,) = added(one, [b"b"], [b"k"])
+    (second,) = one.flush()
+    assert (first.records, second.records) == (1, 1)
+
+
+def test_who_asked_is_told_the_offset_that_his_record_got() -> None:
+    told: list[tuple[str, int, int]] = []
+
+    def asks(name: str) -> Asked:
+        return lambda partition, offset: told.append((name, partition, offset))
+
+    batches = added(
+        packing(3), [b"a", b"b", b"c", b"d"], partitions=[0, 1, 0, 1], delivered={2: asks("c"), 3: asks("d")}
+    )
+    for one in batches:
+        assert one.told is not None
+        one.told(100)
+    assert sorted(told) == [("c", 0, 101), ("d", 1, 101)]
+
+
+def test_one_time_for_all_records_of_a_read_is_the_time_of_each() -> None:
+    """Also of reads that are held together, and of those that go to several partitions."""
+
+    def times(batches: list[Packed]) -> list[int]:
+        return [time for one in batches for time in decode(read_header(one.data), one.data).timestamps_ms]
+
+    large, small = packing(1), packing(1)
+    assert times(added(large, [b"x" * 1000] * 300, timestamps_ms=Repeated(7, 300))) == [7] * 300
+    for time in (7, 8, 8):
+        assert added(small, [b"a"] * 2, timestamps_ms=Repeated(time, 2)) == []
+    assert times(list(small.flush())) == [7, 7, 8, 8, 8, 8]
+    apart = packing(2)
+    assert added(apart, [b"a"] * 3, partitions=[0, 1, 0], timestamps_ms=Repeated(9, 3)) == []
+    assert times(list(apart.flush())) == [9] * 3
+
+
+def test_lists_of_others_are_not_added_to() -> None:
+    one = packing(1)
+    same: list[bytes | None] = [b"a", b"b", b"c"]
+    assert added(one, same, same) == []
+    for _ in range(4):
+        assert added(one, same, same) == []
+    (batch,) = one.flush()
+    assert (batch.records, same) == (15, [b"a", b"b", b"c"])
+
+
+def test_what_has_no_value_takes_room_too() -> None:
+    one = packing(1)
+    out = [batch for _ in range(30) for batch in added(one, [None] * 10, [b"k" * 1000] * 10)]
+    assert sum(batch.records for batch in out) >= 200
+
+
+def test_not_too_much_is_held_for_all_partitions_together() -> None:
+    one = packing(500)
+    values, everywhere = [b"x" * 5000] * 500, list(range(500))
+    gone = sum(batch.records for _ in range(3) for batch in added(one, [*values], partitions=everywhere))
+    rest = sum(batch.records for batch in one.flush())
+    assert gone + rest == 1500
+    assert rest * 5000 < 5_000_000
+
+
+def test_a_record_over_the_limit_is_refused_in_javas_words() -> None:
+    with pytest.raises(RunFailure, match=r"larger than 1000, which is the value of the max\.request\.size") as refused:
+        added(packing(1, request_bytes=1000), [b"x" * 300_000])
+    assert not refused.value.retriable

@@ -1,0 +1,47 @@
+"""Java's producer properties as a copy run's producer takes them."""
+
+import pytest
+
+from keelman.connect.errors import ConfigValueError
+from keelman.engine.source.producer_options import producer_options
+
+
+def test_defaults_are_those_of_a_large_batch_and_a_short_transaction() -> None:
+    made = producer_options({}, client_id="c", transactional_id="id")
+    assert (made.client_id, made.codec, made.batch_bytes, made.request_bytes) == ("c", None, 1_000_000, 1_048_576)
+    assert (made.settings.transactional_id, made.settings.transaction_timeout_ms) == ("id", 10_000)
+    assert made.settings.delivery_timeout_ms == 9_000
+
+
+def test_what_is_given_goes_before() -> None:
+    given = {
+        "client.id": "mine",
+        "transactional.id": "own",
+        "transaction.timeout.ms": "40000",
+        "delivery.timeout.ms": "20000",
+        "compression.type": "LZ4",
+        "batch.size": "20000",
+        "linger.ms": "7",
+    }
+    made = producer_options(given, client_id="c", transactional_id="id", transaction_seconds=70)
+    assert (made.client_id, made.codec, made.batch_bytes) == ("mine", 3, 20_000)
+    assert (made.settings.transactional_id, made.settings.transaction_timeout_ms) == ("own", 40_000)
+    assert made.settings.delivery_timeout_ms == 20_000
+
+
+def test_without_transactions_a_transactional_id_means_nothing() -> None:
+    assert producer_options({"transactional.id": "own"}, client_id="c").settings.transactional_id is None
+
+
+def test_no_batch_is_larger_than_a_request_may_be() -> None:
+    made = producer_options({"batch.size": "2000000", "max.request.size": "500000"}, client_id="c")
+    assert made.batch_bytes == 500_000
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("compression.type", "brotli"), ("batch.size", "big"), ("max.request.size", "0"), ("delivery.timeout.ms", "-1")],
+)
+def test_what_is_not_legal_is_named(key: str, value: str) -> None:
+    with pytest.raises(ConfigValueError, match=f"{value} for configuration {key}"):
+        producer_options({key: value}, client_id="c")

@@ -1,0 +1,132 @@
+"""Whether a log still is the one that was read, where it is read on if not, and whose word about leaders counts."""
+
+import pytest
+
+from keelman.connectors.mirror.offsets import position_behind, source_offset
+from keelman.kafka.fetching.leader_epochs import EpochEnd, Leader, TopicInfo
+from keelman.kafka.fetching.leaders import Leaders
+from keelman.kafka.fetching.position import EARLIEST, MAX_EPOCHS, Position, diverges_at, goes_on_at, made_anew
+
+READ = [(1, 0), (3, 50), (5, 90)]
+
+
+@pytest.mark.parametrize(
+    ("end", "expected"),
+    [
+        (EpochEnd(5, 100), None),  # all is there
+        (EpochEnd(5, 140), None),
+        (EpochEnd(5, 97), 97),  # the leader has less of the newest epoch
+        (EpochEnd(3, 88), 88),  # none of it, and less of the one before
+        (EpochEnd(3, 95), 90),  # none of it: what is there at the same offsets are other records
+        (EpochEnd(3, 200), 90),
+        (EpochEnd(4, 93), 90),  # an epoch that was never read
+        (EpochEnd(2, 40), 40),
+        (EpochEnd(2, 60), 50),
+        (EpochEnd(0, 0), 0),
+        (EpochEnd(5, 0), 0),
+        (EpochEnd(-1, -1), None),  # it cannot say
+    ],
+)
+def test_where_a_log_differs_from_what_was_read(end: EpochEnd, expected: int | None) -> None:
+    assert diverges_at(Position(100, epochs=list(READ)), end) == expected
+
+
+def test_a_log_that_lost_several_epochs_is_cut_until_all_that_is_left_is_there() -> None:
+    """The leader has epoch 1 up to 40, 2 up to 95, and leads in 6."""
+    position, asked = Position(100, epochs=list(READ)), []
+    answers = {5: EpochEnd(2, 95), 3: EpochEnd(2, 95), 1: EpochEnd(1, 40)}
+    while (at := diverges_at(position, answers[position.epoch])) is not None:
+        asked.append(position.epoch)
+        position.cut(at)
+    assert (position.offset, position.epochs, asked) == (40, [(1, 0)], [5, 1])
+
+
+def test_epochs_are_kept_as_they_are_read() -> None:
+    position = Position(7)
+    position.advance(9, [(-1, 7)], led_in=-1)
+    assert (position.offset, position.epoch, position.doubtful(-1)) == (9, -1, False)
+    position.advance(20, [(2, 9), (3, 15)], led_in=4)
+    position.advance(30, [(3, 20)], led_in=4)
+    assert (position.offset, position.epochs) == (30, [(2, 9), (3, 15)])
+    assert not position.doubtful(4)
+    assert position.doubtful(5), "another leader may have another log"
+    for epoch in range(4, 100):
+        position.advance(30 + epoch, [(epoch, 30 + epoch)], led_in=epoch)
+    assert (len(position.epochs), position.epoch) == (MAX_EPOCHS, 99)
+    position.restart("other")
+    assert (position.offset, position.topic_id, position.epochs) == (EARLIEST, "other", [])
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "read", "now", "expected"),
+    [
+        (0, 80, "a", "a", 80),  # its tail is lost
+        (0, 0, "a", "a", 0),
+        (0, 80, "a", "b", None),
+        (0, 80, "", "a", None),  # nobody knows what was read
+        (0, 80, "a", "", None),
+        (110, 200, "a", "a", None),  # deleted by time or size
+        (0, 120, "a", "a", 100),  # it is there by now
+    ],
+)
+def test_offsets_that_a_leader_does_not_have(begin: int, end: int, read: str, now: str, expected: int | None) -> None:
+    assert goes_on_at(Position(100, read), begin, end, now) == expected
+
+
+def test_a_topic_is_another_only_where_both_ids_are_known() -> None:
+    assert made_anew(Position(1, "a"), "b")
+    assert not any(made_anew(Position(1, read), now) for read, now in (("a", "a"), ("", "a"), ("a", ""), ("", "")))
+
+
+def test_source_offsets_tell_what_was_read_where_they_can() -> None:
+    assert source_offset(41, 3, "abc") == {"offset": 41, "leader_epoch": 3, "topic_id": "abc"}
+    assert source_offset(41, -1, "") == {"offset": 41}
+    assert position_behind(source_offset(41, 3, "abc")) == Position(42, "abc", [(3, 41)])
+    for odd in ({"offset": 41}, {"offset": 41, "leader_epoch": "3", "topic_id": 7}, {"offset": 41, "leader_epoch": -1}):
+        assert position_behind(odd) == Position(42)
+
+
+def told(topic_id: str, *leaders: tuple[int, int]) -> dict[str, TopicInfo]:
+    return {"t": TopicInfo("t", topic_id, 0, {number: Leader(*leader) for number, leader in enumerate(leaders)})}
+
+
+def test_the_newest_epoch_counts_whoever_tells_it() -> None:
+    leaders = Leaders()
+    leaders.learn(told("a", (1, 5), (2, 3)), 1, 3)
+    behind = leaders.learn(told("a", (3, 4), (3, 4)), 3, 3)["t"]
+    assert behind.partitions == {0: Leader(1, 5), 1: Leader(3, 4)}
+    leaders.learn(told("a", (-1, 6), (3, 4)), 2, 3)
+    assert leaders.of(("t", 0)) == Leader(-1, 6), "it has none just now"
+    leaders.learn({"t": TopicInfo("t", "", 3, {})}, 1, 3)
+    assert leaders.of(("t", 1)) == Leader(3, 4)
+
+
+def test_two_brokers_say_that_another_topic_goes_by_the_name() -> None:
+    leaders = Leaders()
+    leaders.learn(told("a", (1, 5), (1, 5)), 1, 3)
+    assert not leaders.agreed("t")
+    behind = leaders.learn(told("b", (2, 0)), 2, 3)["t"]
+    assert (behind.id, behind.partitions) == ("a", {0: Leader(1, 5), 1: Leader(1, 5)})
+    leaders.learn(told("b", (2, 0)), 2, 3)
+    assert (leaders.topic_id("t"), leaders.disputed("t")) == ("a", True), "it is the same broker"
+    leaders.learn(told("b", (2, 0)), 3, 3)
+    assert (leaders.topic_id("t"), leaders.of(("t", 0)), leaders.of(("t", 1))) == ("b", Leader(2, 0), None)
+    assert leaders.agreed("t")
+    leaders.learn(told("a", (1, 5), (1, 5)), 1, 3)
+    assert (leaders.topic_id("t"), leaders.disputed("t")) == ("b", False), "that broker is behind"
+    leaders.learn(told("b", (2, 0)), 1, 3)
+    assert leaders.agreed("t")
+
+
+def test_a_single_broker_is_believed_at_once() -> None:
+    leaders = Leaders()
+    leaders.learn(told("a", (1, 5)), 1, 1)
+    leaders.learn(told("b", (1, 0)), 1, 1)
+    assert (leaders.topic_id("t"), leaders.of(("t", 0)), leaders.agreed("t")) == ("b", Leader(1, 0), True)
+
+
+def test_without_ids_a_smaller_epoch_may_be_that_of_another_topic() -> None:
+    leaders = Leaders()
+    leaders.learn(told("", (1, 5)), 1, 1)
+    leaders.learn(told("", (2, 0)), 1, 1)
+    assert leaders.of(("t", 0)) == Leader(2, 0)

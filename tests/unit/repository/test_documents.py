@@ -1,0 +1,37 @@
+"""The documents: each file and folder of the repository that they name is there."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from support.places import ROOT
+
+PAGES = [ROOT / "ARCHITECTURE.md", ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+ROOMS = (ROOT, ROOT / "libs/keelman", ROOT / "services/keelman")
+NAMED = re.compile(r"`([\w.\-/]+\.(?:py|proto|md)|[\w.\-]+(?:/[\w.\-]+)+/)`")
+LINKED = re.compile(r"\]\(([\w.\-/]+\.md)(?:#[\w\-]+)?\)")
+OF_EVERY_PROCESS = {"settings.py", "service.py", "api.py"}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_what_a_page_names_is_there(page: Path) -> None:
+    missing = [link for link in LINKED.findall(page.read_text()) if not (page.parent / link).exists()]
+    beside: Path | None = None
+    for line in page.read_text().splitlines():
+        if not line.startswith(" "):
+            beside = None
+        for name in NAMED.findall(line):
+            # A bare name is that of a neighbour of the last one that was named with its room.
+            if "/" not in name:
+                if name not in OF_EVERY_PROCESS and (beside is None or not (beside / name).exists()):
+                    missing.append(name)
+                continue
+            found = next((room / name for room in ROOMS if (room / name).exists()), None)
+            if found is None:
+                missing.append(name)
+            else:
+                beside = found.parent if found.is_file() else found
+    assert missing == []

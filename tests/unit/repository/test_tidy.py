@@ -1,0 +1,62 @@
+"""The house stays readable: modules, functions and folders of a size that is understood at once, tests where their
+subject is."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from support.places import ROOT
+
+MAX_MODULE_LINES = 400
+MAX_FUNCTION_LINES = 70
+MAX_FILES = 32
+"""In one folder; about 20 is what a reader takes in at once."""
+PACKAGES = (ROOT / "libs" / "keelman", ROOT / "services" / "keelman")
+WITHOUT_SOURCE = {"repository"}
+
+
+def modules() -> Iterator[Path]:
+    """Ours, without what is generated."""
+    for package in PACKAGES:
+        for file in sorted(package.rglob("*.py")):
+            if package / "api" not in file.parents:
+                yield file
+
+
+def test_no_module_is_too_long() -> None:
+    lines = {str(file.relative_to(ROOT)): len(file.read_text().splitlines()) for file in modules()}
+    assert {file: number for file, number in lines.items() if number > MAX_MODULE_LINES} == {}
+
+
+def test_no_function_is_too_long() -> None:
+    found = {}
+    for file in modules():
+        if "migrations" in file.parts:
+            continue  # a step is as long as its tables
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                lines = (node.end_lineno or node.lineno) - node.lineno + 1
+                if lines > MAX_FUNCTION_LINES:
+                    found[f"{file.relative_to(ROOT)}:{node.name}"] = lines
+    assert found == {}
+
+
+def test_no_folder_is_too_full() -> None:
+    files = Counter(str(file.parent.relative_to(ROOT)) for file in modules() if file.name != "__init__.py")
+    assert {folder: number for folder, number in files.items() if number > MAX_FILES} == {}
+
+
+def test_each_package_says_what_is_in_it() -> None:
+    for file in modules():
+        if file.name == "__init__.py" and "migrations" not in file.parts:
+            assert ast.get_docstring(ast.parse(file.read_text())), file
+
+
+def test_unit_tests_are_in_folders_like_those_of_their_subjects() -> None:
+    rooms = {folder.relative_to(package) for package in PACKAGES for folder in package.rglob("*") if folder.is_dir()}
+    tests = ROOT / "tests" / "unit"
+    folders = {file.parent.relative_to(tests) for file in tests.rglob("test_*.py")}
+    assert {str(folder) for folder in folders - rooms} == WITHOUT_SOURCE

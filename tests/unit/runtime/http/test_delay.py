@@ -1,0 +1,30 @@
+"""Answers on a connection that is kept do not wait for the client's receipts."""
+
+import time
+
+import httpx
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from keelman.runtime.http.server import serve_http
+
+RECEIPT_SECONDS = 0.04  # how long Linux keeps a receipt back
+
+
+async def test_answers_on_a_kept_connection_come_at_once() -> None:
+    async def answer(request: Request) -> Response:
+        return Response(b"x" * 200)
+
+    async with (
+        serve_http(Starlette(routes=[Route("/", answer)]), host="127.0.0.1", port=0, label="test") as port,
+        httpx.AsyncClient(trust_env=False) as client,
+    ):
+        await client.get(f"http://127.0.0.1:{port}/")
+        for _ in range(100):  # the machine may be slow: one quick answer is enough, for a receipt is always waited for
+            begun = time.perf_counter()
+            await client.get(f"http://127.0.0.1:{port}/")
+            if time.perf_counter() - begun < RECEIPT_SECONDS * 0.75:
+                return
+        raise AssertionError("every answer took as long as a receipt")

@@ -1,0 +1,36 @@
+"""What a worker tells of itself: counted when it has other work, and its troubles when statuses change."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+from keelman.api.event.v1.report_pb2 import Report
+from keelman.model.work import Work
+from keelman.worker.metrics.reports import report
+from keelman.worker.storage.status_state import StatusState
+
+
+async def test_a_change_of_work_is_told_with_its_counts() -> None:
+    told: asyncio.Queue[tuple[int, int, int]] = asyncio.Queue()
+
+    def publish(_kind: str, _key: str, value: bytes) -> None:
+        membership = Report.FromString(value).worker.membership
+        told.put_nowait((membership.connectors, membership.tasks, membership.troubled_connectors))
+
+    statuses = StatusState()
+    herder: Any = SimpleNamespace(
+        place=None,
+        membership=SimpleNamespace(healthy=True, generation=3),
+        owned=SimpleNamespace(works=frozenset({Work("a"), Work("a", 0), Work("a", 1)})),
+        store=SimpleNamespace(statuses=statuses),
+    )
+    link: Any = SimpleNamespace(usage=SimpleNamespace(slots=0, cpu_seconds=0.0, memory_bytes=0))
+    publisher: Any = SimpleNamespace(publish=publish)
+    async with asyncio.timeout(30), asyncio.TaskGroup() as group:
+        reporting = group.create_task(report(herder, link, publisher, worker_cluster="w", worker="here"))
+        assert await told.get() == (1, 2, 0)
+        herder.owned.works = frozenset({Work("a"), Work("b")})
+        assert await told.get() == (2, 0, 0)
+        statuses.apply("status-connector-b", b'{"state": "FAILED", "worker_id": "here", "generation": 3}')
+        assert await told.get() == (2, 0, 1)
+        reporting.cancel()

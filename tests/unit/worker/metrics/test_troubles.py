@@ -1,0 +1,84 @@
+"""Connectors in trouble: found by their worker, told to the control plane, named in their cluster's verdict."""
+
+from __future__ import annotations
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from keelman.api.connect.v1.connector_trouble_pb2 import ConnectorTrouble
+from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterStatus
+from keelman.api.connect.v1.worker_pb2 import WorkerMembership
+from keelman.model.work import Work
+from keelman.state.health import judge
+from keelman.worker.metrics.troubles import LONGEST, MOST, troubles_of
+from keelman.worker.storage.status_state import Status
+
+
+def status(state: str, trace: str | None = None, **more: object) -> Status:
+    return Status(state, "h:1", 1, trace, more=more)
+
+
+def test_what_has_failed_or_is_stalled_is_in_trouble() -> None:
+    statuses = {
+        Work("a"): status("RUNNING"),
+        Work("a", 0): status("RUNNING", stalled={"since": "now", "left": 5}),
+        Work("a", 1): status("RESTARTING", "again"),
+        Work("b"): status("FAILED", "org.Error: " + "x" * 500 + "\n\tat somewhere"),
+        Work("c"): status("PAUSED"),
+        Work("elsewhere"): status("FAILED"),
+    }
+    found = troubles_of([work for work in statuses if work.connector != "elsewhere"] + [Work("new")], statuses, "h:1")
+    assert found.connectors == 2
+    assert [(t.connector, t.task, t.state) for t in found.told] == [("a", 0, "STALLED"), ("b", -1, "FAILED")]
+    assert found.told[1].reason.startswith("org.Error: xx")
+    assert len(found.told[1].reason) == LONGEST
+    assert found.told[1].reason.endswith("x...")
+    many = {Work(f"c{n:03}"): status("FAILED") for n in range(50)}
+    bounded = troubles_of(many, many, "h:1")
+    assert (len(bounded.told), bounded.connectors) == (MOST, 50)
+    assert bounded.told[0].connector == "c000"
+
+
+def test_a_stall_is_told_with_the_failure_that_it_comes_from() -> None:
+    work = Work("a", 0)
+    stalled = status("RESTARTING", "again", stalled={"since": "now", "left": 5, "reason": "BROKER_LOST: too slow"})
+    (told,) = troubles_of([work], {work: stalled}, "h:1").told
+    assert (told.state, told.reason) == (
+        "STALLED",
+        "it has something to copy and copies nothing: BROKER_LOST: too slow",
+    )
+
+
+def test_a_trouble_is_told_by_what_is_behind_a_head_that_names_no_record() -> None:
+    trace = (
+        "org.E: Tolerance exceeded in error handler\nCaused by: org.D: no JSON (topic t, partition 0, offset 7)\n\tat x"
+    )
+    work = Work("a", 0)
+    (told,) = troubles_of([work], {work: status("FAILED", trace)}, "h:1").told
+    assert told.reason == "org.D: no JSON (topic t, partition 0, offset 7)"
+
+
+def membership(seconds: int, *troubles: ConnectorTrouble, connectors: int | None = None) -> WorkerMembership:
+    count = len({t.connector for t in troubles}) if connectors is None else connectors
+    return WorkerMembership(report_time=Timestamp(seconds=seconds), troubles=troubles, troubled_connectors=count)
+
+
+def test_a_cluster_is_judged_by_all_of_its_workers() -> None:
+    judged = WorkerClusterStatus()
+    judge(judged, [membership(1), membership(2)])
+    assert (judged.verdict, judged.troubled_connectors, len(judged.troubles)) == ("", 0, 0)
+    failed = ConnectorTrouble(connector="x", task=-1, state="FAILED", reason="no such topic", worker="h:1")
+    stalled = ConnectorTrouble(connector="y", task=2, state="STALLED", worker="h:2")
+    judge(judged, [membership(1, failed), membership(2, stalled)])
+    assert judged.verdict == "2 connectors are in trouble: x FAILED (no such topic); y task 2 STALLED"
+    moved = ConnectorTrouble(connector="x", task=-1, state="FAILED", reason="now here", worker="h:2")
+    judge(judged, [membership(5, moved), membership(1, failed)])
+    assert [t.worker for t in judged.troubles] == ["h:2"]
+    other = ConnectorTrouble(connector="y", task=3, state="STALLED", worker="h:1")
+    judge(judged, [membership(1, stalled), membership(2, other)])
+    assert (judged.troubled_connectors, len(judged.troubles)) == (1, 2)
+    judge(judged, [membership(1, *(ConnectorTrouble(connector=f"c{n}", task=-1) for n in range(20)), connectors=70)])
+    assert judged.troubled_connectors == 70
+    assert judged.verdict.startswith("70 connectors are in trouble: c0 ")
+    assert judged.verdict.endswith("; and 17 more")
+    judge(judged, [])
+    assert judged.verdict == ""

@@ -1,0 +1,78 @@
+"""What a worker shows of the work that it had when it lost its place in the group."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from keelman.model.work import Work
+from keelman.worker.config.typed import checked
+from keelman.worker.rest.views import Views
+from keelman.worker.standalone import StandaloneStore
+from keelman.worker.storage.status_state import Status, key_of
+
+STRINGS = "org.apache.kafka.connect.storage.StringConverter"
+PLAIN = {"bootstrap.servers": "h:1", "key.converter": STRINGS, "value.converter": STRINGS}
+ME, OTHER = "me:1", "other:1"
+TASK, FAILED_TASK, OTHERS_TASK = (Work("c", number) for number in range(3))
+WORKS = (Work("c"), TASK, FAILED_TASK, OTHERS_TASK)
+
+
+class World(StandaloneStore):
+    """A store whose statuses are written as somebody says."""
+
+    def __init__(self, folder: Path) -> None:
+        properties = checked({**PLAIN, "offset.storage.file.filename": str(folder / "offsets")}, standalone=True)
+        super().__init__(properties, worker_id=ME)
+        self.views = Views(self)
+
+    async def written(self, work: Work, status: Status | None) -> None:
+        """A record of the status topic has come."""
+        value = None if status is None else status.value()
+        await self._plain.write(self.properties.status_topic.name, [(key_of(work), value)])
+
+    @property
+    def shown(self) -> list[str]:
+        """The states of the connector and of its tasks, which are the same wherever they are asked for."""
+        connector, tasks = self.statuses.of("c")
+        told = [connector, *(status for _, status in tasks)]
+        assert told == [self.statuses.shown(work) for work in WORKS if work in self.statuses.statuses]
+        return [status.state for status in told if status is not None]
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> World:
+    """A connector with three tasks, one of them another worker's."""
+    made = World(tmp_path)
+    await made.write_config([(b"connector-c", json.dumps({"properties": {"name": "c"}}).encode())])
+    await made.written(Work("c"), Status("RUNNING", ME, 3))
+    await made.written(TASK, Status("RUNNING", ME, 3, more={"stalled": {"left": 5}}))
+    await made.written(FAILED_TASK, Status("FAILED", ME, 3, "why it failed"))
+    await made.written(OTHERS_TASK, Status("RUNNING", OTHER, 3))
+    return made
+
+
+async def test_what_is_lost_is_not_shown_at_work(world: World) -> None:
+    before = dict(world.statuses.statuses)
+    listed = b"".join(world.views.listed(["status"]))
+    world.statuses.lose(WORKS, ME, "lost")
+    assert world.shown == ["UNASSIGNED", "UNASSIGNED", "FAILED", "RUNNING"]
+    assert world.statuses.shown(TASK) == Status("UNASSIGNED", ME, 3, "lost")
+    assert world.statuses.statuses == before, "what the topic says is as it was"
+    assert b"".join(world.views.listed(["status"])) != listed
+
+
+async def test_what_was_told_last_comes_first(world: World) -> None:
+    world.statuses.lose(WORKS, ME, "lost")
+    world.statuses.lose(WORKS, ME, "lost again")
+    assert world.statuses.shown(TASK) == Status("UNASSIGNED", ME, 3, "lost"), "since when it is lost"
+    await world.written(TASK, Status("RUNNING", ME, 3))
+    assert world.shown[1] == "UNASSIGNED", "that was on its way when the place was lost"
+    await world.written(TASK, Status("RUNNING", OTHER, 4))
+    await world.written(FAILED_TASK, None)
+    assert world.shown == ["UNASSIGNED", "RUNNING", "RUNNING"]
+    world.tell(Work("c"), Status("RUNNING", ME, 4))
+    assert world.shown[0] == "UNASSIGNED", "only said so far"
+    await world.written(Work("c"), Status("RUNNING", ME, 4))
+    assert world.shown == ["RUNNING"] * 3
+    assert not world.statuses.lost

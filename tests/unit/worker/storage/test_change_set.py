@@ -1,0 +1,199 @@
+"""The worker looks at those connectors alone that something has changed about, and at all of them now and then."""
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from keelman.model.errors import Unavailable
+from keelman.model.work import Work
+from keelman.testing.eventually import eventually
+from keelman.worker.asking.task_config_query import Answer
+from keelman.worker.storage import config_records as records
+from keelman.worker.storage.change_set import ChangeSet
+from keelman.worker.storage.config_records import connector_of
+from keelman.worker.storage.status_state import FAILED, Status, key_of
+from unit.worker.group.test_leader import SOURCE, leading
+
+
+def test_all_are_looked_at_first_then_those_that_were_told_then_all_again() -> None:
+    everyone = {"a", "b", "c"}
+    news = ChangeSet(lambda: everyone)
+    news.tell(["a"])
+    assert [news.more, news.take(), news.more, news.take()] == [True, everyone, False, set()]
+    news.tell(["a", "z"])
+    assert [news.more, news.take(), news.more, news.take()] == [True, {"a", "z"}, False, set()]
+    news.tell_all()
+    assert [news.more, news.take(), news.more] == [True, everyone, False]
+    often = ChangeSet(lambda: everyone, all_seconds=0.0)
+    assert [often.take(), often.take(), often.more] == [everyone, everyone, False]
+
+
+def test_many_are_looked_at_in_pieces_what_was_told_first() -> None:
+    everyone = [str(number) for number in range(10)]
+    news = ChangeSet(lambda: everyone, most=4)
+    assert news.take() == {"0", "1", "2", "3"}
+    news.tell(["9", "x", "y"])
+    assert news.take() == {"9", "x", "y", "4"}
+    news.tell_all()  # in the middle of a round: it goes on to its end, and another follows
+    assert [news.take(), news.take(), news.more] == [{"5", "6", "7", "8"}, {"9"}, True]
+    assert [len(news.take()) for _ in range(3)] == [4, 4, 2]
+    assert not news.more
+
+
+def test_the_next_round_is_spread_over_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+    monkeypatch.setattr("keelman.worker.storage.change_set.time.monotonic", lambda: now)
+    everyone = [str(number) for number in range(60)]
+    news = ChangeSet(lambda: everyone, all_seconds=60.0)
+    assert len(news.take()) == 60
+    seen: list[int] = []
+    for _ in range(24):
+        now += 5.0
+        seen.append(len(news.take()))
+        assert not news.more
+    assert sum(seen) in (55, 60)
+    assert max(seen) <= 6, "no more than its share at a time"
+
+
+def test_whoever_begins_anew_keeps_no_names_of_what_is_gone() -> None:
+    everyone = ["a", "b"]
+    news = ChangeSet(lambda: everyone, most=1)
+    news.take()
+    news.tell(["gone"])
+    news.begin_anew()
+    assert [news.take(), news.take()] == [{"a"}, {"b"}]
+    assert not news.more
+
+
+@pytest.mark.parametrize(
+    ("key", "name"),
+    [
+        *((f"{kind}-my-source", "my-source") for kind in ("connector", "target-state", "commit", "tasks-fencing")),
+        ("restart-connector-my-source", "my-source"),
+        ("task-my-source-12", "my-source"),
+        ("session-key", None),
+        ("logger-cluster-x", None),
+    ],
+)
+def test_a_record_is_about_a_connector(key: str, name: str | None) -> None:
+    assert connector_of(key) == name
+
+
+async def test_the_leader_asks_and_writes_for_those_alone_that_have_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with leading(tmp_path) as (store, leader):
+        await store.write_config([records.connector_record("d", {**SOURCE, "name": "d"})])
+
+        async def all_have_tasks() -> bool:
+            await leader.reconfigure()
+            return set(store.config.tasks) == {"c", "d"}
+
+        await eventually(all_have_tasks)
+        await leader.reconfigure()
+        looked: list[str] = []
+        ask = leader._answer
+
+        def noted(name: str, properties: Mapping[str, str]) -> Answer | None:
+            looked.append(name)
+            return ask(name, properties)
+
+        monkeypatch.setattr(leader, "_answer", noted)
+        await leader.reconfigure()
+        assert looked == []
+        await store.write_config([records.connector_record("d", {**SOURCE, "name": "d", "topic": "other"})])
+
+        async def has_new_task() -> bool:
+            await leader.reconfigure()
+            return store.config.tasks["d"][0]["topic"] == "other"
+
+        await eventually(has_new_task)
+        assert set(looked) == {"d"}
+        store._statuses.append((key_of(Work("c")), Status(FAILED, "w:1", 1, "worse").value()))  # type: ignore[attr-defined]
+        await leader.reconfigure()
+        assert "c" in looked, "its status says what it does not say"
+
+
+async def test_statuses_of_what_is_no_more_are_cleared_as_they_come(tmp_path: Path) -> None:
+    async with leading(tmp_path) as (store, leader):
+
+        async def has_tasks() -> bool:
+            await leader.reconfigure()
+            leader.clear_statuses()
+            return "c" in store.config.tasks and not leader.busy
+
+        await eventually(has_tasks)
+        status = Status("RUNNING", "w:1", 1).value()
+        for work in (Work("c"), Work("c", 0), Work("c", 7), Work("gone")):
+            store._statuses.append((key_of(work), status))  # type: ignore[attr-defined]
+        assert leader.busy
+        leader.clear_statuses()
+        await eventually(lambda: store.statuses.statuses.keys() == {Work("c"), Work("c", 0)})
+        await store.write_config(records.deletion_records("c", 1))
+        leader.clear_statuses()
+        await eventually(lambda: not store.statuses.statuses)
+
+
+async def test_who_was_lost_and_is_back_at_the_same_address_has_the_last_word(tmp_path: Path) -> None:
+    async with leading(tmp_path) as (store, leader):
+        work, before, now = Work("c"), Status("RUNNING", "x:1", 4), Status("RUNNING", "x:1", 6)
+        await store.write_config([records.connector_record("c", {**SOURCE, "name": "c"})])
+        store._statuses.append((key_of(work), before.value()))  # type: ignore[attr-defined]
+        await eventually(lambda: work in store.statuses.statuses)
+        leader._lost = {work: "http://x:1/"}
+        leader.clear_statuses()
+        told = store._pending[work]
+        assert told is not None
+        assert (told.state, told.worker_id == "x:1") == ("UNASSIGNED", False)
+        assert store.statuses.allows(work, told)
+        store.statuses.apply(key_of(work).decode(), now.value())
+        assert not store.statuses.allows(work, told), "it was written late"
+
+
+async def test_what_could_not_be_written_is_looked_at_again(tmp_path: Path) -> None:
+    async with leading(tmp_path) as (store, leader):
+
+        async def has_tasks() -> bool:
+            await leader.reconfigure()
+            return "c" in store.config.tasks
+
+        await eventually(has_tasks)
+        await store.write_config([records.connector_record("c", {**SOURCE, "topic": "other"})])
+        store.right = lambda: False
+        failures = 0
+
+        async def refused() -> bool:
+            nonlocal failures
+            try:
+                await leader.reconfigure()
+            except Unavailable:
+                failures += 1
+            return failures >= 2
+
+        await eventually(refused)
+        store.right = lambda: True
+        await leader.reconfigure()
+        assert store.config.tasks["c"][0]["topic"] == "other"
+
+
+async def test_the_config_topic_is_read_once_for_requests_that_wait_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with leading(tmp_path) as (store, _):
+        reads, read = 0, store._configs.read_to_end
+
+        async def counted(*, seconds: float = 30.0) -> None:
+            nonlocal reads
+            reads += 1
+            await read(seconds=seconds)
+
+        monkeypatch.setattr(store._configs, "read_to_end", counted)
+        asked = time.monotonic()
+        await store.read_config(since=asked)
+        await store.read_config(since=asked)
+        assert reads == 1
+        await store.read_config(since=time.monotonic())
+        await store.read_config()
+        assert reads == 3, "what may have been written since was not read"

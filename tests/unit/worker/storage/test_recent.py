@@ -1,0 +1,41 @@
+"""What the config topic says of requests that are done again: whether they have been done before."""
+
+import pytest
+
+from keelman.worker.storage import config_records as records
+from keelman.worker.storage import recent
+from keelman.worker.storage.config_records import RestartRequest
+from keelman.worker.storage.config_state import ConfigState
+
+
+def applied(*written: tuple[bytes, bytes | None]) -> ConfigState:
+    state = ConfigState()
+    for offset, (key, value) in enumerate(written):
+        state.apply(key.decode(), value, offset * 2)
+    return state
+
+
+def test_what_a_repeated_request_has_done_before() -> None:
+    made, gone = records.connector_record("x", {"a": "b"}), (b"connector-x", None)
+    state = applied(made)
+    assert state.has_since("x", {"a": "b"}, 0)
+    assert not state.has_since("x", {"a": "b"}, 1), "it was there when the request came"
+    assert not state.has_since("x", {"a": "c"}, 0)
+    assert not state.has_since("x", {"a": "b"}, None), "it is done for the first time"
+    assert not state.deleted.since("x", 0)
+    again = applied(made, gone, made)
+    assert again.deleted.since("x", 2), "what was made since is another one"
+    assert not again.deleted.since("x", 3)
+    assert again.has_since("x", {"a": "b"}, 4)
+    whole, half = RestartRequest("x", True, False), RestartRequest("x", False, False)
+    state = applied(made, records.restart_record(whole))
+    assert state.restarted.since(whole, 2)
+    assert not state.restarted.since(whole, 3), "another asked for it before"
+    assert not state.restarted.since(whole, None)
+    assert not state.restarted.since(half, 2)
+
+
+def test_only_the_last_written_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recent, "MOST", 2)
+    state = applied(*(records.connector_record(name, {}) for name in ("x", "y", "x", "z")))
+    assert [name for name in "xyz" if state.has_since(name, {}, 0)] == ["x", "z"]

@@ -1,0 +1,163 @@
+"""Connectors that are deleted and made again under the same name: what is on its way about the former one is not told
+of the new one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+
+import pytest
+
+from keelman.api.copy.v1.run_order_pb2 import RunUpdate
+from keelman.kafka.writer import Record
+from keelman.model.work import Work
+from keelman.runtime.supervise import Siblings
+from keelman.testing.eventually import eventually
+from keelman.testing.worker_properties import alone
+from keelman.worker.config.typed import checked
+from keelman.worker.standalone import MemoryTable, StandaloneStore
+from keelman.worker.storage import config_records as records
+from keelman.worker.storage.status_state import Status, key_of, topic_key, topic_value
+from keelman.worker.storage.topic_tracking import TopicTracking
+
+ME, OTHER = "me:1", "other:1"
+CONFIG = {"name": "c", "connector.class": "FileStreamSource"}
+MADE, DELETED = [records.connector_record("c", CONFIG)], records.deletion_records("c", 0)
+RUNNING, OTHERS = Status("RUNNING", ME, 3), Status("RUNNING", OTHER, 4)
+C = Work("c")
+
+
+class LateTable(MemoryTable):
+    """A topic of which some records are read late: by who reads to its end."""
+
+    late: Sequence[Record] = ()
+
+    async def read_to_end(self, *, seconds: float = 30.0) -> None:
+        late, self.late = self.late, ()
+        for record in late:
+            self.append(record)
+
+
+class World(StandaloneStore):
+    """A worker of several, of whom the others write as somebody says."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(checked(alone(folder / "offsets"), standalone=True), worker_id=ME)
+        self.lag = self._configs = LateTable(self.properties.config_topic.name, self._config_row)
+        self.status_lag = self._statuses = LateTable(self.properties.status_topic.name, self._status_row)
+        self._writer._tables |= {table.topic: table for table in (self.lag, self.status_lag)}  # type: ignore[union-attr]
+        self.on_the_way: Sequence[Record] = ()
+
+    async def others_say(self, work: Work, status: Status | None) -> None:
+        await self._plain.write(self.properties.status_topic.name, [(key_of(work), status.value() if status else None)])
+
+    async def write_topics_used(self, written: Sequence[Record]) -> None:
+        """Whatever else is written meanwhile comes first."""
+        first, self.on_the_way = self.on_the_way, ()
+        await self.write_config(first)
+        await super().write_topics_used(written)
+
+
+@pytest.fixture
+async def world(tmp_path: Path) -> AsyncIterator[World]:
+    made = World(tmp_path)
+    await made.write_config(MADE)
+    async with Siblings() as siblings:
+        running = siblings.start(made._write_statuses())
+        yield made
+        running.cancel()
+
+
+async def said(world: World, status: Status) -> None:
+    world.tell(C, status)
+    await world.flush(seconds=10)
+
+
+async def test_a_tombstone_that_comes_late_takes_no_status(world: World) -> None:
+    await said(world, RUNNING)
+    await world.others_say(C, None)
+    await eventually(lambda: world.statuses.statuses.get(C) == RUNNING)
+
+
+async def test_what_is_deleted_has_no_status_also_where_that_is_still_to_be_read(world: World) -> None:
+    await said(world, RUNNING)
+    world.lag.late = DELETED
+    await world.others_say(C, None)
+    await eventually(lambda: not world.config.connectors)
+    await world.write_config([records.connector_record("d", CONFIG)])
+    world.tell(Work("d"), RUNNING)
+    await world.flush(seconds=10)
+    assert set(world.statuses.statuses) == {Work("d")}
+
+
+async def test_a_tombstone_that_waits_is_not_written_for_what_is_made_again(world: World) -> None:
+    await world.write_config(DELETED)
+    has_place = False
+    world.right = lambda: has_place
+    world.tell(C, None)
+    world.lag.append(MADE[0])
+    await world.others_say(C, OTHERS)
+    has_place = True
+    await world.flush(seconds=10)
+    assert world.statuses.statuses == {C: OTHERS}
+
+
+async def test_who_has_it_now_is_right_whoever_says_again(world: World) -> None:
+    await said(world, RUNNING)
+    await world.others_say(C, OTHERS)
+    await world.others_say(C, None)
+    await world.others_say(C, OTHERS)
+    await world.write_config([records.connector_record("d", CONFIG)])
+    world.tell(Work("d"), RUNNING)
+    await world.flush(seconds=10)
+    assert world.statuses.statuses[C] == OTHERS
+
+
+def use(topic: str, run: str = "r1") -> RunUpdate:
+    return RunUpdate(run_uid=run, topics=[topic])
+
+
+@pytest.fixture
+async def tracking(world: World) -> AsyncIterator[TopicTracking]:
+    made = TopicTracking(world)
+    async with Siblings() as siblings:
+        running = siblings.start(made.run())
+        yield made
+        running.cancel()
+
+
+async def test_a_topic_in_use_is_not_that_of_a_connector_made_again(world: World, tracking: TopicTracking) -> None:
+    """Deleted while the record was on its way: the deletion did not see it."""
+    world.on_the_way = [*DELETED, *MADE]
+    tracking.used(Work("c", 0), use("former"))
+    await eventually(lambda: not world.on_the_way)
+    tracking.used(Work("c", 0), use("new", "r2"))
+    await eventually(lambda: world.statuses.topics == {"c": {"new"}})
+
+
+async def test_a_topic_that_a_former_connector_has_used_is_not_written_late(
+    world: World, tracking: TopicTracking
+) -> None:
+    tracking.used(Work("c", 0), use("former"))
+    await world.write_config([*DELETED, *MADE])
+    tracking.used(Work("c", 0), use("new", "r2"))
+    await eventually(lambda: world.statuses.topics == {"c": {"new"}})
+
+
+async def test_what_was_written_just_before_a_deletion_is_forgotten_with_it(
+    world: World, tracking: TopicTracking
+) -> None:
+    world.status_lag.late = [(topic_key("t", "c"), topic_value("t", Work("c", 0), 1))]
+    await world.write_config(DELETED)
+    await tracking.clear(["c"])
+    await world.write_config(MADE)
+    await world.read_statuses()
+    assert not world.statuses.topics
+
+
+async def test_a_topic_stays_with_the_connector_that_uses_it(world: World, tracking: TopicTracking) -> None:
+    tracking.used(Work("c", 0), use("t"))
+    await eventually(lambda: world.statuses.topics == {"c": {"t"}})
+    await asyncio.wait_for(tracking.clear([]), 10)
+    assert world.statuses.topics == {"c": {"t"}}

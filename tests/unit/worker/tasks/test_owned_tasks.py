@@ -1,0 +1,77 @@
+"""The tasks that a worker has at work, and what their copy runs say while the configuration changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+from keelman.api.copy.v1 import copy_run_pb2 as copy
+from keelman.api.copy.v1 import watch_pb2 as watches
+from keelman.api.copy.v1.run_order_pb2 import RunOrder, RunUpdate
+from keelman.model.work import Work
+from keelman.runtime.supervise import Siblings
+from keelman.testing.eventually import eventually
+from keelman.testing.worker_properties import alone
+from keelman.worker.config.typed import checked
+from keelman.worker.standalone import StandaloneStore
+from keelman.worker.storage import config_records as records
+from keelman.worker.tasks.owned_work import OwnedWork
+
+SOURCE = {"connector.class": "FileStreamSource", "file": "/nowhere/in", "topic": "t", "tasks.max": "1"}
+WATCH = watches.Watch(file=watches.FileWatch(path="/nowhere/in", size=0, inode=1))
+
+
+class Link:
+    """A worker's link and its place in its group, in which nothing happens; keeps the orders that are sent."""
+
+    healthy, generation, closed = True, 1, ""
+    updated: Callable[[RunUpdate], None]
+
+    def __init__(self) -> None:
+        self.sent: list[RunOrder] = []
+
+    def send(self, order: RunOrder) -> None:
+        self.sent.append(order)
+
+
+async def test_a_task_may_have_nothing_to_copy_when_its_connector_was_deleted_a_moment_ago(tmp_path: Path) -> None:
+    store, link = StandaloneStore(checked(alone(tmp_path / "offsets"), standalone=True), worker_id="w:1"), Link()
+    owned = OwnedWork(store, cast("Any", link), cast("Any", link), worker_cluster="w", worker="w:1")
+    written = [*records.task_records("c", [SOURCE]), records.commit_record("c", 1)]
+    await store.write_config([records.connector_record("c", SOURCE), *written])
+    async with Siblings() as siblings:
+        owned.begin(siblings)
+        await owned.take([Work("c", 0)], [])
+        owned.follow()
+        await eventually(lambda: link.sent)
+        await store.write_config(records.deletion_records("c", 1))
+        link.updated(RunUpdate(run_uid=link.sent[0].run_uid, state=copy.COPY_RUN_STATE_RUNNING, watch=WATCH))
+        await eventually(lambda: owned.tasks[Work("c", 0)].watch is not None, what="the update was followed")
+        owned.follow()
+        await eventually(lambda: len(link.sent) > 1, what="it is told to drain")
+        assert link.sent[1].WhichOneof("order") == "drain", link.sent[1]
+        link.updated(RunUpdate(run_uid=link.sent[0].run_uid, state=copy.COPY_RUN_STATE_ENDED))
+
+
+async def test_a_former_copy_run_uses_no_topic_for_a_connector_that_is_made_again(tmp_path: Path) -> None:
+    """It drains for a while after its connector was deleted, and tells what it copies until then."""
+    store, link = StandaloneStore(checked(alone(tmp_path / "offsets"), standalone=True), worker_id="w:1"), Link()
+    owned = OwnedWork(store, cast("Any", link), cast("Any", link), worker_cluster="w", worker="w:1")
+    used: list[str] = []
+    owned.topics_used(lambda _, update: used.extend(update.topics))
+    made = [records.connector_record("c", SOURCE), *records.task_records("c", [SOURCE]), records.commit_record("c", 1)]
+    await store.write_config(made)
+    async with Siblings() as siblings:
+        owned.begin(siblings)
+        await owned.take([Work("c", 0)], [])
+        owned.follow()
+        await eventually(lambda: link.sent)
+        uid = link.sent[0].run_uid
+        link.updated(RunUpdate(run_uid=uid, state=copy.COPY_RUN_STATE_RUNNING, topics=["before"]))
+        await store.write_config(records.deletion_records("c", 1))
+        await store.write_config(made)
+        link.updated(RunUpdate(run_uid=uid, state=copy.COPY_RUN_STATE_RUNNING, topics=["after"]))
+        assert used == ["before"]
+        link.updated(RunUpdate(run_uid=uid, state=copy.COPY_RUN_STATE_ENDED))
+        await owned.take([], [Work("c", 0)])
