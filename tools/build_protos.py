@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -19,15 +21,14 @@ def generate(root: Path) -> list[Path]:
     """Writes the Python modules, stubs and typed gRPC stubs of every proto; returns the files that protoc read."""
     out = root / "libs"
     protos = sorted((root / "protos").rglob("*.proto"))
-    beside = Path(sys.executable).parent
     subprocess.run(
         [
             sys.executable,
             "-m",
             "grpc_tools.protoc",
             f"--proto_path={root / 'protos'}",
-            f"--plugin=protoc-gen-mypy={beside / 'protoc-gen-mypy'}",
-            f"--plugin=protoc-gen-mypy_grpc={beside / 'protoc-gen-mypy_grpc'}",
+            f"--plugin=protoc-gen-mypy={plugin('protoc-gen-mypy')}",
+            f"--plugin=protoc-gen-mypy_grpc={plugin('protoc-gen-mypy_grpc')}",
             f"--python_out={out}",
             f"--grpc_python_out={out}",
             f"--mypy_out={out}",
@@ -45,6 +46,16 @@ def generate(root: Path) -> list[Path]:
         if "class " not in module.read_text():
             module.unlink()
     return protos
+
+
+def plugin(name: str) -> str:
+    """The path of a plugin of protoc: of this Python's environment, else of the PATH that pip gives an isolated build,
+    where programs are not beside the interpreter. Raises FileNotFoundError."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    found = shutil.which(name, path=path)
+    if found is None:
+        raise FileNotFoundError(f"{name} is not on the PATH: it comes with the package mypy-protobuf")
+    return found
 
 
 class ProtoBuildHook(BuildHookInterface):
