@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from keelman.connect.errors import ConfigValueError, ConnectError, RetriableConnectError
 from keelman.model.errors import DeadlineExceeded, InvalidArgument, NotFound, Unauthenticated, Unavailable
-from keelman.worker.restart_policy import Attempt, Cause, RestartPolicy, Restarts, policy_of, reason_of
+from keelman.worker.restart_policy import Attempt, Cause, RestartPolicy, Restarts, ordinal, policy_of, reason_of
 
 REASONS = (
     "TASK_FAILED",
@@ -78,7 +78,7 @@ def test_a_permission_that_is_wanting_costs_nothing_and_is_seen() -> None:
     assert (cause, restarts.attempts, restarts.troubled) == (Cause.FORBIDDEN, 0, True)
     told = Attempt.made("NOT_ALLOWED", restarts, delay, now)
     assert told.value() == {"reason": "NOT_ALLOWED", "attempt": 3, "next": told.next}
-    assert told.explained("").startswith("Restart: NOT_ALLOWED, attempt 3 at 2025-01-01T00:00:0")
+    assert told.explained("").startswith("Next automatic restart (3rd) at 2025-01-01T00:00:0")
     assert restarts.failed("TASK_FAILED", retriable=False, alone=False, healthy_seconds=0)[1] is not None
 
 
@@ -114,7 +114,7 @@ def test_what_a_status_says() -> None:
     restarts = Restarts(RestartPolicy(attempts=2), random.random)
     restarts.failed("TASK_FAILED", retriable=False, alone=False, healthy_seconds=0)
     told = Attempt.made("TASK_FAILED", restarts, 7.0, now)
-    assert told.explained(trace) == f"{trace}Restart: TASK_FAILED, attempt 1 of 2 at 2025-01-01T00:00:07Z\n"
+    assert told.explained(trace) == f"{trace}Next automatic restart (1st of 2) at 2025-01-01T00:00:07Z: TASK_FAILED\n"
     assert told.value() == {
         "reason": "TASK_FAILED",
         "attempt": 1,
@@ -135,3 +135,7 @@ def test_a_policy_is_the_connectors_before_the_workers() -> None:
         InvalidArgument, match=r"-2 for configuration keelman\.restart\.max\.attempts: Value must be at least -1"
     ):
         policy_of({"keelman.restart.max.attempts": "-2"}, worker)
+
+
+def test_ordinals() -> None:
+    assert [ordinal(number) for number in (1, 2, 3, 4, 11, 21)] == ["1st", "2nd", "3rd", "4th", "11th", "21st"]

@@ -34,7 +34,7 @@ app = typer.Typer(
     "`keelman <service> run|config` runs one service: gateway, state, agent, broker, spark, worker; "
     "`keelman worker` alone needs but a broker.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},

@@ -197,14 +197,14 @@ ASKED = {
     "pause": "asked to pause",
     "resume": "asked to resume",
     "restart": "asked to restart",
-    "delete": "asked to go",
+    "delete": "deletion requested",
 }
 DONE = {
     "start": "runs",
     "stop": "stopped",
     "pause": "paused",
     "resume": "runs",
-    "restart": "runs again",
+    "restart": "restarted",
     "delete": "deleted",
 }
 

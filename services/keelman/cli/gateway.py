@@ -175,13 +175,21 @@ class Gateway:
         return (await self._call(self.connectors.UpdateConnector, request)).connector
 
     async def _call(self, call: Any, request: Message) -> Any:
+        return await _answer(call, request)
+
+
+async def _answer(call: Any, request: Message) -> Any:
+    """One answer. Raises Unavailable when there is none in time, and what the gateway refuses."""
+    try:
         return await call(request, timeout=CALL_SECONDS)
+    except DeadlineExceeded as error:
+        raise Unavailable(f"the gateway gave no answer in time: {error.message}") from None
 
 
 async def _pages(call: Any, request: Any) -> Sequence[Resource]:
     items: list[Resource] = []
     while True:
-        answer = await call(request, timeout=CALL_SECONDS)
+        answer = await _answer(call, request)
         for name, reason in getattr(answer, "unreachable", {}).items():
             print(f"keelman: worker cluster {name} could not be asked: {reason}", file=sys.stderr)
         fields = answer.DESCRIPTOR.fields
@@ -206,10 +214,7 @@ async def gateway(address: str, source: str = "") -> AsyncIterator[Gateway]:
                 f"cannot reach the gateway at {address}{origin}: start the system with `keelman up`, "
                 "or give --gateway host:port"
             ) from None
-        try:
-            yield Gateway(link)
-        except DeadlineExceeded as error:
-            raise Unavailable(f"the gateway at {address} gave no answer in time: {error.message}") from None
+        yield Gateway(link)
 
 
 async def wait_ready(link: Any, seconds: float) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import time
 from collections.abc import Collection, Sequence
@@ -15,7 +16,6 @@ from keelman.cli.kinds import Kind
 from keelman.cli.waiting import progress_line, until
 from keelman.model.errors import DeadlineExceeded, FailedPrecondition, NotFound
 from keelman.model.traces import why_line
-from keelman.runtime.supervise import deadline
 
 SETTLE_SECONDS = 10.0
 """How long tasks that run and show nothing are looked at: what a first record does to them may still come."""
@@ -90,12 +90,27 @@ async def wait_for(
                 _raise_failure(name, [trace for trace in _traces(latest) if trace not in known])
             return done
 
-        what = f"{kind.singular}/{name} did not get there in {seconds:.0f} s"
-        late = DeadlineExceeded(f"{what}: see `keelman describe {kind.singular} {name}`")
-        async with deadline(seconds, late):
-            await until(reached)
+        try:
+            async with asyncio.timeout(seconds) as scope:
+                await until(reached)
+        except TimeoutError:
+            if not scope.expired():
+                raise
+            raise DeadlineExceeded(late(verb, kind, name, latest, seconds)) from None
     sys.stderr.flush()
     return latest
+
+
+def late(verb: str, kind: Kind, name: str, latest: Any, seconds: float) -> str:
+    """What to say when a verb has not had its effect in time: what was waited for, what there is instead, and why."""
+    wanted = {"stop": "STOPPED", "pause": "PAUSED", "delete": "deleted"}.get(verb, "RUNNING")
+    told = f"{kind.singular}/{name} is not {wanted} after {seconds:.0f} s"
+    if latest is not None:
+        troubled = [one for one in (latest, *latest.tasks) if one.trace] if kind is kinds.CONNECTORS else []
+        state = troubled[0].state if troubled else _state(kind, latest)
+        why = f": {why_line(troubled[0].trace)}" if troubled else _detail(kind, latest)
+        told += f", but {state}{why}"
+    return f"{told}; see `keelman describe {kind.singular} {name}`"
 
 
 def shown(tasks: Sequence[Any], runs: Sequence[Any], former: Collection[str]) -> str | None:

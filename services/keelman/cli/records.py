@@ -98,7 +98,8 @@ def dead_letters(at: Where, records: int, form: str) -> int:
             return
         least = "" if found["complete"] else "at least "
         waiting = f"{least}{found['waiting']} of them not replayed"
-        print(f"{least}{found['letters']} dead letters in topic {found['topic']}, {waiting}")
+        letters = "dead letter" if found["letters"] == 1 and not least else "dead letters"
+        print(f"{least}{found['letters']} {letters} in topic {found['topic']}, {waiting}")
         for one in found["kinds"]:
             print(f"  {one['letters']:>8}  {_kind(one)}")
         for one in found["newest"]:

@@ -158,12 +158,18 @@ class Attempt:
         """The trace with one more line: what comes next. Unchanged when it stays as in Connect."""
         of = f" of {self.most}" if self.most >= 0 else ""
         if self.next:
-            line = f"Restart: {self.reason}, attempt {max(1, self.attempt)}{of} at {self.next}"
+            line = f"Next automatic restart ({ordinal(max(1, self.attempt))}{of}) at {self.next}: {self.reason}"
         elif self.most > 0 and self.attempt:
-            line = f"Restart: {self.reason}, no more: {self.attempt}{of} attempts failed"
+            line = f"No more automatic restarts: {self.attempt}{of} failed: {self.reason}"
         else:
             return trace
         return f"{trace.rstrip()}\n{line}\n" if trace else f"{line}\n"
+
+
+def ordinal(number: int) -> str:
+    """1st, 2nd, 3rd, 4th, ..., 11th, ..."""
+    ending = "th" if number % 100 in (11, 12, 13) else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
+    return f"{number}{ending}"
 
 
 def reason_of(error: Exception) -> tuple[str, bool]:

@@ -57,7 +57,7 @@ async def test_failures_are_tried_again_within_a_budget(
         for name in ("src", "never", "wrong"):
             await worker.reaches(name, "RUNNING", "RUNNING")
 
-        status = await failed(worker, side, run, "Restart: TASK_FAILED, attempt 1 of 2 at 2")
+        status = await failed(worker, side, run, "Next automatic restart (1st of 2) at 2")
         assert status["trace"].startswith(SORRY), "first what Connect would show"
         restart = status["keelman"]["restart"]
         assert (restart["reason"], restart["attempt"], restart["max_attempts"]) == ("TASK_FAILED", 1, 2)
@@ -75,14 +75,14 @@ async def test_failures_are_tried_again_within_a_budget(
         await worker.start()
         run = await another(side, "src", run)
         await worker.reaches("src", "RUNNING", "RUNNING")
-        await failed(worker, side, run, "attempt 2 of 2 at")
+        await failed(worker, side, run, "Next automatic restart (2nd of 2) at")
         # A paused task stays failed, and is not tried before it is resumed.
         assert (await worker.ask("PUT", "/connectors/src/pause")).status_code == 202
         await worker.reaches("src", "PAUSED", "FAILED")
         assert (await worker.ask("PUT", "/connectors/src/resume")).status_code == 202
         run = await another(side, "src", run)
         await worker.reaches("src", "RUNNING", "RUNNING")
-        status = await failed(worker, side, run, "Restart: TASK_FAILED, no more: 2 of 2 attempts failed")
+        status = await failed(worker, side, run, "No more automatic restarts: 2 of 2 failed: TASK_FAILED")
         assert "next" not in status["keelman"]["restart"]
 
         # Only what failed is restarted, with the whole budget; what is away is waited for without end.
@@ -96,7 +96,7 @@ async def test_failures_are_tried_again_within_a_budget(
         run = await another(side, "src", run)
         await worker.reaches("src", "RUNNING", "RUNNING")
         assert side.of("never") == [before], "it had begun anew with its worker, and goes on"
-        await failed(worker, side, run, "attempt 1 of 2 at")
+        await failed(worker, side, run, "Next automatic restart (1st of 2) at")
         side.slow = True
         side.fail(before, retriable=True, trace=SORRY, reason="SLOT_LOST")
         await worker.reaches("never", "RUNNING", "RESTARTING")

@@ -164,7 +164,10 @@ async def test_a_task_from_ticket_to_end(bootstrap: str, link: tuple[LinkSide, s
         side.fail(run, retriable=False, trace="java.lang.Sorry\n")
         await worker.reaches("src", "RUNNING", "FAILED")
         status = (await worker.ask("GET", "/connectors/src/tasks/0/status")).json()
-        assert (status["trace"].partition("Restart: ")[0], status["worker_id"]) == ("java.lang.Sorry\n", worker.id)
+        assert (status["trace"].partition("Next automatic restart")[0], status["worker_id"]) == (
+            "java.lang.Sorry\n",
+            worker.id,
+        )
         restarted = await worker.ask("POST", "/connectors/src/restart?includeTasks=true&onlyFailed=true")
         assert restarted.status_code == 202
         assert [t["state"] for t in restarted.json()["tasks"]] == ["RESTARTING"]

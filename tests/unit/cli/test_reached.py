@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from keelman.api.connect.v1.connector_pb2 import ConnectorTask
+from keelman.api.connect.v1.connector_pb2 import Connector, ConnectorTask
 from keelman.api.copy.v1.copy_run_pb2 import (
     COPY_RUN_STATE_ENDED,
     COPY_RUN_STATE_RUNNING,
@@ -17,7 +17,8 @@ from keelman.api.copy.v1.copy_run_pb2 import (
     CopyProgress,
     CopyRun,
 )
-from keelman.cli.reached import shown
+from keelman.cli.kinds import CONNECTORS
+from keelman.cli.reached import late, shown
 
 TASKS = [ConnectorTask(task=number, state="RUNNING") for number in range(2)]
 
@@ -50,3 +51,13 @@ def run(task: int, records: int = 0, lag: int = -1, *, at: int = 1, **more: Any)
 )
 def test_each_task_shows_a_record_or_that_there_is_none(runs: list[CopyRun], told: str | None) -> None:
     assert shown(TASKS, runs, {"former"}) == told
+
+
+def test_what_did_not_come_in_time_says_what_there_is_instead_and_why() -> None:
+    trace = "org.acme.Full: [Errno 28] No space left on device\n at Sink.write"
+    latest = Connector(state="RUNNING", tasks=[ConnectorTask(task=0, state="RESTARTING", trace=trace)])
+    assert late("start", CONNECTORS, "wc/out", latest, 25.0) == (
+        "connector/wc/out is not RUNNING after 25 s, but RESTARTING: org.acme.Full: [Errno 28] No space left on "
+        "device; see `keelman describe connector wc/out`"
+    )
+    assert late("stop", CONNECTORS, "wc/out", None, 3.0).startswith("connector/wc/out is not STOPPED after 3 s; see")

@@ -151,6 +151,23 @@ def test_services_are_those_that_the_runtime_starts() -> None:
     assert SERVICES == runtime_main.SERVICES
 
 
+def test_help_is_a_command_too(capsys: pytest.CaptureFixture[str]) -> None:
+    told = []
+    for words in (["--help"], ["help"], [], ["create", "--help"], ["help", "create"]):
+        assert main(words) == 0
+        told.append(capsys.readouterr().out)
+    assert told[0] == told[1] == told[2]
+    assert told[3] == told[4]
+    assert told[3].startswith("Usage: keelman create")
+
+
+def test_a_shell_completes_commands() -> None:
+    asked = {**os.environ, "_KEELMAN_COMPLETE": "complete_bash", "COMP_WORDS": "keelman re", "COMP_CWORD": "1"}
+    command = [sys.executable, "-m", "keelman.cli"]
+    done = subprocess.run(command, env=asked, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["resume", "restart", "replay"], done.stderr
+
+
 def test_help_is_quick_and_imports_nothing_heavy() -> None:
     """Quick by its processor time: what a user waits for beside that is the machine's other work."""
     code = (

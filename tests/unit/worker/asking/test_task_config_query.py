@@ -70,7 +70,7 @@ async def test_connectors_are_asked_beside_each_other(monkeypatch: pytest.Monkey
 
     def about(name: str) -> tuple[object, str] | None:
         answer = asking.about(name, {"name": name, "connector.class": "Asked"})
-        return (answer.tasks, answer.trace.partition("Restart: ")[0]) if answer else None
+        return (answer.tasks, answer.trace.partition("Next automatic restart")[0]) if answer else None
 
     def tasks(topics: int) -> tuple[object, str]:
         return [{"task.class": "acme.AskedTask", "topics": str(topics)}], ""
@@ -121,7 +121,7 @@ async def test_a_connector_is_asked_again_within_its_budget(monkeypatch: pytest.
         assert asking.due_seconds() == math.inf, "as in Connect: it stays failed"
         asking.forget()
         twice = RestartPolicy(attempts=2, first_seconds=0.01)
-        last = f"{error}Restart: TASK_FAILED, no more: 2 of 2 attempts failed\n"
+        last = f"{error}No more automatic restarts: 2 of 2 failed: TASK_FAILED\n"
         await eventually(lambda: trace(twice) == last, what="its budget is used up")
         assert Asked.calls.count("tend once") == 1 + 3
         asking.again("once")
