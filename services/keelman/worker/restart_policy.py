@@ -156,14 +156,26 @@ class Attempt:
 
     def explained(self, trace: str) -> str:
         """The trace with one more line: what comes next. Unchanged when it stays as in Connect."""
-        of = f" of {self.most}" if self.most >= 0 else ""
         if self.next:
-            line = f"Next automatic restart ({ordinal(max(1, self.attempt))}{of}) at {self.next}: {self.reason}"
+            line = f"Next automatic restart ({self._number}) at {self.next}: {self.reason}"
         elif self.most > 0 and self.attempt:
-            line = f"No more automatic restarts: {self.attempt}{of} failed: {self.reason}"
+            line = f"No more automatic restarts: {self.attempt} of {self.most} failed: {self.reason}"
         else:
             return trace
-        return f"{trace.rstrip()}\n{line}\n" if trace else f"{line}\n"
+        return _with_line(trace, line)
+
+    def held(self, trace: str) -> str:
+        """The trace with one more line: that the next restart waits for the connector to be resumed."""
+        return _with_line(trace, f"Next automatic restart ({self._number}) when it is resumed: {self.reason}")
+
+    @property
+    def _number(self) -> str:
+        of = f" of {self.most}" if self.most >= 0 else ""
+        return f"{ordinal(max(1, self.attempt))}{of}"
+
+
+def _with_line(trace: str, line: str) -> str:
+    return f"{trace.rstrip()}\n{line}\n" if trace else f"{line}\n"
 
 
 def ordinal(number: int) -> str:

@@ -134,6 +134,12 @@ def _runs(told: Told, runs: list[copy.CopyRun]) -> Iterator[str]:
         running.discard(at)
 
 
+def _rests(task: dict[str, Any]) -> bool:
+    """Whether a task of a paused connector is as it is to be: one that has failed stays so, and is not to be tried."""
+    restart = task.get("keelman", {}).get("restart", {})
+    return task["state"] == "PAUSED" or (task["state"] == "FAILED" and "next" not in restart)
+
+
 def _connector(config: ConfigState, name: str, expanded: dict[str, Any]) -> Iterator[str]:
     """It is as it was asked for, its tasks with what it is configured with now."""
     asked, target = config.connectors[name], config.target(name)
@@ -145,7 +151,7 @@ def _connector(config: ConfigState, name: str, expanded: dict[str, Any]) -> Iter
         yield f"{name}: {target} was asked for, it is {status['connector']}"
     if target == STARTED and states != ["RUNNING"] * tasks_of(asked):
         yield f"{name}: {tasks_of(asked)} running tasks were asked for, they are {status['tasks']}"
-    if target == PAUSED and {*states} - {"PAUSED"}:
+    if target == PAUSED and not all(map(_rests, status["tasks"])):
         yield f"{name}: a pause was asked for, tasks are {status['tasks']}"
     if target == STOPPED and states:
         yield f"{name}: a stop was asked for, tasks are {status['tasks']}"

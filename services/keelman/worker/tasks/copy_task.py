@@ -281,9 +281,15 @@ class CopyTask:
         log.warning("task_failed", **names, attempts=self._restarts.attempts, next=self._attempt.next)
         self.failed, told.again = True, False
         self._tell(states.FAILED, self._attempt.explained(trace))
-        # A paused task stays failed, as in Connect, and is tried when it is resumed.
-        if not await told.until(lambda: told.again, seconds=delay):
-            await told.until(lambda: told.again or told.wanted == states.RUNNING)
+        if delay is None:
+            await told.until(lambda: told.again)
+        else:
+            await told.until(lambda: told.again or told.wanted != states.RUNNING, seconds=delay)
+            if not (told.ending or told.again) and told.wanted != states.RUNNING:
+                # A paused task stays failed, as in Connect, and is tried when it is resumed.
+                self._attempt = replace(self._attempt, next="")
+                self._tell(states.FAILED, self._attempt.held(trace))
+                await told.until(lambda: told.again or told.wanted == states.RUNNING)
         self.failed = False
 
     def _tell(self, state: str, trace: str | None) -> None:

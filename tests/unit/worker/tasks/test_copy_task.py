@@ -19,6 +19,7 @@ from keelman.model.errors import NotFound
 from keelman.model.work import Work
 from keelman.runtime.supervise import Siblings
 from keelman.testing.eventually import eventually
+from keelman.worker.restart_policy import RestartPolicy
 from keelman.worker.tasks.copy_task import WAIT_SECONDS, CopyTask
 from keelman.worker.tasks.link import SparkLink
 from keelman.worker.tasks.meters import Meters
@@ -356,3 +357,18 @@ async def test_after_a_fault_of_ours_no_copy_run_stays_in_its_slot(world: World)
     await eventually(lambda: world.state in ("FAILED", "RESTARTING"))
     told = [(order.run_uid == uid, order.WhichOneof("order")) for order in world.sent if not order.HasField("limits")]
     assert told == [(True, "start"), (False, "start"), (True, "cut"), (False, "drain")]
+
+
+async def test_a_failed_task_that_is_paused_tells_of_no_restart_before_it_is_resumed(world: World) -> None:
+    world.task.follow_policy(RestartPolicy(attempts=5, first_seconds=3600, most_seconds=3600))
+    failed = copy.COPY_RUN_STATE_FAILED
+    world.task.update(RunUpdate(run_uid=world.sent[-1].run_uid, state=failed, reason="TASK_FAILED", message="full"))
+    await eventually(lambda: world.state == "FAILED")
+    assert "Next automatic restart (1st of 5) at 2" in world.told[-1][1]
+    assert world.more["restart"].keys() == {"reason", "attempt", "max_attempts", "next"}  # type: ignore[attr-defined]
+    world.task.pause()
+    await eventually(lambda: "next" not in world.more["restart"])  # type: ignore[operator]
+    assert world.told[-1][0] == "FAILED"
+    assert world.told[-1][1].endswith("Next automatic restart (1st of 5) when it is resumed: TASK_FAILED\n")
+    world.task.resume()
+    await eventually(lambda: world.state == "RUNNING")
