@@ -25,11 +25,14 @@ class Troubles:
 
 
 def troubles_of(works: Iterable[Work], statuses: Mapping[Work, Status], worker: str) -> Troubles:
-    """Looks at all works: some milliseconds for 10,000 connectors."""
+    """Looks at all works: some milliseconds for 10,000 connectors.
+
+    In trouble is what has failed or is stalled, and what is tried again after it has failed more than once.
+    """
     found = []
     for work in works:
         status = statuses.get(work)
-        if status is not None and (status.state == states.FAILED or "stalled" in status.more):
+        if status is not None and _state(status):
             found.append((work, status))
     found.sort(key=lambda one: one[0])
     told = tuple(_trouble(work, status, worker) for work, status in found[:MOST])
@@ -37,15 +40,42 @@ def troubles_of(works: Iterable[Work], statuses: Mapping[Work, Status], worker: 
 
 
 def _trouble(work: Work, status: Status, worker: str) -> ConnectorTrouble:
-    failed = status.state == states.FAILED
-    reason = why_line(status.trace or "") if failed else _stalled(status.more)
+    state = _state(status)
+    if state == STALLED:
+        reason = _stalled(status.more)
+    else:
+        reason = why_line(status.trace or "") or f"failed {_failures(status.more)} times in a row: {_why(status.more)}"
     return ConnectorTrouble(
         connector=work.connector,
         task=work.task if work.is_task else -1,
-        state=states.FAILED if failed else STALLED,
+        state=state,
         reason=reason if len(reason) <= LONGEST else f"{reason[: LONGEST - 3]}...",
         worker=worker,
     )
+
+
+def _state(status: Status) -> str:
+    """FAILED, STALLED or RESTARTING; empty for what is in no trouble."""
+    if status.state == states.FAILED:
+        return states.FAILED
+    if "stalled" in status.more:
+        return STALLED
+    return states.RESTARTING if _failures(status.more) > 1 else ""
+
+
+def _failures(more: Mapping[str, object]) -> int:
+    """How many attempts have failed in a row, as far as the status tells."""
+    failures, restart = more.get("failures"), more.get("restart")
+    found = (
+        failures.get("count") if isinstance(failures, dict) else 0,
+        restart.get("attempt") if isinstance(restart, dict) else 0,
+    )
+    return max((number for number in found if isinstance(number, int)), default=0)
+
+
+def _why(more: Mapping[str, object]) -> str:
+    told = more.get("failures") or more.get("restart")
+    return str(told.get("reason")) if isinstance(told, dict) else ""
 
 
 def _stalled(more: Mapping[str, object]) -> str:

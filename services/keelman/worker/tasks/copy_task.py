@@ -72,6 +72,7 @@ class CopyTask:
         self._since = time.monotonic()
         self._quiet_since: float | None = None
         self._stalled = False
+        self._repeats = False  # as told: it fails again and again, for reasons that may pass
         self._waits_for = ""  # as told
         self._running = False  # the present copy run copies
         self.watermark = Watermark(time.monotonic())
@@ -179,6 +180,8 @@ class CopyTask:
                 self._tell_waiting(self._copying.waits_for or "its slot has not begun to copy")
             return
         self._quiet_since = None
+        if self._repeats and not self._failing:
+            self._host.tell(states.RUNNING, None, self._more())
         if self._attempt is not None and now - self._since >= self._restarts.policy.reset_seconds:
             self._restarts.healthy()
             self._attempt = None
@@ -307,4 +310,7 @@ class CopyTask:
             more["stalled"] = {**stalled, "reason": self._failing} if self._failing else stalled
         if self._attempt is not None and self._restarts.troubled:
             more["restart"] = self._attempt.value()
+        self._repeats = bool(self._failing) and self._restarts.passing > 1
+        if self._repeats:
+            more["failures"] = {"count": self._restarts.passing, "reason": self._failing}
         return more

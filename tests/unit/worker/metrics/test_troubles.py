@@ -48,6 +48,25 @@ def test_a_stall_is_told_with_the_failure_that_it_comes_from() -> None:
     )
 
 
+def test_what_is_tried_again_is_in_trouble_from_the_second_failed_attempt_on() -> None:
+    full = "org.acme.Full: [Errno 28] No space left on device"
+
+    def told(state: str, trace: str | None, **more: object) -> list[tuple[str, str]]:
+        work = Work("a", 0)
+        found = troubles_of([work], {work: status(state, trace, **more)}, "h:1")
+        return [(one.state, one.reason) for one in found.told]
+
+    assert told("RESTARTING", full) == []
+    assert told("RESTARTING", full, failures={"count": 2, "reason": "TASK_FAILED"}) == [("RESTARTING", full)]
+    again = told("RUNNING", None, failures={"count": 3, "reason": "TASK_FAILED: No space left"})
+    assert again == [("RESTARTING", "failed 3 times in a row: TASK_FAILED: No space left")]
+    assert told("RUNNING", None, restart={"reason": "TASK_FAILED", "attempt": 1}) == []
+    assert told("RUNNING", None, restart={"reason": "TASK_FAILED", "attempt": 2}) == [
+        ("RESTARTING", "failed 2 times in a row: TASK_FAILED")
+    ]
+    assert told("PAUSED", None) == []
+
+
 def test_a_trouble_is_told_by_what_is_behind_a_head_that_names_no_record() -> None:
     trace = (
         "org.E: Tolerance exceeded in error handler\nCaused by: org.D: no JSON (topic t, partition 0, offset 7)\n\tat x"
