@@ -24,7 +24,8 @@ BEGINNING = ("UNSPECIFIED", "PENDING", "PREPARING", "STARTING")
 
 
 async def status(home: Home, form: str) -> int:
-    """Prints the state of the home's system; returns FAILED when it is not up or something in it is not well."""
+    """Prints the state of the home's system; returns FAILED when it is not up, or something in it or a
+    connector is not well."""
     form = checked_format(form)
     system = running_system(home)
     if system is None:
@@ -49,7 +50,8 @@ async def status(home: Home, form: str) -> int:
         _print_document(document, form)
     else:
         _print_tables(document)
-    return OK if state == "RUNNING" else FAILED
+    well = state == "RUNNING" and not any(c.get("connectors_in_trouble") for c in clusters)
+    return OK if well else FAILED
 
 
 def state_of(workloads: Sequence[Mapping[str, Any]], *, whole: bool) -> str:
@@ -104,6 +106,7 @@ async def _resources(system: System) -> tuple[list[dict[str, Any]], list[dict[st
                 }
                 for w in await gateway.list(kinds.WORKLOADS)
             ]
+            workers = await gateway.list(kinds.WORKERS)
             clusters = [
                 {
                     "kind": kind.singular,
@@ -111,6 +114,7 @@ async def _resources(system: System) -> tuple[list[dict[str, Any]], list[dict[st
                     "state": cluster_state(c),
                     "where": _where(c.status),
                     "message": c.status.message,
+                    **(copying_of(c, workers) if kind is kinds.WORKER_CLUSTERS else {}),
                 }
                 for kind in (kinds.BROKER_CLUSTERS, kinds.WORKER_CLUSTERS)
                 for c in await gateway.list(kind)
@@ -118,6 +122,17 @@ async def _resources(system: System) -> tuple[list[dict[str, Any]], list[dict[st
     except KeelmanError as error:
         return [], [], f"the gateway does not answer: {error.message}"
     return workloads, clusters, ""
+
+
+def copying_of(cluster: Any, workers: Sequence[Any]) -> dict[str, Any]:
+    """What a worker cluster copies: its workers' connectors and tasks, and which connectors are in trouble."""
+    members = [worker.membership for worker in workers if worker.worker_cluster == cluster.name]
+    return {
+        "connectors": sum(member.connectors for member in members),
+        "tasks": sum(member.tasks for member in members),
+        "connectors_in_trouble": cluster.status.troubled_connectors,
+        "verdict": cluster.status.verdict,
+    }
 
 
 def _where(status: Any) -> str:
@@ -130,6 +145,10 @@ def _memory(pid: int) -> int:
         return int(psutil.Process(pid).memory_info().rss)
     except psutil.Error:
         return 0
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def _print_document(document: Any, form: str) -> None:
@@ -161,3 +180,6 @@ def _print_tables(document: dict[str, Any]) -> None:
     for c in document["clusters"]:
         where = f" at {c['where']}" if c["where"] else ""
         print(f"{c['kind']} {c['name']}: {c['state']}{where}{': ' + c['message'] if c['message'] else ''}")
+        if c.get("connectors") or c.get("verdict"):
+            counts = f"{_counted(c['connectors'], 'connector')}, {_counted(c['tasks'], 'task')}"
+            print(f"  {counts}: {c['verdict'] or 'all well'}")
