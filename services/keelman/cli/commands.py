@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -56,11 +56,24 @@ def get(target: Target, word: str, name: str | None, form: str, *, cluster: str,
 
     async def body(gateway: Gateway) -> None:
         if name is None:
-            print_list(kind, await gateway.list(kind, cluster=cluster, ended=ended), form)
+            found = await gateway.list(kind, cluster=cluster, ended=ended)
+            print_list(kind, found, form)
+            if kind is kinds.CONNECTORS and not found:
+                for told in at_rest(await gateway.list(kinds.WORKER_CLUSTERS), cluster):
+                    print(told, file=sys.stderr)
         else:
             print_one(kind, await gateway.get(kind, name, cluster=cluster), form)
 
     return _with(target, body)
+
+
+def at_rest(clusters: Sequence[Any], only: str) -> list[str]:
+    """What to say of worker clusters that do not run: they may have connectors, which only their workers could show."""
+    return [
+        f"worker cluster {c.name} is {columns.cluster_state(c)}: what connectors it has is known once it runs"
+        for c in clusters
+        if not c.status.ready_workers and only in ("", c.name)
+    ]
 
 
 def describe(target: Target, word: str, name: str, *, cluster: str) -> int:

@@ -9,14 +9,16 @@ import pytest
 import yaml
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from keelman.api.connect.v1.broker_cluster_pb2 import CLUSTER_STATE_RUNNING, CLUSTER_STATE_STOPPED
 from keelman.api.connect.v1.connector_pb2 import Connector, ConnectorTask, ConnectorType
-from keelman.api.connect.v1.worker_cluster_pb2 import WorkerCluster
+from keelman.api.connect.v1.worker_cluster_pb2 import WorkerCluster, WorkerClusterStatus
 from keelman.api.connect.v1.worker_pb2 import Worker
 from keelman.api.copy.v1.copy_run_pb2 import CopyRun, CopyRunState
 from keelman.api.node.v1.node_pb2 import Node, NodeState, NodeStatus
 from keelman.api.node.v1.workload_pb2 import Workload
 from keelman.cli import kinds
 from keelman.cli.columns import COLUMNS, age, key_of, size
+from keelman.cli.commands import at_rest
 from keelman.cli.describe import print_description
 from keelman.cli.gateway import Gateway
 from keelman.cli.kinds import KINDS
@@ -168,3 +170,11 @@ def test_logs_are_those_of_the_processes_behind() -> None:
     assert of(kinds.COPY_RUNS, worker_cluster="w") == ["spark/n1"]
     assert of(kinds.NODES, name="n2") == ["spark/n2", "worker/ww/0"]
     assert of(kinds.WORKLOADS, name="spark/n1") == ["spark/n1"]
+
+
+def test_clusters_that_do_not_run_may_have_connectors() -> None:
+    stopped = WorkerCluster(name="night", status=WorkerClusterStatus(state=CLUSTER_STATE_STOPPED))
+    running = WorkerCluster(name="day", status=WorkerClusterStatus(state=CLUSTER_STATE_RUNNING, ready_workers=1))
+    told = ["worker cluster night is STOPPED: what connectors it has is known once it runs"]
+    assert at_rest([stopped, running], "") == at_rest([stopped, running], "night") == told
+    assert at_rest([stopped, running], "day") == []
