@@ -115,6 +115,8 @@ def _why(connector: Any) -> str:
     return next((why_line(t) for t in traces if t), "")
 
 
+SHORT_ID = 6
+"""So many characters of a uid tell copy runs apart for people; commands take them too."""
 COLUMNS: dict[str, tuple[Column, ...]] = {
     "broker-clusters": (
         Column("NAME", lambda r: r.name),
@@ -171,17 +173,17 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("MESSAGE", lambda r: _first_line(r.status.message), wide=True),
     ),
     "copy-runs": (
-        Column("UID", lambda r: r.uid),
-        Column("CLUSTER", lambda r: r.worker_cluster),
-        Column("CONNECTOR", lambda r: r.connector),
+        Column("ID", lambda r: r.uid[:SHORT_ID]),
+        Column("CONNECTOR", lambda r: f"{r.worker_cluster}/{r.connector}"),
         Column("TASK", lambda r: f"{r.task}-b{r.part}" if r.part else str(r.task), number=True),
         Column("STATE", run_state),
         Column("RECORDS", lambda r: str(r.progress.records), number=True),
-        Column("BYTES", lambda r: size(r.progress.bytes), number=True),
+        Column("BYTES", lambda r: size(r.progress.bytes), number=True, wide=True),
         Column("RATE", lambda r: f"{size(r.progress.bytes_per_second)}/s", number=True),
         Column("LEFT", _lag, number=True),
-        Column("TIME LEFT", _time_left, number=True),
+        Column("TIME LEFT", _time_left, number=True, wide=True),
         Column("REASON", lambda r: r.reason),
+        Column("UID", lambda r: r.uid, wide=True),
         Column("RECORDS/S", lambda r: f"{r.progress.records_per_second:,.0f}", wide=True, number=True),
         Column("ERRORS", lambda r: str(r.progress.errors), wide=True, number=True),
         Column("SLOT", lambda r: r.slot, wide=True),

@@ -31,6 +31,7 @@ from keelman.rpc.channels import channel
 Resource: TypeAlias = Any  # one of the wire contract's resources; which one, the kind tells
 
 CALL_SECONDS = 30.0
+UID_LENGTH = 32
 REACH_SECONDS = 5.0
 
 
@@ -86,7 +87,8 @@ class Gateway:
                 request = cn.GetConnectorRequest(worker_cluster=owner, name=plain)
                 return (await self._call(self.connectors.GetConnector, request)).connector
             case kinds.COPY_RUNS:
-                run = (await self._call(self.copy_runs.GetCopyRun, cr.GetCopyRunRequest(uid=name))).copy_run
+                uid = await self._uid(name)
+                run = (await self._call(self.copy_runs.GetCopyRun, cr.GetCopyRunRequest(uid=uid))).copy_run
                 if cluster not in ("", run.worker_cluster):
                     raise NotFound(f"copy run {name} is of worker cluster {run.worker_cluster!r}, not of {cluster!r}")
                 return run
@@ -96,6 +98,15 @@ class Gateway:
             if workload.name == name:
                 return workload
         raise NotFound(f"there is no workload {name!r}")
+
+    async def _uid(self, name: str) -> str:
+        """The uid of a copy run that is named by the beginning of it. Raises InvalidArgument for that of several."""
+        if len(name) >= UID_LENGTH:
+            return name
+        found = sorted({r.uid for r in await self.list(kinds.COPY_RUNS, ended=True) if r.uid.startswith(name)})
+        if len(found) > 1:
+            raise InvalidArgument.of("copy run", name, "more characters: it is the beginning of " + ", ".join(found))
+        return found[0] if found else name
 
     async def full_name(self, kind: Kind, name: str, cluster: str) -> str:
         """The name that says all: a connector's and a worker's with its worker cluster. Raises NotFound, and

@@ -83,7 +83,7 @@ def table(kind: Kind, resources: Sequence[Any], *, wide: bool) -> Any:
     from rich.table import Table  # noqa: PLC0415
     from rich.text import Text  # noqa: PLC0415
 
-    made = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
+    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     columns = [c for c in COLUMNS[kind.plural] if wide or not c.wide]
     for column in columns:
         made.add_column(column.title, justify="right" if column.number else "left", no_wrap=True)

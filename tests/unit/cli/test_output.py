@@ -13,7 +13,7 @@ from keelman.api.connect.v1.broker_cluster_pb2 import CLUSTER_STATE_RUNNING, CLU
 from keelman.api.connect.v1.connector_pb2 import Connector, ConnectorTask, ConnectorType
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerCluster, WorkerClusterStatus
 from keelman.api.connect.v1.worker_pb2 import Worker
-from keelman.api.copy.v1.copy_run_pb2 import CopyRun, CopyRunState
+from keelman.api.copy.v1.copy_run_pb2 import LAG_UNIT_BYTES, CopyProgress, CopyRun, CopyRunState
 from keelman.api.node.v1.node_pb2 import Node, NodeState, NodeStatus
 from keelman.api.node.v1.workload_pb2 import Workload
 from keelman.cli import kinds
@@ -178,3 +178,15 @@ def test_clusters_that_do_not_run_may_have_connectors() -> None:
     told = ["worker cluster night is STOPPED: what connectors it has is known once it runs"]
     assert at_rest([stopped, running], "") == at_rest([stopped, running], "night") == told
     assert at_rest([stopped, running], "day") == []
+
+
+def test_copy_runs_fit_into_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    progress = CopyProgress(records=1_234_567, bytes=99_999_999, bytes_per_second=12_345_678, lag=123_456_789)
+    progress.lag_unit = LAG_UNIT_BYTES
+    run = CopyRun(uid="0123456789abcdef" * 2, worker_cluster="first", connector="lines-out", progress=progress)
+    run.state, run.reason = CopyRunState.COPY_RUN_STATE_RUNNING, "PARKED"
+    print_list(kinds.COPY_RUNS, [run], "table")
+    title, row = capsys.readouterr().out.splitlines()
+    assert title.split() == ["ID", "CONNECTOR", "TASK", "STATE", "RECORDS", "RATE", "LEFT", "REASON"]
+    assert row.split()[:2] == ["012345", "first/lines-out"]
+    assert max(map(len, (title, row))) <= 80
