@@ -5,7 +5,7 @@ answers each on standard output, after an empty line when it is ready, until its
 "class", ...arguments}. Each gets two lines: {"id"} when it is heard, before any of the plugin's code runs for it, so
 that whoever finds the process dead knows whether it died of the request; then {"id", "result"} or {"id", "error":
 {"type", "name", "message"}}, with key and value of a ConfigValueError, with the reason of what is Unavailable.
-What the plugin prints goes to standard error. The worker's side is `plugin_client.PluginHost`.
+What the plugin prints goes to standard error. The worker's side is `client.PluginHost`.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ topics that a sink reads need not be there.
 One compacted topic of one partition for all sinks of a name. The keys of one reader (`SinkReader`):
 
 - `{"workers","group","cluster","topic","partition"}`: the kept offset of a partition that is read, as `KeptOffset`;
-- the same with `"claimed_by"`: the transactional id of a task that may commit for it; see `sink_claims`.
+- the same with `"claimed_by"`: the transactional id of a task that may commit for it; see `claims`.
 
 Keys with `topic` and `partition` alone are of before offsets had readers, and of who knows whom.
 """

@@ -93,7 +93,7 @@ logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
 
 
 class BoundedHttpProtocol(H11Protocol):
-    """uvicorn's protocol with bounds: heads are those of `http_heads` and must be whole within 30 s of their begin
+    """uvicorn's protocol with bounds: heads are those of `BoundedHeads` and must be whole within 30 s of their begin
     (408), an answer that nobody reads is broken off after 60 s, and of too many connections the one that has waited
     longest is closed."""
 
