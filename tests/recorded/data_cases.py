@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import data_cases_converters as converters
-import data_cases_records as records
-import data_cases_values as values
-
+from recorded import data_cases_converters as converters
+from recorded import data_cases_records as records
+from recorded import data_cases_values as values
 from recorded.data_notation import Case
 
 _MAKERS = {

@@ -7,7 +7,6 @@ other, real Connect workers. Left out of the record: Date, which moves, and Serv
 from __future__ import annotations
 
 import asyncio
-import json
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,13 +14,14 @@ from typing import Any
 
 import httpx
 
-HERE = Path(__file__).parent
+from keelman.runtime.java.maven import Lock, jars
+from keelman.runtime.processes.ports import free_ports
+from keelman.testing.broker import running_broker
+from keelman.testing.connect_worker import ConnectProcess
+from recorded.access_steps import SECTIONS, USERS, Step
+from recorded.one_a_line import one_a_line
 
-from keelman.runtime.java.maven import Lock, jars  # noqa: E402
-from keelman.runtime.processes.ports import free_ports  # noqa: E402
-from keelman.testing.broker import running_broker  # noqa: E402
-from keelman.testing.connect_worker import ConnectProcess  # noqa: E402
-from recorded.access_steps import SECTIONS, USERS, Step  # noqa: E402
+HERE = Path(__file__).parent
 
 LEFT_OUT = ("date", "server")
 SECONDS = 30.0
@@ -89,8 +89,7 @@ async def main() -> None:
                 finally:
                     await worker.end()
                 print(section, flush=True)
-    text = json.dumps(recorded, indent=1, ensure_ascii=False)
-    (HERE / "access.json").write_text(text + "\n", encoding="utf-8")
+    (HERE / "access.json").write_text(one_a_line(recorded), encoding="utf-8")
     print(sum(len(section["steps"]) for section in recorded.values()), "steps recorded")
 
 

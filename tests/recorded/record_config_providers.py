@@ -7,7 +7,6 @@ and the Maven artifacts of keelman.testing.connect_worker.
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import tempfile
 from pathlib import Path
@@ -17,6 +16,7 @@ from keelman.kafka.reading import read_topic
 from keelman.testing.broker import running_broker
 from keelman.testing.connect_worker import ConnectProcess
 from keelman.testing.eventually import eventually
+from recorded.one_a_line import one_a_line
 
 RECORD = Path(__file__).with_name("config_providers.json")
 PROVIDER = "org.apache.kafka.common.config.provider"
@@ -154,13 +154,13 @@ async def main() -> None:
                 record["log"] = sorted({line.strip() for line in worker.output.splitlines() if SECRET in line})
             finally:
                 await worker.end()
-        text = json.dumps(record, indent=1, ensure_ascii=False)
+        text = one_a_line(record)
         text = (
             text.replace(str(folder), "<folder>")
             .replace(worker.url, "<worker>")
             .replace(f"127.0.0.1:{worker.port}", "<worker>")
         )
-        RECORD.write_text(text.replace(bootstrap, "<brokers>") + "\n", encoding="utf-8")
+        RECORD.write_text(text.replace(bootstrap, "<brokers>"), encoding="utf-8")
 
 
 async def played(worker: ConnectProcess, folder: Path) -> list[dict[str, Any]]:

@@ -7,7 +7,6 @@ of `errors_cases`, and keeps the dead letters, the lines that came through and, 
 from __future__ import annotations
 
 import asyncio
-import json
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -15,13 +14,14 @@ from typing import Any
 from aiokafka.admin import NewTopic
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-HERE = Path(__file__).parent
+from keelman.kafka.clients import admin_client
+from keelman.testing.broker import running_broker
+from keelman.testing.connect_worker import ConnectProcess
+from keelman.testing.eventually import eventually
+from recorded.errors_cases import CASES, Case, shown
+from recorded.one_a_line import one_a_line
 
-from keelman.kafka.clients import admin_client  # noqa: E402
-from keelman.testing.broker import running_broker  # noqa: E402
-from keelman.testing.connect_worker import ConnectProcess  # noqa: E402
-from keelman.testing.eventually import eventually  # noqa: E402
-from recorded.errors_cases import CASES, Case, shown  # noqa: E402
+HERE = Path(__file__).parent
 
 QUICK = {"offset.flush.interval.ms": "300", "consumer.auto.offset.reset": "earliest"}
 
@@ -42,7 +42,7 @@ async def main() -> None:
                 told = {case.name: await result(worker, servers, folder, case) for case in CASES}
             finally:
                 await worker.end()
-    (HERE / "errors.json").write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    (HERE / "errors.json").write_text(one_a_line(told), encoding="utf-8")
     print("errors.json")
 
 

@@ -15,13 +15,14 @@ from typing import Any
 
 from aiokafka.admin import NewTopic
 
-HERE = Path(__file__).parent
+from keelman.kafka.clients import admin_client
+from keelman.testing.broker import running_broker
+from keelman.testing.connect_worker import ConnectProcess
+from recorded.one_a_line import one_a_line
+from recorded.rest_steps import GROUP, SECTIONS
+from support.rest_kit import Player, fresh_client
 
-from keelman.kafka.clients import admin_client  # noqa: E402
-from keelman.testing.broker import running_broker  # noqa: E402
-from keelman.testing.connect_worker import ConnectProcess  # noqa: E402
-from recorded.rest_steps import GROUP, SECTIONS  # noqa: E402
-from support.rest_kit import Player, fresh_client  # noqa: E402
+HERE = Path(__file__).parent
 
 
 async def main() -> None:
@@ -43,8 +44,7 @@ async def main() -> None:
                     recorded[name] = {"properties": dict(properties), "steps": await _played(worker, servers, steps)}
                 finally:
                     await worker.end()
-    text = json.dumps(recorded, indent=1, ensure_ascii=False)
-    file.write_text(text + "\n", encoding="utf-8")
+    file.write_text(one_a_line(recorded), encoding="utf-8")
     print(sum(len(section["steps"]) for section in recorded.values()), "steps recorded")
 
 

@@ -16,15 +16,16 @@ from typing import Any
 
 from aiokafka.admin import NewTopic
 
-HERE = Path(__file__).parent
+from keelman.connect.java.maps import dump_map, load_map
+from keelman.connect.offsets import key_bytes, value_bytes
+from keelman.kafka.clients import admin_client
+from keelman.testing.broker import running_broker
+from keelman.testing.connect_worker import ConnectProcess
+from keelman.testing.eventually import eventually
+from recorded.one_a_line import one_a_line
+from recorded.standalone_steps import SOURCE, STEPS, filled
 
-from keelman.connect.java.maps import dump_map, load_map  # noqa: E402
-from keelman.connect.offsets import key_bytes, value_bytes  # noqa: E402
-from keelman.kafka.clients import admin_client  # noqa: E402
-from keelman.testing.broker import running_broker  # noqa: E402
-from keelman.testing.connect_worker import ConnectProcess  # noqa: E402
-from keelman.testing.eventually import eventually  # noqa: E402
-from recorded.standalone_steps import SOURCE, STEPS, filled  # noqa: E402
+HERE = Path(__file__).parent
 
 QUICK = {"offset.flush.interval.ms": "300"}
 MANY = 40
@@ -114,7 +115,7 @@ async def record_files(folder: Path, servers: str) -> None:
 
 def write(name: str, value: Any) -> None:
     """Writes a record."""
-    (HERE / name).write_text(json.dumps(value, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    (HERE / name).write_text(one_a_line(value), encoding="utf-8")
     print(name)
 
 

@@ -6,7 +6,6 @@ Run it by hand when `state_steps` changes: `python -m recorded.record_states`.
 from __future__ import annotations
 
 import asyncio
-import json
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import httpx
 
 from keelman.testing.broker import running_broker
 from keelman.testing.connect_worker import ConnectProcess
+from recorded.one_a_line import one_a_line
 from recorded.state_steps import STEPS, play
 
 HERE = Path(__file__).parent
@@ -38,7 +38,7 @@ async def main() -> None:
                     print(played[-1], flush=True)
             finally:
                 await worker.end()
-    (HERE / "states.json").write_text(json.dumps(played, indent=1) + "\n", encoding="utf-8")
+    (HERE / "states.json").write_text(one_a_line(played), encoding="utf-8")
 
 
 if __name__ == "__main__":

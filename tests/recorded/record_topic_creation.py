@@ -7,19 +7,19 @@ that makes missing topics by itself and two Connect workers, one with `topic.cre
 from __future__ import annotations
 
 import asyncio
-import json
 import tempfile
 from pathlib import Path
 from typing import Any
 
 from confluent_kafka.admin import AdminClient, ConfigResource, ConfigSource, ResourceType
 
-HERE = Path(__file__).parent
+from keelman.testing.broker import running_broker
+from keelman.testing.connect_worker import ConnectProcess
+from keelman.testing.eventually import eventually
+from recorded.one_a_line import one_a_line
+from recorded.topic_creation_cases import CASES, NONE, OFF, topic_of
 
-from keelman.testing.broker import running_broker  # noqa: E402
-from keelman.testing.connect_worker import ConnectProcess  # noqa: E402
-from keelman.testing.eventually import eventually  # noqa: E402
-from recorded.topic_creation_cases import CASES, NONE, OFF, topic_of  # noqa: E402
+HERE = Path(__file__).parent
 
 KEPT_LINES = ("org.", "Caused by: ")
 TAKEN_LATE = 45.0  # Connect asks again for a topic that cannot be made
@@ -36,7 +36,7 @@ async def main() -> None:
                 *await played(servers, folder, "on", {}, (*NONE, *CASES)),
                 *await played(servers, folder, "off", {"topic.creation.enable": "false"}, OFF),
             ]
-    (HERE / "topic_creation.json").write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+    (HERE / "topic_creation.json").write_text(one_a_line(found))
 
 
 async def played(

@@ -7,15 +7,15 @@ worker. The record has the folder's name and the worker's port as they were; who
 from __future__ import annotations
 
 import asyncio
-import json
 import tempfile
 from pathlib import Path
 
-HERE = Path(__file__).parent
+from keelman.testing.broker import running_broker
+from keelman.testing.connect_worker import ConnectProcess
+from recorded.one_a_line import one_a_line
+from recorded.topics_steps import CONFIGS, GROUP, OFFSETS, PROPERTIES, STATUS, play, prepare, written
 
-from keelman.testing.broker import running_broker  # noqa: E402
-from keelman.testing.connect_worker import ConnectProcess  # noqa: E402
-from recorded.topics_steps import CONFIGS, GROUP, OFFSETS, PROPERTIES, STATUS, play, prepare, written  # noqa: E402
+HERE = Path(__file__).parent
 
 FOLDER = Path("/tmp/keelman-topics")  # in keys, so in partitions too
 
@@ -39,7 +39,7 @@ async def main() -> None:
                 "worker": f"127.0.0.1:{worker.port}",
                 **{topic: await written(bootstrap, topic) for topic in (CONFIGS, OFFSETS, STATUS)},
             }
-    (HERE / "topics.json").write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+    (HERE / "topics.json").write_text(one_a_line(found))
 
 
 if __name__ == "__main__":

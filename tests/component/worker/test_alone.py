@@ -14,15 +14,13 @@ import pytest
 
 from keelman.connect.java.maps import load_map
 from keelman.testing.eventually import eventually
+from recorded.standalone_steps import SOURCE, STEPS, Step, filled
 from support.copy_harness import create_topic
 from support.places import RECORDED_FOLDER
 from support.spark_kit import SparkService
 from support.starts_kit import STRINGS, EndedError, Started, folder_of, lines, properties
 
 pytestmark = pytest.mark.component
-
-
-from recorded.standalone_steps import SOURCE, STEPS, Step, filled  # noqa: E402
 
 
 async def test_a_standalone_worker(bootstrap: str, spark: SparkService, tmp_path: Path) -> None:
