@@ -75,7 +75,7 @@ async def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator
 @pytest.fixture
 def name(request: pytest.FixtureRequest) -> str:
     """A name for a topic or a connector that no other test has."""
-    return f"{request.module.__name__.removeprefix('test_').replace('_', '-')}-{next(NUMBERS)}"
+    return f"{request.module.__name__.rpartition('.')[2].removeprefix('test_').replace('_', '-')}-{next(NUMBERS)}"
 
 
 @pytest.fixture

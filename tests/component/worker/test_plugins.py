@@ -191,7 +191,7 @@ async def test_a_plugin_that_hangs_or_dies_leaves_the_others_alone(
         sinks = {**sink, "connector.class": MOODY_SINK, "promised": "die"}
         await worker.ask("POST", "/connectors", {"name": "sinks", "config": sinks})
         died_of = (
-            f"plugin acme-moody 7.1, {MOODY_SINK}, supports_exactly_once: its process died with exit code 3\nRestart: "
+            f"plugin acme-moody 7.1, {MOODY_SINK}, supports_exactly_once: its process died with exit code 3\nNext "
         )
         await fails(worker, "sinks", died_of, task=True)
         begun = time.monotonic()
