@@ -71,7 +71,7 @@ BESIDE := -n 3 --dist worksteal
 unit: $(STAMP) $(WIRE) ## tests that need nothing
 	$(PYTEST) tests/unit tests/property tests/golden
 
-explore: $(STAMP) $(WIRE) ## property tests on cases of chance, other ones each time
+explore: $(STAMP) $(WIRE) ## property tests on random cases, other ones each time
 	$(PYTEST) tests/property --hypothesis-profile=default
 
 component: setup ## tests against a real broker, databases and Spark

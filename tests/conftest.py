@@ -1,6 +1,6 @@
 """Property tests try the same cases each time, so that a run says something of the change that it is run for.
 
-`make explore` has them try cases of chance.
+`make explore` has them try random cases.
 """
 
 from hypothesis import settings

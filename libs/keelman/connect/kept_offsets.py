@@ -17,7 +17,8 @@ class KeptOffset:
     to be committed there and any that were sent since; None stands for no committed offset at all, a number below 0
     for an offset that was set or reset through REST. `topic_id` is the id of the topic that was read, empty where it is
     not known, and `leader_epoch` the epoch of the last record before `offset`, -1 where it is not known: a topic that
-    is deleted and made anew has another id (KIP-516), a log that has lost its end another end of that epoch (KIP-320).
+    is deleted and created again has another id (KIP-516), a log that has lost its end has another end of that epoch
+    (KIP-320).
     """
 
     offset: int

@@ -225,8 +225,9 @@ class Connector(ABC):
 
     @classmethod
     def refresh_seconds(cls, config: Mapping[str, str]) -> float | None:
-        """How often it is asked anew, by `tend_again`; None for only when the configuration changes. Where that is done
-        in a process of its own, it is `LEAST_REFRESH_SECONDS` or more."""
+        """How often it is asked again, by `tend_again`; None for only when the configuration changes.
+
+        Where that is done in a process of its own, it is `LEAST_REFRESH_SECONDS` or more."""
         return None
 
     @classmethod  # noqa: B027  most have nothing to tend

@@ -40,7 +40,7 @@ class Progress:
     def commit(
         self, records: int, size: int, offsets: dict[str, str], *, passed: int | None = None, now: float | None = None
     ) -> None:
-        """Adds what one commit made final. After a quiet time the rate is counted anew, not over the quiet.
+        """Adds what one commit made final. After a quiet time the rate is counted from zero, not over the quiet.
 
         `passed` is how much the lag has become less by it, in the lag's own unit; None for as many records. A file's
         lag is in bytes of the file, of which a converter may make several times as many.

@@ -25,7 +25,7 @@ class _Met:
 
 class KnownBrokers:
     """By client properties: so a user, a password or an address of its own is a cluster of its own. Each entry is used
-    for a minute at most. For one loop's clients; a forked process begins anew."""
+    for a minute at most. For one loop's clients; a forked process begins again."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

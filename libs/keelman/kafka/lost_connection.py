@@ -15,7 +15,7 @@ async def send(client: AIOKafkaClient, node: int, request: Any, *, group: Any = 
     """As `AIOKafkaClient.send`, in whose place `clients` puts it. Raises KafkaError.
 
     The library closes the connection of a request that had no answer in time, and looks for it by its broker. Another
-    request that went out in the same moment may have closed it and begun to connect anew: then there is none, and the
+    request that went out in the same moment may have closed it and begun to connect again: then there is none, and the
     KeyError would end whoever sent, the client's own task that follows the brokers for one.
     """
     try:

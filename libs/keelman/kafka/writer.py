@@ -102,7 +102,7 @@ class TopicWriter:
 class FencingWriter:
     """A transactional writer for the one process that may write: opening it fences the one before.
 
-    Opened at the first write after `claim()`; a writer that finds itself fenced raises Conflict and has to claim anew.
+    Opened at the first write after `claim()`; a writer that finds itself fenced raises Conflict and has to claim again.
     """
 
     def __init__(self, properties: Mapping[str, str], *, client_id: str, transactional_id: str) -> None:

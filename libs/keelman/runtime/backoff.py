@@ -22,5 +22,5 @@ class Backoff:
         return whole * (0.5 + self.source.random() / 2)
 
     def reset(self) -> None:
-        """Begins anew with the first delay."""
+        """Begins again with the first delay."""
         self._tries = 0

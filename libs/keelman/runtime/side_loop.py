@@ -32,7 +32,7 @@ class Signal(Protocol):
 
 
 class SideLoop:
-    """Thread-safe. The thread starts with the first use and lasts as long as the process; a forked one begins anew."""
+    """Thread-safe. The thread starts with the first use and lasts as long as the process; a forked one begins again."""
 
     def __init__(self, name: str) -> None:
         """`name` is the thread's."""

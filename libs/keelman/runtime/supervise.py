@@ -22,7 +22,7 @@ from keelman.runtime.processes.stacks import stacks_on_signal
 
 T = TypeVar("T")
 log = get_logger()
-STRAY = "something that was waited for was cancelled, and nobody had said so"
+STRAY = "an awaited task was cancelled although nobody cancelled the waiter"
 
 
 async def guarded(work: Awaitable[T]) -> T:

@@ -48,7 +48,7 @@ class Files:
 
     @property
     def properties(self) -> Path:
-        """Written anew at each start."""
+        """Written at each start."""
         return self.home / "server.properties"
 
     @property

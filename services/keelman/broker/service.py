@@ -58,7 +58,7 @@ async def _prepared(settings: Settings, files: Files, properties: dict[str, str]
     """Everything before the start; leaves the command line in `command`."""
     await _ports_free(settings)
     prepared = await prepare(lambda step: log.info("broker_preparing", step=step))
-    # The file is the process's own: written anew at each start, so that settings alone decide.
+    # The file is the process's own: written at each start, so that settings alone decide.
     files.properties.write_text(written(properties), encoding="latin-1")
 
     async def format(cluster_id: str) -> None:

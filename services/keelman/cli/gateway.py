@@ -214,7 +214,7 @@ async def _pages(call: Any, request: Any) -> Sequence[Resource]:
 async def gateway(address: str, source: str = "") -> AsyncIterator[Gateway]:
     """A client of the gateway at host:port. Raises Unavailable when nothing answers there for REACH_SECONDS.
 
-    Also where the connection is refused: one that is just being started, or started anew, refuses too.
+    Also where the connection is refused: one that is just being started, or started again, refuses too.
     """
     async with channel(address) as link:
         try:

@@ -94,7 +94,7 @@ class Rest:
             base,
             headers=list(request.headers),
             content=request.body() if callable(request.body) else request.body,
-            # The exact target: a URL object would resolve dots and encode anew.
+            # The exact target: a URL object would resolve dots and encode again.
             extensions={"timeout": timeout, "target": base.raw_path.rstrip(b"/") + request.target},
         )
         async with asyncio.timeout(self._seconds):

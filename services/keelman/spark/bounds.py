@@ -1,4 +1,4 @@
-"""Holds each worker's slots to its bounds: processors are shared out, a slot of too much memory is started anew."""
+"""Holds each worker's slots to its bounds: processors are shared out, a slot of too much memory is started again."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ class DataSets:
         self._lock = threading.Lock()
 
     def split(self, task: tuple[str, str, int], data: DataSet, jars: Sequence[Path]) -> Split:
-        """Looks at the data set anew; `jars` are those of its packages. Raises what Spark raises."""
+        """Looks at the data set again; `jars` are those of its packages. Raises what Spark raises."""
         frame = self._frame(data, jars)
         found = described(frame, shape(data))
         with self._lock:

@@ -136,7 +136,7 @@ class SlotPool:
             "slot_lost", slot=slot.id, pid=slot.pid, worker=slot.owner.worker, why=why, copy_runs=len(slot.runs)
         )
         self._retire(slot)
-        # First, so that what is placed anew meanwhile cannot wait for it.
+        # First, so that what is placed again meanwhile cannot wait for it.
         self._jobs.cancel(slot.id)
         self._tenants.slot_lost(slot, why)
         self._close(slot)

@@ -185,7 +185,7 @@ class Sessions:
                 changed.clear()
                 async with self._database.read() as reader:
                     revision, wanted = await store.workloads_of(reader, session.node)
-                # A name that is used anew must be forgotten before it is told, or its generation would seem an old one.
+                # A name that is used again must be forgotten before it is sent, or its generation would seem old.
                 reused = [n for n, w in wanted.items() if n in sent and sent[n].uid != w.uid]
                 removed = sorted((sent.keys() - wanted.keys()) | set(reused))
                 news = [w for n, w in sorted(wanted.items()) if n in reused or _differs(sent.get(n), w)]

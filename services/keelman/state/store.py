@@ -187,7 +187,7 @@ async def drop_workload(tx: Transaction, name: str) -> None:
 
 
 async def settle(tx: Transaction) -> None:
-    """Derives the clusters' statuses anew after a write, and stores those that changed."""
+    """Derives the clusters' statuses again after a write, and stores those that changed."""
     if not tx.wrote:
         return
     await tx.session.flush()

@@ -1,6 +1,6 @@
 """Requests that another worker has sent to the group's leader: meant for it as the member that it was then.
 
-Who has sent one waits no longer once another leads, and asks that one. A leader that was frozen meanwhile finds the
+The sender gives up when leadership changes and asks the new leader. A leader that was frozen meanwhile finds the
 request on waking: done late, it would undo what clients have changed since.
 """
 

@@ -67,7 +67,7 @@ def _policy(*texts: str) -> RestartPolicy:
 @dataclass(slots=True)
 class Restarts:
     """The failures of one task or connector since it was last healthy. `attempts` are those that its budget paid,
-    `forbidden` those for want of a permission.
+    `forbidden` those for lack of a permission.
 
     `passing_seconds` are the first and the longest delay where nothing has to be paid. `chance` gives numbers from 0 up
     to 1: delays differ, so that what failed together does not come back together.

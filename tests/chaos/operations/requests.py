@@ -1,4 +1,4 @@
-"""What clients of chance ask for, and what comes of it: each answer is kept, and looked at when it comes."""
+"""What random clients ask for, and what comes of it: each answer is kept, and looked at when it comes."""
 
 from __future__ import annotations
 

@@ -184,4 +184,4 @@ def test_an_end_that_nobody_asked_for_is_a_crash() -> None:
     process = started("strays", 1)
     _, problem = process.communicate(timeout=60)
     assert process.returncode == 1
-    assert "nobody had said so" in problem
+    assert "nobody cancelled the waiter" in problem

@@ -15,7 +15,7 @@ from keelman.kafka.fetching.fetched import Fetched
 # So many records that are taken apart, or one batch of them, stay in the processor's caches until packed again.
 LOOSE_RECORDS = 2_000
 # A broker takes one batch of a partition at a time, and each is work for both sides: many batches that are smaller than
-# this on average cost less when they are taken apart and packed together. What is compressed would be anew as well.
+# this on average cost less when they are taken apart and packed together. What is compressed has to be so again.
 SMALL_BYTES = 12_288
 SMALL_COMPRESSED_BYTES = 3_072
 FEW_BATCHES = 2

@@ -202,7 +202,7 @@ class Clusters:
         self._inherited: list[object] = []
 
     def forget(self) -> None:
-        """Begins anew, without a look at what there was."""
+        """Begins again, without a look at what there was."""
         self._lock = threading.Lock()
         self._known: dict[tuple[tuple[str, str], ...], tuple[Cluster, float]] = {}
         self._timer: threading.Timer | None = None
@@ -216,7 +216,7 @@ class Clusters:
         return len(self._known)
 
     def at(self, settings: Mapping[str, Any]) -> Cluster:
-        """The cluster that these settings of librdkafka's lead to; to be asked for anew for each look.
+        """The cluster that these settings of librdkafka's lead to; to be asked for at each look.
 
         One that is logged in to by code of ours (OAUTHBEARER) is its asker's alone. Raises Unauthenticated and
         Unavailable while there is no token for it.

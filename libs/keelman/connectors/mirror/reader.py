@@ -32,7 +32,7 @@ TROUBLE_LOG_SECONDS = 10.0
 PASSING_SECONDS = 2.0
 """A leader that moves is no news."""
 MAX_BATCH_BYTES = 1_048_588
-"""What a topic takes by default (`max.message.bytes`). Larger batches are taken apart and packed anew."""
+"""What a topic takes by default (`max.message.bytes`). Larger batches are taken apart and packed again."""
 
 # As MirrorMaker's consumer has it by default; also the names that librdkafka has for the same.
 _RESETS: dict[str, Reset] = {

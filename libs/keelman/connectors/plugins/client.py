@@ -103,7 +103,7 @@ class PluginHost:
         return bool(await self._ask("tend_again", class_name, config=dict(config), tasks=[dict(one) for one in tasks]))
 
     async def refresh_seconds(self, class_name: str, config: Mapping[str, str]) -> float | None:
-        """How often to tend and to ask for tasks anew."""
+        """How often to tend and to ask for tasks again."""
         found: float | None = await self._ask("refresh_seconds", class_name, config=dict(config))
         return found
 

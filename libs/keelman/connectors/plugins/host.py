@@ -83,7 +83,7 @@ def tend_again(kind: type[Connector], request: Request) -> bool:
 
 
 def refresh_seconds(kind: type[Connector], request: Request) -> float | None:
-    """How often to ask anew; never without a pause."""
+    """How often to ask again; never without a pause."""
     found = contract.REFRESH_SECONDS.of(kind.refresh_seconds, request["config"])
     return None if found is None else float(found)
 

@@ -203,7 +203,7 @@ class BooksReader(Reader):
         return [self._books.normal]
 
     def read(self) -> SourceBatch | None:
-        """Nothing but, at the end, the offset of the whole. Raises RetriableConnectError when it is to be read anew."""
+        """Nothing but, at the end, the offset of the whole. Raises RetriableConnectError to have it read again."""
         if self._ends:
             self._ends = False
             offsets = self._books.closed()

@@ -195,7 +195,7 @@ def _read_answer(url: str, path: str, answer: _Answer) -> Any:
     if answer.status < 400:
         raise FailedPrecondition(f"{url}{path} answered {answer.status}, but not as a schema registry does")
     message, code = _told(answer)
-    if code is None:  # something on the way to it: one that is being set up anew, or a URL without the path it needs
+    if code is None:  # something on the way to it: one that is just being set up, or a URL without the path it needs
         what = f"{url}{path} answered {answer.status} without a schema registry's code: {message}"
         raise Unavailable(what.rstrip(": "), reason="NO_REGISTRY")
     raise RegistryNo(message or f"{url}{path} answered {answer.status}", answer.status, code)

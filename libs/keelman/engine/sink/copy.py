@@ -158,8 +158,9 @@ class SinkCopy:
         self._forget()
 
     def _check_topics(self, *, all_read: bool) -> None:
-        """Raises RunFailure where a topic was made anew: the next run decides where to begin in it. What was taken of
-        the former one is kept; what was read since it was last seen may be of either."""
+        """Raises RunFailure where a topic was created again: the next run decides where to begin in it.
+
+        What was taken of the former one is kept; what was read since it was last seen may be of either."""
         quiet = all_read and self._unkept and self._topics.doubtful
         changed = self._topics.changed(KEEP_SECONDS if quiet else READ_SECONDS)
         if changed:
@@ -357,7 +358,7 @@ class SinkCopy:
         self._unkept = self._unsent = False
 
     def _client_error(self, error: KafkaError) -> None:
-        """Brokers that will not have us, or that we do not trust, will not when asked again; nor did they ever."""
+        """Authentication and TLS failures are permanent: fails now, unless the consumer was assigned before."""
         refused = error.code() in (KafkaError._AUTHENTICATION, KafkaError._SSL)
         refused |= judge_kafka(error)[0] == BROKER_REFUSED
         if _is_fatal(error) or (refused and not self._positions.assigned):

@@ -58,7 +58,7 @@ def start_of(kept: KeptOffset | None, group: GroupOffset, log: Log) -> Start:
 
     The kept offset stands, since it moved together with the data. It does not where
 
-    - the topic was deleted and made anew, as its id shows: all is read, or what was set for the new one;
+    - the topic was deleted and created again, as its id shows: all is read, or what was set for the new one;
     - the group's offset is none of those that this sink could have put there: somebody set it, and the group wins. No
       offset at all is no such sign, for brokers forget a group's offsets in time (offsets.retention.minutes);
     - the log has lost its end: the sink goes on where what it had read and what is there now part.

@@ -27,7 +27,7 @@ _log = get_logger()
 class Place:
     """Looked at once by each copy run of a sink, at its first assignment.
 
-    A static member that comes back gets the partitions that it had before, and the group deals nothing anew: neither
+    A static member that comes back gets the partitions that it had before, and the group deals nothing again: neither
     when its sink reads other topics by now, nor when topics and partitions came while no member was there to see it.
     """
 
@@ -38,7 +38,7 @@ class Place:
         self._looked = False
 
     def given_up(self, consumer: Consumer, subscription: Subscription, assigned: Iterable[ClientPartition]) -> bool:
-        """Whether the group has to deal anew. The member has then left it; its consumer has nothing until it has
+        """Whether the group has to deal again. The member has then left it; its consumer has nothing until it has
         joined again, which it does by itself.
 
         Raises KafkaException when the brokers do not tell, RetriableConnectError when they do not let it leave.
@@ -58,7 +58,7 @@ class Place:
         return True
 
     def _dealt(self) -> set[TopicPartition] | None:
-        """What the group's members have together; None while it deals anew in any case."""
+        """What the group's members have together; None while it deals again in any case."""
         asked = AdminClient(with_token(client_settings(self._properties, "admin")))
         told = asked.describe_consumer_groups([self._group], request_timeout=ANSWER_SECONDS)[self._group].result()
         if told.state != ConsumerGroupState.STABLE:

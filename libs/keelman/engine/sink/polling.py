@@ -89,7 +89,7 @@ class Polling:
             raise GaveUp
 
     def check(self) -> None:
-        """Raises RunFailure when the group may have given the partitions away for want of a sign of life."""
+        """Raises RunFailure when the group may have given the partitions away for lack of a sign of life."""
         silent = self._clock() - self._polled_at
         if silent >= self._lapse:
             raise RunFailure(

@@ -1,8 +1,8 @@
 """What the brokers tell of the topics that a sink reads: their ids, and where leader epochs end in them.
 
-The client library goes on in a topic that was deleted and made anew as if it were the one before: at the offset that it
-had come to, past all that is written before that, or, where the new topic's leader epochs are lower, not at all and for
-ever. Only the topic's id tells the two from each other (KIP-516).
+The client library goes on in a topic that was deleted and created again as if it were the one before: at the offset
+that it had come to, past all that is written before that, or, where the new topic's leader epochs are lower, not at all
+and for ever. Only the topic's id tells the two from each other (KIP-516).
 """
 
 from __future__ import annotations

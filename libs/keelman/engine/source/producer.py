@@ -87,7 +87,7 @@ class RunProducer(ABC):
         self._wait(self._open())
 
     def partitions(self, topic: str) -> int:
-        """How many partitions a topic has, as known for some minutes at most; 0 when it is not there, asked anew."""
+        """How many partitions a topic has, as known for some minutes at most; 0 when it is not there, asked again."""
         count = self._wait(self._made.partitions(topic))
         self._counts[topic] = count, time.monotonic()
         return count

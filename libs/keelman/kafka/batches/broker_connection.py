@@ -47,7 +47,7 @@ class BrokerConnection:
         return self._connection is not None and bool(self._connection.connected())
 
     def connect(self) -> None:
-        """Makes a connection anew, once nothing waits for an answer on the old one."""
+        """Makes a new connection once nothing waits for an answer on the old one."""
         if not self._connecting and not self.in_flight:
             self._connecting = True
             self._background.start(self._connected())

@@ -150,7 +150,7 @@ class EndWatch:
 
     def _learned(self, _cluster: object) -> None:
         """A broker has told of the leaders, each time another one: a leader that is one no longer is left, even while
-        it keeps a question; and a topic that was made anew is told as gone."""
+        it keeps a question; and a topic that was created again is told as gone."""
         for part, node in list(self._home.items()):
             leader = self._client.leader_of(part) or NOBODY
             if leader.node not in (-1, node) or leader.epoch != self._led[node][part]:

@@ -51,7 +51,7 @@ class BatchFetcher:
         arrived: Callable[[], None] = lambda: None,
     ) -> None:
         """`positions` are the next offsets to read, EARLIEST or LATEST; `reset` is for those that are not there, "none"
-        also for logs that were truncated and topics that were made anew, which are read on where they differ else.
+        also for logs that were truncated and topics that were created again, which are read on where they differ else.
 
         `arrived` is called in the loop when there is something to take. Begins at once.
         """
@@ -356,7 +356,7 @@ class BatchFetcher:
         self._arrivals.put(Fetched(*one, batches, before, behind, end, size, position.topic_id))
 
     def _good(self, node: int, one: Part, code: int) -> bool:
-        """Whether a partition's answer is one; asks for its leader anew if that may help. Raises FetchFailure."""
+        """Whether a partition's answer is one; asks for its leader again if that may help. Raises FetchFailure."""
         if not code:
             return True
         text = f"partition {one[1]} of topic {one[0]}: {name_of(code)}"

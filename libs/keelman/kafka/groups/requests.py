@@ -34,7 +34,7 @@ async def ask_group(
     async with low_level_client(properties, client_id=client_id, timeout_ms=answer_ms) as client:
         while True:
             late = loop.time() > until
-            asking = GroupClient(client, group, session_ms=0, rebalance_ms=0)  # each looks for the coordinator anew
+            asking = GroupClient(client, group, session_ms=0, rebalance_ms=0)  # each looks for the coordinator again
             try:
                 answer = await asking.ask(request())
                 if late or not any(code in _PASSING for code in error_codes(answer)):

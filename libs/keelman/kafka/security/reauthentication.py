@@ -1,7 +1,7 @@
 """Connections to brokers that end a client's session after some time: replaced before, so that no request is lost.
 
 A broker with `connections.max.reauth.ms`, or a token that ends, closes a connection at the first request behind its
-session's end (KIP-368). Java's clients authenticate anew on the connection. Here it retires instead: it takes no new
+session's end (KIP-368). Java's clients authenticate again on the connection. Here it retires instead: it takes no new
 requests, so the next one gets a connection of its own, and it closes when its last answer has come.
 """
 

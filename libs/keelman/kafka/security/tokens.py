@@ -27,7 +27,7 @@ class Token:
 class Tokens:
     """Gives a token that is good now; for any thread, and for all clients of a process with the same properties.
 
-    Who gave none is left alone for a while, which doubles each time: clients that connect anew again and again would
+    Who gave none is left alone for a while, which doubles each time: clients that connect again and again would
     ask as often, and many servers lock out who does.
     """
 

@@ -5,7 +5,7 @@ for exactly those artifacts, without their descriptors, so it resolves nothing a
 folder is complete or absent: it is filled beside its place and renamed. Where Ivy looks is Ivy's own default;
 KEELMAN_IVY_SETTINGS names an Ivy settings file for those behind a mirror.
 
-`python -m keelman.runtime.java.maven LOCK` fetches; `--relock LOCK [group:artifact:version ...]` writes the lock anew.
+`python -m keelman.runtime.java.maven LOCK` fetches; `--relock LOCK [group:artifact:version ...]` writes a new lock.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ async def fetch_with_ivy(lock: Lock, folder: Path, progress: Progress) -> None:
 async def relock(file: Path, roots: Sequence[str], *, progress: Progress = lambda line: None) -> Lock:
     """Resolves the roots with all they need and writes the lock: run by a developer who wants other versions.
 
-    Without roots, those of the present lock are resolved anew. Archives need nothing: with them roots are all there is.
+    Without roots, those of the present lock are resolved again. Archives need nothing: they have roots alone.
     """
     if not roots:
         roots = Lock.read(file).roots
@@ -212,7 +212,7 @@ async def relock(file: Path, roots: Sequence[str], *, progress: Progress = lambd
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Fetches a lock's jars, or writes the lock anew; see the module's text."""
+    """Fetches a lock's jars, or writes a new lock; see the module's text."""
     words = list(arguments)
     again = bool(words) and words[0] == "--relock"
     words = words[1:] if again else words

@@ -1,4 +1,5 @@
-"""Which answers of connectors still stand, asked of their classes for many at once, and when that is to be asked."""
+"""Decides, per connector class and in batches, whether stored task configurations are still valid, and when to check
+again."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class _Asked:
     answer: Answer | None = None
     due: float | None = None
     refresh: float | None = None  # seconds after which that answer is to be looked at again
-    tasks: Tasks | None = None  # what it wanted last and may keep; None when it is to plan anew
+    tasks: Tasks | None = None  # what it wanted last and may keep; None when it is to plan again
     thread: threading.Thread | None = None
     told: str = ""  # the last trace
     at: str = ""  # the method that it was asked last
@@ -126,7 +126,7 @@ class TaskConfigQuery:
             self._first.pop(name, None)
 
     def hold(self, name: str) -> None:
-        """A connector that cannot be asked now, for want of values: it is due again when it is asked `about`."""
+        """A connector that cannot be asked now, for lack of values: it is due again when it is asked `about`."""
         if (asked := self._asked.get(name)) is not None:
             asked.held = True
 
@@ -136,7 +136,7 @@ class TaskConfigQuery:
         return set(self._asked)
 
     def again(self, name: str) -> None:
-        """Asks a connector anew though nothing about it has changed, with the whole restart budget."""
+        """Asks a connector again though nothing about it has changed, with the whole restart budget."""
         if (asked := self._asked.get(name)) is not None:
             self._ask_at(name, asked, 0.0)
             asked.tasks = None
@@ -144,7 +144,7 @@ class TaskConfigQuery:
 
     def refused(self, name: str, trace: str) -> Answer:
         """The answer instead of the one whose tasks cannot be stored for this reason, until the connector is asked
-        anew: what was stored of them would have the leader try again at once, for ever."""
+        again: what was stored of them would have the leader try again at once, for ever."""
         answer = Answer(None, trace)
         if (asked := self._asked.get(name)) is not None:
             asked.answer, asked.tasks = answer, None
@@ -236,7 +236,7 @@ class TaskConfigQuery:
                 self._siblings.start(self._ask(name, asked), name=f"asks {name}")
                 continue
             asked.asking = False
-            if asked.stands:  # else somebody wants it asked anew
+            if asked.stands:  # else somebody wants it asked again
                 self._ask_at(name, asked, _due(asked))
         self._answered(())
 
@@ -255,7 +255,7 @@ class TaskConfigQuery:
                     late = f"{asked.config.get('connector.class')}, {asked.at}: no answer in {self._seconds:g} s"
                     raise DeadlineExceeded(late, reason="PLUGIN_HUNG") from None
                 asked.answer = Answer(tasks)
-                if former is None or asked.tasks is not None:  # else somebody wants it asked anew
+                if former is None or asked.tasks is not None:  # else somebody wants it asked again
                     asked.tasks = tasks
                     self._ask_at(name, asked, _due(asked))
                 asked.told = ""

@@ -63,7 +63,7 @@ class StandIn(Connector):
 
     @classmethod
     def refresh_seconds(cls, config: Mapping[str, str]) -> float | None:
-        """How often to tend and to ask for tasks anew."""
+        """How often to tend and to ask for tasks again."""
         return cls._plugins.wait(cls._host.refresh_seconds(cls.names[0], config))
 
     @classmethod
@@ -194,7 +194,7 @@ class ThirdParty:
         return asyncio.run_coroutine_threadsafe(question, self._loop).result()
 
     def exactly_once(self, host: PluginHost, name: str, config: Mapping[str, str]) -> bool:
-        """As `StandIn.supports_exactly_once`. What the class raised is raised once, and asked anew after that."""
+        """As `StandIn.supports_exactly_once`. What the class raised is raised once, and asked again after that."""
         if not _in_loop():
             return self.wait(host.supports_exactly_once(name, config))
         connector = config.get("name", "")

@@ -34,7 +34,7 @@ class _Source:
     """What one provider has under one path, as it was read last. `versions` tell one value of a key from another.
 
     A key that goes, or a file that cannot be read any more, leaves the value that was: files are often emptied before
-    they are written anew.
+    they are written again.
     """
 
     keys: set[str]

@@ -257,7 +257,7 @@ class Leader:
         self._wake()
 
     def forget(self, name: str) -> None:
-        """This connector is gone, or is to be asked anew once it runs again."""
+        """This connector is gone, or is to be asked again once it runs again."""
         self._query.forget(name)
         self._used.pop(name, None)
 

@@ -152,7 +152,7 @@ class Membership:
                 await asyncio.sleep(backoff.next())
 
     async def join(self, metadata: Callable[[], Metadata], share: Share) -> Place:
-        """Joins until it has a place, asking `metadata` anew for each try; as leader, shares the work out.
+        """Joins until it has a place, asking `metadata` again for each try; as leader, shares the work out.
 
         Raises FailedPrecondition when live Java workers are in the group, InvalidArgument and
         PermissionDenied for what the broker refuses for good.

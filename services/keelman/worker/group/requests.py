@@ -174,7 +174,7 @@ class Requests:
     async def _write(self, decided: Sequence[tuple[Request, Change[Any] | Exception]]) -> None:
         """Those that are refused are told so, the others written in one write.
 
-        Where the claim has to be made first, another leader may have written since: all is decided anew behind it.
+        Where the claim has to be made first, another leader may have written since: all is decided again behind it.
         """
         if any(isinstance(one, Change) and one.records for _, one in decided) and await self._store.claimed_anew():
             await self._store.read_config()

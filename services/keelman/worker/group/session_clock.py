@@ -1,7 +1,7 @@
 """What a member's heartbeats say about its right to its place, by the clock. Pure but for the clock.
 
 The group's coordinator gives a member's work to others once it has had no heartbeat of it for a session: not sooner
-than a session after the last one that it answered was sent. A new coordinator counts anew for all members. So a member
+than a session after the last one that it answered was sent. A new coordinator counts again for all members. So a member
 without an answer may let its copy runs go on for so long, and no longer: its coordinator may be away, or only its way
 there.
 """

@@ -40,7 +40,7 @@ class Parts:
     """All parts of one task but its own. Steered by the task's coroutine; nothing here waits but `follow` and `finish`.
 
     A part that fails is not begun again by itself: the task ends with all its parts, and the next copy run fences
-    them and splits anew what is left.
+    them and splits again what is left.
     """
 
     def __init__(

@@ -17,7 +17,7 @@ PLANNING = frozenset({"tasks.max", "tasks.max.enforce", "config.action.reload"})
 
 
 def without_limits(config: Mapping[str, str]) -> Mapping[str, str]:
-    """The configuration less what has no effect on tasks: the rest decides whether tasks have to be configured anew."""
+    """The configuration less what has no effect on tasks: the rest decides whether tasks are configured again."""
     if not WITHOUT_EFFECT.isdisjoint(config):
         return {k: v for k, v in config.items() if k not in WITHOUT_EFFECT}
     return config

@@ -64,7 +64,7 @@ class OwnedConnectors:
             log.info("connectors", **Counter(state.lower() for _, state in said))
 
     def forget(self, work: Work) -> None:
-        """It is this worker's no more, or begins anew."""
+        """It is this worker's no more, or begins again."""
         self._known.pop(work, None)
 
     def clear(self) -> None:

@@ -295,7 +295,7 @@ class OwnedTasks:
             task.update(update)
 
     def _standing(self, uids: frozenset[str]) -> None:
-        """The link's other side has these copy runs: what it has lost begins anew, what nobody here knows is cut."""
+        """The link's other side has these copy runs: what it has lost begins again, what nobody here knows is cut."""
         for uid in uids - self._runs.keys():
             self._link.send(orders.RunOrder(run_uid=uid, cut=orders.Cut(reason="WITHDRAWN")))
         for uid, run in list(self._runs.items()):

@@ -161,7 +161,7 @@ class OwnedWork:
         return [work for work in found if work in self.works]
 
     def restart(self, request: RestartRequest) -> None:
-        """Restarts what this worker has of a connector, which itself begins anew once its status says RESTARTING."""
+        """Restarts what this worker has of a connector, which itself begins again once its status says RESTARTING."""
         for work in sorted(w for w in self.works if w.connector == request.connector):
             if work.is_task:
                 task = self._tasks.find(work)
