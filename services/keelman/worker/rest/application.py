@@ -27,15 +27,13 @@ from keelman.worker.rest.answers import (
 )
 from keelman.worker.rest.context import Handler, RestContext
 from keelman.worker.rest.forwarding import Forwarder
-from keelman.worker.rest.kinds import NO_FENCE, NO_TASKS, as_put, refusing
 from keelman.worker.rest.observability import Observability
 from keelman.worker.rest.offset_changes import OffsetChanges
 from keelman.worker.rest.operations import Operations
 from keelman.worker.rest.others import Others
-from keelman.worker.rest.paths import by_method, plain_path
+from keelman.worker.rest.paths import NO_FENCE, NO_TASKS, PathRoute, as_put, by_method, plain_path, refusing
 from keelman.worker.rest.reads import Reads
 from keelman.worker.rest.records import RecordRoutes
-from keelman.worker.rest.routes import PathRoute
 from keelman.worker.rest.views import Views
 from keelman.worker.rest.writes import Writes
 from keelman.worker.storage.topic_tracking import TopicTracking

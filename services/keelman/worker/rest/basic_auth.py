@@ -13,7 +13,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from keelman.worker.config.basic_auth import ENTRY, BasicAuth
-from keelman.worker.rest.routes import exists
+from keelman.worker.rest.paths import exists
 
 REFUSED = "User cannot access the resource."
 # What workers ask of each other is signed instead; the forms are Connect's.

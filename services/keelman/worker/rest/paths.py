@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from urllib.parse import unquote, unquote_to_bytes
 
+from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Match, Route
+from starlette.types import Scope
 
 from keelman.connect.java.text import hash_order
 from keelman.worker import addressed, deadlines
@@ -17,8 +20,49 @@ from keelman.worker.rest.answers import STATUS_TEXTS
 from keelman.worker.rest.bodies import JSON_TYPE
 from keelman.worker.rest.context import Handler
 
+# As Connect's standalone worker answers (tests/recorded/standalone.json).
+NO_TASKS = "Kafka Connect in standalone mode does not support externally setting task configurations."
+NO_FENCE = "Kafka Connect in standalone mode does not support exactly-once source connectors."
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _WITHOUT_BODY = ("", "0")
+
+
+def refusing(message: str) -> Handler:
+    """A handler that answers with 500 and this message, whatever is asked."""
+
+    async def refuse(request: Request) -> Response:
+        raise RestError(500, message)
+
+    return refuse
+
+
+def as_put(put: Handler) -> Handler:
+    """A handler for POST that does what PUT does, also for the leader that it may be passed on to."""
+
+    async def handle(request: Request) -> Response:
+        request.scope["method"] = "PUT"
+        return await put(request)
+
+    return handle
+
+
+class PathRoute(Route):
+    """Its handler is given every method, those that nobody has heard of too, and refuses what it does not answer."""
+
+    def __init__(self, path: str, handler: Callable[[Request], Awaitable[Response]], answered: Iterable[str]) -> None:
+        super().__init__(path, handler)
+        self.methods = None
+        self._answered = frozenset(answered) | {"OPTIONS"}
+
+    def answers(self, scope: Scope) -> bool:
+        """Whether path and method exist."""
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]
+        return self.matches(scope)[0] is Match.FULL and method in self._answered
+
+
+def exists(routed: Starlette, scope: Scope) -> bool:
+    """Whether any of the application's routes answers this."""
+    return any(route.answers(scope) for route in routed.routes if isinstance(route, PathRoute))
 
 
 def plain_path(raw: str) -> str:
