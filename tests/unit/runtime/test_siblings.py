@@ -167,7 +167,7 @@ async def test_a_cancellation_that_nobody_asked_for_is_an_error() -> None:
             tasks.start(cancelled_wait(), name="heartbeats")
             await asyncio.Event().wait()
 
-    with pytest.raises(RuntimeError, match="heartbeats: something that was waited for was cancelled"):
+    with pytest.raises(RuntimeError, match="heartbeats: an awaited task was cancelled"):
         await block()
 
 
