@@ -12,12 +12,11 @@ import pytest
 
 WORLDS = {"planner": 6, "assignor": 4, "restarts": 3, "slots": 3, "parking": 2}
 """The deciders, with the least number of cases that each has."""
-MODULES = {"restarts": "restart_world"}
 CASES = sorted(Path(__file__).parent.glob("*/*.txt"))
 
 
 def transcript(decider: str, text: str) -> str:
-    module = importlib.import_module(f"support.{MODULES.get(decider, f'{decider}_world')}")
+    module = importlib.import_module(f"support.{decider}_world")
     world, lines = module.World(), []
     for line in text.splitlines():
         if line.startswith("> "):

@@ -6,21 +6,24 @@ import json
 from typing import Any
 
 
-def one_a_line(value: Any) -> str:
-    """JSON with each member of a list on a line of its own, and each key of what has such lists in it."""
-    return "\n".join(_lines(value)) + "\n"
+def one_a_line(value: Any, *, ascii_only: bool = False) -> str:
+    """JSON with each member of a list on a line of its own, and each key of what has such lists in it.
+
+    With `ascii_only` all else is escaped: halves of surrogate pairs cannot be written in any other way.
+    """
+    return "\n".join(_lines(value, ascii_only)) + "\n"
 
 
-def _lines(value: Any) -> list[str]:
+def _lines(value: Any, ascii_only: bool) -> list[str]:
     if isinstance(value, list) and value:
-        return ["[", *_joined([[_text(one)] for one in value]), "]"]
+        return ["[", *_joined([[_text(one, ascii_only)] for one in value]), "]"]
     if isinstance(value, dict) and any(map(_has_steps, value.values())):
         parts = []
         for key, one in value.items():
-            first, *rest = _lines(one)
+            first, *rest = _lines(one, ascii_only)
             parts.append([f"{json.dumps(key)}: {first}", *rest])
         return ["{", *_joined(parts), "}"]
-    return [_text(value)]
+    return [_text(value, ascii_only)]
 
 
 def _has_steps(value: Any) -> bool:
@@ -35,5 +38,5 @@ def _joined(parts: list[list[str]]) -> list[str]:
     return [*found[:-1], found[-1].removesuffix(",")] if found else found
 
 
-def _text(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
+def _text(value: Any, ascii_only: bool) -> str:
+    return json.dumps(value, ensure_ascii=ascii_only)

@@ -18,6 +18,7 @@ from keelman.runtime.java import maven
 from keelman.runtime.java.installation import find
 from keelman.testing.connect_worker import LOCK
 from recorded.avro_cases import everything
+from recorded.one_a_line import one_a_line
 
 HERE = Path(__file__).resolve().parent
 
@@ -36,8 +37,8 @@ async def main() -> None:
         done = subprocess.run(command, input=lines, stdout=subprocess.PIPE, text=True, timeout=600, check=True)
     answers = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     assert len(answers) == len(cases), f"{len(answers)} answers to {len(cases)} cases"
-    told = [json.dumps({**case, "answer": answer}) for case, answer in zip(cases, answers, strict=True)]
-    (HERE / "avro.json").write_text("[\n" + ",\n".join(told) + "\n]\n")
+    told = [{**case, "answer": answer} for case, answer in zip(cases, answers, strict=True)]
+    (HERE / "avro.json").write_text(one_a_line(told, ascii_only=True))
     print(f"{len(cases)} cases")
 
 

@@ -18,6 +18,7 @@ from keelman.runtime.java import maven
 from keelman.runtime.java.installation import find
 from keelman.testing.connect_worker import LOCK
 from recorded.data_cases import everything
+from recorded.one_a_line import one_a_line
 
 HERE = Path(__file__).resolve().parent
 
@@ -42,10 +43,8 @@ async def main() -> None:
         if line.startswith("{")
     ]
     assert len(answers) == len(cases), f"{len(answers)} answers to {len(cases)} cases"
-    told = [
-        json.dumps({**case, "answer": answer}, ensure_ascii=True) for case, answer in zip(cases, answers, strict=True)
-    ]
-    (HERE / "data.json").write_text("[\n" + ",\n".join(told) + "\n]\n")
+    told = [{**case, "answer": answer} for case, answer in zip(cases, answers, strict=True)]
+    (HERE / "data.json").write_text(one_a_line(told, ascii_only=True))
     print(f"{len(cases)} cases")
 
 

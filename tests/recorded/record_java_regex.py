@@ -10,6 +10,7 @@ import json
 from pathlib import Path
 
 from recorded.java_regex_cases import PATTERNS, REPLACEMENTS
+from recorded.one_a_line import one_a_line
 from recorded.record_clients import run_java
 
 HERE = Path(__file__).resolve().parent
@@ -20,8 +21,8 @@ def main() -> None:
     asked: list[dict[str, object]] = [{"pattern": p, "texts": texts} for patterns, texts in PATTERNS for p in patterns]
     asked += [{"pattern": p, "text": text, "replacement": new} for p, text, new in REPLACEMENTS]
     lines = asyncio.run(run_java("JavaRegex.java", asked)).strip().split("\n")
-    said = [json.dumps(json.loads(line)) for line in lines]
-    (HERE / "java_regex.json").write_text("[\n" + ",\n".join(said) + "\n]\n", encoding="utf-8")
+    said = one_a_line([json.loads(line) for line in lines], ascii_only=True)
+    (HERE / "java_regex.json").write_text(said, encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,15 +1,15 @@
 """A world of words for the assignor's tests: workers come, leave and die, and do in each round what they are told."""
 
 import dataclasses
-import shlex
 
 from keelman.model.work import CONNECTOR_TASK, Work
 from keelman.worker.group.assignor import MemberView, Memory, assign
+from support.script_world import ScriptWorld
 
 DELAY_MS = 300_000
 
 
-class World:
+class World(ScriptWorld):
     """A group and what is configured in it; the clock stands until `wait`."""
 
     def __init__(self) -> None:
@@ -17,12 +17,6 @@ class World:
         self.configured: dict[str, int] = {}
         self.wants: dict[str, dict[str, str]] = {}
         self.memory, self.now_ms = Memory(), 0
-
-    def run(self, line: str) -> list[str]:
-        """One command; the lines it says."""
-        verb, *words = shlex.split(line, comments=True)
-        options = dict(w.split("=", 1) for w in words if "=" in w)
-        return getattr(self, f"do_{verb}")(*(w for w in words if "=" not in w), **options) or []
 
     def do_worker(self, name: str, url: str = "", **labels: str) -> None:
         self.members[name] = MemberView(url or f"http://{name}/", labels=labels)

@@ -1,12 +1,12 @@
 """A world of words for parking: tasks find nothing to copy, files and topics grow, tasks are taken away."""
 
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 from keelman.connect.watches import FileWatch, Watch
 from keelman.model.work import Work
 from keelman.worker.parking.parking import Parkable, Parking
+from support.script_world import ScriptWorld
 
 
 class Task:
@@ -41,7 +41,7 @@ class Looker:
         return Watched()
 
 
-class World:
+class World(ScriptWorld):
     """A worker's tasks: of sources, which park by themselves, and of sinks, which park with their siblings."""
 
     def __init__(self) -> None:
@@ -53,9 +53,8 @@ class World:
 
     def run(self, line: str) -> list[str]:
         """One command; the lines it says."""
-        verb, *words = shlex.split(line, comments=True)
         self.said.clear()
-        getattr(self, f"do_{verb}")(*words)
+        super().run(line)
         return [*self.said]
 
     def together(self, work: Work) -> Mapping[Work, Parkable] | None:

@@ -1,7 +1,6 @@
 """A world of words for the planner's tests: commands change it, the planner plans for it, its agents obey at once."""
 
 import dataclasses
-import shlex
 from datetime import UTC, datetime
 
 from keelman.model.cluster import (
@@ -19,6 +18,7 @@ from keelman.state.draft import Limits
 from keelman.state.planner import Plan, make_plan
 from keelman.state.snapshot import Snapshot
 from keelman.state.statuses import broker_cluster_status, worker_cluster_status
+from support.script_world import ScriptWorld
 
 TIME = datetime(2026, 1, 1, tzinfo=UTC)
 LIMITS = Limits(worker_ports=range(8083, 8087), broker_ports=range(9092, 9100), spark_ports=range(7430, 7433))
@@ -30,7 +30,7 @@ OBEYED = {
 GOALS = {"start": ClusterGoal.RUNNING, "stop": ClusterGoal.STOPPED, "delete": ClusterGoal.DELETED}
 
 
-class World:
+class World(ScriptWorld):
     """A snapshot that can be written."""
 
     def __init__(self) -> None:
@@ -43,13 +43,6 @@ class World:
     @property
     def snapshot(self) -> Snapshot:
         return Snapshot(dict(self.nodes), dict(self.brokers), dict(self.workers), dict(self.workloads))
-
-    def run(self, line: str) -> list[str]:
-        """One command; the lines it says."""
-        verb, *words = shlex.split(line, comments=True)
-        options = dict(w.split("=", 1) for w in words if "=" in w)
-        plain = [w for w in words if "=" not in w]
-        return getattr(self, f"do_{verb}")(*plain, **options) or []
 
     def do_node(self, name: str, state: str, host: str = "127.0.0.1") -> None:
         self.nodes[name] = Node(name, name, TIME, TIME, NodeState(state.upper()), f"{host}:7420")

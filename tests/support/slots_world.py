@@ -1,13 +1,12 @@
 """A world of words for the choice of slots: workers ask for copy runs, runs end, tasks become busy."""
 
-import shlex
-
 from keelman.spark.busy import Busy
 from keelman.spark.runs import Owner
 from keelman.spark.slots import Limits, Need, NewSlot, Place, Slot, SlotState, choose, warm
+from support.script_world import ScriptWorld
 
 
-class World:
+class World(ScriptWorld):
     """A Spark service's slots. What is asked to start is attached at once."""
 
     def __init__(self) -> None:
@@ -16,12 +15,6 @@ class World:
         self.busy = Busy(10e6)
         self.now = 0.0
         self.made = 0
-
-    def run(self, line: str) -> list[str]:
-        """One command; the lines it says."""
-        verb, *words = shlex.split(line, comments=True)
-        options = dict(w.split("=", 1) for w in words if "=" in w)
-        return getattr(self, f"do_{verb}")(*(w for w in words if "=" not in w), **options) or []
 
     def do_limits(self, **given: str) -> None:
         words = {"warm": given.pop("warm", "no") == "yes"}

@@ -260,7 +260,7 @@ class KafkaWriter(Writer):
 
 
 class _Beats(Control):
-    """Lets an producer beat for the run that its writer belongs to."""
+    """Lets a producer beat for the run that its writer belongs to."""
 
     def __init__(self, beat: Callable[[], None]) -> None:
         super().__init__()

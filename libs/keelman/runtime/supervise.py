@@ -164,14 +164,16 @@ async def wait_or_stop(stop: asyncio.Event, seconds: float) -> bool:
 
 
 @contextlib.asynccontextmanager
-async def deadline(seconds: float, error: KeelmanError) -> AsyncIterator[None]:
-    """Raises `error` when the block takes longer. A TimeoutError of the block's own goes through."""
+async def deadline(seconds: float, error: KeelmanError | Callable[[], KeelmanError]) -> AsyncIterator[None]:
+    """Raises `error` when the block takes longer: made then, where it tells how far the block has come.
+
+    A TimeoutError of the block's own goes through."""
     try:
         async with asyncio.timeout(seconds) as scope:
             yield
     except TimeoutError:
         if scope.expired():
-            raise error from None
+            raise (error() if callable(error) else error) from None
         raise
 
 

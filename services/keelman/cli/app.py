@@ -33,7 +33,6 @@ app = typer.Typer(
     epilog="Exit codes: " + "; ".join(f"{code} {text}" for code, text in MEANINGS) + ". "
     "`keelman <service> run|config` runs one service: gateway, state, agent, broker, spark, worker; "
     "`keelman worker` alone needs but a broker.",
-    no_args_is_help=True,
     add_completion=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

@@ -49,6 +49,11 @@ def size(amount: float) -> str:
     return f"{amount:.1f} GiB"
 
 
+def counted(number: int, noun: str) -> str:
+    """A number of things for people: 1 record, 1,200 records."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
 def age(stamp: Timestamp, now: float | None = None) -> str:
     """How long ago, in the largest fitting unit; empty for a time that is not set."""
     if not stamp.seconds:

@@ -75,25 +75,25 @@ class Gateway:
         match kind:
             case kinds.BROKER_CLUSTERS:
                 request: Any = bc.GetBrokerClusterRequest(name=name)
-                return (await self._call(self.broker_clusters.GetBrokerCluster, request)).broker_cluster
+                return (await _answer(self.broker_clusters.GetBrokerCluster, request)).broker_cluster
             case kinds.WORKER_CLUSTERS:
                 request = wc.GetWorkerClusterRequest(name=name)
-                return (await self._call(self.worker_clusters.GetWorkerCluster, request)).worker_cluster
+                return (await _answer(self.worker_clusters.GetWorkerCluster, request)).worker_cluster
             case kinds.WORKERS:
                 request = wk.GetWorkerRequest(name=await self.full_name(kind, name, cluster))
-                return (await self._call(self.workers.GetWorker, request)).worker
+                return (await _answer(self.workers.GetWorker, request)).worker
             case kinds.CONNECTORS:
                 owner, plain = await self.connector_name(name, cluster)
                 request = cn.GetConnectorRequest(worker_cluster=owner, name=plain)
-                return (await self._call(self.connectors.GetConnector, request)).connector
+                return (await _answer(self.connectors.GetConnector, request)).connector
             case kinds.COPY_RUNS:
                 uid = await self._uid(name)
-                run = (await self._call(self.copy_runs.GetCopyRun, cr.GetCopyRunRequest(uid=uid))).copy_run
+                run = (await _answer(self.copy_runs.GetCopyRun, cr.GetCopyRunRequest(uid=uid))).copy_run
                 if cluster not in ("", run.worker_cluster):
                     raise NotFound(f"copy run {name} is of worker cluster {run.worker_cluster!r}, not of {cluster!r}")
                 return run
             case kinds.NODES:
-                return (await self._call(self.nodes.GetNode, no.GetNodeRequest(name=name))).node
+                return (await _answer(self.nodes.GetNode, no.GetNodeRequest(name=name))).node
         for workload in await self.list(kind):
             if workload.name == name:
                 return workload
@@ -135,9 +135,9 @@ class Gateway:
             case kinds.BROKER_CLUSTERS | kinds.WORKER_CLUSTERS:
                 return await self._act_on_cluster(verb, kind, name)
             case kinds.WORKERS:
-                return (await self._call(self.workers.RestartWorker, wk.RestartWorkerRequest(name=name))).worker
+                return (await _answer(self.workers.RestartWorker, wk.RestartWorkerRequest(name=name))).worker
             case kinds.NODES:
-                await self._call(self.nodes.DeleteNode, no.DeleteNodeRequest(name=name))
+                await _answer(self.nodes.DeleteNode, no.DeleteNodeRequest(name=name))
                 return None
         owner, plain = await self.connector_name(name, cluster)
         calls: dict[str, tuple[Any, Any]] = {
@@ -150,7 +150,7 @@ class Gateway:
         }
         call, make = calls[verb]
         more = {"include_tasks": True} if verb == "restart" else {}
-        await self._call(call, make(worker_cluster=owner, name=plain, **more))
+        await _answer(call, make(worker_cluster=owner, name=plain, **more))
         return None
 
     async def _act_on_cluster(self, verb: str, kind: Kind, name: str) -> Resource | None:
@@ -162,31 +162,28 @@ class Gateway:
         module: Any = bc if kind is kinds.BROKER_CLUSTERS else wc
         stub = self.broker_clusters if kind is kinds.BROKER_CLUSTERS else self.worker_clusters
         call = f"{verb.capitalize()}{noun}"
-        answer = await self._call(getattr(stub, call), getattr(module, f"{call}Request")(name=name))
+        answer = await _answer(getattr(stub, call), getattr(module, f"{call}Request")(name=name))
         return getattr(answer, kind.singular.replace("-", "_"))
 
     async def create_broker_cluster(self, name: str, spec: Any) -> Resource:
         """Creates a broker cluster, which is then asked to run."""
         request = bc.CreateBrokerClusterRequest(name=name, spec=spec)
-        return (await self._call(self.broker_clusters.CreateBrokerCluster, request)).broker_cluster
+        return (await _answer(self.broker_clusters.CreateBrokerCluster, request)).broker_cluster
 
     async def create_worker_cluster(self, name: str, spec: Any) -> Resource:
         """Creates a worker cluster, stopped."""
         request = wc.CreateWorkerClusterRequest(name=name, spec=spec)
-        return (await self._call(self.worker_clusters.CreateWorkerCluster, request)).worker_cluster
+        return (await _answer(self.worker_clusters.CreateWorkerCluster, request)).worker_cluster
 
     async def create_connector(self, cluster: str, name: str, config: dict[str, str]) -> Resource:
         """Creates a connector in a running worker cluster."""
         request = cn.CreateConnectorRequest(worker_cluster=cluster, name=name, config=config)
-        return (await self._call(self.connectors.CreateConnector, request)).connector
+        return (await _answer(self.connectors.CreateConnector, request)).connector
 
     async def configure_connector(self, cluster: str, name: str, config: dict[str, str]) -> Resource:
         """Replaces a connector's whole configuration."""
         request = cn.UpdateConnectorRequest(worker_cluster=cluster, name=name, config=config)
-        return (await self._call(self.connectors.UpdateConnector, request)).connector
-
-    async def _call(self, call: Any, request: Message) -> Any:
-        return await _answer(call, request)
+        return (await _answer(self.connectors.UpdateConnector, request)).connector
 
 
 async def _answer(call: Any, request: Message) -> Any:

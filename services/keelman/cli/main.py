@@ -64,8 +64,7 @@ def _run(words: list[str]) -> int:
     from keelman.cli.record_commands import app  # noqa: PLC0415
 
     command = typer.main.get_command(app)
-    asked = words[:1] == ["help"]
-    if asked or not words:  # `keelman help create` is `keelman create --help`
+    if words[:1] in ([], ["help"]):  # `keelman help create` is `keelman create --help`
         words = [*words[1:], "--help"]
     try:
         code = command.main(args=words, prog_name="keelman", standalone_mode=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 import time
 from collections.abc import Collection, Sequence
@@ -16,6 +15,7 @@ from keelman.cli.kinds import Kind
 from keelman.cli.waiting import progress_line, until
 from keelman.model.errors import DeadlineExceeded, FailedPrecondition, NotFound
 from keelman.model.traces import why_line
+from keelman.runtime.supervise import deadline
 
 SETTLE_SECONDS = 10.0
 """How long tasks that run and show nothing are looked at: what a first record does to them may still come."""
@@ -90,13 +90,8 @@ async def wait_for(
                 _raise_failure(name, [trace for trace in _traces(latest) if trace not in known])
             return done
 
-        try:
-            async with asyncio.timeout(seconds) as scope:
-                await until(reached)
-        except TimeoutError:
-            if not scope.expired():
-                raise
-            raise DeadlineExceeded(late(verb, kind, name, latest, seconds)) from None
+        async with deadline(seconds, lambda: DeadlineExceeded(late(verb, kind, name, latest, seconds))):
+            await until(reached)
     sys.stderr.flush()
     return latest
 
@@ -130,7 +125,7 @@ def shown(tasks: Sequence[Any], runs: Sequence[Any], former: Collection[str]) ->
         if not (run.progress.records or at_rest):
             return None
         records += run.progress.records
-    return f"{records:,} {'record' if records == 1 else 'records'} copied" if records else "nothing to copy so far"
+    return f"{columns.counted(records, 'record')} copied" if records else "nothing to copy so far"
 
 
 async def _runs(gateway: Gateway, name: str) -> list[Any]:

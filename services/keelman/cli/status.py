@@ -9,7 +9,7 @@ from typing import Any
 import psutil
 
 from keelman.cli import kinds
-from keelman.cli.columns import cluster_state, process_state, size
+from keelman.cli.columns import cluster_state, counted, process_state, size
 from keelman.cli.exits import FAILED, OK
 from keelman.cli.gateway import Gateway
 from keelman.cli.leftovers import living
@@ -147,10 +147,6 @@ def _memory(pid: int) -> int:
         return 0
 
 
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def _print_document(document: Any, form: str) -> None:
     if form == "json":
         print(json.dumps(document, indent=2))
@@ -181,5 +177,5 @@ def _print_tables(document: dict[str, Any]) -> None:
         where = f" at {c['where']}" if c["where"] else ""
         print(f"{c['kind']} {c['name']}: {c['state']}{where}{': ' + c['message'] if c['message'] else ''}")
         if c.get("connectors") or c.get("verdict"):
-            counts = f"{_counted(c['connectors'], 'connector')}, {_counted(c['tasks'], 'task')}"
+            counts = f"{counted(c['connectors'], 'connector')}, {counted(c['tasks'], 'task')}"
             print(f"  {counts}: {c['verdict'] or 'all well'}")

@@ -67,7 +67,7 @@ class SourcePipeline:
 
     def send(self, batch: SourceBatch) -> tuple[int, int]:
         """Sends a batch; its good records, and their bytes. Raises RecordRefused, RunFailure, GaveUp before any of
-        it is sent, and what an producer raises."""
+        it is sent, and what a producer raises."""
         if batch.packed:
             self._meet_topic(batch.topic)
             self._producer.send_packed(batch)

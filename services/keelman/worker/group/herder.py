@@ -73,7 +73,7 @@ class Herder:
 
     def leads(self) -> bool:
         """Whether this worker leads for certain: it has its place, and the group says so."""
-        return self.membership.place is not None and self.membership.place.leader and self.membership.healthy
+        return self.membership.leads
 
     async def call(self, operation: Callable[[], Awaitable[T]], *, seconds: float) -> T:
         """Has the operation done between other things, once this worker has its place; raises what it raises.
@@ -156,7 +156,7 @@ class Herder:
         await self._serve()
         await self.shared.look()
         place = self.membership.place
-        leads = place is not None and place.leader and self.membership.healthy
+        leads = self.membership.leads
         if place is not None and leads:
             self.leader.ask_again(self.store.config.restarts)
             await self.leader.reconfigure()

@@ -89,8 +89,8 @@ class Membership:
 
     @property
     def leads(self) -> bool:
-        """Whether the place that it was given last is the leader's."""
-        return self.place is not None and self.place.leader
+        """Whether this worker leads for certain: it has its place, and the group says so."""
+        return self.place is not None and self.place.leader and self.healthy
 
     @property
     def lasting(self) -> bool:

@@ -60,7 +60,7 @@ def _state(status: Status) -> str:
         return states.FAILED
     if "stalled" in status.more:
         return STALLED
-    return states.RESTARTING if _failures(status.more) > 1 else ""
+    return states.RESTARTING if status.more and _failures(status.more) > 1 else ""
 
 
 def _failures(more: Mapping[str, object]) -> int:

@@ -51,7 +51,7 @@ class CopyTask:
         attempts: int = 0,
         start_queue: StartQueue | None = None,
     ) -> None:
-        """`attempts` are those of its restart budget that it has used elsewhere; `start_queue` are its worker's."""
+        """`attempts` are those of its restart budget that it has used elsewhere; `start_queue` is its worker's."""
         self.work = work
         self._host = host
         self._orders = TaskOrders()
@@ -180,12 +180,12 @@ class CopyTask:
                 self._tell_waiting(self._copying.waits_for or "its slot has not begun to copy")
             return
         self._quiet_since = None
-        if self._repeats and not self._failing:
-            self._host.tell(states.RUNNING, None, self._more())
+        over = self._repeats and not self._failing
         if self._attempt is not None and now - self._since >= self._restarts.policy.reset_seconds:
             self._restarts.healthy()
-            self._attempt = None
-            self._host.tell(states.RUNNING, None, self._more())
+            self._attempt, over = None, True
+        if over:
+            self._say()
         self._judge_stall(now, stall_seconds)
 
     def _judge_stall(self, now: float, stall_seconds: float) -> None:
@@ -196,7 +196,7 @@ class CopyTask:
         names = {**self._names, "left": self.watermark.lag, "reason": self._failing}
         log.warning("task_stalled" if stalled else "task_moves", **names)
         self._stalled = stalled
-        self._host.tell(self._told, self._trace, self._more())
+        self._say()
 
     def _tell_waiting(self, why: str) -> None:
         """Says what it waits for; of one that has not copied yet, each reason once."""
@@ -299,7 +299,12 @@ class CopyTask:
         if state != states.RUNNING and not (state == states.RESTARTING and self._failing):
             self._stalled = False
         self._told, self._trace = state, trace
-        self._host.tell(state, trace, self._more())
+        self._say()
+
+    def _say(self) -> None:
+        """Writes the status as it is now: the state and the trace that were told last, with what goes with them."""
+        self._repeats = bool(self._failing) and self._restarts.passing > 1
+        self._host.tell(self._told, self._trace, self._more())
 
     def _more(self) -> Mapping[str, object]:
         """What a status of ours says beyond Connect's."""
@@ -310,7 +315,6 @@ class CopyTask:
             more["stalled"] = {**stalled, "reason": self._failing} if self._failing else stalled
         if self._attempt is not None and self._restarts.troubled:
             more["restart"] = self._attempt.value()
-        self._repeats = bool(self._failing) and self._restarts.passing > 1
         if self._repeats:
             more["failures"] = {"count": self._restarts.passing, "reason": self._failing}
         return more

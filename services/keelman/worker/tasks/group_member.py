@@ -18,7 +18,7 @@ class GroupMember(Protocol):
 
     @property
     def leads(self) -> bool:
-        """Whether it leads the group."""
+        """Whether it leads the group for certain: it has its place, and the group says so."""
 
     async def proven(self) -> bool:
         """Whether the coordinator says now that it has its place. Raises nothing."""

@@ -44,7 +44,7 @@ class OwnedWork:
             return work in self.works
 
         def leads() -> bool:
-            return membership.leads and membership.healthy
+            return membership.leads
 
         grants = Grants(store, membership, has, worker_cluster=worker_cluster, worker=worker)
         self._tasks = OwnedTasks(store, link, grants, has=has, leads=leads, tell=self.tell, worker=worker)

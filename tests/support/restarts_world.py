@@ -1,21 +1,14 @@
 """A world of words for the restart policy's tests: a task fails for some reason, and is well for some time."""
 
-import shlex
-
 from keelman.worker.restart_policy import RestartPolicy, Restarts
+from support.script_world import ScriptWorld
 
 
-class World:
+class World(ScriptWorld):
     """One task. Chance always gives the middle, so that delays can be read."""
 
     def __init__(self) -> None:
         self.restarts = Restarts(RestartPolicy(), lambda: 0.5)
-
-    def run(self, line: str) -> list[str]:
-        """One command; the lines it says."""
-        verb, *words = shlex.split(line, comments=True)
-        options = dict(w.split("=", 1) for w in words if "=" in w)
-        return getattr(self, f"do_{verb}")(*(w for w in words if "=" not in w), **options) or []
 
     def do_policy(self, attempts: str, first: str, longest: str, reset: str) -> None:
         self.restarts.policy = RestartPolicy(int(attempts), float(first), float(longest), float(reset))
