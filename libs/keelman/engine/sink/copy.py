@@ -79,7 +79,9 @@ class SinkCopy:
         self._exactly_once = ticket.delivery == DELIVERY_GUARANTEE_EXACTLY_ONCE
         self._interval = commit_interval_seconds(self._worker, self._config)
         self._most = most_records(self._worker, self._config)
-        self._pipeline = SinkPipeline(ticket.connector, ticket.task, self._worker, self._config, control)
+        self._pipeline = SinkPipeline(
+            ticket.connector, ticket.task, self._worker, self._config, control, on_wait=self._attend_in_batch
+        )
         self._subscription = Subscription(self._config)
         self._place = Place(self._worker, self._config, ticket.connector, ticket.task)
         self._topics = SourceTopics(watch_properties(self._worker, self._config), control.beat)
@@ -113,7 +115,6 @@ class SinkCopy:
             stack.callback(close_soon, self._consumer)
             stack.callback(self._topics.close)
             self._polling = Polling(self._consumer, self._positions, lapse_seconds(properties))
-            self._pipeline.while_waiting(self._polling.attend_in_batch)
             self._subscription.begin(self._consumer, self._assigned, self._revoked, self._lost)
             self._reporter.tell(COPY_RUN_STATE_RUNNING, progress=self._message())
             try:
@@ -272,6 +273,10 @@ class SinkCopy:
             return True
         self._polling.check()
         return self._polling.attend()
+
+    def _attend_in_batch(self) -> None:
+        """Keeps the place in the group while a batch waits. Raises GaveUp when the batch is another's."""
+        self._polling.attend_in_batch()
 
     def _keep(self, *, clean: bool = False) -> None:
         if self._unkept and self._writer.keeps_offsets:

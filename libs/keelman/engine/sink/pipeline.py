@@ -22,12 +22,20 @@ class SinkPipeline:
     """Of one run of one sink task; its thread alone uses it."""
 
     def __init__(
-        self, connector: str, task: int, worker: Mapping[str, str], config: Mapping[str, str], control: Control
+        self,
+        connector: str,
+        task: int,
+        worker: Mapping[str, str],
+        config: Mapping[str, str],
+        control: Control,
+        *,
+        on_wait: Callable[[], None] | None = None,
     ) -> None:
-        """Raises ConfigValueError when a converter, a transform or a key about errors is not legal."""
+        """`on_wait` is called each half second while a batch waits to be tried again; it may raise GaveUp, which ends
+        `put`. Raises ConfigValueError when a converter, a transform or a key about errors is not legal."""
         self._connector, self._task, self._worker, self._control = connector, task, worker, control
         policy = Policy.of(config, sink=True)
-        self._bad = BadRecords(connector, task, policy, control)
+        self._bad = BadRecords(connector, task, policy, control, on_wait)
         self._columns = Columns(config, worker, self._bad)
         self._messages: list[Message] = []
         self._dead: SinkDeadLetterWriter | JoinedDeadLetterWriter | None = None
@@ -37,10 +45,6 @@ class SinkPipeline:
     def counts(self) -> Counts:
         """What went wrong."""
         return self._bad.counts
-
-    def while_waiting(self, do: Callable[[], None]) -> None:
-        """Called each half second while a batch waits to be tried again. It may raise GaveUp, which ends `put`."""
-        self._bad.waiting = do
 
     def give_up(self) -> None:
         """The batch that is being put will be read again: its dead letters with it."""

@@ -161,9 +161,7 @@ class SourceCopy:
             transactional_id=self._ticket.transactional_id,
             transaction_seconds=self._boundary.timeout_seconds,
         )
-        made = TransactionalProducer(options, self._control)
-        made.commits_when_full = self._boundary.kind == "poll"
-        return made
+        return TransactionalProducer(options, self._control, commits_when_full=self._boundary.kind == "poll")
 
     def _prepare_offset_topics(self, stack: ExitStack) -> None:
         """The connector's own offset topic, where it has one, is there before the worker looks into it."""

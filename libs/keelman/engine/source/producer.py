@@ -44,12 +44,12 @@ class RunProducer(ABC):
 
     committed = False
     """Whether the last call of `commit` did commit, also when it raised after that."""
-    commits_when_full = False
-    """Whether its user commits when it is `full`. Where another draws the line, it waits for room instead."""
 
-    def __init__(self, options: ProducerOptions, control: Control) -> None:
-        """Connects nothing yet. Raises InvalidArgument for properties of a connection that are not legal."""
+    def __init__(self, options: ProducerOptions, control: Control, *, commits_when_full: bool = False) -> None:
+        """Connects nothing yet. `commits_when_full`: its user commits when it is `full`; where another draws the line,
+        it waits for room instead. Raises InvalidArgument for properties of a connection that are not legal."""
         client_arguments(options.client)
+        self._commits_when_full = commits_when_full
         self._options = options
         self._control = control
         self._producer: BatchProducer | None = None
@@ -200,7 +200,7 @@ class RunProducer(ABC):
 
     def _is_slow(self, now: float) -> bool:
         """Whether a transaction should be a single request. Only who commits in time can keep to that."""
-        if not self.commits_when_full:
+        if not self._commits_when_full:
             return False
         if self._made.throttled_until:
             self._window.held_back(self._made.throttled_until)
