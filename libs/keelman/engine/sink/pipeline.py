@@ -38,6 +38,7 @@ class SinkPipeline:
         self._bad = BadRecords(connector, task, policy, control, on_wait)
         self._columns = Columns(config, worker, self._bad)
         self._messages: list[Message] = []
+        self._putting = False
         self._dead: SinkDeadLetterWriter | JoinedDeadLetterWriter | None = None
         self._config = config
 
@@ -47,8 +48,9 @@ class SinkPipeline:
         return self._bad.counts
 
     def give_up(self) -> None:
-        """The batch that is being put will be read again: its dead letters with it."""
-        self._bad.give_up()
+        """The batch that is being put, if any, will be read again: its dead letters with it."""
+        if self._putting:
+            self._bad.give_up()
 
     def task(self) -> SinkTask:
         """What the writer is told of the task."""
@@ -69,16 +71,19 @@ class SinkPipeline:
         """Writes a batch; its good records, and the bytes of all. Raises RecordRefused, RunFailure, GaveUp before any
         of it is written, and what the writer raises."""
         before = self._bad.counts.skipped
-        self._messages = messages
+        self._messages, self._putting = messages, True
         try:
-            batch, size = self._columns.batch(messages, writer)
-        except GaveUp:
-            self._bad.give_up()
-            raise
-        if batch.values.values:
-            contract.WRITE.of(writer.write, batch)
-        if self._dead is not None:
-            self._dead.write()
+            try:
+                batch, size = self._columns.batch(messages, writer)
+            except GaveUp:
+                self._bad.give_up()
+                raise
+            if batch.values.values:
+                contract.WRITE.of(writer.write, batch)
+            if self._dead is not None:
+                self._dead.write()
+        finally:
+            self._putting = False
         return len(messages) - (self._bad.counts.skipped - before), size
 
     def _report(self, index: int, error: Exception) -> None:
