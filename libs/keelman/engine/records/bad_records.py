@@ -97,7 +97,7 @@ class BadRecords:
         self._before = len(self._letters), self.counts.skipped
         self._budget.took(records, time.monotonic() * 1000)
 
-    def tried(self, work: Callable[[], T]) -> T:
+    def retry(self, work: Callable[[], T]) -> T:
         """What the work gives; while it raises what may pass, it is tried again for as long as the policy says.
 
         Raises GaveUp when the run is told to drain before that is over, and CutShort.

@@ -70,14 +70,14 @@ class SinkCommits:
         """Writer first, then the group, of which at most one commit is under way; nothing where a rebalance has just
         committed all of it."""
         self._control.beat()
-        if not self.attended():
+        if not self.may_commit():
             return
         if self.unkept:
             self.keep()
         if self._unsent and not self._positions.in_flight and self._positions:
             self.send_group(asynchronous=True)
 
-    def attended(self) -> bool:
+    def may_commit(self) -> bool:
         """Whether what is written since the last commit is still this task's to commit: its group is asked first."""
         if self._writer.zombie_seconds <= 0:
             return True

@@ -78,7 +78,7 @@ class SinkCopy:
     def run(self) -> None:
         """Copies until drained. Raises CutShort when cut, anything else when it failed."""
         with ExitStack() as stack:
-            self._reporter.tell(COPY_RUN_STATE_FENCED)
+            self._reporter.report(COPY_RUN_STATE_FENCED)
             if self._control.await_confirmation() is None:
                 return
             stack.callback(self._pipeline.close)
@@ -181,7 +181,7 @@ class SinkCopy:
             log=self._log,
         )
         assignment.subscribe()
-        self._reporter.tell(COPY_RUN_STATE_RUNNING, progress=reports.message())
+        self._reporter.report(COPY_RUN_STATE_RUNNING, progress=reports.message())
         try:
             loop.run()
         finally:

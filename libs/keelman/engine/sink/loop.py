@@ -16,7 +16,7 @@ from keelman.engine.idle import Idle
 from keelman.engine.progress import Progress
 from keelman.engine.reporter import RunReporter
 from keelman.engine.sink.assignment import SinkAssignment
-from keelman.engine.sink.batch import sorted_out
+from keelman.engine.sink.batch import split_errors
 from keelman.engine.sink.commits import SinkCommits
 from keelman.engine.sink.pipeline import SinkPipeline
 from keelman.engine.sink.polling import Polling
@@ -89,12 +89,12 @@ class SinkLoop:
             if now - committed_at >= self._interval or self._writer.full:
                 commits.commit()
                 committed_at = now
-            elif all_read and commits.records and self._writer.hides_until_commit and commits.attended():
+            elif all_read and commits.records and self._writer.hides_until_commit and commits.may_commit():
                 commits.keep()
             if self._reporter.due():
                 self._subscription.refresh(self._consumer)
                 self._reports.report()
-        self._reporter.tell(COPY_RUN_STATE_DRAINING)
+        self._reporter.report(COPY_RUN_STATE_DRAINING)
         commits.finish()
 
     def _check_topics(self, *, all_read: bool) -> None:
@@ -136,7 +136,7 @@ class SinkLoop:
         return len(messages) < most
 
     def _take(self, messages: list[Message]) -> None:
-        records, errors = sorted_out(messages)
+        records, errors = split_errors(messages)
         if records:
             self._write(records)
         for message, error in errors:  # after the records: a partition's end may come with its last ones

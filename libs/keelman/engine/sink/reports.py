@@ -51,7 +51,7 @@ class SinkReports:
         watch = self._parkable()
         if watch != self._watch or self._progress.news(self._positions.lag(self._consumer)):
             self._watch = watch
-            self._reporter.tell(COPY_RUN_STATE_RUNNING, progress=self.message(), watch=watch)
+            self._reporter.report(COPY_RUN_STATE_RUNNING, progress=self.message(), watch=watch)
 
     def _parkable(self) -> Watch | None:
         """What to wait for once all is read and committed. New topics are no topic's end, so they must all be there."""

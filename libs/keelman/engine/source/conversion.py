@@ -105,16 +105,16 @@ class SourceConversion(Conversion):
         """One record into what goes to its topic. Raises RecordFailure."""
         headers = () if batch.headers is None else batch.headers[n] or ()
         if not self.plain:
-            record.headers = self.opened_headers(headers, whence)
-            found = self.transformed(record, whence)
+            record.headers = self.decode_headers(headers, whence)
+            found = self.transform(record, whence)
             if found is None:
                 return
-            record, headers = found, self.closed_headers(found.headers, whence)
+            record, headers = found, self.encode_headers(found.headers, whence)
         key, value = record.key, record.value
         if not (batch.raw and (key is None or isinstance(key, bytes))) and (batch.keys or not self.plain):
-            key = self.closed("key", Column([key], record.key_schema), whence, record.topic)
+            key = self.encode("key", Column([key], record.key_schema), whence, record.topic)
         if not (batch.raw and (value is None or isinstance(value, bytes))):
-            value = self.closed("value", Column([value], record.value_schema), whence, record.topic)
+            value = self.encode("value", Column([value], record.value_schema), whence, record.topic)
         size = self._sizes(record.topic).fault(key, value, headers)
         if size is not None:
             raise RecordFailure(self._producing, size, whence)

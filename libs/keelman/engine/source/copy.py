@@ -56,7 +56,7 @@ class SourceCopy:
             stack.callback(producer.close)
             producer.fence()
             worker_offsets = self._prepare_offset_topics(producer, stack)
-            self._reporter.tell(COPY_RUN_STATE_FENCED)
+            self._reporter.report(COPY_RUN_STATE_FENCED)
             confirmation = self._control.await_confirmation()
             if confirmation is None:
                 return
@@ -145,7 +145,7 @@ class SourceCopy:
             reports=reports,
             idle=self._idle,
         )
-        self._reporter.tell(COPY_RUN_STATE_RUNNING, progress=reports.message())
+        self._reporter.report(COPY_RUN_STATE_RUNNING, progress=reports.message())
         try:
             commits.write_again()
             loop.run()

@@ -73,7 +73,7 @@ class SourceLoop:
                 self._nap(time.monotonic() - started)
             self._reports.report_when_due(pending=bool(commits.pending))
         if commits.pending:
-            self._reporter.tell(COPY_RUN_STATE_DRAINING)
+            self._reporter.report(COPY_RUN_STATE_DRAINING)
             commits.end_last()
 
     def _limit_reads(self) -> None:

@@ -217,10 +217,10 @@ class RunProducer(ABC):
         if told is not None and base >= 0:
             told(base)
 
-    def _note(self, tell: Callable[[int, int], None], partition: int, offset: int) -> None:
-        self._news.append(partial(tell, partition, offset))
+    def _note(self, notify: Callable[[int, int], None], partition: int, offset: int) -> None:
+        self._news.append(partial(notify, partition, offset))
 
-    def _tell(self) -> None:
+    def _notify_delivered(self) -> None:
         """What was delivered, to those who asked."""
         while self._news:
             self._news.popleft()()
@@ -228,12 +228,12 @@ class RunProducer(ABC):
     def _whole(self, batch: SourceBatch) -> Iterable[Packed]:
         asked = batch.delivered or {}
         for index, one in enumerate(batch.packed):
-            tell = asked.get(index)
-            told = None if tell is None else partial(self._note_last, tell, one.partition, one.records)
+            notify = asked.get(index)
+            told = None if notify is None else partial(self._note_last, notify, one.partition, one.records)
             yield Packed(batch.topic, one.partition, bytearray(one.data), one.records, told)
 
-    def _note_last(self, tell: Callable[[int, int], None], partition: int, records: int, base: int) -> None:
-        self._note(tell, partition, base + records - 1)
+    def _note_last(self, notify: Callable[[int, int], None], partition: int, records: int, base: int) -> None:
+        self._note(notify, partition, base + records - 1)
 
     def _offsets(self, topic: str, offsets: Sequence[OffsetRecord]) -> list[Packed]:
         """The offset records, behind all that is held."""

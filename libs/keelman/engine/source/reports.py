@@ -58,4 +58,4 @@ class SourceReports:
         self._reporter.caught_up = self._reporter.caught_up or caught_up
         if met or watch != self._watch or waits_for != self._waits_for or self._progress.news(self._position.lag()):
             self._waits_for, self._watch = waits_for, watch
-            self._reporter.tell(COPY_RUN_STATE_RUNNING, message=waits_for, progress=self.message(), watch=watch)
+            self._reporter.report(COPY_RUN_STATE_RUNNING, message=waits_for, progress=self.message(), watch=watch)

@@ -245,7 +245,7 @@ def test_what_may_pass_is_tried_again_and_counted() -> None:
             raise left.pop()
         return "done"
 
-    assert bad.tried(work) == "done"
+    assert bad.retry(work) == "done"
     assert (bad.counts.failures, bad.counts.retries, bad.counts.errors) == (2, 2, 0)
 
 
@@ -346,9 +346,9 @@ def test_what_is_no_fault_of_a_record_is_let_through() -> None:
     conversion = SourceConversion(config, WORKER)
     for error in (CutShort("HOME_LOST"), OSError("disk"), MemoryError()):
         with pytest.raises(type(error)):
-            conversion.tried(STAGE, Whence("t"), partial(_raise, error))
+            conversion.retry(STAGE, Whence("t"), partial(_raise, error))
     with pytest.raises(RecordFailure, match=r"KeyError: 'x' \(topic t, partition 0, offset 1; value converter A\)"):
-        conversion.tried(STAGE, Whence("t", 0, 1), partial(_raise, KeyError("x")))
+        conversion.retry(STAGE, Whence("t", 0, 1), partial(_raise, KeyError("x")))
 
 
 STAGE = converter_stage("value", "a.b.A")
@@ -373,5 +373,5 @@ def test_who_keeps_the_place_in_the_group_is_called_while_a_batch_waits_and_may_
     config = {"errors.retry.timeout": "-1", "errors.retry.delay.max.ms": "1"}
     bad = BadRecords("c", 0, Policy.of(config, sink=True), on_wait=on_wait)
     with pytest.raises(GaveUp):
-        bad.tried(work)
+        bad.retry(work)
     assert waits == [1, 2]
