@@ -29,7 +29,7 @@ from keelman.connect.offsets import parse_key
 from keelman.connect.plugin import Connector, load_connector
 from keelman.connectors.file import sink as file_sink
 from keelman.engine.run import CopyRunLoop
-from keelman.engine.sink import copy as sink
+from keelman.engine.sink import commits as sink_commits
 from keelman.engine.sink import journal
 from keelman.engine.source import transactions
 from keelman.kafka.batches import producer as batch_producer
@@ -319,7 +319,7 @@ def die_at(point: str, count: int) -> None:
         "data durable": (journal.Journal, ("save",), True),
         "journal not renamed": (os, ("rename",), True),
         "journal durable": (journal.Journal, ("save",), False),
-        "group told": (sink.SinkCopy, ("_send_group",), False),
+        "group told": (sink_commits.SinkCommits, ("send_group",), False),
     }[point]
     left = count
 

@@ -135,9 +135,7 @@ class KafkaWriter(Writer):
             beat=task.beat,
         )
         self.zombie_seconds = options.settings.transaction_timeout_ms / 1000 + CLEANUP_SECONDS
-        made = TransactionalProducer(options, control)
-        made.commits_when_full = True
-        return made
+        return TransactionalProducer(options, control, commits_when_full=True)
 
     @property
     def full(self) -> bool:

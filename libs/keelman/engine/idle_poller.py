@@ -19,9 +19,9 @@ QUIET_WAIT_SECONDS = 1.0
 
 @dataclass(slots=True, eq=False)
 class Waiter:
-    """A loop that waits. `glance` is cheap and waits for nothing; `ring` wakes the loop from any thread."""
+    """A loop that waits. `has_data` is cheap and waits for nothing; `ring` wakes the loop from any thread."""
 
-    glance: Callable[[], bool | None]
+    has_data: Callable[[], bool | None]
     ring: Callable[[], None]
     quiet: bool
 
@@ -34,9 +34,9 @@ class IdlePoller:
         self._waiters: dict[int, Waiter] = {}
         self._started = False
 
-    def wait(self, control: Control, glance: Callable[[], bool | None], *, quiet: bool) -> None:
-        """Waits until a glance sees something, an order comes, or a second at most is over. Raises CutShort."""
-        waiter = Waiter(glance, control.wake, quiet)
+    def wait(self, control: Control, has_data: Callable[[], bool | None], *, quiet: bool) -> None:
+        """Waits until there is data, an order comes, or a second at most is over. Raises CutShort."""
+        waiter = Waiter(has_data, control.wake, quiet)
         self.enter(waiter)
         try:
             control.wait(QUIET_WAIT_SECONDS if quiet else WAIT_SECONDS)
@@ -66,7 +66,7 @@ class IdlePoller:
         for waiter in waiters:
             if waiter.quiet and not quiet_too:
                 continue
-            if _calls(waiter.glance):
+            if _calls(waiter.has_data):
                 self.leave(waiter)
                 waiter.ring()
             elif not waiter.quiet:
@@ -86,10 +86,10 @@ class IdlePoller:
                 self._changed.wait(max(LOOK_SECONDS, quiet_due - now) if self._waiters else None)
 
 
-def _calls(glance: Callable[[], bool | None]) -> bool:
-    """Whether the loop should look itself; also when a glance fails, so that the error is the loop's."""
+def _calls(has_data: Callable[[], bool | None]) -> bool:
+    """Whether the loop should look itself; also when it fails, so that the error is the loop's."""
     try:
-        return glance() is not False
+        return has_data() is not False
     except Exception:
         return True
 

@@ -1,4 +1,4 @@
-"""Tells the slot about one copy run: the one place where a RunUpdate is made."""
+"""Reports one copy run to its slot: the one place where a RunUpdate is made."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ ALL_READ = "ALL_READ"  # nothing is left to read, ever: the run has ended by its
 class RunReporter:
     """Only the run's thread uses it."""
 
-    def __init__(self, run_uid: str, tell: Callable[[RunUpdate], None]) -> None:
+    def __init__(self, run_uid: str, send: Callable[[RunUpdate], None]) -> None:
         self._run_uid = run_uid
-        self._tell = tell
+        self._send = send
         self._last = time.monotonic()
         self.topics: list[str] = []
         self.parts: list[BulkPart] = []
@@ -31,14 +31,14 @@ class RunReporter:
         self.final_progress: CopyProgress | None = None
 
     def due(self) -> bool:
-        """Whether a second has gone since anything was told or this was last true: time to look for news."""
+        """Whether a second has gone since anything was reported or this was last true: time to look for news."""
         now = time.monotonic()
         if now - self._last < EVERY_SECONDS:
             return False
         self._last = now
         return True
 
-    def tell(
+    def report(
         self,
         state: CopyRunState.ValueType,
         *,
@@ -68,4 +68,4 @@ class RunReporter:
             update.progress.CopyFrom(progress)
             self.final_progress = progress
         update.time.GetCurrentTime()
-        self._tell(update)
+        self._send(update)

@@ -47,13 +47,13 @@ def method_in(frame: FrameType) -> str:
 class CopyRunLoop:
     """Copies for one ticket, from `start` to its last update: ENDED or FAILED, after which `join` returns at once.
 
-    All methods are thread-safe and none but `join` waits. `tell` is called from the run's thread only.
+    All methods are thread-safe and none but `join` waits. `on_update` is called from the run's thread only.
     """
 
     def __init__(
         self,
         ticket: StartTicket,
-        tell: Callable[[RunUpdate], None],
+        on_update: Callable[[RunUpdate], None],
         *,
         find: Callable[[str], type[Connector]] = load_connector,
         still_allowed: Callable[[], bool] = lambda: True,
@@ -68,7 +68,7 @@ class CopyRunLoop:
         self._find = find
         self._control = Control(still_allowed, rest)
         self._control.limit(ticket.limits)
-        self._reporter = RunReporter(ticket.run_uid, tell)
+        self._reporter = RunReporter(ticket.run_uid, on_update)
         name = f"{ticket.connector}-{ticket.task}"
         self._thread = threading.Thread(target=copy_context().run, args=(self._run,), name=name, daemon=True)
 
@@ -114,16 +114,16 @@ class CopyRunLoop:
         bind(worker_cluster=self._ticket.worker_cluster, connector=self._ticket.connector, task=self._ticket.task)
         reporter = self._reporter
         try:
-            reporter.tell(COPY_RUN_STATE_STARTING)
+            reporter.report(COPY_RUN_STATE_STARTING)
             allow_urls(self._ticket.worker_config.get(ALLOWED_KEY, ""))
             self._copy()
         except CutShort as cut:
-            reporter.tell(COPY_RUN_STATE_ENDED, reason=cut.reason, message="cut", progress=reporter.final_progress)
+            reporter.report(COPY_RUN_STATE_ENDED, reason=cut.reason, message="cut", progress=reporter.final_progress)
         except:  # noqa: E722  the client library raises its errors bare out of callbacks, which are no exceptions
             error = raised()
             verdict = judge(error)
             release(error)
-            reporter.tell(
+            reporter.report(
                 COPY_RUN_STATE_FAILED,
                 reason=verdict.reason,
                 message=verdict.message,
@@ -132,7 +132,7 @@ class CopyRunLoop:
                 progress=reporter.final_progress,
             )
         else:
-            reporter.tell(COPY_RUN_STATE_ENDED, reason=reporter.end_reason, progress=reporter.final_progress)
+            reporter.report(COPY_RUN_STATE_ENDED, reason=reporter.end_reason, progress=reporter.final_progress)
 
     def _copy(self) -> None:
         if self._ticket.HasField("plugin"):

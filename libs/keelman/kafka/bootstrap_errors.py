@@ -1,8 +1,8 @@
-"""The first contact with brokers: why it failed, told by the one thing that knows, the connection.
+"""The first contact with brokers: why it failed, as the one thing knows that can, the connection.
 
-The client library tries one broker after the other, logs what each said and raises that none answered. Here what they
-said is kept, and what a new try would meet again becomes an error of its own. Its connections are kept, too: one that
-waits for its first answer is known to nobody else, and would stay open when its client is given up.
+A client tries one broker after the other and raises that none answered. Here what each said is kept, and what a new try
+would meet again becomes an error of its own. The connections are kept, too: one that waits for its first answer is
+known to nobody else, and would stay open when its client is given up.
 """
 
 from __future__ import annotations
@@ -16,10 +16,8 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-import aiokafka.client
-import aiokafka.conn
 from aiokafka.abc import AbstractTokenProvider
-from aiokafka.conn import OAuthAuthenticator, create_conn
+from aiokafka.conn import AIOKafkaConnection
 from aiokafka.errors import (
     IllegalSaslStateError,
     KafkaConnectionError,
@@ -29,7 +27,6 @@ from aiokafka.errors import (
 )
 
 from keelman.kafka.security import tls_sasl as security
-from keelman.kafka.security.reauthentication import RenewedConnection
 from keelman.kafka.security.tokens import Tokens
 from keelman.model.errors import Unauthenticated, Unavailable
 from keelman.runtime.own_thread import in_thread
@@ -49,6 +46,10 @@ class _Contact:
 
 
 _contact: ContextVar[_Contact | None] = ContextVar("contact", default=None)
+
+
+class NoneAnswered(KafkaConnectionError):  # type: ignore[misc]
+    """None of the bootstrap servers has answered the first question."""
 
 
 class NoToken(KafkaConnectionError):  # type: ignore[misc]
@@ -88,32 +89,20 @@ class TokenProvider(AbstractTokenProvider):  # type: ignore[misc]
         return self._extensions
 
 
-class _Heard(OAuthAuthenticator):  # type: ignore[misc]
-    """A refused token is answered with a reason (RFC 7628 section 3.2.3), which the library takes for consent."""
-
-    async def step(self, payload: bytes | None) -> tuple[bytes, bool] | None:
-        if payload:
-            raise SaslAuthenticationFailed(f"the token is refused: {payload.decode(errors='replace')}")
-        return await super().step(payload)  # type: ignore[no-any-return]
-
-
-async def _connected(host: str, port: int, **arguments: Any) -> Any:
+async def connect(connection: AIOKafkaConnection) -> None:
+    """Connects, and keeps what came of it where that is a client's first contact. Raises KafkaError and OSError."""
     first = _contact.get()
     if first is None or first.over:
-        return await create_conn(host, port, **arguments)
+        await connection.connect()
+        return
+    address = f"{connection.host}:{connection.port}"
     try:
-        made = await create_conn(host, port, **arguments)
-    except (KafkaError, OSError, TimeoutError) as error:
-        first.said[f"{host}:{port}"] = error
+        await connection.connect()
+    except (KafkaError, OSError) as error:
+        first.said[address] = error
         raise
-    first.said.pop(f"{host}:{port}", None)
-    first.made.append(made)
-    return made
-
-
-aiokafka.client.create_conn = _connected
-aiokafka.conn.OAuthAuthenticator = _Heard
-aiokafka.conn.AIOKafkaConnection = RenewedConnection
+    first.said.pop(address, None)
+    first.made.append(connection)
 
 
 @contextlib.asynccontextmanager
@@ -136,7 +125,8 @@ async def bootstrap_errors(properties: Mapping[str, str]) -> AsyncIterator[None]
             if isinstance(one, NoToken):
                 raise NoToken(text_of(one)) from None
             raise KafkaConnectionError(f"{address}: {_passing(one, properties)}") from None
-        text = _passing(error, properties) if not _unheard(error) else _hinted(_UNHEARD, properties)
+        unheard = isinstance(error, NoneAnswered)
+        text = _hinted(_UNHEARD, properties) if unheard else _passing(error, properties)
         raise KafkaConnectionError(text) from None
     finally:
         _contact.reset(token)
@@ -160,10 +150,10 @@ def _lasting(error: BaseException, properties: Mapping[str, str]) -> str:
     if isinstance(error, SaslAuthenticationFailed):
         return f"authentication failed: {text_of(error)} (see sasl.jaas.config)"
     found = tls_error(error)
-    return "" if found is None else _tls_trouble(found, properties)
+    return "" if found is None else _tls_problem(found, properties)
 
 
-def _tls_trouble(error: ssl.SSLError, properties: Mapping[str, str]) -> str:
+def _tls_problem(error: ssl.SSLError, properties: Mapping[str, str]) -> str:
     why = not_trusted(error, "the broker's")
     reason = error.reason or ""
     if why or not reason or "EOF" in reason:
@@ -175,11 +165,6 @@ def _tls_trouble(error: ssl.SSLError, properties: Mapping[str, str]) -> str:
         return "the broker wants a certificate of ours, and ssl.keystore.location is not set"
     over = f", it ended on {ends:%Y-%m-%d at %H:%M} UTC" if ends < datetime.now(UTC) else ""
     return f"the broker does not take our certificate: {words(reason)}{over} (see ssl.keystore.location)"
-
-
-def _unheard(error: BaseException) -> bool:
-    """Whether it is the library's way to say that all connections that it could make were useless."""
-    return text_of(error).startswith("Unable to bootstrap")
 
 
 def _passing(error: BaseException, properties: Mapping[str, str]) -> str:

@@ -12,11 +12,11 @@ from typing import Any, TypeAlias
 import aiokafka.admin.client
 import aiokafka.client
 from aiokafka import AIOKafkaClient
-from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.errors import IncompatibleBrokerVersion, KafkaError
 from aiokafka.protocol.metadata import MetadataRequest
 
 from keelman.kafka.bootstrap_errors import NoToken, TokenProvider, bootstrap_errors, text_of
+from keelman.kafka.broker_client import BrokerAdminClient, BrokerClient
 from keelman.kafka.lost_connection import send
 from keelman.kafka.properties.keys import Servers
 from keelman.kafka.properties.settings import aiokafka_settings
@@ -39,8 +39,8 @@ aiokafka.client.MetadataRequest = aiokafka.admin.client.MetadataRequest = partia
 
 AIOKafkaClient.send = send
 
-Client: TypeAlias = AIOKafkaClient
-Admin: TypeAlias = AIOKafkaAdminClient
+Client: TypeAlias = BrokerClient
+Admin: TypeAlias = BrokerAdminClient
 ClientError: TypeAlias = KafkaError
 TooOld: TypeAlias = IncompatibleBrokerVersion
 """Raised for a request that the broker does not know."""
@@ -58,7 +58,7 @@ def client_arguments(properties: Mapping[str, str]) -> dict[str, Any]:
 @contextlib.asynccontextmanager
 async def admin_client(properties: Mapping[str, str], *, client_id: str) -> AsyncIterator[Admin]:
     """A started admin client. Raises Unavailable when no broker answers, Unauthenticated when none will have it."""
-    made = AIOKafkaAdminClient(**client_arguments(properties), client_id=client_id, request_timeout_ms=30_000)
+    made = BrokerAdminClient(**client_arguments(properties), client_id=client_id, request_timeout_ms=30_000)
     try:
         await _started(made.start(), properties)
         yield made
@@ -69,7 +69,7 @@ async def admin_client(properties: Mapping[str, str], *, client_id: str) -> Asyn
 @contextlib.asynccontextmanager
 async def low_level_client(properties: Mapping[str, str], *, client_id: str, timeout_ms: int) -> AsyncIterator[Client]:
     """A bootstrapped client that sends single requests. Raises Unavailable and Unauthenticated."""
-    made = AIOKafkaClient(**client_arguments(properties), client_id=client_id, request_timeout_ms=timeout_ms)
+    made = BrokerClient(**client_arguments(properties), client_id=client_id, request_timeout_ms=timeout_ms)
     try:
         await _started(made.bootstrap(), properties)
         yield made

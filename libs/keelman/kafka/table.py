@@ -58,7 +58,7 @@ class TopicTable:
         self._positions = {**dict.fromkeys(range(partitions), EARLIEST), **(begin or {})}
         self._moved = asyncio.Event()
         self._seen = asyncio.Event()
-        self._trouble = self._told = ""
+        self._problem = self._told = ""
         self._since = 0.0
 
     @contextlib.asynccontextmanager
@@ -122,7 +122,7 @@ class TopicTable:
             for fetched in found:
                 yield fetched
                 await asyncio.sleep(0)  # megabytes hold up nobody
-            self._see(fetcher.trouble, passes=bool(found))
+            self._see(fetcher.problem, passes=bool(found))
 
     def _take_in(self, fetched: Fetched) -> None:
         """Without an await: a position that others see is an applied one."""
@@ -138,23 +138,23 @@ class TopicTable:
         self._moved.set()
         self._moved = asyncio.Event()
 
-    def _see(self, trouble: str, *, passes: bool = False) -> None:
+    def _see(self, problem: str, *, passes: bool = False) -> None:
         """What may pass is told once it lasts: partitions of a topic that was just made have no leader for a moment."""
         now = time.monotonic()
-        if not trouble:
+        if not problem:
             self._told = ""
-        elif not self._trouble:
+        elif not self._problem:
             self._since = now
-        if trouble != self._told and (not passes or now - self._since > QUIET_SECONDS):
-            log.warning("topic_read_failed", topic=self.topic, error=trouble)
-            self._told = trouble
-        self._trouble = trouble
+        if problem != self._told and (not passes or now - self._since > QUIET_SECONDS):
+            log.warning("topic_read_failed", topic=self.topic, error=problem)
+            self._told = problem
+        self._problem = problem
         self._seen.set()
         self._seen = asyncio.Event()
 
     async def kept_out(self) -> None:
         """Raises PermissionDenied once the brokers' access rules keep this reader out, which `follow` waits out."""
-        while "AUTHORIZATION_FAILED" not in self._trouble:
+        while "AUTHORIZATION_FAILED" not in self._problem:
             await self._seen.wait()
         raise PermissionDenied(
             f"the brokers' access rules keep this worker out of topic {self.topic} (READ)", reason="KEPT_OUT"
@@ -180,7 +180,7 @@ class TopicTable:
                 while any(self._positions[partition] < end for partition, end in ends.items()):
                     await self._moved.wait()
         except TimeoutError:
-            why = f": {self._trouble}" if self._trouble else ""
+            why = f": {self._problem}" if self._problem else ""
             raise DeadlineExceeded(f"topic {self.topic} was not read to its end {dict(ends)} in time{why}") from None
 
     async def end_offsets(self) -> dict[int, int]:

@@ -49,7 +49,7 @@ class Reading:
         """Waits until that one has come."""
         deadline = time.monotonic() + SECONDS
         while value not in self.at:
-            assert time.monotonic() < deadline, f"{value!r} has not come: {self.fetcher.trouble} {self.values[-3:]}"
+            assert time.monotonic() < deadline, f"{value!r} has not come: {self.fetcher.problem} {self.values[-3:]}"
             for one in await self.fetcher.next(1.0):
                 for header, data in one.batches:
                     columns = decode(header, data)

@@ -50,7 +50,7 @@ async def until_ends(fetcher: BatchFetcher, positions: Mapping[Part, int]) -> li
     open_ends, at = set(positions), dict(positions)
     deadline = time.monotonic() + SECONDS
     while open_ends:
-        assert time.monotonic() < deadline, f"no end of {open_ends}: {fetcher.trouble}"
+        assert time.monotonic() < deadline, f"no end of {open_ends}: {fetcher.problem}"
         for one in await fetcher.next(1.0):
             part = (one.topic, one.partition)
             assert at[part] < 0 or one.position == at[part]
@@ -220,13 +220,13 @@ async def test_lost_connections_are_made_again_and_missing_topics_waited_for(boo
     fetcher = BatchFetcher(client, positions, read_committed=True, reset="earliest")
     try:
         deadline = time.monotonic() + SECONDS
-        while "there is no partition" not in fetcher.trouble:
-            assert time.monotonic() < deadline, fetcher.trouble
+        while "there is no partition" not in fetcher.problem:
+            assert time.monotonic() < deadline, fetcher.problem
             assert await fetcher.next(0.1) == []
         assert name not in AdminClient({"bootstrap.servers": bootstrap}).list_topics(timeout=60).topics
         create_topic(bootstrap, name, 2)
         await until_ends(fetcher, positions)
-        assert fetcher.trouble == ""
+        assert fetcher.problem == ""
         producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0})
         for turn in range(3):
             for connection in list(client._conns.values()):
@@ -270,10 +270,10 @@ async def test_partitions_that_are_late_do_not_wait_for_an_idle_answer(
 async def test_nobody_there_is_told_in_words() -> None:
     async with fetching("127.0.0.1:1", {("t", 0): 0}) as fetcher:
         deadline = time.monotonic() + SECONDS
-        while not fetcher.trouble:
+        while not fetcher.problem:
             assert time.monotonic() < deadline
             assert await fetcher.next(0.05) == []
-        assert "127.0.0.1:1" in fetcher.trouble
+        assert "127.0.0.1:1" in fetcher.problem
 
 
 async def test_a_client_begins_with_the_brokers_that_another_has_met(

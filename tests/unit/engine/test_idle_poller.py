@@ -16,11 +16,11 @@ def broken():
     raise OSError("gone")
 
 
-@pytest.mark.parametrize("glance", [lambda: True, lambda: None, broken], ids=["seen", "cannot tell", "failed"])
-def test_a_loop_is_rung_once_when_it_should_look_itself(glance):
+@pytest.mark.parametrize("has_data", [lambda: True, lambda: None, broken], ids=["seen", "cannot tell", "failed"])
+def test_a_loop_is_rung_once_when_it_should_look_itself(has_data):
     poller, bell = IdlePoller(), Bell()
     poller._started = True  # no thread: the test looks
-    poller.enter(Waiter(glance, bell, quiet=False))
+    poller.enter(Waiter(has_data, bell, quiet=False))
     assert not poller.look(quiet_too=True)
     assert not poller.look(quiet_too=True)
     assert bell.rings == 1

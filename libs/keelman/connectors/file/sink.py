@@ -72,36 +72,41 @@ class FileStreamSink(Connector):
     @classmethod
     def open_writer(cls, config: Mapping[str, str], connector: str, *, exactly_once: bool) -> Writer:
         """The writer. Raises ConnectError; retriable when another process still writes the file."""
-        path = cls.config_def().parse(config)["file"]
-        if not path:
-            return StreamWriter(sys.stdout.fileno(), STANDARD_OUTPUT)
-        if exactly_once and cls.supports_exactly_once(config):
-            return JournaledWriter(Path(path).absolute(), connector)
-        return StreamWriter(open_append(Path(path)), path, own=True)
+        return cls._writer_for(config, connector, None, exactly_once=exactly_once)
 
     @classmethod
     def open_task_writer(cls, config: Mapping[str, str], task: SinkTask, *, exactly_once: bool) -> Writer:
         """The writer; while a pipe is full it goes on beating."""
-        made = cls.open_writer(config, task.connector, exactly_once=exactly_once)
-        if isinstance(made, StreamWriter):
-            made.beat = task.beat
-        return made
+        return cls._writer_for(config, task.connector, task.beat, exactly_once=exactly_once)
+
+    @classmethod
+    def _writer_for(
+        cls, config: Mapping[str, str], connector: str, beat: Callable[[], None] | None, *, exactly_once: bool
+    ) -> Writer:
+        path = cls.config_def().parse(config)["file"]
+        if not path:
+            return StreamWriter(sys.stdout.fileno(), STANDARD_OUTPUT, beat)
+        if exactly_once and cls.supports_exactly_once(config):
+            return JournaledWriter(Path(path).absolute(), connector)
+        return StreamWriter(open_append(Path(path)), path, beat, own=True)
 
 
 class StreamWriter(Writer):
     """Appends to a descriptor, without a journal: at least once."""
 
-    def __init__(self, descriptor: int, name: str, *, own: bool = False) -> None:
-        """`name` is what errors call it. With `own` the descriptor is closed at the end."""
+    def __init__(
+        self, descriptor: int, name: str, beat: Callable[[], None] | None = None, *, own: bool = False
+    ) -> None:
+        """`name` is what errors call it. `beat` is called while a pipe has no room. With `own` the descriptor is closed
+        at the end."""
         self._descriptor = descriptor
         self._name = name
         self._own = own
-        self.beat: Callable[[], None] = lambda: None
-        """Called while a pipe has no room."""
+        self._beat = beat
 
     def write(self, batch: SinkBatch) -> None:
         """Appends one line a value; to a pipe as fast as its reader takes them."""
-        write_all(self._descriptor, lines(batch.values), self._name, self.beat)
+        write_all(self._descriptor, lines(batch.values), self._name, self._beat)
 
     def commit(self, offsets: Mapping[TopicPartition, KeptOffset], *, clean: bool) -> None:
         """Makes a file durable; a pipe or terminal is as durable as it gets. Raises RetriableConnectError."""
@@ -229,7 +234,7 @@ def make_durable(descriptor: int, name: str) -> None:
         raise RetriableConnectError(f"{name}: cannot be made durable: {error.strerror}") from error
 
 
-def write_all(descriptor: int, data: bytes, name: str, beat: Callable[[], None] = lambda: None) -> None:
+def write_all(descriptor: int, data: bytes, name: str, beat: Callable[[], None] | None = None) -> None:
     """Writes all of it, or nothing to a regular file; beats while there is no room in a pipe.
 
     Raises RetriableConnectError naming it, for instance for a full disk, and what `beat` raises.
@@ -240,7 +245,8 @@ def write_all(descriptor: int, data: bytes, name: str, beat: Callable[[], None] 
             try:
                 written += os.write(descriptor, memoryview(data)[written:] if written else data)
             except BlockingIOError:
-                beat()
+                if beat is not None:
+                    beat()
                 select.select((), (descriptor,), (), LOOK_SECONDS)
     except OSError as error:
         with suppress(OSError):  # what is torn is left to the recovery then

@@ -28,7 +28,7 @@ from keelman.runtime.side_loop import KAFKA_LOOP
 BUSY_SECONDS = 0.05
 IDLE_SECONDS = 0.2
 MAX_IDLE_SECONDS = 0.5
-TROUBLE_LOG_SECONDS = 10.0
+PROBLEM_LOG_SECONDS = 10.0
 PASSING_SECONDS = 2.0
 """A leader that moves is no news."""
 MAX_BATCH_BYTES = 1_048_588
@@ -83,7 +83,7 @@ class MirrorReader(Reader):
         self._backlog = Backlog(self._whole, self._reached)
         self._wait = IDLE_SECONDS
         self._news = KAFKA_LOOP.signal()
-        self._trouble_logged_at = time.monotonic() - TROUBLE_LOG_SECONDS + PASSING_SECONDS
+        self._problem_logged_at = time.monotonic() - PROBLEM_LOG_SECONDS + PASSING_SECONDS
         reset = starts_at(properties)
         # Checksums are looked at where batches are taken apart or left out; what is passed on whole keeps its own, and
         # the brokers that it is passed on to refuse a wrong one. The run that comes after that looks at all until its
@@ -133,7 +133,7 @@ class MirrorReader(Reader):
     def _receive(self) -> None:
         if not self._news.wait(self._wait):
             self._wait = min(MAX_IDLE_SECONDS, max(IDLE_SECONDS, 1.5 * self._wait))
-            self._log_trouble()
+            self._log_problem()
         self._news.clear()
         for fetched in self._fetcher.take():
             self._backlog.add(fetched)
@@ -212,8 +212,8 @@ class MirrorReader(Reader):
 
     def waits_for(self) -> str:
         """The source cluster, while it has trouble."""
-        trouble = self._fetcher.trouble
-        return f"waits for the source cluster: {trouble}" if trouble else ""
+        problem = self._fetcher.problem
+        return f"waits for the source cluster: {problem}" if problem else ""
 
     def close(self) -> None:
         """Closes the clients."""
@@ -223,13 +223,13 @@ class MirrorReader(Reader):
         finally:
             KAFKA_LOOP.call(self._fetcher.close())
 
-    def _log_trouble(self) -> None:
-        trouble, now = self._fetcher.trouble, time.monotonic()
-        if not trouble:
-            self._trouble_logged_at = now - TROUBLE_LOG_SECONDS + PASSING_SECONDS
-        elif now - self._trouble_logged_at >= TROUBLE_LOG_SECONDS:
-            self._trouble_logged_at = now
-            _log.warning("mirror_source_trouble", error=trouble)
+    def _log_problem(self) -> None:
+        problem, now = self._fetcher.problem, time.monotonic()
+        if not problem:
+            self._problem_logged_at = now - PROBLEM_LOG_SECONDS + PASSING_SECONDS
+        elif now - self._problem_logged_at >= PROBLEM_LOG_SECONDS:
+            self._problem_logged_at = now
+            _log.warning("mirror_source_trouble", error=problem)
 
 
 def starts_at(properties: Mapping[str, str]) -> Reset:

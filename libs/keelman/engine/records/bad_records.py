@@ -67,7 +67,15 @@ class Counts:
 class BadRecords:
     """Of one copy run; its thread alone uses it."""
 
-    def __init__(self, connector: str, task: int, policy: Policy, control: Control | None = None) -> None:
+    def __init__(
+        self,
+        connector: str,
+        task: int,
+        policy: Policy,
+        control: Control | None = None,
+        on_wait: Callable[[], None] | None = None,
+    ) -> None:
+        """`on_wait` is called at each step of a wait before something is tried again; it may raise GaveUp."""
         self.policy = policy
         self.counts = Counts()
         self._connector, self._task = connector, task
@@ -75,8 +83,7 @@ class BadRecords:
         self._budget = Budget(policy)
         self.beat = self._control.beat
         """To be called between records and pieces of a batch, and whenever another system is asked."""
-        self.waiting: Callable[[], None] = lambda: None
-        """Called at each step of a wait before something is tried again; it may raise GaveUp."""
+        self._on_wait = on_wait
         self._letters: list[Letter] = []
         self._before = 0, 0
 
@@ -90,7 +97,7 @@ class BadRecords:
         self._before = len(self._letters), self.counts.skipped
         self._budget.took(records, time.monotonic() * 1000)
 
-    def tried(self, work: Callable[[], T]) -> T:
+    def retry(self, work: Callable[[], T]) -> T:
         """What the work gives; while it raises what may pass, it is tried again for as long as the policy says.
 
         Raises GaveUp when the run is told to drain before that is over, and CutShort.
@@ -115,7 +122,8 @@ class BadRecords:
         until = time.monotonic() + max(seconds, SHORTEST_WAIT_SECONDS)
         while not self._control.draining and (left := until - time.monotonic()) > 0:
             self._control.wait(min(left, LONGEST_WAIT_SECONDS))
-            self.waiting()
+            if self._on_wait is not None:
+                self._on_wait()
 
     def pass_over(self, failure: RecordFailure, original: Callable[[], Original]) -> None:
         """Passes a record over, or raises RecordRefused or, once that was too often, RunFailure."""

@@ -102,10 +102,10 @@ class Conversion:
         self.by_topic = self._values.by_topic or self._keys.by_topic
         """Whether payloads depend on the topic, so that a sink's batch needs each record's."""
 
-    def tried(self, stage: Stage, whence: Whence, work: Callable[[], T]) -> T:
+    def retry(self, stage: Stage, whence: Whence, work: Callable[[], T]) -> T:
         """What the work gives, tried again as the policy says. Raises RecordFailure for whatever it raises."""
         try:
-            return self._bad.tried(work)
+            return self._bad.retry(work)
         except StepError as error:
             raise RecordFailure(stage, error.cause, whence) from error.cause
         except NO_FAULTS:
@@ -113,29 +113,29 @@ class Conversion:
         except Exception as error:
             raise RecordFailure(stage, error, whence) from error
 
-    def opened(self, role: Role, payload: bytes | None, whence: Whence) -> Column:
+    def decode(self, role: Role, payload: bytes | None, whence: Whence) -> Column:
         """One payload from Kafka as a column of one. Raises RecordFailure."""
         converter = self._converter(role).of_topic(whence.topic)
-        return self.tried(self._stages[role], whence, lambda: converter.to_connect([payload]).texts())
+        return self.retry(self._stages[role], whence, lambda: converter.to_connect([payload]).texts())
 
-    def closed(self, role: Role, column: Column, whence: Whence, topic: str) -> bytes | None:
+    def encode(self, role: Role, column: Column, whence: Whence, topic: str) -> bytes | None:
         """A column of one as the payload for Kafka's topic. Raises RecordFailure."""
         converter = self._converter(role).of_topic(topic)
-        return self.tried(self._stages[role], whence, lambda: converter.from_connect(column))[0]
+        return self.retry(self._stages[role], whence, lambda: converter.from_connect(column))[0]
 
-    def opened_headers(self, headers: Headers | None, whence: Whence) -> list[Header]:
+    def decode_headers(self, headers: Headers | None, whence: Whence) -> list[Header]:
         """Headers from Kafka. Raises RecordFailure."""
         if not headers:
             return []
-        return self.tried(self._stages["header"], whence, lambda: [self._header(n, raw) for n, raw in headers])
+        return self.retry(self._stages["header"], whence, lambda: [self._header(n, raw) for n, raw in headers])
 
-    def closed_headers(self, headers: list[Header], whence: Whence) -> Headers:
+    def encode_headers(self, headers: list[Header], whence: Whence) -> Headers:
         """Headers for Kafka. Raises RecordFailure."""
         if not headers:
             return ()
-        return self.tried(self._stages["header"], whence, lambda: tuple(self._raw(one) for one in headers))
+        return self.retry(self._stages["header"], whence, lambda: tuple(self._raw(one) for one in headers))
 
-    def transformed(self, record: Record, whence: Whence) -> Record | None:
+    def transform(self, record: Record, whence: Whence) -> Record | None:
         """The record behind all transforms, None when one dropped it. Raises RecordFailure."""
         found: Record | None = record
         for step, stage in self._steps:
@@ -145,7 +145,7 @@ class Conversion:
         return found
 
     def _stepped(self, step: Step, stage: Stage, record: Record, whence: Whence) -> Record | None:
-        return self.tried(stage, whence, lambda: step.apply(record))
+        return self.retry(stage, whence, lambda: step.apply(record))
 
     def _converter(self, role: Role) -> Converter:
         return {"value": self._values, "key": self._keys, "header": self._headers}[role]

@@ -84,7 +84,12 @@ class Sizes:
         return self.topic
 
 
-ANY_SIZE = Sizes(NO_LIMIT)
+_NO_LIMITS = Sizes(NO_LIMIT)
+
+
+def any_size(_topic: str) -> Sizes:
+    """No limit, whatever the topic: for conversions that stand alone."""
+    return _NO_LIMITS
 
 
 def too_large(size: int, most: int) -> str:

@@ -78,7 +78,7 @@ class SinkConversion(Conversion):
         if raw and self.plain:
             keyed, valued = Column([key], OPTIONAL_BYTES), Column([value], OPTIONAL_BYTES)
         else:
-            keyed, valued = self.opened("key", key, whence), self.opened("value", value, whence)
+            keyed, valued = self.decode("key", key, whence), self.decode("value", value, whence)
         own = origin.headers[n] or ()
         record = Record(
             origin.topics[n],
@@ -88,21 +88,21 @@ class SinkConversion(Conversion):
             valued.schema_of(0),
             valued.values[0],
             origin.timestamps_ms[n],
-            [] if self.plain else self.opened_headers(own, whence),
+            [] if self.plain else self.decode_headers(own, whence),
             origin.offsets[n],
         )
         if self.plain:
             if not (raw or self.takes_any_header):
-                self.opened_headers(own, whence)
+                self.decode_headers(own, whence)
             return record, own
-        found = self.transformed(record, whence)
+        found = self.transform(record, whence)
         if found is None:
             return None
         if raw:
-            found.key = self.closed("key", Column([found.key], found.key_schema), whence, found.topic)
-            found.value = self.closed("value", Column([found.value], found.value_schema), whence, found.topic)
+            found.key = self.encode("key", Column([found.key], found.key_schema), whence, found.topic)
+            found.value = self.encode("value", Column([found.value], found.value_schema), whence, found.topic)
             found.key_schema = found.value_schema = OPTIONAL_BYTES
-        return found, self.closed_headers(found.headers, whence)
+        return found, self.encode_headers(found.headers, whence)
 
     def _check_headers(self, origin: Origin) -> None:
         for headers in origin.headers:

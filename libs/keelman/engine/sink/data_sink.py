@@ -67,14 +67,14 @@ class DataSinkCopy:
     def run(self) -> None:
         """Copies until drained. Raises CutShort when cut, anything else when it failed."""
         with ExitStack() as stack:
-            self._reporter.tell(COPY_RUN_STATE_FENCED)
+            self._reporter.report(COPY_RUN_STATE_FENCED)
             if self._control.await_confirmation() is None:
                 return
             self._consumer = Consumer(with_token(self._properties, self._control.beat))
             stack.callback(self._consumer.close)
             admin = admin_properties(self._worker, self._config)
             self._admin = AdminClient(with_token(admin, self._control.beat))
-            self._reporter.tell(COPY_RUN_STATE_RUNNING, progress=self._message())
+            self._reporter.report(COPY_RUN_STATE_RUNNING, progress=self._message())
             due = 0.0
             while not self._control.draining:
                 self._control.beat()
@@ -86,8 +86,8 @@ class DataSinkCopy:
                 if ranges:
                     self._write(ranges)
                     due = 0.0 if self._lag else due
-                self._reporter.tell(COPY_RUN_STATE_RUNNING, progress=self._message())
-            self._reporter.tell(COPY_RUN_STATE_DRAINING)
+                self._reporter.report(COPY_RUN_STATE_RUNNING, progress=self._message())
+            self._reporter.report(COPY_RUN_STATE_DRAINING)
             self._reporter.final_progress = self._message()
 
     def _ranges(self) -> list[WriteRange]:
@@ -133,9 +133,9 @@ class DataSinkCopy:
         job = WriteJob(number=self._number, config=self._config, client_properties=properties, ranges=ranges)
         self._reporter.write = job
         try:
-            self._reporter.tell(COPY_RUN_STATE_RUNNING, progress=self._message())
+            self._reporter.report(COPY_RUN_STATE_RUNNING, progress=self._message())
             while not self._control.await_written(self._number, TELL_SECONDS):
-                self._reporter.tell(COPY_RUN_STATE_RUNNING, progress=self._message())
+                self._reporter.report(COPY_RUN_STATE_RUNNING, progress=self._message())
         finally:
             self._reporter.write = None
         done = self._control.last_written

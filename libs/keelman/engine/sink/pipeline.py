@@ -22,14 +22,23 @@ class SinkPipeline:
     """Of one run of one sink task; its thread alone uses it."""
 
     def __init__(
-        self, connector: str, task: int, worker: Mapping[str, str], config: Mapping[str, str], control: Control
+        self,
+        connector: str,
+        task: int,
+        worker: Mapping[str, str],
+        config: Mapping[str, str],
+        control: Control,
+        *,
+        on_wait: Callable[[], None] | None = None,
     ) -> None:
-        """Raises ConfigValueError when a converter, a transform or a key about errors is not legal."""
+        """`on_wait` is called each half second while a batch waits to be tried again; it may raise GaveUp, which ends
+        `put`. Raises ConfigValueError when a converter, a transform or a key about errors is not legal."""
         self._connector, self._task, self._worker, self._control = connector, task, worker, control
         policy = Policy.of(config, sink=True)
-        self._bad = BadRecords(connector, task, policy, control)
+        self._bad = BadRecords(connector, task, policy, control, on_wait)
         self._columns = Columns(config, worker, self._bad)
         self._messages: list[Message] = []
+        self._putting = False
         self._dead: SinkDeadLetterWriter | JoinedDeadLetterWriter | None = None
         self._config = config
 
@@ -38,13 +47,10 @@ class SinkPipeline:
         """What went wrong."""
         return self._bad.counts
 
-    def while_waiting(self, do: Callable[[], None]) -> None:
-        """Called each half second while a batch waits to be tried again. It may raise GaveUp, which ends `put`."""
-        self._bad.waiting = do
-
     def give_up(self) -> None:
-        """The batch that is being put will be read again: its dead letters with it."""
-        self._bad.give_up()
+        """The batch that is being put, if any, will be read again: its dead letters with it."""
+        if self._putting:
+            self._bad.give_up()
 
     def task(self) -> SinkTask:
         """What the writer is told of the task."""
@@ -65,16 +71,19 @@ class SinkPipeline:
         """Writes a batch; its good records, and the bytes of all. Raises RecordRefused, RunFailure, GaveUp before any
         of it is written, and what the writer raises."""
         before = self._bad.counts.skipped
-        self._messages = messages
+        self._messages, self._putting = messages, True
         try:
-            batch, size = self._columns.batch(messages, writer)
-        except GaveUp:
-            self._bad.give_up()
-            raise
-        if batch.values.values:
-            contract.WRITE.of(writer.write, batch)
-        if self._dead is not None:
-            self._dead.write()
+            try:
+                batch, size = self._columns.batch(messages, writer)
+            except GaveUp:
+                self._bad.give_up()
+                raise
+            if batch.values.values:
+                contract.WRITE.of(writer.write, batch)
+            if self._dead is not None:
+                self._dead.write()
+        finally:
+            self._putting = False
         return len(messages) - (self._bad.counts.skipped - before), size
 
     def _report(self, index: int, error: Exception) -> None:

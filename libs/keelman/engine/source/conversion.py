@@ -21,7 +21,7 @@ from keelman.engine.records.conversion import Conversion
 from keelman.engine.records.fused import Payloads, Sent, moved
 from keelman.engine.records.pieces import source_pieces
 from keelman.engine.records.rows import Rows
-from keelman.engine.records.size import ANY_SIZE, Sizes, may_be_over
+from keelman.engine.records.size import Sizes, any_size, may_be_over
 
 PRODUCER_CLASS = "org.apache.kafka.connect.runtime.WorkerSourceTask"
 
@@ -29,12 +29,18 @@ PRODUCER_CLASS = "org.apache.kafka.connect.runtime.WorkerSourceTask"
 class SourceConversion(Conversion):
     """Of a source task."""
 
-    def __init__(self, config: Mapping[str, str], worker: Mapping[str, str], bad: BadRecords | None = None) -> None:
-        """Raises ConfigValueError when a converter or a transform is not legal."""
+    def __init__(
+        self,
+        config: Mapping[str, str],
+        worker: Mapping[str, str],
+        bad: BadRecords | None = None,
+        sizes: Callable[[str], Sizes] = any_size,
+    ) -> None:
+        """`sizes` gives what a record for a topic may take. Raises ConfigValueError when a converter or a transform is
+        not legal."""
         super().__init__(config, worker, bad or BadRecords.of(config, sink=False))
         self._envelope = JsonConverter({})
-        self.sizes: Callable[[str], Sizes] = lambda _topic: ANY_SIZE
-        """Set by the engine: what a record for a topic may take."""
+        self._sizes = sizes
         self._producing = Stage("KAFKA_PRODUCE", PRODUCER_CLASS, "produce")
 
     def payloads(self, batch: SourceBatch) -> Iterator[Sent]:
@@ -60,7 +66,7 @@ class SourceConversion(Conversion):
         return None if any(self._too_large(*one) for one in made) else made
 
     def _too_large(self, made: SourceBatch, values: Payloads, keys: Payloads | None) -> bool:
-        return may_be_over(values, keys, made.headers, self.sizes(made.topic).least)
+        return may_be_over(values, keys, made.headers, self._sizes(made.topic).least)
 
     def _whole(self, batch: SourceBatch) -> Iterator[Sent]:
         if not self.plain:
@@ -99,17 +105,17 @@ class SourceConversion(Conversion):
         """One record into what goes to its topic. Raises RecordFailure."""
         headers = () if batch.headers is None else batch.headers[n] or ()
         if not self.plain:
-            record.headers = self.opened_headers(headers, whence)
-            found = self.transformed(record, whence)
+            record.headers = self.decode_headers(headers, whence)
+            found = self.transform(record, whence)
             if found is None:
                 return
-            record, headers = found, self.closed_headers(found.headers, whence)
+            record, headers = found, self.encode_headers(found.headers, whence)
         key, value = record.key, record.value
         if not (batch.raw and (key is None or isinstance(key, bytes))) and (batch.keys or not self.plain):
-            key = self.closed("key", Column([key], record.key_schema), whence, record.topic)
+            key = self.encode("key", Column([key], record.key_schema), whence, record.topic)
         if not (batch.raw and (value is None or isinstance(value, bytes))):
-            value = self.closed("value", Column([value], record.value_schema), whence, record.topic)
-        size = self.sizes(record.topic).fault(key, value, headers)
+            value = self.encode("value", Column([value], record.value_schema), whence, record.topic)
+        size = self._sizes(record.topic).fault(key, value, headers)
         if size is not None:
             raise RecordFailure(self._producing, size, whence)
         record.key, record.value = key, value

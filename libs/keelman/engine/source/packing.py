@@ -94,10 +94,10 @@ class Packing:
         batch: SourceBatch,
         values: list[bytes | None],
         keys: list[bytes | None] | None,
-        tell: Callable[[Callable[[int, int], None], int, int], None],
+        notify: Callable[[Callable[[int, int], None], int, int], None],
         payload: int | None = None,
     ) -> Iterator[Packed]:
-        """Takes records in; gives what is ready to go out. `tell` is called with each of the batch's `delivered`, the
+        """Takes records in; gives what is ready to go out. `notify` is called with each of the batch's `delivered`, the
         partition and the offset. `payload` is the bytes of values and keys, where they are counted already."""
         size = size_of(values, keys) if payload is None else payload + RECORD_BYTES * len(values)
         times = batch.timestamps_ms
@@ -109,7 +109,7 @@ class Packing:
             columns = whole if at is None else whole.picked(at)
             if batch.delivered:
                 yield from self._flushed(batch.topic, partition)
-                yield from self._packed(batch.topic, partition, columns, _Asked(batch.delivered, at, tell))
+                yield from self._packed(batch.topic, partition, columns, _Asked(batch.delivered, at, notify))
             else:
                 yield from self._put(batch.topic, partition, columns)
 
@@ -223,7 +223,7 @@ class _Asked:
 
     delivered: Mapping[int, Callable[[int, int], None]]
     at: list[int] | None
-    tell: Callable[[Callable[[int, int], None], int, int], None]
+    notify: Callable[[Callable[[int, int], None], int, int], None]
 
     def part(self, partition: int, first: int, records: int) -> Told:
         """For the records from the first on."""
@@ -235,6 +235,6 @@ class _Asked:
 
         def told(base: int) -> None:
             for one, place in asked:
-                self.tell(one, partition, base + place)
+                self.notify(one, partition, base + place)
 
         return told

@@ -36,7 +36,7 @@ class SourcePipeline:
         self._forbidden = ticket.offset_topic if exactly_once else ""
         self._policy = Policy.of(config, sink=False)
         self._bad = BadRecords(ticket.connector, ticket.task, self._policy, control)
-        self._conversion = SourceConversion(config, worker, self._bad)
+        self._conversion = SourceConversion(config, worker, self._bad, self._sizes_of)
         self._topics: set[str] = set()
         self._sizes: dict[str, Sizes] = {}
         self._dead: DeadLetterWriter | None = None
@@ -61,7 +61,6 @@ class SourcePipeline:
     def open(self, producer: RunProducer, reader: Reader) -> None:
         """Where the records go to, and who gives them. Raises KafkaException, RunFailure or ConnectError."""
         self._producer, self._reader = producer, reader
-        self._conversion.sizes = self._sizes_of
         if self._dead is not None:
             self._dead.ensure(producer)
 

@@ -44,12 +44,12 @@ class RunProducer(ABC):
 
     committed = False
     """Whether the last call of `commit` did commit, also when it raised after that."""
-    commits_when_full = False
-    """Whether its user commits when it is `full`. Where another draws the line, it waits for room instead."""
 
-    def __init__(self, options: ProducerOptions, control: Control) -> None:
-        """Connects nothing yet. Raises InvalidArgument for properties of a connection that are not legal."""
+    def __init__(self, options: ProducerOptions, control: Control, *, commits_when_full: bool = False) -> None:
+        """Connects nothing yet. `commits_when_full`: its user commits when it is `full`; where another draws the line,
+        it waits for room instead. Raises InvalidArgument for properties of a connection that are not legal."""
         client_arguments(options.client)
+        self._commits_when_full = commits_when_full
         self._options = options
         self._control = control
         self._producer: BatchProducer | None = None
@@ -200,7 +200,7 @@ class RunProducer(ABC):
 
     def _is_slow(self, now: float) -> bool:
         """Whether a transaction should be a single request. Only who commits in time can keep to that."""
-        if not self.commits_when_full:
+        if not self._commits_when_full:
             return False
         if self._made.throttled_until:
             self._window.held_back(self._made.throttled_until)
@@ -217,10 +217,10 @@ class RunProducer(ABC):
         if told is not None and base >= 0:
             told(base)
 
-    def _note(self, tell: Callable[[int, int], None], partition: int, offset: int) -> None:
-        self._news.append(partial(tell, partition, offset))
+    def _note(self, notify: Callable[[int, int], None], partition: int, offset: int) -> None:
+        self._news.append(partial(notify, partition, offset))
 
-    def _tell(self) -> None:
+    def _notify_delivered(self) -> None:
         """What was delivered, to those who asked."""
         while self._news:
             self._news.popleft()()
@@ -228,12 +228,12 @@ class RunProducer(ABC):
     def _whole(self, batch: SourceBatch) -> Iterable[Packed]:
         asked = batch.delivered or {}
         for index, one in enumerate(batch.packed):
-            tell = asked.get(index)
-            told = None if tell is None else partial(self._note_last, tell, one.partition, one.records)
+            notify = asked.get(index)
+            told = None if notify is None else partial(self._note_last, notify, one.partition, one.records)
             yield Packed(batch.topic, one.partition, bytearray(one.data), one.records, told)
 
-    def _note_last(self, tell: Callable[[int, int], None], partition: int, records: int, base: int) -> None:
-        self._note(tell, partition, base + records - 1)
+    def _note_last(self, notify: Callable[[int, int], None], partition: int, records: int, base: int) -> None:
+        self._note(notify, partition, base + records - 1)
 
     def _offsets(self, topic: str, offsets: Sequence[OffsetRecord]) -> list[Packed]:
         """The offset records, behind all that is held."""

@@ -32,7 +32,7 @@ class TransactionalProducer(RunProducer):
         self.committed = False
         self._post_together([*self._held(), *self._offsets(offset_topic, offsets)])
         self._wait(self._commit())
-        self._tell()
+        self._notify_delivered()
 
     def abandon(self) -> None:
         """Aborts the open transaction because its connector asked for it; the producer stays of use.
@@ -91,7 +91,7 @@ class AtLeastOnceProducer(RunProducer):
         if batches:
             self._deliver(batches)
         self.committed = True
-        self._tell()
+        self._notify_delivered()
 
     def abort(self) -> None:
         """What was sent may stand; without its offsets it will be sent again."""

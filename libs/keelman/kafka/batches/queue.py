@@ -46,9 +46,9 @@ class PartitionQueue:
     node: int = -1
     """Where those in flight are."""
     retry_at: float = 0.0
-    trouble: int = 0
+    problem: int = 0
     """The newest error code since the last success, and what was said with it."""
-    trouble_text: str = ""
+    problem_text: str = ""
     _tries: int = 0
     _identity: Identity = field(default_factory=Identity)
     _sequence: int = 0
@@ -89,8 +89,8 @@ class PartitionQueue:
         """It is in the log."""
         self.in_flight.remove(batch)
         self._proven = self._identity.producer_id
-        self._tries = self.trouble = 0
-        self.trouble_text = ""
+        self._tries = self.problem = 0
+        self.problem_text = ""
 
     def again(self, batch: QueuedBatch) -> None:
         """Puts one that was in flight back where it belongs among those that wait."""
@@ -122,7 +122,7 @@ class PartitionQueue:
 
     def hold(self, now: float, code: int, text: str) -> None:
         """Nothing is sent for a while, for this reason."""
-        self.trouble, self.trouble_text = code, text
+        self.problem, self.problem_text = code, text
         self.retry_at = now + delay(self._tries, first_delay(code))
         self._tries += 1
 

@@ -210,14 +210,14 @@ class BatchSender:
     def _is_late(self, queue: PartitionQueue, now: float, throttled_until: float) -> bool:
         """Whether the queue's next batch has been tried for long enough; then the producer has failed."""
         since = max(queue.waiting[0].queued_at, self._moved_at, throttled_until)
-        why = queue.trouble_text
+        why = queue.problem_text
         if now >= self._until:
             limit = f"transaction.timeout.ms={self._settings.transaction_timeout_ms}"
             why = why or f"{self.waiting_bytes} bytes were left at the end of their transaction's time, see {limit}"
         elif now < since + self._settings.delivery_timeout_ms / 1000:
             return False
         text = f"{queue.topic}-{queue.partition}: not delivered in time: {why}"
-        self._failed(ProduceFailure(queue.trouble or NETWORK, text))
+        self._failed(ProduceFailure(queue.problem or NETWORK, text))
         return True
 
     def _no_leader(self, queue: PartitionQueue, now: float, code: int) -> None:
@@ -239,7 +239,7 @@ class BatchSender:
 
     def _connect(self, node: int, connection: BrokerConnection, queue: PartitionQueue, now: float) -> None:
         if connection.retry_at > now:
-            queue.trouble, queue.trouble_text = NETWORK, f"no connection to broker {node}"
+            queue.problem, queue.problem_text = NETWORK, f"no connection to broker {node}"
             self._look_again(connection.retry_at)
         else:
             connection.connect()

@@ -70,7 +70,7 @@ class FetchSettings:
         )
 
 
-class FetchClient(Client):  # type: ignore[misc]
+class FetchClient(Client):
     """A copy run's client: it begins with what this process knows of the cluster, asks about the topics that are in use
     and no others, and never makes one by asking. Used in the loop that it was made in."""
 

@@ -71,7 +71,7 @@ class BatchFetcher:
         self._near: dict[Part, float] = {}  # those that are read from a follower, and until when
         self._joined: set[int] = set()  # leaders that were given partitions and not yet asked for them
         self._retry_ms = MAX_IDLE_WAIT_MS  # how long `_place` waits before its next try
-        self._troubles: dict[int | None, str] = {}
+        self._problems: dict[int | None, str] = {}
         self._told_end: dict[Part, int] = {}
         self._heard: dict[int, float] = {}
         self._brought: dict[int, float] = {}
@@ -104,9 +104,9 @@ class BatchFetcher:
         return self._arrivals.waiting
 
     @property
-    def trouble(self) -> str:
+    def problem(self) -> str:
         """What keeps some partition from being read, empty when nothing does."""
-        return next(iter(self._troubles.copy().values()), "")
+        return next(iter(self._problems.copy().values()), "")
 
     def confirmed(self) -> bool:
         """Whether the leaders that brought the last records are those that the cluster has: told since by one broker
@@ -147,10 +147,10 @@ class BatchFetcher:
                 why = self._home(one) or why
             placed_at = self._loop.time()
             if why:
-                self._troubles[None] = why
+                self._problems[None] = why
                 self._must_place.set()
             else:
-                self._troubles = {node: text for node, text in self._troubles.items() if node in self._led}
+                self._problems = {node: text for node, text in self._problems.items() if node in self._led}
 
     def _learned(self, _cluster: object) -> None:
         """Whatever a broker has told, asked or not: partitions go where they are led now, even while their former
@@ -254,10 +254,10 @@ class BatchFetcher:
                 wait_ms = self._wait_ms(node, idle_ms, joined=joined)
                 brought = await self._fetch(node, session, wait_ms)
             except (KafkaError, OSError, TimeoutError) as error:
-                self._troubles[node] = one_line(error)
+                self._problems[node] = one_line(error)
                 self._unhome(node, list(led))
                 break
-            self._troubles.pop(node, None)
+            self._problems.pop(node, None)
             self._heard[node] = self._loop.time()
             if brought:
                 self._brought[node] = self._records_at = self._loop.time()
@@ -362,6 +362,6 @@ class BatchFetcher:
         text = f"partition {one[1]} of topic {one[0]}: {name_of(code)}"
         if not passes(code):
             raise FetchFailure(code, text)
-        self._troubles[None] = text
+        self._problems[None] = text
         self._unhome(node, [one])
         return False

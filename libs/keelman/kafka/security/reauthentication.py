@@ -1,4 +1,5 @@
-"""Connections to brokers that end a client's session after some time: replaced before, so that no request is lost.
+"""Connections to brokers that may refuse a token, and that end a client's session after some time: they are replaced
+before that, so that no request is lost.
 
 A broker with `connections.max.reauth.ms`, or a token that ends, closes a connection at the first request behind its
 session's end (KIP-368). Java's clients authenticate again on the connection. Here it retires instead: it takes no new
@@ -13,15 +14,26 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from aiokafka.conn import AIOKafkaConnection, CloseReason
+from aiokafka.conn import AIOKafkaConnection, CloseReason, OAuthAuthenticator
+from aiokafka.errors import SaslAuthenticationFailed
 
 PARTS = (0.85, 0.95)
 """Java's: in which part of its session a connection is replaced; not all in the same moment."""
 MIN_SECONDS = 1.0  # a shorter session, the last of a token that nobody renews, is left to its end
 
 
+class TokenLogin(OAuthAuthenticator):  # type: ignore[misc]
+    """A refused token is answered with a reason (RFC 7628 section 3.2.3), which the library takes for consent."""
+
+    async def step(self, payload: bytes | None) -> tuple[bytes, bool] | None:
+        """The next message to the broker, None after the last. Raises SaslAuthenticationFailed with the reason."""
+        if payload:
+            raise SaslAuthenticationFailed(f"the token is refused: {payload.decode(errors='replace')}")
+        return await super().step(payload)  # type: ignore[no-any-return]
+
+
 class RenewedConnection(AIOKafkaConnection):  # type: ignore[misc]
-    """The library's connection, in whose place `bootstrap_errors` puts it."""
+    """The connection of our clients (`broker_client`)."""
 
     _retired = False
     _retirement: asyncio.TimerHandle | None = None
@@ -36,6 +48,10 @@ class RenewedConnection(AIOKafkaConnection):  # type: ignore[misc]
         if self._retirement is not None:
             self._retirement.cancel()
         return super().close(reason, exc)
+
+    def authenticator_oauth(self) -> TokenLogin:
+        """How the client logs in with a token."""
+        return TokenLogin(sasl_oauth_token_provider=self._sasl_oauth_token_provider)
 
     async def _do_sasl_handshake(self) -> None:
         self.send = self._heard

@@ -19,7 +19,7 @@ from keelman.connect.schema import STRING
 from keelman.connect.tolerance import Budget, Policy, RecordFailure, RecordRefused, converter_stage
 from keelman.connectors.registry import find_connector
 from keelman.connectors.validation.configuration import keys_of
-from keelman.engine.control import CutShort
+from keelman.engine.control import CutShort, GaveUp
 from keelman.engine.dead_letters.writer import DeadLetterWriter
 from keelman.engine.failure import RunFailure, judge
 from keelman.engine.records.bad_records import BadRecords, Letter, Original
@@ -189,8 +189,7 @@ def test_a_source_meets_poison(poison: str, policy: str) -> None:
     own, good, bad_one, stage = SOURCES[poison]
     config = {"name": "c", **own, **POLICIES[policy]}
     bad = BadRecords("c", 0, Policy.of(config, sink=False))
-    conversion = SourceConversion(config, WORKER, bad)
-    conversion.sizes = lambda _: Sizes(MEGABYTE)
+    conversion = SourceConversion(config, WORKER, bad, lambda _: Sizes(MEGABYTE))
     given = [{"value": "v", **one} for one in (good, bad_one, good, bad_one, good)]
     batch = SourceBatch(
         "t",
@@ -246,7 +245,7 @@ def test_what_may_pass_is_tried_again_and_counted() -> None:
             raise left.pop()
         return "done"
 
-    assert bad.tried(work) == "done"
+    assert bad.retry(work) == "done"
     assert (bad.counts.failures, bad.counts.retries, bad.counts.errors) == (2, 2, 0)
 
 
@@ -347,9 +346,9 @@ def test_what_is_no_fault_of_a_record_is_let_through() -> None:
     conversion = SourceConversion(config, WORKER)
     for error in (CutShort("HOME_LOST"), OSError("disk"), MemoryError()):
         with pytest.raises(type(error)):
-            conversion.tried(STAGE, Whence("t"), partial(_raise, error))
+            conversion.retry(STAGE, Whence("t"), partial(_raise, error))
     with pytest.raises(RecordFailure, match=r"KeyError: 'x' \(topic t, partition 0, offset 1; value converter A\)"):
-        conversion.tried(STAGE, Whence("t", 0, 1), partial(_raise, KeyError("x")))
+        conversion.retry(STAGE, Whence("t", 0, 1), partial(_raise, KeyError("x")))
 
 
 STAGE = converter_stage("value", "a.b.A")
@@ -357,3 +356,22 @@ STAGE = converter_stage("value", "a.b.A")
 
 def _raise(error: Exception) -> None:
     raise error
+
+
+def test_who_keeps_the_place_in_the_group_is_called_while_a_batch_waits_and_may_give_it_up() -> None:
+    waits, tries = list[int](), list[int]()
+
+    def on_wait() -> None:
+        waits.append(len(tries))
+        if len(tries) == 2:
+            raise GaveUp
+
+    def work() -> None:
+        tries.append(1)
+        raise RetriableConnectError("not yet")
+
+    config = {"errors.retry.timeout": "-1", "errors.retry.delay.max.ms": "1"}
+    bad = BadRecords("c", 0, Policy.of(config, sink=True), on_wait=on_wait)
+    with pytest.raises(GaveUp):
+        bad.retry(work)
+    assert waits == [1, 2]

@@ -4,28 +4,23 @@ tell of them."""
 from __future__ import annotations
 
 import struct
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from confluent_kafka import Message
 
-from keelman.api.copy.v1.ticket_pb2 import StartTicket
 from keelman.connect.errors import RetriableConnectError
-from keelman.connect.offsets import CommittedOffsets
 from keelman.connect.plugin import Writer
 from keelman.connect.records import Column, SinkBatch, SourceBatch
 from keelman.connect.registry.interface import SCHEMA_NOT_FOUND, RegistryError, SchemaKind, SchemaText
 from keelman.connect.schema import STRING
 from keelman.connect.tolerance import Policy
-from keelman.connectors.registry import find_connector
 from keelman.engine.control import Control, CutShort, GaveUp
 from keelman.engine.records import conversion
 from keelman.engine.records.bad_records import BadRecords
 from keelman.engine.sink.batch import Columns
 from keelman.engine.sink.pipeline import SinkPipeline
 from keelman.engine.source.conversion import SourceConversion
-from keelman.engine.source.copy import SourceCopy
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 TEXT = "org.apache.kafka.connect.storage.StringConverter"
@@ -148,40 +143,3 @@ def test_a_run_shows_that_it_is_alive_with_each_question_to_a_registry(monkeypat
     control.cut("X")
     with pytest.raises(CutShort):
         columns.batch([message(9)], Kept())
-
-
-def test_a_drained_source_commits_what_was_before_the_batch_that_it_gave_up() -> None:
-    control, commits, told = Control(), list[Any](), list[int]()
-    config = {"name": "c", "key.converter": TEXT, "value.converter": TEXT}
-    ticket = StartTicket(connector="c", connector_config=config, worker_config={"bootstrap.servers": "none:1"})
-    reporter: Any = SimpleNamespace(tell=lambda *_, **__: None, due=lambda: False, end_reason="")
-    copy: Any = SourceCopy(ticket, find_connector("FileStreamSource"), control, reporter)
-    left = [SourceBatch("t", Column([n]), offsets=(({"f": "f"}, {"p": n}),)) for n in range(2)]
-
-    def send(_batch: SourceBatch) -> tuple[int, int]:
-        if not left:
-            control.drain()
-            raise GaveUp
-        return 1, 1
-
-    def commit(_topic: str, offsets: Any) -> None:
-        commits.append(offsets)
-        copy._producer.committed = True
-
-    copy._reader = SimpleNamespace(
-        read=lambda: left.pop(0),
-        finished=lambda: not left,
-        committed=lambda: told.append(1),
-        left=lambda: 0,
-        lag_unit="records",
-        limits_bytes=False,
-    )
-    copy._position.open(copy._reader)
-    copy._producer = SimpleNamespace(commit=commit, read_bytes=None, full=False)
-    copy._committed = CommittedOffsets("c", [])
-    copy._pipeline = SimpleNamespace(send=send, topics=[])
-    copy._boundary.after = lambda _batch: None
-    copy._copy()
-    assert commits == [[(b'["c",{"f":"f"}]', b'{"p":0}')]]
-    assert (told, reporter.end_reason) == ([], ""), "it would take the second batch for committed and all for read"
-    assert copy._reporter.final_progress.lag == 1, "the second batch is read again"

@@ -6,7 +6,7 @@ import pytest
 
 from keelman.connect.records import Column, PackedRecords, SourceBatch
 from keelman.connectors.file.source import FileReader
-from keelman.engine.source.copy import ReadPosition
+from keelman.engine.source.read_position import ReadPosition
 
 LINES = Column([b"1", b"22", b"333"])
 PACKED = [PackedRecords(b"..", 0, 40), PackedRecords(b"..", 1, 2)]
@@ -28,29 +28,28 @@ class RecordsReader(FileReader):
     ],
 )
 def test_a_batch_takes_from_the_lag_in_the_lags_unit(kind: type[FileReader], batch: SourceBatch, taken: int) -> None:
-    passage = ReadPosition()
-    passage.open(kind("/no/file", "t"))
+    position = ReadPosition(kind("/no/file", "t"))
     for _ in range(2):
-        passage.read(batch)
-        passage.sent(700)
-    assert passage.committed() == 2 * taken
-    assert passage.committed() == 0
+        position.read(batch)
+        position.sent(700)
+    assert position.committed() == 2 * taken
+    assert position.committed() == 0
 
 
 def test_what_was_read_is_left_until_it_is_committed(tmp_path: Path) -> None:
     file = tmp_path / "in.txt"
     file.write_bytes(b"one\ntwo\nthree\n")
-    passage, reader = ReadPosition(), FileReader(str(file), "t", most_lines=1)
-    passage.open(reader)
-    assert passage.lag() is None
+    reader = FileReader(str(file), "t", most_lines=1)
+    position = ReadPosition(reader)
+    assert position.lag() is None
     lags = []
     for sent in (True, True, False):
         batch = reader.read()
         assert batch is not None
-        passage.read(batch)
+        position.read(batch)
         if sent:
-            passage.sent(100)
-        lags.append(passage.lag())
-    passage.committed()
-    assert (lags, passage.lag()) == ([14, 14, 14], 6)  # the last one was given up
+            position.sent(100)
+        lags.append(position.lag())
+    position.committed()
+    assert (lags, position.lag()) == ([14, 14, 14], 6)  # the last one was given up
     reader.close()

@@ -114,9 +114,9 @@ def test_a_held_queue_waits_longer_each_time_until_something_is_delivered() -> N
     assert abs(waits[-1] - 0.2) < 1e-9
     assert not queue.may_send(10.1, WHO)
     assert queue.may_send(10.3, WHO)
-    assert (queue.trouble, queue.trouble_text) == (NETWORK, "gone")
+    assert (queue.problem, queue.problem_text) == (NETWORK, "gone")
     proven(queue)
-    assert (queue.trouble, queue.trouble_text) == (0, "")
+    assert (queue.problem, queue.problem_text) == (0, "")
     queue.hold(20.0, CONCURRENT, "")
     assert abs(queue.retry_at - 20.001) < 1e-9
 

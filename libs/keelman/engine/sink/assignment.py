@@ -1,0 +1,131 @@
+"""What a sink does when its group gives it partitions or takes them, and when its place in a log is gone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from confluent_kafka import OFFSET_BEGINNING, OFFSET_END, Consumer, KafkaError
+from confluent_kafka import TopicPartition as ClientPartition
+
+from keelman.connect import contract
+from keelman.connect.plugin import Writer
+from keelman.connect.records import TopicPartition
+from keelman.engine.failure import RunFailure
+from keelman.engine.progress import Progress
+from keelman.engine.sink.commits import SinkCommits
+from keelman.engine.sink.pipeline import SinkPipeline
+from keelman.engine.sink.place import Place
+from keelman.engine.sink.polling import Polling
+from keelman.engine.sink.positions import Positions
+from keelman.engine.sink.relocation import Reset, goes_on_at
+from keelman.engine.sink.source_topics import SourceTopics
+from keelman.engine.sink.start import Beginnings
+from keelman.engine.sink.subscription import Subscription
+
+
+class SinkAssignment:
+    """Of one run of one sink task; its thread alone uses it, in the consumer's callbacks too. Its methods raise
+    KafkaException, RunFailure, Unavailable, and what the writer raises."""
+
+    def __init__(
+        self,
+        consumer: Consumer,
+        *,
+        writer: Writer,
+        pipeline: SinkPipeline,
+        positions: Positions,
+        polling: Polling,
+        commits: SinkCommits,
+        topics: SourceTopics,
+        beginnings: Beginnings,
+        place: Place,
+        subscription: Subscription,
+        reset: Reset,
+        progress: Progress,
+        log: Any,
+    ) -> None:
+        self._consumer = consumer
+        self._writer = writer
+        self._pipeline = pipeline
+        self._positions = positions
+        self._polling = polling
+        self._commits = commits
+        self._topics = topics
+        self._beginnings = beginnings
+        self._place = place
+        self._subscription = subscription
+        self._reset = reset
+        self._progress = progress
+        self._log = log
+        self._starts: dict[tuple[str, int], int] = {}
+
+    def subscribe(self) -> None:
+        """Joins the group."""
+        self._subscription.begin(self._consumer, self._assigned, self._revoked, self._lost)
+
+    def begin_again(self) -> None:
+        """All that was read is dropped, and the assignment begun again from what is committed."""
+        self._assigned(self._consumer, self._consumer.assignment())
+
+    def relocate(self, where: TopicPartition, error: KafkaError) -> None:
+        """Goes on where the log still has what was not taken. Raises RunFailure where it has lost what was kept with
+        the data: the next run decides by that."""
+        if where not in self._positions:
+            return
+        due, epoch = self._positions.due(where)
+        found = self._beginnings.found(self._consumer, where, epoch)
+        at = None if due is None else goes_on_at(due, found)
+        if due is not None and at is not None and at < due and self._writer.keeps_offsets:
+            raise RunFailure("LOG_TRUNCATED", f"partition {where} was truncated to {at}, and {due} was to be read next")
+        self._log.warning("source_position_lost", partition=str(where), offset=due, goes_on=at, why=error.str())
+        if at is None:
+            at = found.end if self._reset.offset(str(where), error.str()) == OFFSET_END else found.begin
+        self._positions.move(where, at)
+        # The client does not seek in a partition that it has stopped to fetch.
+        self._consumer.assign([self._at(one) for one in self._positions.partitions()])
+        self._polling.forget()
+
+    def _at(self, one: ClientPartition) -> ClientPartition:
+        due, _ = self._positions.due(TopicPartition(one.topic, one.partition))
+        return ClientPartition(one.topic, one.partition, self._starts[one.topic, one.partition] if due is None else due)
+
+    def _assigned(self, consumer: Consumer, partitions: list[ClientPartition]) -> None:
+        if self._place.given_up(consumer, self._subscription, partitions):
+            return
+        begun = self._beginnings.of(consumer, self._writer, partitions)
+        self._commits.forget()
+        self._topics.begin({one.where.topic: one.topic_id for one in begun})
+        chosen = []
+        for one in begun:
+            start = one.start.offset
+            self._positions.begin(one.where, one.group.shown, start, one.topic_id, one.leader_epoch)
+            if start is None:
+                nothing = "its group has no offset"
+                start = OFFSET_BEGINNING if one.start.from_beginning else self._reset.offset(str(one.where), nothing)
+            chosen.append(ClientPartition(*one.where, start))
+        self._starts = {(one.topic, one.partition): one.offset for one in chosen}
+        consumer.assign(chosen)
+        self._positions.assigned = True
+        self._progress.changed = True
+
+    def _revoked(self, _consumer: Consumer, _partitions: list[ClientPartition]) -> None:
+        self._pipeline.give_up()  # a batch that waits for something will be another's
+        if self._positions:
+            self._commits.keep()
+            self._commits.send_group(asynchronous=False)
+        if self._positions.assigned:
+            contract.HAND_OVER.of(self._writer.hand_over)
+        self._commits.forget()
+
+    def _lost(self, _consumer: Consumer, _partitions: list[ClientPartition]) -> None:
+        """The group went on without us.
+
+        A writer that nobody else can have taken over still keeps what it wrote. What others may have begun to write
+        again must not be kept: the run ends, and its writer gives up what is not committed.
+        """
+        if self._writer.zombie_seconds > 0 and self._positions.assigned:
+            self._commits.forget()
+            raise RunFailure("FENCED", "the group gave the task's partitions to others")
+        if self._positions and self._writer.keeps_offsets:
+            self._commits.keep()
+        self._commits.forget()

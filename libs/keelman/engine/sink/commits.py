@@ -1,0 +1,130 @@
+"""What a sink has written since its last commit, and how that is committed: by its writer first, then to its group."""
+
+from __future__ import annotations
+
+import time
+
+from confluent_kafka import Consumer
+
+from keelman.connect import contract
+from keelman.connect.plugin import Writer
+from keelman.engine.control import Control
+from keelman.engine.failure import RunFailure
+from keelman.engine.progress import Progress
+from keelman.engine.sink.pipeline import SinkPipeline
+from keelman.engine.sink.polling import Polling
+from keelman.engine.sink.positions import Positions
+from keelman.engine.sink.source_topics import KEEP_SECONDS, SourceTopics
+
+ANSWER_SECONDS = 8.0
+
+
+class SinkCommits:
+    """Of one run of one sink task; its thread alone uses it. Its methods raise RunFailure, KafkaException, and what the
+    writer raises."""
+
+    def __init__(
+        self,
+        control: Control,
+        *,
+        consumer: Consumer,
+        writer: Writer,
+        pipeline: SinkPipeline,
+        positions: Positions,
+        polling: Polling,
+        topics: SourceTopics,
+        progress: Progress,
+    ) -> None:
+        self._control = control
+        self._consumer = consumer
+        self._writer = writer
+        self._pipeline = pipeline
+        self._positions = positions
+        self._polling = polling
+        self._topics = topics
+        self._progress = progress
+        self.unkept = False
+        """Whether the writer has something to commit."""
+        self.records = 0
+        """Good records since its last commit."""
+        self._unsent = False
+        self._bytes = self._passed = 0
+
+    def add(self, passed: int, records: int, size: int) -> None:
+        """A batch of so many messages was written: good records among them, and the bytes of all."""
+        self._passed += passed
+        self.records += records
+        self._bytes += size
+        self.unkept = self._unsent = True
+
+    def advanced(self) -> None:
+        """A position went on with no record, to its partition's end."""
+        self.unkept = self._unsent = True
+
+    @property
+    def settled(self) -> bool:
+        """Whether all is committed, by the writer and to the group."""
+        return not (self.unkept or self._unsent or self._positions.in_flight)
+
+    def commit(self) -> None:
+        """Writer first, then the group, of which at most one commit is under way; nothing where a rebalance has just
+        committed all of it."""
+        self._control.beat()
+        if not self.may_commit():
+            return
+        if self.unkept:
+            self.keep()
+        if self._unsent and not self._positions.in_flight and self._positions:
+            self.send_group(asynchronous=True)
+
+    def may_commit(self) -> bool:
+        """Whether what is written since the last commit is still this task's to commit: its group is asked first."""
+        if self._writer.zombie_seconds <= 0:
+            return True
+        self._polling.check()
+        return self._polling.attend()
+
+    def keep(self, *, clean: bool = False) -> None:
+        """The writer's own commit; `clean` is the last one of a drained run."""
+        if self.unkept and self._writer.keeps_offsets:
+            changed = self._topics.changed(KEEP_SECONDS)
+            if changed and self._topics.doubtful:
+                raise RunFailure("TOPIC_RECREATED", changed)
+        self._pipeline.flush()
+        contract.COMMIT.of(self._writer.commit, self._positions.kept(), clean=clean)
+        self._progress.commit(self.records, self._bytes, self._positions.texts(), passed=self._passed)
+        self.records = self._bytes = self._passed = 0
+        self.unkept = False
+
+    def send_group(self, *, asynchronous: bool) -> None:
+        """The commit to the group."""
+        self._positions.send(self._consumer, asynchronous=asynchronous)
+        self._unsent = False
+
+    def finish(self) -> None:
+        """The last commits of a drained run: data and journal, the group, and the journal again with the group's."""
+        if self._positions:
+            self.commit()
+            self._await_group()
+        if self._positions and not self._positions.mirrored:
+            self.send_group(asynchronous=True)
+            self._await_group()
+        if self._positions:
+            self.keep(clean=True)
+        else:
+            contract.COMMIT.of(self._writer.commit, {}, clean=True)
+        contract.HAND_OVER.of(self._writer.hand_over)
+
+    def forget(self) -> None:
+        """The partitions are not ours any more, nor what was read and written of them and is not committed."""
+        self._positions.forget()
+        self._polling.forget()
+        self.unkept = self._unsent = False
+
+    def _await_group(self) -> None:
+        """Waits for the commit that is under way; what is consumed meanwhile is dropped and will be read again."""
+        self._consumer.pause(self._positions.partitions())
+        deadline = time.monotonic() + ANSWER_SECONDS
+        while self._positions.in_flight and time.monotonic() < deadline:
+            self._control.beat()
+            self._consumer.poll(0.05)

@@ -1,0 +1,148 @@
+"""What a source has sent since its last commit, and how that is committed or aborted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from keelman.connect import contract
+from keelman.connect.offsets import CommittedOffsets, identity
+from keelman.connect.plugin import Reader
+from keelman.connect.records import Offset, Partition, SourceBatch
+from keelman.engine.progress import Progress
+from keelman.engine.source.boundary import Act, Boundary
+from keelman.engine.source.producer import RunProducer
+from keelman.engine.source.read_position import ReadPosition
+from keelman.engine.source.transactions import TransactionalProducer
+from keelman.engine.source.worker_offsets import WorkerOffsets
+
+
+class SourceCommits:
+    """Of one run of one source task; its thread alone uses it. Its methods raise what the producer raises."""
+
+    def __init__(
+        self,
+        offset_topic: str,
+        *,
+        reader: Reader,
+        producer: RunProducer,
+        committed: CommittedOffsets,
+        boundary: Boundary,
+        position: ReadPosition,
+        progress: Progress,
+        worker_offsets: WorkerOffsets | None = None,
+    ) -> None:
+        """`worker_offsets` is where the offsets are written a second time, for a connector with a topic of its own."""
+        self._offset_topic = offset_topic
+        self._reader = reader
+        self._producer = producer
+        self._committed = committed
+        self._boundary = boundary
+        self._position = position
+        self._progress = progress
+        self._worker_offsets = worker_offsets
+        self.pending: dict[str, tuple[Partition, Offset | None]] = {}
+        """The offsets to commit, by their partition's identity; under an empty one that records without any wait."""
+        self.open = False
+        """Whether a transaction is open: a batch is being sent, or was sent, since the last commit."""
+        self._gave_up = False
+        self._records = self._bytes = 0
+
+    def write_again(self) -> None:
+        """The task's committed offsets go into its first transaction once more.
+
+        An aborted transaction of a predecessor may have left newer offset records behind; a Java worker that reads
+        uncommitted would go on from those. After this the last record of every key is a committed one. Where the first
+        transaction may stay open for long, or be aborted by its connector, they get one of their own.
+        """
+        if not isinstance(self._producer, TransactionalProducer):
+            return
+        for partition in contract.PARTITIONS.of(self._reader.partitions):
+            offset = self._committed.offset(partition)
+            if offset is not None:
+                self.pending[identity(partition)] = (partition, offset)
+        if self.pending and self._boundary.kind != "poll":
+            self._commit()
+
+    def begin(self) -> None:
+        """A batch is about to be sent."""
+        self._boundary.begun()
+        self.open = True
+
+    def add(self, batch: SourceBatch, records: int, size: int) -> None:
+        """A batch was sent: so many good records, and their bytes."""
+        self._records += records
+        self._bytes += size
+        self._position.sent(size)
+        pending = self.pending
+        for partition, offset in batch.offsets:
+            pending[identity(partition)] = (partition, offset)
+        if not batch.offsets:
+            pending.setdefault("", ({}, None))
+
+    def give_up(self) -> None:
+        """The last batch that was read is not sent: the reader must not take it for committed."""
+        self._gave_up = True
+
+    def end(self, batch: SourceBatch | None) -> None:
+        """Ends what is pending after this read where the boundary wants it; None as batch when it found nothing."""
+        act = self._boundary.after(batch)
+        self._end("commit" if act is None and self._producer.full else act)
+
+    def end_at_rest(self) -> None:
+        """The same before a rest, which nothing was read for."""
+        self._end(self._boundary.after(None))
+
+    def end_last(self) -> None:
+        """Ends what a drained run has pending. What its boundary leaves open is aborted, to be read again."""
+        act = self._boundary.at_end if self.open else "commit"
+        if act == "abort":
+            self._abort()
+        else:
+            self._commit()
+
+    @property
+    def finished(self) -> bool:
+        """Whether all that there will ever be is committed."""
+        return not self.pending and not self._gave_up and contract.FINISHED.of(self._reader.finished)
+
+    def _end(self, act: Act | None) -> None:
+        """The records of a transaction that its connector aborts are gone, their offsets are committed, as in Connect:
+        the task does not see them again."""
+        if act == "abort":
+            self._abort()
+        if act is not None:
+            self._commit()
+
+    def _abort(self) -> None:
+        assert isinstance(self._producer, TransactionalProducer)
+        self._producer.abandon()
+        self.open, self._records, self._bytes = False, 0, 0
+
+    def _commit(self) -> None:
+        pending = [(p, o) for name, (p, o) in self.pending.items() if name]
+        offsets = [self._committed.record(p, o) for p, o in pending]
+        self._producer.committed = False
+        if self._worker_offsets is not None:
+            self._worker_offsets.before_commit(offsets)
+        try:
+            self._producer.commit(self._offset_topic, offsets)
+        finally:
+            if self._producer.committed:
+                self._settle(pending)
+                if self._worker_offsets is not None:
+                    self._worker_offsets.after_commit(offsets)
+                if not self._gave_up:  # it would take the batch that was given up for committed, too
+                    contract.COMMITTED.of(self._reader.committed)
+
+    def _settle(self, pending: list[tuple[Partition, Offset | None]]) -> None:
+        for partition, offset in pending:
+            self._committed.note(partition, offset)
+        offsets = {identity(p): _text(o) for p, o in pending}
+        self._progress.commit(self._records, self._bytes, offsets, passed=self._position.committed())
+        self._boundary.committed()
+        self.pending, self.open, self._records, self._bytes = {}, False, 0, 0
+
+
+def _text(offset: Mapping[str, Any] | None) -> str:
+    return "null" if offset is None else identity(offset)

@@ -1,0 +1,123 @@
+"""Reads a source, sends what it gives, and ends transactions, at the pace that is allowed, until told to drain."""
+
+from __future__ import annotations
+
+import time
+
+from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_DRAINING
+from keelman.connect import contract
+from keelman.connect.plugin import Reader
+from keelman.connect.records import SourceBatch
+from keelman.engine.control import Control, GaveUp
+from keelman.engine.idle import Idle
+from keelman.engine.idle_poller import IDLE_POLLER
+from keelman.engine.reporter import RunReporter
+from keelman.engine.source.boundary import Boundary
+from keelman.engine.source.commits import SourceCommits
+from keelman.engine.source.pipeline import SourcePipeline
+from keelman.engine.source.producer import RunProducer
+from keelman.engine.source.read_position import ReadPosition
+from keelman.engine.source.reports import SourceReports
+
+SHORT_REST_SECONDS = 0.02
+LONGEST_REST_SECONDS = 0.5
+
+
+class SourceLoop:
+    """Of one run of one source task; its thread alone uses it."""
+
+    def __init__(
+        self,
+        control: Control,
+        reporter: RunReporter,
+        *,
+        reader: Reader,
+        pipeline: SourcePipeline,
+        producer: RunProducer,
+        boundary: Boundary,
+        position: ReadPosition,
+        commits: SourceCommits,
+        reports: SourceReports,
+        idle: Idle,
+    ) -> None:
+        self._control = control
+        self._reporter = reporter
+        self._reader = reader
+        self._pipeline = pipeline
+        self._producer = producer
+        self._boundary = boundary
+        self._position = position
+        self._commits = commits
+        self._reports = reports
+        self._idle = idle
+
+    def run(self) -> None:
+        """Copies until drained, or until all that there will ever be is read; then commits the rest. Raises CutShort
+        when cut, anything else when it failed."""
+        commits = self._commits
+        while not (self._control.draining or commits.finished):
+            self._control.beat()
+            self._keep_pace()
+            self._limit_reads()
+            started = time.monotonic()
+            batch = contract.READ.of(self._reader.read)
+            if batch is not None:
+                try:
+                    self._send(batch)
+                except GaveUp:
+                    commits.give_up()
+                    break
+            if commits.pending:
+                commits.end(batch)
+            if batch is None:
+                self._nap(time.monotonic() - started)
+            self._reports.report_when_due(pending=bool(commits.pending))
+        if commits.pending:
+            self._reporter.report(COPY_RUN_STATE_DRAINING)
+            commits.end_last()
+
+    def _limit_reads(self) -> None:
+        reader, pace = self._reader, self._control.pace
+        reader.most_bytes = self._producer.read_bytes
+        reader.most_records = pace.most_records_of(None if reader.limits_bytes else reader.most_bytes)
+
+    def _send(self, batch: SourceBatch) -> None:
+        if not self._commits.open:
+            self._commits.begin()
+        self._position.read(batch)
+        records, size = self._pipeline.send(batch)
+        self._reporter.topics = self._pipeline.topics
+        self._commits.add(batch, records, size)
+        self._control.pace.spend(records, size)
+        self._idle.copied()
+        self._reports.copied()
+
+    def _nap(self, read_seconds: float) -> None:
+        seconds = self._idle.nap_seconds(read_seconds)
+        if seconds <= 0:
+            return
+        seen = None if self._commits.pending or self._idle.wakeful else self._has_data()
+        if seen is None:
+            self._rest(seconds)
+        elif not seen:
+            IDLE_POLLER.wait(self._control, self._has_data, quiet=self._idle.quiet)
+
+    def _has_data(self) -> bool | None:
+        return contract.GLANCE.of(self._reader.glance)
+
+    def _keep_pace(self) -> None:
+        """Waits as the limits and the slot's share of the processors want it, with nothing that is due left open."""
+        while not self._control.draining:
+            seconds = self._control.must_wait()
+            if seconds <= 0 or (self._commits.open and not self._boundary.rests_inside):
+                return
+            if self._commits.pending and seconds > SHORT_REST_SECONDS:
+                self._commits.end_at_rest()
+            self._reports.report_when_due(pending=bool(self._commits.pending))
+            self._rest(min(seconds, LONGEST_REST_SECONDS))
+
+    def _rest(self, seconds: float) -> None:
+        """Waits that long at most, and meanwhile lets go out what was sent."""
+        until = time.monotonic() + seconds
+        self._producer.let_out(seconds)
+        self._control.wait(max(0.0, until - time.monotonic()))

@@ -1,0 +1,132 @@
+"""In which order a sink commits, and when it does not, with a consumer that keeps what it is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from confluent_kafka import Message
+
+from keelman.api.copy.v1.copy_run_pb2 import LAG_UNIT_RECORDS
+from keelman.connect.plugin import KeptOffset, Writer
+from keelman.connect.records import SinkBatch, TopicPartition
+from keelman.engine.control import Control
+from keelman.engine.failure import RunFailure
+from keelman.engine.progress import Progress
+from keelman.engine.sink.commits import SinkCommits
+from keelman.engine.sink.pipeline import SinkPipeline
+from keelman.engine.sink.polling import Polling
+from keelman.engine.sink.positions import Positions
+from keelman.engine.sink.source_topics import SourceTopics
+
+WHERE = TopicPartition("t", 0)
+SINK = "org.apache.kafka.connect.json.JsonConverter"
+CONFIG = {"name": "c", "value.converter": SINK, "value.converter.schemas.enable": "false", "errors.tolerance": "all"}
+WORKER = {"bootstrap.servers": "none:1", "key.converter": SINK, "value.converter": SINK}
+
+
+class World(Writer):
+    """A sink's commits with all that they take; it is their writer and their consumer, too."""
+
+    def __init__(self, zombie_seconds: float = 0.0) -> None:
+        self.zombie_seconds = zombie_seconds
+        self.said: list[str] = []
+        self.now = 0.0
+        self.on_write: Any = None
+        self.positions, self.progress = Positions(), Progress()
+        config = {**CONFIG, "errors.deadletterqueue.topic.name": "dead"}
+        self.pipeline = SinkPipeline("c", 0, WORKER, config, Control())
+        consumer: Any = Consumed(self)
+        self.commits = SinkCommits(
+            Control(),
+            consumer=consumer,
+            writer=self,
+            pipeline=self.pipeline,
+            positions=self.positions,
+            polling=Polling(consumer, self.positions, 30.0, lambda: self.now),
+            topics=SourceTopics({}, lambda: None),
+            progress=self.progress,
+        )
+        self.positions.begin(WHERE, None, 0)
+
+    def write(self, batch: SinkBatch) -> None:
+        if self.on_write is not None:
+            self.on_write()
+
+    def commit(self, offsets: Mapping[TopicPartition, KeptOffset], *, clean: bool) -> None:
+        kept = offsets[WHERE].offset if offsets else "nothing"
+        self.said.append(f"kept {kept}{' clean' * clean}")
+
+    def hand_over(self) -> None:
+        self.said.append("handed over")
+
+    def wrote(self, *values: bytes) -> None:
+        messages = [Message(topic="t", partition=0, offset=n, value=value) for n, value in enumerate(values)]
+        records, size = self.pipeline.put(messages, self)
+        self.positions.advance(self.positions.last_of_each(messages))
+        self.commits.add(len(messages), records, size)
+
+
+class Consumed:
+    """As much of a consumer as a commit takes: it answers at its next poll."""
+
+    def __init__(self, world: World) -> None:
+        self._world, self._asked = world, list[Any]()
+
+    def commit(self, *, offsets: Any, asynchronous: bool) -> None:
+        self._world.said.append(f"group {offsets[0].offset}{'' if asynchronous else ' now'}")
+        self._asked += [offsets] * asynchronous
+
+    def poll(self, _seconds: float) -> None:
+        for offsets in self._asked:
+            self._world.positions.answered(None, offsets)
+        self._asked.clear()
+
+    def pause(self, _partitions: Any) -> None:
+        pass
+
+
+def test_the_writer_commits_before_the_group_and_each_once() -> None:
+    world = World()
+    world.wrote(b"1", b"{", b"3")
+    assert not world.commits.settled
+    world.commits.commit()
+    world.commits.commit()
+    assert world.said == ["kept 3", "group 3"]
+    assert world.progress.message(0, LAG_UNIT_RECORDS).records == 2
+    assert (world.commits.unkept, world.commits.settled) == (False, False), "its answer is still to come"
+
+
+def test_a_drained_run_keeps_what_the_group_has_answered() -> None:
+    world = World()
+    world.wrote(b"1")
+    world.commits.finish()
+    assert world.said == ["kept 1", "group 1", "kept 1 clean", "handed over"]
+    assert world.commits.settled
+
+
+def test_a_drained_run_without_partitions_ends_clean() -> None:
+    world = World()
+    world.commits.forget()
+    world.commits.finish()
+    assert world.said == ["kept nothing clean", "handed over"]
+
+
+def test_a_writer_that_others_may_take_over_commits_nothing_after_a_silence() -> None:
+    world = World(zombie_seconds=10.0)
+    world.wrote(b"1")
+    world.now = 31.0
+    with pytest.raises(RunFailure, match="has not polled for 31"):
+        world.commits.commit()
+    assert world.said == []
+
+
+def test_only_the_batch_that_is_being_put_is_given_up_with_its_letters() -> None:
+    world = World()
+    world.wrote(b"1", b"{")
+    world.pipeline.give_up()
+    assert [letter.original.value for letter in world.pipeline._bad.take_letters()] == [b"{"]
+    world.on_write = world.pipeline.give_up
+    world.wrote(b"1", b"{")
+    assert world.pipeline._bad.take_letters() == []

@@ -1,0 +1,166 @@
+"""What a source's loop commits, aborts and gives back, with a producer that keeps what it is told."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from keelman.api.copy.v1.copy_run_pb2 import LAG_UNIT_RECORDS
+from keelman.connect.offsets import CommittedOffsets
+from keelman.connect.plugin import Reader
+from keelman.connect.records import Column, Offset, Partition, SourceBatch
+from keelman.engine.control import Control, GaveUp
+from keelman.engine.idle import Idle
+from keelman.engine.progress import Progress
+from keelman.engine.reporter import RunReporter
+from keelman.engine.source.boundary import Boundary
+from keelman.engine.source.commits import SourceCommits
+from keelman.engine.source.loop import SourceLoop
+from keelman.engine.source.producer import OffsetRecord
+from keelman.engine.source.read_position import ReadPosition
+from keelman.engine.source.reports import SourceReports
+from keelman.engine.source.transactions import TransactionalProducer
+
+FILE: Partition = {"f": "f"}
+
+
+class ListReader(Reader):
+    """Gives these batches, and is finished behind the last; the run is told to drain then."""
+
+    def __init__(self, batches: list[SourceBatch], control: Control) -> None:
+        self.batches, self._control = batches, control
+        self.commits = 0
+
+    def read(self) -> SourceBatch | None:
+        if not self.batches:
+            self._control.drain()
+            return None
+        return self.batches.pop(0)
+
+    def finished(self) -> bool:
+        return not self.batches
+
+    def committed(self) -> None:
+        self.commits += 1
+
+    def partitions(self) -> Sequence[Partition]:
+        return [FILE]
+
+
+class KeptProducer(TransactionalProducer):
+    """Commits nothing and keeps what it was to commit."""
+
+    def __init__(self) -> None:
+        self.ends: list[Any] = []
+
+    @property
+    def full(self) -> bool:
+        return False
+
+    @property
+    def read_bytes(self) -> int | None:
+        return None
+
+    def commit(self, offset_topic: str, offsets: Sequence[OffsetRecord]) -> None:
+        self.ends.append([value for _, value in offsets])
+        self.committed = True
+
+    def abandon(self) -> None:
+        self.ends.append("aborted")
+
+    def let_out(self, seconds: float) -> None:
+        pass
+
+
+class SendingPipeline:
+    """Sends each batch, but the one with this number: while that waits, the run is told to drain."""
+
+    topics = ("t",)
+
+    def __init__(self, control: Control, gives_up_at: int | None = None) -> None:
+        self._control, self._gives_up_at, self.sent = control, gives_up_at, 0
+
+    def send(self, _batch: SourceBatch) -> tuple[int, int]:
+        if self.sent == self._gives_up_at:
+            self._control.drain()
+            raise GaveUp
+        self.sent += 1
+        return 1, 1
+
+
+def batch(number: int, boundary: Any = None) -> SourceBatch:
+    """One record; the offset behind it is its number."""
+    offset: Offset = {"p": number}
+    return SourceBatch("t", Column([number]), offsets=((FILE, offset),), boundary=boundary)
+
+
+class World:
+    """A loop with all that it takes."""
+
+    def __init__(self, batches: list[SourceBatch], kind: str, *, gives_up_at: int | None = None) -> None:
+        self.control, self.producer = Control(), KeptProducer()
+        self.reader = ListReader(batches, self.control)
+        self.progress, self.idle = Progress(), Idle(None)
+        boundary, position = Boundary(kind, 3600.0, time.monotonic), ReadPosition(self.reader)
+        record = CommittedOffsets("c", []).record(FILE, {"p": 0})
+        self.commits = SourceCommits(
+            "offsets",
+            reader=self.reader,
+            producer=self.producer,
+            committed=CommittedOffsets("c", [record]),
+            boundary=boundary,
+            position=position,
+            progress=self.progress,
+        )
+        self.updates: list[Any] = []
+        reporter = RunReporter("r", self.updates.append)
+        pipeline: Any = SendingPipeline(self.control, gives_up_at)
+        self.loop = SourceLoop(
+            self.control,
+            reporter,
+            reader=self.reader,
+            pipeline=pipeline,
+            producer=self.producer,
+            boundary=boundary,
+            position=position,
+            commits=self.commits,
+            reports=SourceReports(
+                reporter, reader=self.reader, position=position, progress=self.progress, idle=self.idle
+            ),
+            idle=self.idle,
+        )
+
+
+def test_a_drained_source_commits_what_was_before_the_batch_that_it_gave_up() -> None:
+    world = World([batch(1), batch(2)], "interval", gives_up_at=1)
+    world.loop.run()
+    assert world.producer.ends == [[b'{"p":1}']]
+    assert world.reader.commits == 0, "it would take the batch that was given up for committed, too"
+    assert not world.commits.finished
+
+
+def test_what_a_connector_leaves_open_is_aborted_at_the_end() -> None:
+    world = World([batch(1, "commit"), batch(2)], "connector", gives_up_at=2)
+    world.reader.batches.append(batch(3))
+    world.loop.run()
+    assert world.producer.ends == [[b'{"p":1}'], "aborted"]
+    assert world.commits.pending
+
+
+def test_offsets_of_a_transaction_that_its_connector_aborts_are_committed() -> None:
+    world = World([batch(1), batch(2, "abort"), batch(3, "commit")], "connector")
+    world.loop.run()
+    assert world.producer.ends == ["aborted", [b'{"p":2}'], [b'{"p":3}']]
+    assert world.progress.message(0, LAG_UNIT_RECORDS).records == 1
+    assert world.commits.finished
+
+
+@pytest.mark.parametrize(("kind", "ends"), [("poll", [[b'{"p":5}']]), ("interval", [[b'{"p":0}'], [b'{"p":5}']])])
+def test_committed_offsets_are_written_again(kind: str, ends: list[Any]) -> None:
+    world = World([batch(5)], kind)
+    world.commits.write_again()
+    world.loop.run()
+    assert world.producer.ends == ends
