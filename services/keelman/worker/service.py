@@ -108,7 +108,7 @@ async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.
         async with Siblings() as siblings:
             siblings.start(store.run(), name="topics")
             siblings.start(membership.heartbeats(), name="heartbeats")
-            siblings.start(run_link(link, spark), name="spark link")
+            siblings.start(run_link(link, spark, owned.copy_runs), name="spark link")
             siblings.start(_close_on(stop, entrance, leave, wake), name="stop")
             tracking = TopicTracking(store)
             owned.topics_used(tracking.used)

@@ -23,7 +23,7 @@ from keelman.worker.rest.front import Front
 from keelman.worker.settings import Settings
 from keelman.worker.spark_beside import SparkBeside
 from keelman.worker.storage.store import Store
-from keelman.worker.tasks.link import SparkLink
+from keelman.worker.tasks.link import CopyRuns, SparkLink
 
 log = get_logger()
 JOIN_MARGIN_MS = 10_000
@@ -106,14 +106,17 @@ async def open_spark(
         yield beside.address
 
 
-async def run_link(link: SparkLink, address: str) -> None:
-    """The link's whole life. A Spark service that starts beside the worker is given its time first, in silence."""
+async def run_link(link: SparkLink, address: str, runs: CopyRuns) -> None:
+    """Runs the link for ever and has it notify `runs`.
+
+    A Spark service that starts beside the worker is given its time first, in silence.
+    """
     socket = Path(address.removeprefix("unix:"))
     for _ in range(LOOKS if address.startswith("unix:") else 0):
         if socket.exists():
             break
         await asyncio.sleep(LOOK_SECONDS)
-    await link.run()
+    await link.run(runs)
 
 
 def tell(settings: Settings, properties: WorkerProperties, url: str, spark_log: Path | None) -> None:

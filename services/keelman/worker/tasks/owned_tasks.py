@@ -92,8 +92,6 @@ class OwnedTasks:
         self._tasks: dict[Work, _Running] = {}
         self._of: dict[str, set[Work]] = defaultdict(set)  # the same by connector
         self._awake: dict[Work, _Running] = {}  # those that may not be parked
-        link.updated = self._updated
-        link.standing = self._standing
 
     def begin(self, siblings: Siblings) -> None:
         """Where the tasks' coroutines run."""
@@ -282,7 +280,8 @@ class OwnedTasks:
         if work in self._tasks:
             self._awake[work] = self._tasks[work]
 
-    def _updated(self, update: orders.RunUpdate) -> None:
+    def update(self, update: orders.RunUpdate) -> None:
+        """Takes what the Spark service reports of a copy run."""
         run = self._runs.get(update.run_uid)
         if run is not None:
             task = run.task
@@ -294,8 +293,8 @@ class OwnedTasks:
                 self._store.committed(task.work.connector, update.progress.offsets)
             task.update(update)
 
-    def _standing(self, uids: frozenset[str]) -> None:
-        """The link's other side has these copy runs: what it has lost begins again, what nobody here knows is cut."""
+    def reconcile(self, uids: frozenset[str]) -> None:
+        """Takes which copy runs the Spark service has: what it has lost begins again, what nobody here knows is cut."""
         for uid in uids - self._runs.keys():
             self._link.send(orders.RunOrder(run_uid=uid, cut=orders.Cut(reason="WITHDRAWN")))
         for uid, run in list(self._runs.items()):

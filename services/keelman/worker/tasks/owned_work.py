@@ -23,7 +23,7 @@ from keelman.worker.tasks.copy_task import CopyTask
 from keelman.worker.tasks.grants import Grants
 from keelman.worker.tasks.group_member import GroupMember
 from keelman.worker.tasks.heap import Heap
-from keelman.worker.tasks.link import SparkLink
+from keelman.worker.tasks.link import CopyRuns, SparkLink
 from keelman.worker.tasks.measured import Measured
 from keelman.worker.tasks.meters import Meters
 from keelman.worker.tasks.owned_connectors import OwnedConnectors
@@ -62,6 +62,11 @@ class OwnedWork:
     def tasks(self) -> Mapping[Work, CopyTask]:
         """The tasks at work."""
         return self._tasks.tasks
+
+    @property
+    def copy_runs(self) -> CopyRuns:
+        """What the link to the Spark service notifies of updates."""
+        return self._tasks
 
     @property
     def parking(self) -> Parking:

@@ -52,12 +52,12 @@ class World:
     def send(self, order: RunOrder) -> None:
         self.sent.append(order)
 
-    updated: Callable[[RunUpdate], None]
-
     def tell(self, state: Any, reason: str, position: int) -> None:
         """What the copy run says that it has committed."""
         progress = CopyProgress(offsets={json.dumps(PARTITION): json.dumps({"position": position})})
-        self.updated(RunUpdate(run_uid=self.sent[0].run_uid, state=state, reason=reason, progress=progress))
+        self.owned.copy_runs.update(
+            RunUpdate(run_uid=self.sent[0].run_uid, state=state, reason=reason, progress=progress)
+        )
 
     @property
     def position(self) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -26,7 +25,6 @@ class Link:
     """A worker's link and its place in its group, in which nothing happens; keeps the orders that are sent."""
 
     healthy, generation, closed = True, 1, ""
-    updated: Callable[[RunUpdate], None]
 
     def __init__(self) -> None:
         self.sent: list[RunOrder] = []
@@ -46,12 +44,12 @@ async def test_a_task_may_have_nothing_to_copy_when_its_connector_was_deleted_a_
         owned.follow()
         await eventually(lambda: link.sent)
         await store.write_config(records.deletion_records("c", 1))
-        link.updated(RunUpdate(run_uid=link.sent[0].run_uid, state=copy.COPY_RUN_STATE_RUNNING, watch=WATCH))
+        owned.copy_runs.update(RunUpdate(run_uid=link.sent[0].run_uid, state=copy.COPY_RUN_STATE_RUNNING, watch=WATCH))
         await eventually(lambda: owned.tasks[Work("c", 0)].watch is not None, what="the update was followed")
         owned.follow()
         await eventually(lambda: len(link.sent) > 1, what="it is told to drain")
         assert link.sent[1].WhichOneof("order") == "drain", link.sent[1]
-        link.updated(RunUpdate(run_uid=link.sent[0].run_uid, state=copy.COPY_RUN_STATE_ENDED))
+        owned.copy_runs.update(RunUpdate(run_uid=link.sent[0].run_uid, state=copy.COPY_RUN_STATE_ENDED))
 
 
 async def test_a_former_copy_run_uses_no_topic_for_a_connector_that_is_made_again(tmp_path: Path) -> None:
@@ -68,10 +66,10 @@ async def test_a_former_copy_run_uses_no_topic_for_a_connector_that_is_made_agai
         owned.follow()
         await eventually(lambda: link.sent)
         uid = link.sent[0].run_uid
-        link.updated(RunUpdate(run_uid=uid, state=copy.COPY_RUN_STATE_RUNNING, topics=["before"]))
+        owned.copy_runs.update(RunUpdate(run_uid=uid, state=copy.COPY_RUN_STATE_RUNNING, topics=["before"]))
         await store.write_config(records.deletion_records("c", 1))
         await store.write_config(made)
-        link.updated(RunUpdate(run_uid=uid, state=copy.COPY_RUN_STATE_RUNNING, topics=["after"]))
+        owned.copy_runs.update(RunUpdate(run_uid=uid, state=copy.COPY_RUN_STATE_RUNNING, topics=["after"]))
         assert used == ["before"]
-        link.updated(RunUpdate(run_uid=uid, state=copy.COPY_RUN_STATE_ENDED))
+        owned.copy_runs.update(RunUpdate(run_uid=uid, state=copy.COPY_RUN_STATE_ENDED))
         await owned.take([], [Work("c", 0)])
