@@ -101,7 +101,8 @@ async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.
             right=lambda: membership.lasting,
         )
         leader = Leader(store, url=url, delay_ms=properties.rebalance_delay_ms, wake=wake.set)
-        owned = OwnedWork(store, membership, link, worker_cluster=cluster, worker=worker)
+        tracking = TopicTracking(store)
+        owned = OwnedWork(store, membership, link, on_topics=tracking.used, worker_cluster=cluster, worker=worker)
         stack.enter_context(owned.heap.watched())
         herder = Herder(store, membership, leader, owned, url=url, wake=wake)
         publisher = await stack.enter_async_context(ReportPublisher(settings.reports_bootstrap_servers, worker))
@@ -110,8 +111,6 @@ async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.
             siblings.start(membership.heartbeats(), name="heartbeats")
             siblings.start(run_link(link, spark, owned.copy_runs), name="spark link")
             siblings.start(_close_on(stop, entrance, leave, wake), name="stop")
-            tracking = TopicTracking(store)
-            owned.topics_used(tracking.used)
             siblings.start(tracking.run(), name="topics in use")
             api.begin(herder, tracking, cluster_id)
             api.observability.begin(Metrics(herder, link, worker=worker, cluster=cluster))

@@ -37,6 +37,7 @@ from keelman.worker.tasks.watermark import stall_seconds
 
 log = get_logger()
 JUDGE_SECONDS = 1.0
+OnTopics = Callable[[Work, orders.RunUpdate], None]
 Tell = Callable[[Work, str, str | None, Mapping[str, object]], None]
 
 
@@ -71,8 +72,10 @@ class OwnedTasks:
         has: Callable[[Work], bool],
         leads: Callable[[], bool],
         tell: Tell,
+        on_topics: OnTopics,
         worker: str,
     ) -> None:
+        """`on_topics` is called with each update of a copy run whose connector still is what it was."""
         self._store = store
         self._link = link
         self._grants = grants
@@ -80,7 +83,7 @@ class OwnedTasks:
         self._tell = tell
         self._watcher = Watcher(client_id=f"{worker}-watch")
         self.parking = Parking(self._watcher, self._together)
-        self.topics_used: Callable[[Work, orders.RunUpdate], None] = lambda work, update: None
+        self._on_topics = on_topics
         self.measured = Measured(lambda: link.usage.cpu_seconds)
         self.meters = Meters()
         self.heap = Heap()
@@ -288,7 +291,7 @@ class OwnedTasks:
             self.measured.note(task.work, update)
             self.meters.note(task.work, update)
             if not self._store.config.deleted.since(task.work.connector, run.config_offset):
-                self.topics_used(task.work, update)  # else by one that is no more: its name may be another's by now
+                self._on_topics(task.work, update)  # else by one that is no more: its name may be another's by now
             if update.HasField("progress"):
                 self._store.committed(task.work.connector, update.progress.offsets)
             task.update(update)

@@ -27,6 +27,7 @@ from keelman.worker.rest.operations import Operations
 from keelman.worker.standalone import GroupOfOne, StandaloneStore
 from keelman.worker.storage import config_records as records
 from keelman.worker.storage.config_records import PAUSED, STARTED, STOPPED
+from keelman.worker.storage.topic_tracking import TopicTracking
 from keelman.worker.tasks.link import SparkLink
 from keelman.worker.tasks.owned_work import OwnedWork
 
@@ -66,7 +67,7 @@ async def at_work(folder: Path, *, refusing: bool = False, target: str = STARTED
     membership = Membership(group, group_id="g", session_ms=10_000, heartbeat_ms=3_000, wake=wake.set)
     link = SparkLink("h:1", worker_cluster="g", worker="w:1", bounds=Bounds(), right=lambda: True)
     leader = Leader(store, url=URL, delay_ms=0, wake=wake.set)
-    owned = OwnedWork(store, membership, link, worker_cluster="g", worker="w:1")
+    owned = OwnedWork(store, membership, link, on_topics=TopicTracking(store).used, worker_cluster="g", worker="w:1")
     herder = Herder(store, membership, leader, owned, url=URL, wake=wake)
     await store.write_config([records.target_record("c", target), records.connector_record("c", SOURCE)])
     async with Siblings() as siblings:

@@ -29,6 +29,7 @@ from keelman.worker.offsets.sink_offsets import SinkOffsets
 from keelman.worker.rest.offset_changes import OffsetChanges
 from keelman.worker.standalone import StandaloneStore
 from keelman.worker.storage import config_records as records
+from keelman.worker.storage.topic_tracking import TopicTracking
 from keelman.worker.tasks.owned_work import OwnedWork
 
 SINK = {"connector.class": "FileStreamSink", "topics": "t", "tasks.max": "1"}
@@ -46,7 +47,9 @@ class World:
         self.store = StandaloneStore(properties, worker_id="w:1")
         self.sent: list[RunOrder] = []
         me = cast("Any", self)
-        self.owned = OwnedWork(self.store, me, me, worker_cluster="w", worker="w:1")
+        self.owned = OwnedWork(
+            self.store, me, me, on_topics=TopicTracking(self.store).used, worker_cluster="w", worker="w:1"
+        )
         self.changes = OffsetChanges(me, self.fence)
 
     def send(self, order: RunOrder) -> None:

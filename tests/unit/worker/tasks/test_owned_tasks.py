@@ -33,9 +33,19 @@ class Link:
         self.sent.append(order)
 
 
+def owned_work(store: StandaloneStore, link: Link, used: list[str]) -> OwnedWork:
+    """The worker's work; `used` gets the topics that its copy runs use."""
+
+    def on_topics(work: Work, update: RunUpdate) -> None:
+        used.extend(update.topics)
+
+    me = cast("Any", link)
+    return OwnedWork(store, me, me, on_topics=on_topics, worker_cluster="w", worker="w:1")
+
+
 async def test_a_task_may_have_nothing_to_copy_when_its_connector_was_deleted_a_moment_ago(tmp_path: Path) -> None:
     store, link = StandaloneStore(checked(alone(tmp_path / "offsets"), standalone=True), worker_id="w:1"), Link()
-    owned = OwnedWork(store, cast("Any", link), cast("Any", link), worker_cluster="w", worker="w:1")
+    owned = owned_work(store, link, [])
     written = [*records.task_records("c", [SOURCE]), records.commit_record("c", 1)]
     await store.write_config([records.connector_record("c", SOURCE), *written])
     async with Siblings() as siblings:
@@ -55,9 +65,8 @@ async def test_a_task_may_have_nothing_to_copy_when_its_connector_was_deleted_a_
 async def test_a_former_copy_run_uses_no_topic_for_a_connector_that_is_made_again(tmp_path: Path) -> None:
     """It drains for a while after its connector was deleted, and tells what it copies until then."""
     store, link = StandaloneStore(checked(alone(tmp_path / "offsets"), standalone=True), worker_id="w:1"), Link()
-    owned = OwnedWork(store, cast("Any", link), cast("Any", link), worker_cluster="w", worker="w:1")
     used: list[str] = []
-    owned.topics_used(lambda _, update: used.extend(update.topics))
+    owned = owned_work(store, link, used)
     made = [records.connector_record("c", SOURCE), *records.task_records("c", [SOURCE]), records.commit_record("c", 1)]
     await store.write_config(made)
     async with Siblings() as siblings:
