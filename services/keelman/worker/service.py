@@ -75,16 +75,7 @@ async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.
         cluster_id = await wait_for_brokers(properties.raw, client_id=worker)
         store = await stack.enter_async_context(open_store(properties, worker))
         group = await stack.enter_async_context(open_group(properties, worker))
-        membership = Membership(
-            group,
-            group_id=properties.group_id,
-            session_ms=min(properties.session_ms, properties.rebalance_ms),  # so soon its work may be another's
-            heartbeat_ms=properties.heartbeat_ms,
-            wake=wake.set,
-            former=FormerMembers(properties.session_ms / 1000, properties.rebalance_ms / 1000),
-        )
-        store.right = lambda: membership.healthy
-        membership.note = NoteKeeper(
+        note = NoteKeeper(
             settings.member_file,
             url,
             group=properties.group_id,
@@ -92,6 +83,16 @@ async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.
             rebalance_ms=properties.rebalance_ms,
             give=open_farewell(stack, settings, properties),
         )
+        membership = Membership(
+            group,
+            group_id=properties.group_id,
+            session_ms=min(properties.session_ms, properties.rebalance_ms),  # so soon its work may be another's
+            heartbeat_ms=properties.heartbeat_ms,
+            wake=wake.set,
+            on_member=note,
+            former=FormerMembers(properties.session_ms / 1000, properties.rebalance_ms / 1000),
+        )
+        store.right = lambda: membership.healthy
         cluster = settings.worker_cluster or properties.group_id
         link = SparkLink(
             spark,
@@ -108,7 +109,7 @@ async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.
         publisher = await stack.enter_async_context(ReportPublisher(settings.reports_bootstrap_servers, worker))
         async with Siblings() as siblings:
             siblings.start(store.run(), name="topics")
-            siblings.start(membership.heartbeats(), name="heartbeats")
+            siblings.start(membership.heartbeats(herder), name="heartbeats")
             siblings.start(run_link(link, spark, owned.copy_runs), name="spark link")
             siblings.start(_close_on(stop, entrance, leave, wake), name="stop")
             siblings.start(tracking.run(), name="topics in use")

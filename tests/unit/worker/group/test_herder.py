@@ -48,6 +48,10 @@ class Store(StandaloneStore):
         await super().claim()
 
 
+def ignore(member: str, leader: bool) -> None:
+    """Nobody keeps a note of the worker's place."""
+
+
 @dataclass
 class World:
     """A worker at work."""
@@ -64,7 +68,7 @@ async def at_work(folder: Path, *, refusing: bool = False, target: str = STARTED
     properties = checked(alone(folder / "offsets"), standalone=True)
     store, group, wake, stop = Store(properties, worker_id="w:1"), GroupOfOne(), asyncio.Event(), asyncio.Event()
     store.refusing = refusing
-    membership = Membership(group, group_id="g", session_ms=10_000, heartbeat_ms=3_000, wake=wake.set)
+    membership = Membership(group, group_id="g", session_ms=10_000, heartbeat_ms=3_000, wake=wake.set, on_member=ignore)
     link = SparkLink("h:1", worker_cluster="g", worker="w:1", bounds=Bounds(), right=lambda: True)
     leader = Leader(store, url=URL, delay_ms=0, wake=wake.set)
     owned = OwnedWork(store, membership, link, on_topics=TopicTracking(store).used, worker_cluster="g", worker="w:1")
@@ -72,7 +76,7 @@ async def at_work(folder: Path, *, refusing: bool = False, target: str = STARTED
     await store.write_config([records.target_record("c", target), records.connector_record("c", SOURCE)])
     async with Siblings() as siblings:
         siblings.start(store.run())
-        siblings.start(membership.heartbeats())
+        siblings.start(membership.heartbeats(herder))
         running = siblings.start(herder.run(stop))
         async with asyncio.timeout(30):
             await herder.joined.wait()
@@ -129,7 +133,7 @@ async def test_what_was_asked_of_a_leader_that_has_lost_its_place_is_not_done_la
         headers = {addressed.HEADER: membership.member}
         addressed.begin(headers)
         assert await herder.change("c", decide, seconds=30) == "done"
-        membership._lose("it was frozen")  # the herder has not seen it yet
+        membership._lose("it was frozen", world.herder)  # the herder has not seen it yet
         with pytest.raises(Elsewhere) as refused:
             await herder.change("c", decide, seconds=30)
         assert refused.value.url == "", "whoever waits is to ask who leads now"
@@ -196,6 +200,6 @@ class Frozen(Dying):
 
 @pytest.mark.parametrize("group", [Dying(), Frozen()])
 async def test_a_predecessor_that_cannot_be_let_leave_ends_no_worker(group: GroupOfOne) -> None:
-    membership = Membership(group, group_id="g", session_ms=200, heartbeat_ms=100, wake=lambda: None)
+    membership = Membership(group, group_id="g", session_ms=200, heartbeat_ms=100, wake=lambda: None, on_member=ignore)
     async with asyncio.timeout(20):
         await membership.replace_predecessors(URL)
