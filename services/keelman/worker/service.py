@@ -24,6 +24,7 @@ from keelman.worker.group.leader import Leader
 from keelman.worker.group.membership import Membership
 from keelman.worker.metrics.metrics import Metrics
 from keelman.worker.metrics.reports import report
+from keelman.worker.rest import loggers
 from keelman.worker.rest.application import RestApi
 from keelman.worker.rest.front import open_front, peer_tls
 from keelman.worker.settings import Settings
@@ -73,7 +74,6 @@ async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.
             ThirdParty.opened(properties.plugin_path, wake.set, plugin_bounds(properties.raw))
         )
         cluster_id = await wait_for_brokers(properties.raw, client_id=worker)
-        store = await stack.enter_async_context(open_store(properties, worker))
         group = await stack.enter_async_context(open_group(properties, worker))
         note = NoteKeeper(
             settings.member_file,
@@ -92,7 +92,15 @@ async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.
             on_member=note,
             former=FormerMembers(properties.session_ms / 1000, properties.rebalance_ms / 1000),
         )
-        store.right = lambda: membership.healthy
+        store = await stack.enter_async_context(
+            open_store(
+                properties,
+                worker,
+                may_write=lambda: membership.healthy,
+                on_change=wake.set,
+                on_level=loggers.obey,
+            )
+        )
         cluster = settings.worker_cluster or properties.group_id
         link = SparkLink(
             spark,

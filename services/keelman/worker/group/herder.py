@@ -122,7 +122,6 @@ class Herder:
         if stop.is_set():
             return
         self.store.config.restarts.clear()  # orders of the past
-        self.store.changed = self.store.connector_told = self._wake.set
         await self.membership.replace_predecessors(self.url)
         backoff, told = Backoff(first=0.1, most=2.0), ""
         async with Siblings() as siblings:

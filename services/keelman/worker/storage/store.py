@@ -32,32 +32,41 @@ log = get_logger()
 READ_SECONDS = 60.0
 RIGHT_SECONDS = 0.1
 NO_PLACE = "NO_PLACE"
+OnLevel = Callable[[str, str], None]
 
 
 class Store:
-    """Open it with `opened`; `run()` must run inside the block. What it calls must neither block nor raise."""
+    """Open it with `opened`; `run()` must run inside the block."""
 
-    def __init__(self, properties: WorkerProperties, *, partitions: tuple[int, int, int], worker_id: str) -> None:
+    def __init__(
+        self,
+        properties: WorkerProperties,
+        *,
+        partitions: tuple[int, int, int],
+        worker_id: str,
+        may_write: Callable[[], bool],
+        on_change: Callable[[], None],
+        on_level: OnLevel,
+    ) -> None:
+        """No callback may block or raise.
+
+        `may_write` says whether this worker still has its place in the group: without it nothing is written that a
+        successor could have written otherwise since. `on_change` is called after `change_sets` were notified, and
+        after each status of a connector, not of a task. `on_level` is called with logger and level that all workers
+        are ordered to have, not with orders of before `read_all`.
+        """
         self.properties = properties
         self.config = ConfigState()
         self.statuses = StatusState()
         self.offsets = OffsetState()
         self.secrets = Secrets(properties.raw, self._value_changed)
-        self.right: Callable[[], bool] = lambda: True
-        """Whether this worker still has its place in the group: without it nothing is written that a successor could
-        have written otherwise since."""
+        self._may_write, self._on_change, self._on_level = may_write, on_change, on_level
         self.group_offsets = asyncio.Lock()
         """Held while offsets of a sink's group are changed from outside: one at a time reads them and writes them."""
-        self.changed: Callable[[], None] = lambda: None
-        """Called after `change_sets` was told of something that is no status."""
-        self.connector_told: Callable[[], None] = lambda: None
-        """Called after each status of a connector; not of a task."""
         self.change_sets: list[ChangeSet] = []
         """Told which connectors have changed: configuration, target state, a value that it refers to, own status."""
         self.status_change_sets: list[ChangeSet] = []
         """Told of which connectors there is a new status, of theirs or of a task of theirs."""
-        self.level_told: Callable[[str, str], None] = lambda logger, level: None
-        """Called with logger and level that all workers are ordered to have, not with orders of before `read_all`."""
         self._live = False  # orders of the past are not obeyed
         client = f"{properties.group_id}-leader-{worker_id}"
         topics = (properties.config_topic, properties.offset_topic, properties.status_topic)
@@ -79,13 +88,27 @@ class Store:
 
     @staticmethod
     @contextlib.asynccontextmanager
-    async def opened(properties: WorkerProperties, *, worker_id: str) -> AsyncIterator[Store]:
+    async def opened(
+        properties: WorkerProperties,
+        *,
+        worker_id: str,
+        may_write: Callable[[], bool],
+        on_change: Callable[[], None],
+        on_level: OnLevel,
+    ) -> AsyncIterator[Store]:
         """Makes missing topics, refuses wrong ones (FailedPrecondition) and opens the clients."""
         client_id = f"{properties.group_id}-{worker_id}"
         async with admin_client(properties.raw, client_id=client_id) as admin:
             wanted = (properties.config_topic, properties.offset_topic, properties.status_topic)
             found = await topics_there(admin, wanted)
-        store = Store(properties, partitions=(found[0], found[1], found[2]), worker_id=worker_id)
+        store = Store(
+            properties,
+            partitions=(found[0], found[1], found[2]),
+            worker_id=worker_id,
+            may_write=may_write,
+            on_change=on_change,
+            on_level=on_level,
+        )
         raw, committed = properties.raw, properties.fenced
         async with contextlib.AsyncExitStack() as stack:
             store._writer = await stack.enter_async_context(TopicWriter.opened(raw, client_id=client_id))
@@ -172,7 +195,7 @@ class Store:
             await self.read_config()
 
     def _require_right(self) -> None:
-        if not self.right():
+        if not self._may_write():
             why = "the group has not said lately that this worker still has its place in it"
             raise Unavailable(why, reason=NO_PLACE)
 
@@ -182,7 +205,7 @@ class Store:
         await self.read_config()
 
     async def write_level(self, logger: str, level: str) -> None:
-        """Any worker's order to all of them: they hear of it by `level_told`."""
+        """Any worker's order to all of them: their `on_level` is called."""
         await self._plain.write(self.properties.config_topic.name, [records.logger_record(logger, level)])
         await self.read_config()
 
@@ -242,11 +265,11 @@ class Store:
         backoff, told = Backoff(first=0.1, most=2.0), ""
         while True:
             self._told.clear()
-            if (self._pending or self._erased) and not self.right():
+            if (self._pending or self._erased) and not self._may_write():
                 await asyncio.sleep(RIGHT_SECONDS)
                 continue
             batch = dict(self._pending)
-            allowed = [(work, status) for work, status in batch.items() if self._may_write(work, status)]
+            allowed = [(work, status) for work, status in batch.items() if self._is_current(work, status)]
             try:
                 if self._erased:
                     await self._say_what_was_erased()
@@ -270,7 +293,7 @@ class Store:
                 self._written.set()
                 await self._told.wait()
 
-    def _may_write(self, work: Work, status: Status | None) -> bool:
+    def _is_current(self, work: Work, status: Status | None) -> bool:
         """A tombstone for what was made again before it could be written would take the new one's status."""
         return work not in self.config.work() if status is None else self.statuses.allows(work, status)
 
@@ -288,18 +311,18 @@ class Store:
         """Something about this connector is another than it was: whoever looks after connectors has a look."""
         for change_sets in self.change_sets:
             change_sets.tell((connector,))
-        self.changed()
+        self._on_change()
 
     def _value_changed(self) -> None:
         for change_sets in self.change_sets:
             change_sets.tell_all()
-        self.changed()
+        self._on_change()
 
     def _config_row(self, row: Row) -> None:
         key = text_of(row.key)
         self._odd_config.tell(row, self.config.apply(key, row.value, row.offset))
         if self._live and (level := records.logger_level(key, row.value)) is not None:
-            self.level_told(*level)
+            self._on_level(*level)
         self._next_config.set()
         self._next_config = asyncio.Event()
         self.changed_about(records.connector_of(key) or "")
@@ -318,7 +341,7 @@ class Store:
         if key.startswith("status-connector-"):
             for change_sets in self.change_sets:
                 change_sets.tell((key.removeprefix("status-connector-"),))
-            self.connector_told()
+            self._on_change()
 
     def _find_again(self, key: str) -> None:
         """There is a newer word on what this worker has lost: not one of its own that was on its way by then."""

@@ -30,6 +30,7 @@ from keelman.worker.storage.config_records import PAUSED, STARTED, STOPPED
 from keelman.worker.storage.topic_tracking import TopicTracking
 from keelman.worker.tasks.link import SparkLink
 from keelman.worker.tasks.owned_work import OwnedWork
+from support.store_kit import store_callbacks
 
 SOURCE = {"name": "c", "connector.class": "FileStreamSource", "file": "/nowhere/in", "topic": "lines"}
 URL = "http://w:1/"
@@ -66,7 +67,8 @@ class World:
 async def at_work(folder: Path, *, refusing: bool = False, target: str = STARTED) -> AsyncIterator[World]:
     """A worker alone in its group, which is told of connector c."""
     properties = checked(alone(folder / "offsets"), standalone=True)
-    store, group, wake, stop = Store(properties, worker_id="w:1"), GroupOfOne(), asyncio.Event(), asyncio.Event()
+    group, wake, stop = GroupOfOne(), asyncio.Event(), asyncio.Event()
+    store = Store(properties, worker_id="w:1", **store_callbacks(on_change=wake.set))
     store.refusing = refusing
     membership = Membership(group, group_id="g", session_ms=10_000, heartbeat_ms=3_000, wake=wake.set, on_member=ignore)
     link = SparkLink("h:1", worker_cluster="g", worker="w:1", bounds=Bounds(), right=lambda: True)

@@ -31,6 +31,7 @@ from keelman.worker.standalone import StandaloneStore
 from keelman.worker.storage import config_records as records
 from keelman.worker.storage.topic_tracking import TopicTracking
 from keelman.worker.tasks.owned_work import OwnedWork
+from support.store_kit import store_callbacks
 
 SINK = {"connector.class": "FileStreamSink", "topics": "t", "tasks.max": "1"}
 SOURCE = {"connector.class": "FileStreamSource", "topic": "t", "tasks.max": "1"}
@@ -44,7 +45,7 @@ class World:
 
     def __init__(self, folder: Path) -> None:
         properties = checked(alone(folder / "offsets"), standalone=True)
-        self.store = StandaloneStore(properties, worker_id="w:1")
+        self.store = StandaloneStore(properties, worker_id="w:1", **store_callbacks())
         self.sent: list[RunOrder] = []
         me = cast("Any", self)
         self.owned = OwnedWork(

@@ -161,7 +161,7 @@ async def test_what_could_not_be_written_is_looked_at_again(tmp_path: Path) -> N
 
         await eventually(has_tasks)
         await store.write_config([records.connector_record("c", {**SOURCE, "topic": "other"})])
-        store.right = lambda: False
+        store.has_place = False
         failures = 0
 
         async def refused() -> bool:
@@ -173,7 +173,7 @@ async def test_what_could_not_be_written_is_looked_at_again(tmp_path: Path) -> N
             return failures >= 2
 
         await eventually(refused)
-        store.right = lambda: True
+        store.has_place = True
         await leader.reconfigure()
         assert store.config.tasks["c"][0]["topic"] == "other"
 

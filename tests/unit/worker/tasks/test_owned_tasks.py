@@ -16,6 +16,7 @@ from keelman.worker.config.typed import checked
 from keelman.worker.standalone import StandaloneStore
 from keelman.worker.storage import config_records as records
 from keelman.worker.tasks.owned_work import OwnedWork
+from support.store_kit import store_callbacks
 
 SOURCE = {"connector.class": "FileStreamSource", "file": "/nowhere/in", "topic": "t", "tasks.max": "1"}
 WATCH = watches.Watch(file=watches.FileWatch(path="/nowhere/in", size=0, inode=1))
@@ -44,7 +45,10 @@ def owned_work(store: StandaloneStore, link: Link, used: list[str]) -> OwnedWork
 
 
 async def test_a_task_may_have_nothing_to_copy_when_its_connector_was_deleted_a_moment_ago(tmp_path: Path) -> None:
-    store, link = StandaloneStore(checked(alone(tmp_path / "offsets"), standalone=True), worker_id="w:1"), Link()
+    store, link = (
+        StandaloneStore(checked(alone(tmp_path / "offsets"), standalone=True), worker_id="w:1", **store_callbacks()),
+        Link(),
+    )
     owned = owned_work(store, link, [])
     written = [*records.task_records("c", [SOURCE]), records.commit_record("c", 1)]
     await store.write_config([records.connector_record("c", SOURCE), *written])
@@ -64,7 +68,10 @@ async def test_a_task_may_have_nothing_to_copy_when_its_connector_was_deleted_a_
 
 async def test_a_former_copy_run_uses_no_topic_for_a_connector_that_is_made_again(tmp_path: Path) -> None:
     """It drains for a while after its connector was deleted, and tells what it copies until then."""
-    store, link = StandaloneStore(checked(alone(tmp_path / "offsets"), standalone=True), worker_id="w:1"), Link()
+    store, link = (
+        StandaloneStore(checked(alone(tmp_path / "offsets"), standalone=True), worker_id="w:1", **store_callbacks()),
+        Link(),
+    )
     used: list[str] = []
     owned = owned_work(store, link, used)
     made = [records.connector_record("c", SOURCE), *records.task_records("c", [SOURCE]), records.commit_record("c", 1)]
