@@ -75,30 +75,18 @@ async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.
         )
         cluster_id = await wait_for_brokers(properties.raw, client_id=worker)
         group = await stack.enter_async_context(open_group(properties, worker))
-        note = NoteKeeper(
-            settings.member_file,
-            url,
-            group=properties.group_id,
-            session_ms=properties.session_ms,
-            rebalance_ms=properties.rebalance_ms,
-            give=open_farewell(stack, settings, properties),
-        )
         membership = Membership(
             group,
             group_id=properties.group_id,
             session_ms=min(properties.session_ms, properties.rebalance_ms),  # so soon its work may be another's
             heartbeat_ms=properties.heartbeat_ms,
             wake=wake.set,
-            on_member=note,
+            on_member=_note_keeper(stack, settings, properties, url),
             former=FormerMembers(properties.session_ms / 1000, properties.rebalance_ms / 1000),
         )
         store = await stack.enter_async_context(
             open_store(
-                properties,
-                worker,
-                may_write=lambda: membership.healthy,
-                on_change=wake.set,
-                on_level=loggers.obey,
+                properties, worker, may_write=lambda: membership.healthy, on_change=wake.set, on_level=loggers.obey
             )
         )
         cluster = settings.worker_cluster or properties.group_id
@@ -130,6 +118,18 @@ async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.
             begun.set()
             await herder.run(leave)
         log.info("worker_ended", worker=worker)
+
+
+def _note_keeper(stack: AsyncExitStack, settings: Settings, properties: WorkerProperties, url: str) -> NoteKeeper:
+    """Keeps the note with which somebody says farewell for this worker when it dies."""
+    return NoteKeeper(
+        settings.member_file,
+        url,
+        group=properties.group_id,
+        session_ms=properties.session_ms,
+        rebalance_ms=properties.rebalance_ms,
+        give=open_farewell(stack, settings, properties),
+    )
 
 
 async def _close_on(stop: asyncio.Event, entrance: AsyncExitStack, leave: asyncio.Event, wake: asyncio.Event) -> None:
