@@ -144,7 +144,7 @@ async def test_who_was_lost_and_is_back_at_the_same_address_has_the_last_word(tm
         await eventually(lambda: work in store.statuses.statuses)
         leader._lost = {work: "http://x:1/"}
         leader.clear_statuses()
-        told = store._pending[work]
+        told = store.status_writer._pending[work]
         assert told is not None
         assert (told.state, told.worker_id == "x:1") == ("UNASSIGNED", False)
         assert store.statuses.allows(work, told)

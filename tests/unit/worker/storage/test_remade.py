@@ -73,7 +73,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     made = World(tmp_path)
     await made.write_config(MADE)
     async with Siblings() as siblings:
-        running = siblings.start(made._write_statuses())
+        running = siblings.start(made.status_writer.run())
         yield made
         running.cancel()
 
