@@ -95,7 +95,7 @@ async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.
             worker_cluster=cluster,
             worker=worker,
             bounds=Bounds(cpus=properties.cpus, memory_bytes=properties.memory_bytes),
-            right=lambda: membership.lasting,
+            may_renew=lambda: membership.lasting,
         )
         leader = Leader(store, url=url, delay_ms=properties.rebalance_delay_ms, wake=wake.set)
         tracking = TopicTracking(store)

@@ -70,14 +70,14 @@ class SparkLink:
     """One link at a time. `usage` is what the worker's slots used by the last answer to a renewal."""
 
     def __init__(
-        self, address: str, *, worker_cluster: str, worker: str, bounds: wire.Bounds, right: Callable[[], bool]
+        self, address: str, *, worker_cluster: str, worker: str, bounds: wire.Bounds, may_renew: Callable[[], bool]
     ) -> None:
-        """`bounds` is what the worker's slots may use; `right` says whether the lease may be renewed now."""
+        """`bounds` is what the worker's slots may use; `may_renew` says whether the lease may be renewed now."""
         self._address = address
         self._greeting = wire.WorkerGreeting(
             worker_cluster=worker_cluster, worker=worker, incarnation=uuid.uuid4().hex, bounds=bounds
         )
-        self._right = right
+        self._may_renew = may_renew
         self._out = _Outbox()
         self._answered = False  # ever
         self._renewed = time.monotonic()
@@ -90,7 +90,7 @@ class SparkLink:
         """Why no copy run can begin now, for people; empty while there is a link with a lease, and the right to it."""
         if not self.up.is_set() or time.monotonic() - self._renewed >= LEASE_SECONDS:
             return "no Spark service answers this worker" + ("" if self._answered else " yet")
-        return "" if self._right() else "the group has not said lately that this worker still has its place in it"
+        return "" if self._may_renew() else "the group has not said lately that this worker still has its place in it"
 
     def send(self, order: orders.RunOrder) -> None:
         """Sends one order; while there is no link it is dropped, since the other side then ends all runs by itself."""
@@ -149,7 +149,7 @@ class SparkLink:
         sent = 0.0
         had_right = False
         while True:
-            now, right = time.monotonic(), self._right()
+            now, right = time.monotonic(), self._may_renew()
             if right and (not had_right or now - sent >= RENEW_SECONDS):
                 renewal = wire.LeaseRenewal(log_levels=LOG_LEVELS.changed)
                 self._out.put(wire.OpenLinkRequest(renewal=renewal), ahead=True)  # hundreds of orders may wait

@@ -71,7 +71,7 @@ async def at_work(folder: Path, *, refusing: bool = False, target: str = STARTED
     store = Store(properties, worker_id="w:1", **store_callbacks(on_change=wake.set))
     store.refusing = refusing
     membership = Membership(group, group_id="g", session_ms=10_000, heartbeat_ms=3_000, wake=wake.set, on_member=ignore)
-    link = SparkLink("h:1", worker_cluster="g", worker="w:1", bounds=Bounds(), right=lambda: True)
+    link = SparkLink("h:1", worker_cluster="g", worker="w:1", bounds=Bounds(), may_renew=lambda: True)
     leader = Leader(store, url=URL, delay_ms=0, wake=wake.set)
     owned = OwnedWork(store, membership, link, on_topics=TopicTracking(store).used, worker_cluster="g", worker="w:1")
     herder = Herder(store, membership, leader, owned, url=URL, wake=wake)
