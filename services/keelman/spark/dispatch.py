@@ -204,10 +204,6 @@ class Dispatcher:
         """A slot's stream ended."""
         self._pool.detached(slot)
 
-    def job_ended(self, slot_id: str, error: str) -> None:
-        """The job behind a slot ended; `error` is empty when it ended well."""
-        self._pool.job_ended(slot_id, error)
-
     def slot_lost(self, slot: Slot, why: str) -> None:
         """The pool gave a slot up."""
         for run in self._runs_in(slot):

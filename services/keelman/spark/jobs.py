@@ -58,8 +58,6 @@ class SparkJobs:
     def __init__(self, spark: Runner, tasks: Siblings, order: SlotOrder, *, most: int) -> None:
         """`order` is what all slots are told alike; `most` is how many jobs there may be at a time."""
         self._spark, self._tasks, self._order = spark, tasks, order
-        self.ended: Callable[[str, str], None] = lambda slot_id, error: None
-        self.data_of: Callable[[Slot], Wanted | None] = lambda slot: None
         # Threads are used again: py4j keeps a connection, and the JVM a thread, for each.
         self._writes: set[str] = set()
         self._unwanted: set[str] = set()
@@ -68,11 +66,13 @@ class SparkJobs:
         self._calls = ThreadPoolExecutor(2, thread_name_prefix="spark-call")
         self._looks = ThreadPoolExecutor(4, thread_name_prefix="spark-look")
 
-    def start(self, slot: Slot) -> None:
-        """Submits the job of one slot."""
-        data = self.data_of(slot)
+    def start(self, slot: Slot, data: Wanted | None, on_end: Callable[[str, str], None]) -> None:
+        """Submits the job of one slot, which gives the slot the rows of `data`, if any.
+
+        `on_end` is called with the slot's id and the error when the job has ended; the error is empty if it ended well.
+        """
         order = replace(self._order, slot=slot.id, token=slot.token, path=slot.plugin, data=data is not None)
-        self._tasks.start(self._run(slot.id, slot_work(order), data))
+        self._tasks.start(self._run(slot.id, slot_work(order), data, on_end))
 
     def look_at(self, task: tuple[str, str, int], data: DataSet, done: Callable[[Split | Unread], None]) -> None:
         """Has Spark look at a data set; `done` gets what it says of it."""
@@ -84,7 +84,7 @@ class SparkJobs:
 
     def warm_up(self) -> None:
         """Runs one empty job, so that the first slot finds the classes loaded and the daemon forked."""
-        self._tasks.start(self._run("warm-up", iter))
+        self._tasks.start(self._run("warm-up", iter, None, _ignore_end))
 
     def close(self) -> None:
         """Leaves the threads to end with Spark."""
@@ -136,9 +136,9 @@ class SparkJobs:
             found = Unread(problem(error), lasting(error))
         done(found)
 
-    async def _run(self, job: str, work: Work, data: Wanted | None = None) -> None:
+    async def _run(self, job: str, work: Work, data: Wanted | None, on_end: Callable[[str, str], None]) -> None:
         error = await asyncio.get_running_loop().run_in_executor(self._threads, self._finish, job, work, data)
-        self.ended(job, error)
+        on_end(job, error)
 
     def _finish(self, job: str, work: Work, data: Wanted | None) -> str:
         try:
@@ -155,6 +155,10 @@ class SparkJobs:
             self._spark.cancel(slot_id)
         except Exception as error:
             log.warning("slot_cancel_failed", slot=slot_id, error=short(error))
+
+
+def _ignore_end(job: str, error: str) -> None:
+    """Nobody waits for the first job, and no slot depends on it."""
 
 
 def short(error: Exception) -> str:

@@ -11,6 +11,7 @@ from keelman.api.copy.v1.slot_service_pb2 import SlotBeat, SlotGreeting
 from keelman.api.copy.v1.write_job_pb2 import WriteJob
 from keelman.model.errors import FailedPrecondition, Unauthenticated
 from keelman.runtime.logs.logging import get_logger
+from keelman.spark.data import Wanted
 from keelman.spark.mailbox import Mailbox
 from keelman.spark.runs import Owner
 from keelman.spark.slots import NewSlot, Slot, SlotState
@@ -23,8 +24,11 @@ ENDING_SECONDS = 3.0
 class Jobs(Protocol):
     """Starts and cancels the Spark job behind a slot."""
 
-    def start(self, slot: Slot) -> None:
-        """Submits the job; `SlotPool.job_ended` is called when it has ended, for whatever reason."""
+    def start(self, slot: Slot, data: Wanted | None, on_end: Callable[[str, str], None]) -> None:
+        """Submits the job, which gives the slot the rows of `data`, if any.
+
+        `on_end` is called with the slot's id and the error ("" for none) when the job has ended, for whatever reason.
+        """
 
     def cancel(self, slot_id: str) -> None:
         """Cancels the job, if it still runs."""
@@ -38,7 +42,10 @@ class Jobs(Protocol):
 
 
 class Tenants(Protocol):
-    """Who is told what becomes of slots."""
+    """Who uses the slots: knows what rows a slot is for, and is notified of what becomes of slots."""
+
+    def data_of(self, slot: Slot) -> Wanted | None:
+        """The rows that a slot's job is to give it; None for a slot that is given none."""
 
     def slot_lost(self, slot: Slot, why: str) -> None:
         """It was given up with all its copy runs."""
@@ -93,7 +100,7 @@ class SlotPool:
         slot = Slot(f"slot-{secrets.token_hex(4)}", owner, secrets.token_urlsafe(24), now, heard=now, empty_since=now)
         slot.plugin, slot.alone, slot.data = kind.plugin, kind.alone, kind.data
         self.slots[slot.id], self._mail[slot.id] = slot, Mailbox()
-        self._jobs.start(slot)
+        self._jobs.start(slot, self._tenants.data_of(slot), self.job_ended)
         return slot
 
     def attach(self, greeting: SlotGreeting) -> Slot:

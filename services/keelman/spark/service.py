@@ -102,7 +102,6 @@ async def run(settings: Settings, stop: asyncio.Event, *, loop: str = DEFAULT_LO
             unfit=partial(unfit, master),
             look_at=jobs.look_at,
         )
-        jobs.ended, jobs.data_of = dispatcher.job_ended, dispatcher.data_of
         health = await stack.enter_async_context(
             serve(
                 *services(dispatcher, watchers, settings),

@@ -24,6 +24,7 @@ from keelman.worker.group.leader import Leader
 from keelman.worker.group.membership import Membership
 from keelman.worker.metrics.metrics import Metrics
 from keelman.worker.metrics.reports import report
+from keelman.worker.rest import loggers
 from keelman.worker.rest.application import RestApi
 from keelman.worker.rest.front import open_front, peer_tls
 from keelman.worker.settings import Settings
@@ -73,7 +74,6 @@ async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.
             ThirdParty.opened(properties.plugin_path, wake.set, plugin_bounds(properties.raw))
         )
         cluster_id = await wait_for_brokers(properties.raw, client_id=worker)
-        store = await stack.enter_async_context(open_store(properties, worker))
         group = await stack.enter_async_context(open_group(properties, worker))
         membership = Membership(
             group,
@@ -81,16 +81,13 @@ async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.
             session_ms=min(properties.session_ms, properties.rebalance_ms),  # so soon its work may be another's
             heartbeat_ms=properties.heartbeat_ms,
             wake=wake.set,
+            on_member=_note_keeper(stack, settings, properties, url),
             former=FormerMembers(properties.session_ms / 1000, properties.rebalance_ms / 1000),
         )
-        store.right = lambda: membership.healthy
-        membership.note = NoteKeeper(
-            settings.member_file,
-            url,
-            group=properties.group_id,
-            session_ms=properties.session_ms,
-            rebalance_ms=properties.rebalance_ms,
-            give=open_farewell(stack, settings, properties),
+        store = await stack.enter_async_context(
+            open_store(
+                properties, worker, may_write=lambda: membership.healthy, on_change=wake.set, on_level=loggers.obey
+            )
         )
         cluster = settings.worker_cluster or properties.group_id
         link = SparkLink(
@@ -98,20 +95,19 @@ async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.
             worker_cluster=cluster,
             worker=worker,
             bounds=Bounds(cpus=properties.cpus, memory_bytes=properties.memory_bytes),
-            right=lambda: membership.lasting,
+            may_renew=lambda: membership.lasting,
         )
         leader = Leader(store, url=url, delay_ms=properties.rebalance_delay_ms, wake=wake.set)
-        owned = OwnedWork(store, membership, link, worker_cluster=cluster, worker=worker)
+        tracking = TopicTracking(store)
+        owned = OwnedWork(store, membership, link, on_topics=tracking.used, worker_cluster=cluster, worker=worker)
         stack.enter_context(owned.heap.watched())
         herder = Herder(store, membership, leader, owned, url=url, wake=wake)
         publisher = await stack.enter_async_context(ReportPublisher(settings.reports_bootstrap_servers, worker))
         async with Siblings() as siblings:
             siblings.start(store.run(), name="topics")
-            siblings.start(membership.heartbeats(), name="heartbeats")
-            siblings.start(run_link(link, spark), name="spark link")
+            siblings.start(membership.heartbeats(herder), name="heartbeats")
+            siblings.start(run_link(link, spark, owned.copy_runs), name="spark link")
             siblings.start(_close_on(stop, entrance, leave, wake), name="stop")
-            tracking = TopicTracking(store)
-            owned.topics_used(tracking.used)
             siblings.start(tracking.run(), name="topics in use")
             api.begin(herder, tracking, cluster_id)
             api.observability.begin(Metrics(herder, link, worker=worker, cluster=cluster))
@@ -122,6 +118,18 @@ async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.
             begun.set()
             await herder.run(leave)
         log.info("worker_ended", worker=worker)
+
+
+def _note_keeper(stack: AsyncExitStack, settings: Settings, properties: WorkerProperties, url: str) -> NoteKeeper:
+    """Keeps the note with which somebody says farewell for this worker when it dies."""
+    return NoteKeeper(
+        settings.member_file,
+        url,
+        group=properties.group_id,
+        session_ms=properties.session_ms,
+        rebalance_ms=properties.rebalance_ms,
+        give=open_farewell(stack, settings, properties),
+    )
 
 
 async def _close_on(stop: asyncio.Event, entrance: AsyncExitStack, leave: asyncio.Event, wake: asyncio.Event) -> None:

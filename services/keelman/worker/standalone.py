@@ -23,7 +23,7 @@ from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import supervise
 from keelman.worker.config.typed import STANDALONE, WorkerProperties
 from keelman.worker.storage.offset_file import OffsetFile, held
-from keelman.worker.storage.store import Store
+from keelman.worker.storage.store import OnLevel, Store
 
 log = get_logger()
 
@@ -101,9 +101,24 @@ class MemoryWriter(TopicWriter):
 class StandaloneStore(Store):
     """Configurations and statuses in memory, offsets in a file."""
 
-    def __init__(self, properties: WorkerProperties, *, worker_id: str) -> None:
+    def __init__(
+        self,
+        properties: WorkerProperties,
+        *,
+        worker_id: str,
+        may_write: Callable[[], bool],
+        on_change: Callable[[], None],
+        on_level: OnLevel,
+    ) -> None:
         """Raises InvalidArgument for a file of offsets that cannot be used."""
-        super().__init__(properties, partitions=(1, 1, 1), worker_id=worker_id)
+        super().__init__(
+            properties,
+            partitions=(1, 1, 1),
+            worker_id=worker_id,
+            may_write=may_write,
+            on_change=on_change,
+            on_level=on_level,
+        )
         assert properties.offset_file is not None
         self.file = OffsetFile(properties.offset_file, flush_seconds=properties.offset_flush_ms / 1000)
         offsets = MemoryTable(properties.offset_topic.name, self._offset_row)
@@ -116,14 +131,23 @@ class StandaloneStore(Store):
 
     @staticmethod
     @contextlib.asynccontextmanager
-    async def opened(properties: WorkerProperties, *, worker_id: str) -> AsyncIterator[StandaloneStore]:
+    async def opened(
+        properties: WorkerProperties,
+        *,
+        worker_id: str,
+        may_write: Callable[[], bool],
+        on_change: Callable[[], None],
+        on_level: OnLevel,
+    ) -> AsyncIterator[StandaloneStore]:
         """Reads the file of offsets; on leaving writes what is not written yet. `run()` must run inside the block.
 
         Raises InvalidArgument for a file that cannot be used, or that another worker has.
         """
         assert properties.offset_file is not None
         with held(properties.offset_file):
-            store = StandaloneStore(properties, worker_id=worker_id)
+            store = StandaloneStore(
+                properties, worker_id=worker_id, may_write=may_write, on_change=on_change, on_level=on_level
+            )
             try:
                 yield store
             finally:

@@ -22,8 +22,8 @@ from keelman.worker.group.farewell import LastFarewell, Note
 from keelman.worker.rest.front import Front
 from keelman.worker.settings import Settings
 from keelman.worker.spark_beside import SparkBeside
-from keelman.worker.storage.store import Store
-from keelman.worker.tasks.link import SparkLink
+from keelman.worker.storage.store import OnLevel, Store
+from keelman.worker.tasks.link import CopyRuns, SparkLink
 
 log = get_logger()
 JOIN_MARGIN_MS = 10_000
@@ -32,13 +32,22 @@ LOOK_SECONDS = 0.05
 REGISTRY = "value.converter.schema.registry.url"
 
 
-def open_store(properties: WorkerProperties, worker: str) -> AbstractAsyncContextManager[Store]:
-    """What the worker knows: from three topics, or a file and memory."""
+def open_store(
+    properties: WorkerProperties,
+    worker: str,
+    *,
+    may_write: Callable[[], bool],
+    on_change: Callable[[], None],
+    on_level: OnLevel,
+) -> AbstractAsyncContextManager[Store]:
+    """What the worker knows: from three topics, or a file and memory. The callbacks are those of `Store`."""
     if properties.standalone:
         from keelman.worker.standalone import StandaloneStore  # noqa: PLC0415
 
-        return StandaloneStore.opened(properties, worker_id=worker)
-    return Store.opened(properties, worker_id=worker)
+        return StandaloneStore.opened(
+            properties, worker_id=worker, may_write=may_write, on_change=on_change, on_level=on_level
+        )
+    return Store.opened(properties, worker_id=worker, may_write=may_write, on_change=on_change, on_level=on_level)
 
 
 @contextlib.asynccontextmanager
@@ -106,14 +115,17 @@ async def open_spark(
         yield beside.address
 
 
-async def run_link(link: SparkLink, address: str) -> None:
-    """The link's whole life. A Spark service that starts beside the worker is given its time first, in silence."""
+async def run_link(link: SparkLink, address: str, runs: CopyRuns) -> None:
+    """Runs the link for ever and has it notify `runs`.
+
+    A Spark service that starts beside the worker is given its time first, in silence.
+    """
     socket = Path(address.removeprefix("unix:"))
     for _ in range(LOOKS if address.startswith("unix:") else 0):
         if socket.exists():
             break
         await asyncio.sleep(LOOK_SECONDS)
-    await link.run()
+    await link.run(runs)
 
 
 def tell(settings: Settings, properties: WorkerProperties, url: str, spark_log: Path | None) -> None:

@@ -13,6 +13,7 @@ from keelman.worker.offsets.sink_groups import DAY_SECONDS, SinkGroups, due
 from keelman.worker.standalone import StandaloneStore
 from keelman.worker.storage import config_records as records
 from support.copy_harness import create_topic, until
+from support.store_kit import store_callbacks
 
 pytestmark = pytest.mark.component
 
@@ -23,7 +24,7 @@ async def test_the_leader_commits_the_offsets_of_every_sink_again(
 ) -> None:
     create_topic(bootstrap, name)
     properties = checked({**alone(tmp_path / "offsets"), "bootstrap.servers": bootstrap}, standalone=True)
-    store = StandaloneStore(properties, worker_id="w:1")
+    store = StandaloneStore(properties, worker_id="w:1", **store_callbacks())
     config = {"connector.class": "FileStreamSink", "topics": name}
     await store.write_config([records.connector_record(name, config), records.target_record(name, target)])
     changes = GroupChanges({"bootstrap.servers": bootstrap}, f"connect-{name}", client_id="test")

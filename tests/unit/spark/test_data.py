@@ -15,7 +15,7 @@ from keelman.api.copy.v1.ticket_pb2 import Bulk, StartTicket
 from keelman.api.copy.v1.write_job_pb2 import WriteJob
 from keelman.connect.data_set import PART, PARTS, PASSING, PROBLEM, SPLIT, DataSet
 from keelman.model.errors import InvalidArgument
-from keelman.spark.data import Split, Unread, python_source, shape, wanted
+from keelman.spark.data import Split, Unread, Wanted, python_source, shape, wanted
 from keelman.spark.dispatch import Dispatcher
 from keelman.spark.pool import Times
 from keelman.spark.runs import Owner
@@ -31,6 +31,7 @@ class World:
     """A dispatcher, and what it has asked for."""
 
     started: list[Slot] = field(default_factory=list)
+    rows: list[Wanted | None] = field(default_factory=list)
     looks: list[Callable[[Split | Unread], None]] = field(default_factory=list)
     writes: list[tuple[WriteJob, Callable[[str, bool], None]]] = field(default_factory=list)
     cancelled: list[str] = field(default_factory=list)
@@ -40,7 +41,9 @@ class World:
         self.d = Dispatcher(self, LIMITS, Times(3, 5, 60, 30), look_at=self.look_at)
         self.d.greet(ME, self)
 
-    def start(self, slot: Slot) -> None:
+    def start(self, slot: Slot, data: Wanted | None, on_end: Callable[[str, str], None]) -> None:
+        self.end_job = on_end
+        self.rows.append(data)
         self.started.append(slot)
 
     def cancel(self, slot_id: str) -> None:
@@ -134,7 +137,7 @@ def test_a_part_has_a_slot_with_its_rows_that_ends_with_it() -> None:
     world = World()
     world.order("part", CONFIG, part=1)
     slot = world.attached(world.started[0])
-    rows = world.d.data_of(slot)
+    rows = world.rows[0]
     assert rows is not None
     assert (rows.part, rows.split, rows.data.path) == (7, "digest", "/in")
     world.order("other", CONFIG, part=2)
@@ -146,7 +149,7 @@ def test_a_part_has_a_slot_with_its_rows_that_ends_with_it() -> None:
 def test_a_slot_whose_rows_cannot_be_had_fails_its_part_with_sparks_words() -> None:
     world = World()
     world.order("part", CONFIG, part=1)
-    world.d.job_ended(world.started[0].id, "the file is torn")
+    world.end_job(world.started[0].id, "the file is torn")
     assert (world.told[-1].state, world.told[-1].message) == (states.COPY_RUN_STATE_FAILED, "the file is torn")
     assert len(world.started) == 1
 

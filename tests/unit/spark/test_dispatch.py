@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -18,6 +18,7 @@ from keelman.api.copy.v1.worker_link_service_pb2 import Bounds
 from keelman.model.errors import Conflict, DeadlineExceeded, Unauthenticated
 from keelman.spark import attach
 from keelman.spark.attach import SlotApi
+from keelman.spark.data import Wanted
 from keelman.spark.dispatch import Dispatcher
 from keelman.spark.mailbox import Mailbox
 from keelman.spark.pool import ENDING_SECONDS, Times
@@ -47,7 +48,8 @@ class World:
         times = Times(lease=3, beat=5, slot_idle=60, slot_start=30)
         self.d = Dispatcher(self, self.limits, times, busy_bytes_per_second=self.busy, clock=lambda: self.now)
 
-    def start(self, slot: Slot) -> None:
+    def start(self, slot: Slot, data: Wanted | None, on_end: Callable[[str, str], None]) -> None:
+        self.end_job = on_end
         self.started.append(slot)
         self.tokens[slot.id] = slot.token
 
@@ -150,13 +152,13 @@ def test_a_lost_slot_fails_its_runs_and_frees_its_place_only_when_its_job_ended(
     assert w.cancelled == [slot.id]
     w.ticket("b")
     assert (w.run("b").reason, len(w.started)) == ("NO_FREE_SLOT", 1)
-    w.d.job_ended(slot.id, "killed")
+    w.end_job(slot.id, "killed")
     assert len(w.started) == 2
 
 
 def test_a_job_that_ends_under_an_attached_slot_loses_it(w: World) -> None:
     slot = w.running("a")
-    w.d.job_ended(slot.id, "Python worker exited unexpectedly")
+    w.end_job(slot.id, "Python worker exited unexpectedly")
     assert w.run("a").reason == "SLOT_LOST"
     assert "exited unexpectedly" in w.run("a").message
     assert not w.d.slots
@@ -204,7 +206,7 @@ def test_slots_speak_of_their_own_runs_only(w: World) -> None:
 
 def test_a_failed_start_keeps_the_run_backs_off_and_tries_again(w: World) -> None:
     w.ticket("a")
-    w.d.job_ended(w.started[0].id, "ModuleNotFoundError: no keelman")
+    w.end_job(w.started[0].id, "ModuleNotFoundError: no keelman")
     assert (w.run("a").state, w.run("a").reason, w.run("a").slot) == (PENDING, "SLOT_START_FAILED", "")
     assert "no keelman" in w.run("a").message
     assert len(w.started) == 1
@@ -219,7 +221,7 @@ def test_the_back_off_grows(w: World) -> None:
     waits = []
     for tries in range(1, 9):
         begun = w.now
-        w.d.job_ended(w.started[-1].id, "broken")
+        w.end_job(w.started[-1].id, "broken")
         while len(w.started) == tries:
             w.after(0.5)
         waits.append(w.now - begun)
@@ -346,7 +348,7 @@ def test_an_idle_slot_of_another_worker_makes_room() -> None:
     w.d.update(slot, RunUpdate(run_uid="a", state=ENDED))
     w.ticket("b", OTHER)
     assert (w.run("b").reason, slot.state) == ("NO_FREE_SLOT", SlotState.ENDING)
-    w.d.job_ended(slot.id, "")
+    w.end_job(slot.id, "")
     assert w.started[-1].owner == OTHER
 
 
@@ -412,10 +414,10 @@ def test_a_slot_is_ready_before_the_first_ticket_and_stays_so() -> None:
     w.after(200)
     assert [s.state for s in w.started] == [SlotState.ATTACHED] * 2
     w.d.detached(w.started[1])
-    w.d.job_ended(w.started[1].id, "killed")
+    w.end_job(w.started[1].id, "killed")
     assert len(w.started) == 3
     w.d.drain()
-    w.d.job_ended(w.started[2].id, "")
+    w.end_job(w.started[2].id, "")
     w.after(2)
     assert len(w.started) == 3, "none is made ready while the service stops"
 
@@ -424,7 +426,7 @@ def test_a_plugin_has_its_own_slot_and_its_own_troubles() -> None:
     w = World(Limits(2, 2, 3))
     w.d.greet(ME, w)
     w.ticket("a", plugin="/p/bad")
-    w.d.job_ended(w.started[0].id, "no such module")
+    w.end_job(w.started[0].id, "no such module")
     assert w.run("a").reason == "SLOT_START_FAILED"
     shared = w.running("b")
     assert (w.started[0].plugin, shared.plugin) == ("/p/bad", "")
@@ -490,7 +492,7 @@ def test_usage_counts_ended_slots_until_the_worker_starts_anew() -> None:
     slot = w.running("a")
     w.d.beat(slot, SlotBeat(cpu_seconds=7, memory_bytes=100))
     w.d.detached(slot)
-    w.d.job_ended(slot.id, "")
+    w.end_job(slot.id, "")
     slot = w.running("b")
     w.d.beat(slot, SlotBeat(cpu_seconds=2, memory_bytes=50))
     usage = w.d.usage(ME)
@@ -512,7 +514,7 @@ def test_slots_over_the_memory_bound_take_nothing_more_and_the_largest_starts_an
     assert (w.run("b").reason, w.run("a").state) == ("MEMORY_BOUND", RUNNING)
     assert (w.told[-1].retriable, large.state) == (True, SlotState.ENDING)
     assert [m.bounds.cpus for m in w.sent(small) if m.HasField("bounds")] == [0.5]
-    w.d.job_ended(large.id, "")
+    w.end_job(large.id, "")
     assert w.run("c").slot == small.id, "there is no room for another slot"
 
 
@@ -537,7 +539,7 @@ def test_levels_of_logging_reach_every_slot_of_their_worker_once(w: World) -> No
     for _ in range(2):
         w.d.log_levels(ME, levels)
     assert (told(slot), told(others)) == ([levels], [])
-    w.d.job_ended(slot.id, "")
+    w.end_job(slot.id, "")
     assert w.run("a").state == FAILED
     w.d.log_levels(ME, levels)
     assert told(w.running("b")) == [levels], "one that comes later has them too"

@@ -20,6 +20,7 @@ from keelman.worker.spark_beside import SparkBeside
 from keelman.worker.standalone import StandaloneStore
 from keelman.worker.storage import config_records as records
 from keelman.worker.storage.status_state import RUNNING, Status
+from support.store_kit import store_callbacks
 
 KEY, VALUE = b'["c",{"filename":"/in"}]', b'{"position":7}'
 
@@ -84,11 +85,11 @@ def properties_of(file: Path) -> WorkerProperties:
 
 
 def store_of(file: Path) -> StandaloneStore:
-    return StandaloneStore(properties_of(file), worker_id="w:1")
+    return StandaloneStore(properties_of(file), worker_id="w:1", **store_callbacks())
 
 
 def opened(file: Path) -> AbstractAsyncContextManager[StandaloneStore]:
-    return StandaloneStore.opened(properties_of(file), worker_id="w:1")
+    return StandaloneStore.opened(properties_of(file), worker_id="w:1", **store_callbacks())
 
 
 async def test_offsets_outlive_the_worker_and_nothing_else_does(tmp_path: Path) -> None:

@@ -104,9 +104,13 @@ class Herder:
         self._wake.set()
         return await self._requests.done(request)
 
-    def _refuse(self, problem: str) -> None:
-        """The brokers refuse the group for a reason that does not pass by itself: whoever waits is told."""
+    def on_refused(self, problem: str) -> None:
+        """The brokers refuse the group for a reason that does not pass by itself: whoever waits gets it as an error."""
         self._requests.refuse_all(lambda: Unavailable(problem))
+
+    def on_lost(self, why: str) -> None:
+        """The group has lost this worker: its statuses say so at once."""
+        self.owned.lose(why)
 
     def require_time(self) -> None:
         """Raises DeadlineExceeded when the request that is being served has none left: nothing is written after it."""
@@ -118,9 +122,6 @@ class Herder:
         if stop.is_set():
             return
         self.store.config.restarts.clear()  # orders of the past
-        self.store.changed = self.store.connector_told = self._wake.set
-        self.membership.refused = self._refuse
-        self.membership.told_lost = self.owned.lose
         await self.membership.replace_predecessors(self.url)
         backoff, told = Backoff(first=0.1, most=2.0), ""
         async with Siblings() as siblings:
@@ -266,7 +267,7 @@ class Herder:
         places: list[Place] = []
 
         async def join() -> None:
-            places.append(await self.membership.join(lambda: self._metadata(leaving=False), self.leader.share))
+            places.append(await self.membership.join(lambda: self._metadata(leaving=False), self.leader.share, self))
 
         await first_of(join(), stop.wait())
         return places[0] if places else None
@@ -297,7 +298,7 @@ class Herder:
         if place is not None and not alone and not self.membership.lost:
             try:
                 async with asyncio.timeout(LEAVE_SECONDS):
-                    await self.membership.join(lambda: self._metadata(leaving=True), self.leader.share)
+                    await self.membership.join(lambda: self._metadata(leaving=True), self.leader.share, self)
             except (TimeoutError, KeelmanError) as error:
                 log.info("leaving_unsaid", error=str(error))
         await self.membership.leave()

@@ -7,6 +7,7 @@ import contextlib
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from keelman.kafka.groups import protocol as codes
 from keelman.kafka.groups.connect_protocol import (
@@ -48,6 +49,16 @@ class Place:
         return before.generation + 1 == self.generation
 
 
+class GroupEvents(Protocol):
+    """Who is notified of what becomes of the worker's place. Neither method may block or raise."""
+
+    def on_refused(self, problem: str) -> None:
+        """The brokers refuse the group for a reason that does not pass by itself; called again with each try."""
+
+    def on_lost(self, why: str) -> None:
+        """The place was lost just now, for this reason."""
+
+
 class Membership:
     """One member of the group. `heartbeats()` runs beside the one who calls `join`, all the time."""
 
@@ -59,13 +70,16 @@ class Membership:
         session_ms: int,
         heartbeat_ms: int,
         wake: Callable[[], None],
+        on_member: Callable[[str, bool], None],
         former: FormerMembers | None = None,
     ) -> None:
+        """`on_member` is called with the member id, "" once the worker has left, and whether it leads."""
         self._group = group
         self._group_id = group_id
         self._session = session_ms / 1000
         self._clock = SessionClock(session=session_ms / 1000, interval=heartbeat_ms / 1000)
         self._wake = wake
+        self._on_member = on_member
         self._former = former or FormerMembers(session_ms / 1000, 0.0)
         self.member = ""
         self.generation = -1
@@ -77,9 +91,6 @@ class Membership:
         self.rebalanced_at = 0.0  # when it got the last of them, by the monotonic clock
         self.problem = ""  # why there is no place, when the broker has said so
         self.waits_for = ""  # the dead members of another kind that it waits for, and how long at most
-        self.refused: Callable[[str], None] = lambda problem: None  # told of each problem, again with each try
-        self.told_lost: Callable[[str], None] = lambda why: None  # told at once of each loss of the place, and why
-        self.note: Callable[[str, bool], None] = lambda member, leader: None  # member id, "" for none; whether it leads
         self._joining = False
 
     @property
@@ -151,8 +162,10 @@ class Membership:
                 log.info("group_unavailable", group=self._group_id, error=error.message)
                 await asyncio.sleep(backoff.next())
 
-    async def join(self, metadata: Callable[[], Metadata], share: Share) -> Place:
+    async def join(self, metadata: Callable[[], Metadata], share: Share, events: GroupEvents) -> Place:
         """Joins until it has a place, asking `metadata` again for each try; as leader, shares the work out.
+
+        `events` is notified of refusals, and of a place that turns out to be lost.
 
         Raises FailedPrecondition when live Java workers are in the group, InvalidArgument and
         PermissionDenied for what the broker refuses for good.
@@ -163,7 +176,7 @@ class Membership:
             while True:
                 self.rejoin = False
                 try:
-                    place = await self._try(metadata, share)
+                    place = await self._try(metadata, share, events)
                 except Unavailable as error:
                     log.info("group_unavailable", group=self._group_id, error=error.message)
                     place = None
@@ -178,17 +191,17 @@ class Membership:
         finally:
             self._joining = False
 
-    async def _try(self, metadata: Callable[[], Metadata], share: Share) -> Place | None:
+    async def _try(self, metadata: Callable[[], Metadata], share: Share, events: GroupEvents) -> Place | None:
         joined = await self._group.join(self.member, PROTOCOL_TYPE, PROTOCOL, encode_metadata(metadata()))
         if joined.error == codes.MEMBER_ID_REQUIRED:
             self.member = joined.member
             joined = await self._group.join(self.member, PROTOCOL_TYPE, PROTOCOL, encode_metadata(metadata()))
         if joined.error != codes.NONE:
-            await self._refused(joined.error)
+            await self._refused(joined.error, events)
             return None
         self.member, self.generation = joined.member, joined.generation
         leads = joined.leader == joined.member
-        self.note(self.member, leads)
+        self._on_member(self.member, leads)
         answers = await self._shared(joined, share) if leads else []
         sent = time.monotonic()
         error, raw = await self._group.sync(joined.generation, joined.member, answers)
@@ -196,9 +209,9 @@ class Membership:
             self._clock.answered(sent)
             return Place(joined.member, joined.generation, leads, decode_assignment(raw))
         if error == codes.UNKNOWN_MEMBER:
-            self._forget()
+            self._forget(events)
         elif error == codes.UNKNOWN_SERVER_ERROR:
-            self._tell(self._too_large(sum(len(raw) for _, raw in (*joined.members, *answers))))
+            self._report(self._too_large(sum(len(raw) for _, raw in (*joined.members, *answers))), events)
         return None
 
     async def _shared(self, joined: Joined, share: Share) -> list[tuple[str, bytes]]:
@@ -206,7 +219,7 @@ class Membership:
         given = await share(joined.member, views)
         return [(member, encode_assignment(assignment)) for member, assignment in given.items()]
 
-    async def _refused(self, error: int) -> None:
+    async def _refused(self, error: int, events: GroupEvents) -> None:
         if error == codes.INCONSISTENT_PROTOCOL:
             await self._wait_or_end(await self._group.describe())
         elif error == codes.INVALID_SESSION_TIMEOUT:
@@ -217,13 +230,14 @@ class Membership:
         if error == codes.GROUP_AUTHORIZATION_FAILED:
             raise PermissionDenied(f"group.id: the broker's access rules keep this worker out of {self._group_id!r}")
         if error == codes.UNKNOWN_MEMBER:
-            self._forget()
+            self._forget(events)
         elif error == codes.UNKNOWN_SERVER_ERROR:
-            self._tell(self._too_large(0))
+            self._report(self._too_large(0), events)
         elif error == codes.GROUP_MAX_SIZE_REACHED:
-            self._tell(
+            self._report(
                 f"group {self._group_id} is full: the brokers' group.max.size says how many workers may be in it: "
-                "raise it, or stop a worker"
+                "raise it, or stop a worker",
+                events,
             )
 
     def _too_large(self, size: int) -> str:
@@ -234,12 +248,12 @@ class Membership:
             "max.message.bytes of topic __consumer_offsets (the brokers' message.max.bytes, 1048588 unless set)"
         )
 
-    def _tell(self, problem: str) -> None:
-        """Said once, and tried again: it may be mended while this worker waits, and what runs goes on."""
+    def _report(self, problem: str, events: GroupEvents) -> None:
+        """Logged once, and tried again: it may be mended while this worker waits, and what runs goes on."""
         if problem != self.problem:
             log.error("group_refuses", group=self._group_id, error=problem)
         self.problem = problem
-        self.refused(problem)
+        events.on_refused(problem)
 
     async def _wait_or_end(self, described: Described) -> None:
         """Members of another kind that were killed lapse. Raises FailedPrecondition once they prove to be alive."""
@@ -258,20 +272,23 @@ class Membership:
             log.warning("waiting_for_members", group=self._group_id, most_seconds=self._former.limit, why=waits_for)
         self.waits_for = waits_for
 
-    def _forget(self) -> None:
+    def _forget(self, events: GroupEvents) -> None:
         self.member, self.place = "", None
-        self._lose("the group knows it no more")
+        self._lose("the group knows it no more", events)
 
-    def _lose(self, why: str) -> None:
+    def _lose(self, why: str, events: GroupEvents) -> None:
         if not self.lost:
             log.warning("group_lost", group=self._group_id, member=self.member, why=why)
             self.losses += 1
-            self.told_lost(why)
+            events.on_lost(why)
         self.lost, self.rejoin = True, True
         self._wake()
 
-    async def heartbeats(self) -> None:
-        """Runs for ever: one heartbeat an interval; quicker while none is answered, and after a round."""
+    async def heartbeats(self, events: GroupEvents) -> None:
+        """Runs for ever: one heartbeat an interval; quicker while none is answered, and after a round.
+
+        `events` is notified when the place is lost.
+        """
         while True:
             await asyncio.sleep(self._clock.pause_seconds)
             if self.place is None or not self.member:
@@ -282,9 +299,9 @@ class Membership:
             except KeelmanError:
                 code = codes.COORDINATOR_NOT_AVAILABLE
             if self.place is place:
-                self._answered(code, sent)
+                self._answered(code, sent, events)
 
-    def _answered(self, code: int, sent: float) -> None:
+    def _answered(self, code: int, sent: float, events: GroupEvents) -> None:
         clock = self._clock
         known = code in (codes.NONE, codes.REBALANCE_IN_PROGRESS)
         if known or (code == codes.ILLEGAL_GENERATION and self._joining):
@@ -294,15 +311,15 @@ class Membership:
             if code == codes.REBALANCE_IN_PROGRESS and not self._joining:
                 self.request_rejoin()
         elif code == codes.UNKNOWN_MEMBER:
-            self._forget()
+            self._forget(events)
         elif code == codes.ILLEGAL_GENERATION:
-            self._lose("the group went on without it")
+            self._lose("the group went on without it", events)
         else:
             if not clock.failing:
                 log.info("group_unanswered", group=self._group_id, code=code)
             clock.unanswered()
             if clock.over:
-                self._lose("the group's coordinator does not answer")
+                self._lose("the group's coordinator does not answer", events)
 
     async def leave(self) -> None:
         """Leaves the group at once, so that nobody waits for this member."""
@@ -314,7 +331,7 @@ class Membership:
         except (Unavailable, TimeoutError):
             log.info("leave_unanswered", group=self._group_id)
         else:
-            self.note("", False)
+            self._on_member("", False)
         self.member, self.place = "", None
 
     async def step_aside(self) -> None:

@@ -16,7 +16,6 @@ from keelman.worker.group.herder import Herder
 from keelman.worker.previews.previews import Previews
 from keelman.worker.previews.replays import Replays
 from keelman.worker.previews.side_process import SideProcess
-from keelman.worker.rest import loggers
 from keelman.worker.rest.answers import (
     STARTING,
     error_response,
@@ -54,7 +53,7 @@ class RestApi:
         self._tls = tls
 
     def begin(self, herder: Herder, tracking: TopicTracking, cluster_id: str) -> None:
-        """Gives it what it answers from; from now on this worker obeys orders about logging."""
+        """Gives it what it answers from."""
         store = herder.store
         views = Views(store)
         self.operations = operations = Operations(herder, views, tracking)
@@ -63,7 +62,6 @@ class RestApi:
         side_process = SideProcess(store.properties.raw)
         beside = Previews(herder, operations.check, side_process), Replays(store, side_process)
         self._context = RestContext(herder, store, views, operations, offsets, tracking, forwarder, *beside, cluster_id)
-        store.level_told = loggers.obey
 
     async def close(self) -> None:
         """Ends the connections to other workers."""

@@ -7,17 +7,14 @@ import contextlib
 import math
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import replace
 
 from keelman.kafka.clients import admin_client
 from keelman.kafka.table import Row, TopicTable
 from keelman.kafka.topics import topics_there
 from keelman.kafka.writer import FencingWriter, Record, TopicWriter
-from keelman.model.errors import DeadlineExceeded, Unavailable
+from keelman.model.errors import Unavailable
 from keelman.model.work import Work
-from keelman.runtime.backoff import Backoff
 from keelman.runtime.logs.logging import get_logger
-from keelman.runtime.logs.redaction import REDACTOR
 from keelman.runtime.supervise import first_of, supervise
 from keelman.worker.config.secrets import Secrets
 from keelman.worker.config.typed import WorkerProperties
@@ -26,38 +23,47 @@ from keelman.worker.storage.change_set import ChangeSet
 from keelman.worker.storage.config_state import ConfigState
 from keelman.worker.storage.offset_state import OffsetState
 from keelman.worker.storage.passed_over import PassedOver, text_of
-from keelman.worker.storage.status_state import Status, StatusState, key_of, work_of
+from keelman.worker.storage.status_state import Status, StatusState, work_of
+from keelman.worker.storage.status_writer import StatusWriter
 
 log = get_logger()
 READ_SECONDS = 60.0
-RIGHT_SECONDS = 0.1
 NO_PLACE = "NO_PLACE"
+OnLevel = Callable[[str, str], None]
 
 
 class Store:
-    """Open it with `opened`; `run()` must run inside the block. What it calls must neither block nor raise."""
+    """Open it with `opened`; `run()` must run inside the block."""
 
-    def __init__(self, properties: WorkerProperties, *, partitions: tuple[int, int, int], worker_id: str) -> None:
+    def __init__(
+        self,
+        properties: WorkerProperties,
+        *,
+        partitions: tuple[int, int, int],
+        worker_id: str,
+        may_write: Callable[[], bool],
+        on_change: Callable[[], None],
+        on_level: OnLevel,
+    ) -> None:
+        """No callback may block or raise.
+
+        `may_write` says whether this worker still has its place in the group: without it nothing is written that a
+        successor could have written otherwise since. `on_change` is called after `change_sets` were notified, and
+        after each status of a connector, not of a task. `on_level` is called with logger and level that all workers
+        are ordered to have, not with orders of before `read_all`.
+        """
         self.properties = properties
         self.config = ConfigState()
         self.statuses = StatusState()
         self.offsets = OffsetState()
         self.secrets = Secrets(properties.raw, self._value_changed)
-        self.right: Callable[[], bool] = lambda: True
-        """Whether this worker still has its place in the group: without it nothing is written that a successor could
-        have written otherwise since."""
+        self._may_write, self._on_change, self._on_level = may_write, on_change, on_level
         self.group_offsets = asyncio.Lock()
         """Held while offsets of a sink's group are changed from outside: one at a time reads them and writes them."""
-        self.changed: Callable[[], None] = lambda: None
-        """Called after `change_sets` was told of something that is no status."""
-        self.connector_told: Callable[[], None] = lambda: None
-        """Called after each status of a connector; not of a task."""
         self.change_sets: list[ChangeSet] = []
         """Told which connectors have changed: configuration, target state, a value that it refers to, own status."""
         self.status_change_sets: list[ChangeSet] = []
         """Told of which connectors there is a new status, of theirs or of a task of theirs."""
-        self.level_told: Callable[[str, str], None] = lambda logger, level: None
-        """Called with logger and level that all workers are ordered to have, not with orders of before `read_all`."""
         self._live = False  # orders of the past are not obeyed
         client = f"{properties.group_id}-leader-{worker_id}"
         topics = (properties.config_topic, properties.offset_topic, properties.status_topic)
@@ -71,21 +77,37 @@ class Store:
         )
         self._next_config = asyncio.Event()
         self._config_read = 0.0  # when the last read of it that has ended began
-        self._pending: dict[Work, Status | None] = {}
-        self._said: dict[Work, Status] = {}
-        self._erased: set[Work] = set()  # of what was said, that of which a tombstone has come
-        self._told = asyncio.Event()
-        self._written = asyncio.Event()
+        self.status_writer = StatusWriter(
+            self.config,
+            self.statuses,
+            write=self._write_status_records,
+            read_config=self.read_config,
+            may_write=may_write,
+        )
 
     @staticmethod
     @contextlib.asynccontextmanager
-    async def opened(properties: WorkerProperties, *, worker_id: str) -> AsyncIterator[Store]:
+    async def opened(
+        properties: WorkerProperties,
+        *,
+        worker_id: str,
+        may_write: Callable[[], bool],
+        on_change: Callable[[], None],
+        on_level: OnLevel,
+    ) -> AsyncIterator[Store]:
         """Makes missing topics, refuses wrong ones (FailedPrecondition) and opens the clients."""
         client_id = f"{properties.group_id}-{worker_id}"
         async with admin_client(properties.raw, client_id=client_id) as admin:
             wanted = (properties.config_topic, properties.offset_topic, properties.status_topic)
             found = await topics_there(admin, wanted)
-        store = Store(properties, partitions=(found[0], found[1], found[2]), worker_id=worker_id)
+        store = Store(
+            properties,
+            partitions=(found[0], found[1], found[2]),
+            worker_id=worker_id,
+            may_write=may_write,
+            on_change=on_change,
+            on_level=on_level,
+        )
         raw, committed = properties.raw, properties.fenced
         async with contextlib.AsyncExitStack() as stack:
             store._writer = await stack.enter_async_context(TopicWriter.opened(raw, client_id=client_id))
@@ -98,7 +120,7 @@ class Store:
     async def run(self) -> None:
         """Follows the topics and writes statuses, until cancelled."""
         follow = (self._configs.follow, self._offsets.follow, self._statuses.follow)
-        await supervise(*follow, self._write_statuses, self.secrets.run)
+        await supervise(*follow, self.status_writer.run, self.secrets.run)
 
     async def read_all(self) -> None:
         """Reads the three topics to their ends: the worker knows what is.
@@ -172,7 +194,7 @@ class Store:
             await self.read_config()
 
     def _require_right(self) -> None:
-        if not self.right():
+        if not self._may_write():
             why = "the group has not said lately that this worker still has its place in it"
             raise Unavailable(why, reason=NO_PLACE)
 
@@ -182,7 +204,7 @@ class Store:
         await self.read_config()
 
     async def write_level(self, logger: str, level: str) -> None:
-        """Any worker's order to all of them: they hear of it by `level_told`."""
+        """Any worker's order to all of them: their `on_level` is called."""
         await self._plain.write(self.properties.config_topic.name, [records.logger_record(logger, level)])
         await self.read_config()
 
@@ -208,98 +230,40 @@ class Store:
 
     def tell(self, work: Work, status: Status | None) -> None:
         """Has a status (None: a tombstone) written soon; the newest of each wins."""
-        if status is not None and status.trace:
-            status = replace(status, trace=REDACTOR.hide(status.trace))
-        self._pending.pop(work, None)
-        self._pending[work] = status
-        self._said.pop(work, None)
-        if status is not None:
-            self._said[work] = status
-        self._written.clear()
-        self._told.set()
+        self.status_writer.put(work, status)
 
     def forget_told(self) -> None:
-        """The group has lost this worker: what it was about to say of its work is another's to say now."""
-        self._pending.clear()
-        self._said.clear()
-        self._erased.clear()
-        self._written.set()
+        """The group has lost this worker: the statuses of its work that are not written yet are another's to write."""
+        self.status_writer.forget()
 
     async def flush(self, *, seconds: float) -> None:
-        """Waits until told statuses are written, at most so long."""
-        try:
-            async with asyncio.timeout(seconds):
-                await self._written.wait()
-        except TimeoutError:
-            log.warning("statuses_unwritten", statuses=len(self._pending))
+        """Waits until the statuses that were put are written, at most so long."""
+        await self.status_writer.flush(seconds=seconds)
 
     @property
     def _plain(self) -> TopicWriter:
         assert self._writer is not None
         return self._writer
 
-    async def _write_statuses(self) -> None:
-        backoff, told = Backoff(first=0.1, most=2.0), ""
-        while True:
-            self._told.clear()
-            if (self._pending or self._erased) and not self.right():
-                await asyncio.sleep(RIGHT_SECONDS)
-                continue
-            batch = dict(self._pending)
-            allowed = [(work, status) for work, status in batch.items() if self._may_write(work, status)]
-            try:
-                if self._erased:
-                    await self._say_what_was_erased()
-                    continue  # perhaps without its place by now
-                if allowed:
-                    await self._plain.write(
-                        self.properties.status_topic.name, [(key_of(w), s.value() if s else None) for w, s in allowed]
-                    )
-            except (Unavailable, DeadlineExceeded) as error:
-                if told != error.message:
-                    log.warning("statuses_unwritten", error=error.message)
-                told = error.message
-                await asyncio.sleep(backoff.next())
-                continue
-            backoff.reset()
-            told = ""
-            for work, status in batch.items():
-                if work in self._pending and self._pending[work] is status:
-                    del self._pending[work]
-            if not self._pending:
-                self._written.set()
-                await self._told.wait()
-
-    def _may_write(self, work: Work, status: Status | None) -> bool:
-        """A tombstone for what was made again before it could be written would take the new one's status."""
-        return work not in self.config.work() if status is None else self.statuses.allows(work, status)
-
-    async def _say_what_was_erased(self) -> None:
-        """A tombstone may be long on its way: meanwhile what it is for was made again, and has its status here."""
-        await self.read_config()  # else it would be said of what is deleted
-        erased, self._erased = self._erased, set()
-        for work in erased & self._said.keys() - self._pending.keys():
-            if work not in self.config.work():
-                del self._said[work]
-            elif work not in self.statuses.statuses:
-                self.tell(work, self._said[work])
+    async def _write_status_records(self, written: Sequence[Record]) -> None:
+        await self._plain.write(self.properties.status_topic.name, written)
 
     def changed_about(self, connector: str) -> None:
         """Something about this connector is another than it was: whoever looks after connectors has a look."""
         for change_sets in self.change_sets:
             change_sets.tell((connector,))
-        self.changed()
+        self._on_change()
 
     def _value_changed(self) -> None:
         for change_sets in self.change_sets:
             change_sets.tell_all()
-        self.changed()
+        self._on_change()
 
     def _config_row(self, row: Row) -> None:
         key = text_of(row.key)
         self._odd_config.tell(row, self.config.apply(key, row.value, row.offset))
         if self._live and (level := records.logger_level(key, row.value)) is not None:
-            self.level_told(*level)
+            self._on_level(*level)
         self._next_config.set()
         self._next_config = asyncio.Event()
         self.changed_about(records.connector_of(key) or "")
@@ -310,37 +274,11 @@ class Store:
     def _status_row(self, row: Row) -> None:
         key = text_of(row.key)
         self._odd_status.tell(row, self.statuses.apply(key, row.value))
-        self._find_again(key)
-        self._say_again(key)
+        self.status_writer.read(key)
         if (work := work_of(key)) is not None:
             for change_sets in self.status_change_sets:
                 change_sets.tell((work.connector,))
         if key.startswith("status-connector-"):
             for change_sets in self.change_sets:
                 change_sets.tell((key.removeprefix("status-connector-"),))
-            self.connector_told()
-
-    def _find_again(self, key: str) -> None:
-        """There is a newer word on what this worker has lost: not one of its own that was on its way by then."""
-        work = work_of(key)
-        lost = self.statuses.lost.get(work) if work is not None else None
-        if work is None or lost is None:
-            return
-        found = self.statuses.statuses.get(work)
-        if found is None or found.worker_id != lost.worker_id or work in self._said:
-            del self.statuses.lost[work]
-
-    def _say_again(self, key: str) -> None:
-        """A worker that was frozen had a status on its way when it lost its place: this worker's word is the later.
-
-        It may be so behind a tombstone too."""
-        work = work_of(key)
-        said = self._said.get(work) if work is not None else None
-        found = self.statuses.statuses.get(work) if work is not None else None
-        if work is None or said is None or work in self._pending:
-            return
-        if found is None:
-            self._erased.add(work)
-            self._told.set()
-        elif found.worker_id != said.worker_id and found.generation < said.generation:
-            self.tell(work, said)
+            self._on_change()

@@ -125,7 +125,7 @@ class Parts:
                     return update
                 if update.state == copy.COPY_RUN_STATE_ENDED and update.reason == ALL_READ:
                     part.over = part.caught_up = True
-                    self._host.ended(part.run.uid)
+                    self._host.on_end(part.run.uid)
                     if self._queue:
                         made = self._next(at + 1)
                         if isinstance(made, orders.RunUpdate):
@@ -150,7 +150,7 @@ class Parts:
 
         async def one(run: RunHandle) -> None:
             lasts.append(await run.finish(why, seconds=self._grace, hurried=self._host.hurried))
-            self._host.ended(run.uid)
+            self._host.on_end(run.uid)
 
         await supervise(*(partial(one, part.run) for part in self._parts if not part.over))
         count = len(self._parts)

@@ -261,7 +261,7 @@ class CopyTask:
             self._running = False
         state = copy.COPY_RUN_STATE_FAILED
         last = orders.RunUpdate(state=state, reason=reason, message=text, trace=trace, retriable=passes)
-        self._host.failed(last)
+        self._host.on_failure(last)
         return last
 
     async def _after(self, last: orders.RunUpdate) -> None:
@@ -304,7 +304,7 @@ class CopyTask:
     def _say(self) -> None:
         """Writes the status as it is now: the state and the trace that were told last, with what goes with them."""
         self._repeats = bool(self._failing) and self._restarts.passing > 1
-        self._host.tell(self._told, self._trace, self._more())
+        self._host.report(self._told, self._trace, self._more())
 
     def _more(self) -> Mapping[str, object]:
         """What a status of ours says beyond Connect's."""

@@ -69,7 +69,7 @@ class Copying:
         """Whether the present or last copy run was told to go on: it may have begun a transaction."""
         self._run: RunHandle | None = None
         answer = partial(self._answer_fence, part=True)
-        part_host = PartHost(host.ticket, answer, host.fence_parts, host.ended, lambda: orders_.cut)
+        part_host = PartHost(host.ticket, answer, host.fence_parts, host.on_end, lambda: orders_.cut)
         self._parts = Parts(link, orders_.changed, self.topics, part_host, grace_seconds=grace_seconds)
         self._wanted_parts: Sequence[orders.BulkPart] = ()
         self._caught_up = False
@@ -128,7 +128,7 @@ class Copying:
         finally:
             if told.parked:
                 told.parked = False
-                self._host.left()
+                self._host.on_unpark()
             self._gone(run)
 
     async def _steered(self, run: RunHandle, ticket: tickets.StartTicket) -> orders.RunUpdate | None:
@@ -176,7 +176,7 @@ class Copying:
         if watch is None:
             return False
         self.watch = watch
-        self._host.idle()
+        self._host.on_idle()
         if not told.parked:
             self.watch = None
             return False
@@ -187,7 +187,7 @@ class Copying:
             await self._sleep()
         finally:
             told.parked = False
-            self._host.left()
+            self._host.on_unpark()
         return True
 
     @property
@@ -227,7 +227,7 @@ class Copying:
 
     def _gone(self, run: RunHandle) -> None:
         """There is no copy run any more."""
-        self._host.ended(run.uid)
+        self._host.on_end(run.uid)
         self._run, self.watch = None, None
 
     async def _follow(self, run: RunHandle, update: orders.RunUpdate) -> orders.RunUpdate | None:
@@ -242,7 +242,7 @@ class Copying:
             self.watch = from_wire(update.watch) if update.HasField("watch") else None
             self._wanted_parts, self._caught_up = update.parts, update.caught_up
             if self.watch is not None and not update.parts:
-                self._host.idle()
+                self._host.on_idle()
         elif update.state == copy.COPY_RUN_STATE_FAILED:
             return update
         elif update.state == copy.COPY_RUN_STATE_ENDED:

@@ -7,7 +7,7 @@ import time
 import uuid
 from collections import deque
 from collections.abc import AsyncIterator, Callable
-from typing import Any
+from typing import Any, Protocol
 
 from keelman.api.copy.v1 import run_order_pb2 as orders
 from keelman.api.copy.v1 import worker_link_service_pb2 as wire
@@ -55,51 +55,56 @@ class _Outbox:
                 await self._some.wait()
 
 
-class SparkLink:
-    """One link at a time.
+class CopyRuns(Protocol):
+    """The worker's copy runs, as the link notifies them. Neither method may block or raise."""
 
-    `updated` gets every update. `standing` gets the run uids that the other side still has: after each welcome, and
-    none when the lease must have lapsed without a link. `usage` is what the worker's slots were told to use last.
-    """
+    def update(self, update: orders.RunUpdate) -> None:
+        """Takes what the other side reports of one copy run."""
+
+    def reconcile(self, uids: frozenset[str]) -> None:
+        """Takes the uids of the copy runs that the other side still has: after each welcome, and none when the lease
+        must have lapsed without a link."""
+
+
+class SparkLink:
+    """One link at a time. `usage` is what the worker's slots used by the last answer to a renewal."""
 
     def __init__(
-        self, address: str, *, worker_cluster: str, worker: str, bounds: wire.Bounds, right: Callable[[], bool]
+        self, address: str, *, worker_cluster: str, worker: str, bounds: wire.Bounds, may_renew: Callable[[], bool]
     ) -> None:
-        """`bounds` is what the worker's slots may use; `right` says whether the lease may be renewed now."""
+        """`bounds` is what the worker's slots may use; `may_renew` says whether the lease may be renewed now."""
         self._address = address
         self._greeting = wire.WorkerGreeting(
             worker_cluster=worker_cluster, worker=worker, incarnation=uuid.uuid4().hex, bounds=bounds
         )
-        self._right = right
+        self._may_renew = may_renew
         self._out = _Outbox()
         self._answered = False  # ever
         self._renewed = time.monotonic()
         self._asked: float | None = None
         self.usage = wire.SlotUsage()
         self.up = asyncio.Event()
-        self.updated: Callable[[orders.RunUpdate], None] = lambda update: None
-        self.standing: Callable[[frozenset[str]], None] = lambda uids: None
 
     @property
     def closed(self) -> str:
         """Why no copy run can begin now, for people; empty while there is a link with a lease, and the right to it."""
         if not self.up.is_set() or time.monotonic() - self._renewed >= LEASE_SECONDS:
             return "no Spark service answers this worker" + ("" if self._answered else " yet")
-        return "" if self._right() else "the group has not said lately that this worker still has its place in it"
+        return "" if self._may_renew() else "the group has not said lately that this worker still has its place in it"
 
     def send(self, order: orders.RunOrder) -> None:
         """Sends one order; while there is no link it is dropped, since the other side then ends all runs by itself."""
         if self.up.is_set():
             self._out.put(wire.OpenLinkRequest(order=order))
 
-    async def run(self) -> None:
-        """Keeps a link for ever."""
+    async def run(self, runs: CopyRuns) -> None:
+        """Keeps a link for ever; `runs` is notified of all that comes in."""
         backoff = Backoff(first=0.1, most=1.0)
         told = False
         while True:
             try:
                 async with channel(self._address) as opened:
-                    await self._link(opened)
+                    await self._link(opened, runs)
                 reason = "ended by the Spark service"
             except KeelmanError as error:
                 reason = error.message
@@ -111,40 +116,40 @@ class SparkLink:
                 told = True
             self.up.clear()
             if time.monotonic() - self._renewed > LEASE_SECONDS:
-                self.standing(frozenset())
+                runs.reconcile(frozenset())
             await asyncio.sleep(backoff.next())
 
-    async def _link(self, opened: Any) -> None:
+    async def _link(self, opened: Any, runs: CopyRuns) -> None:
         self._out, self._asked = _Outbox(), None
         self._out.put(wire.OpenLinkRequest(greeting=self._greeting))
         answers = translated_stream(WorkerLinkServiceStub(opened).OpenLink(self._out.requests()))
         try:
-            await first_of(self._receive(answers), self._renew())
+            await first_of(self._receive(answers, runs), self._renew())
         finally:
             self._out.end()
 
-    async def _receive(self, answers: AsyncIterator[wire.OpenLinkResponse]) -> None:
+    async def _receive(self, answers: AsyncIterator[wire.OpenLinkResponse], runs: CopyRuns) -> None:
         async for answer in answers:
             kind = answer.WhichOneof("message")
             if kind == "welcome":
                 self._renewed, self._answered = time.monotonic(), True
                 log.info("spark_link_up", address=self._address, runs=len(answer.welcome.runs))
                 self.up.set()
-                self.standing(frozenset(update.run_uid for update in answer.welcome.runs))
+                runs.reconcile(frozenset(update.run_uid for update in answer.welcome.runs))
                 for update in answer.welcome.runs:
-                    self.updated(update)
+                    runs.update(update)
             elif kind == "renewed":
                 self._renewed, self._asked = time.monotonic(), None
                 self.usage = answer.renewed.usage
             elif kind == "update":
-                self.updated(answer.update)
+                runs.update(answer.update)
 
     async def _renew(self) -> None:
         await self.up.wait()
         sent = 0.0
         had_right = False
         while True:
-            now, right = time.monotonic(), self._right()
+            now, right = time.monotonic(), self._may_renew()
             if right and (not had_right or now - sent >= RENEW_SECONDS):
                 renewal = wire.LeaseRenewal(log_levels=LOG_LEVELS.changed)
                 self._out.put(wire.OpenLinkRequest(renewal=renewal), ahead=True)  # hundreds of orders may wait

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from keelman.api.copy.v1 import run_order_pb2 as orders
 from keelman.api.copy.v1 import ticket_pb2 as wire
+from keelman.connect.watches import Watch
 from keelman.model.errors import KeelmanError
 from keelman.model.work import Work
 from keelman.runtime.logs.logging import bind, get_logger
@@ -37,19 +38,25 @@ from keelman.worker.tasks.watermark import stall_seconds
 
 log = get_logger()
 JUDGE_SECONDS = 1.0
+OnTopics = Callable[[Work, orders.RunUpdate], None]
 Tell = Callable[[Work, str, str | None, Mapping[str, object]], None]
 
 
 @dataclass(slots=True)
 class _Running:
-    """A task at work, with what it was started with, or what has the same effect, and what it goes by."""
+    """A task at work, and what it goes by."""
 
     task: CopyTask
-    config: TaskConfig
+    host: _Host
     life: asyncio.Task[None]
     adjusted_to: Mapping[str, str] | None = None
     limits: wire.Limits | None = None
     stall_seconds: float = 0.0
+
+    @property
+    def config(self) -> TaskConfig:
+        """What it was started with, or what has the same effect."""
+        return self.host.config
 
 
 class _CopyRun(NamedTuple):
@@ -71,8 +78,10 @@ class OwnedTasks:
         has: Callable[[Work], bool],
         leads: Callable[[], bool],
         tell: Tell,
+        on_topics: OnTopics,
         worker: str,
     ) -> None:
+        """`on_topics` is called with each update of a copy run whose connector still is what it was."""
         self._store = store
         self._link = link
         self._grants = grants
@@ -80,7 +89,7 @@ class OwnedTasks:
         self._tell = tell
         self._watcher = Watcher(client_id=f"{worker}-watch")
         self.parking = Parking(self._watcher, self._together)
-        self.topics_used: Callable[[Work, orders.RunUpdate], None] = lambda work, update: None
+        self._on_topics = on_topics
         self.measured = Measured(lambda: link.usage.cpu_seconds)
         self.meters = Meters()
         self.heap = Heap()
@@ -92,8 +101,6 @@ class OwnedTasks:
         self._tasks: dict[Work, _Running] = {}
         self._of: dict[str, set[Work]] = defaultdict(set)  # the same by connector
         self._awake: dict[Work, _Running] = {}  # those that may not be parked
-        link.updated = self._updated
-        link.standing = self._standing
 
     def begin(self, siblings: Siblings) -> None:
         """Where the tasks' coroutines run."""
@@ -129,7 +136,7 @@ class OwnedTasks:
             return
         running = self._tasks.get(work)
         if running is not None and running.config != wanted and _alike(running.config, wanted):
-            running.config = wanted
+            running.host.config = wanted
         if running is not None and (running.life.done() or running.config != wanted):
             running.task.end()
             if not running.life.done():
@@ -204,39 +211,19 @@ class OwnedTasks:
 
     def _start(self, work: Work, wanted: TaskConfig) -> _Running:
         assert self._siblings is not None
-        grants = self._grants
-
-        def ticket(uid: str) -> wire.StartTicket | None:
-            granted = grants.ticket(work, made.config, uid)
-            if granted is not None:
-                self._runs[uid] = _CopyRun(task, granted.config_offset)
-            return granted
-
-        host = TaskHost(
-            ticket=ticket,
-            confirm=lambda part: grants.confirm(work, made.config, part=part),
-            tell=lambda state, trace, more: self._tell(work, state, trace, more),
-            fence=lambda: grants.fence(work, made.config),
-            fence_parts=lambda parts: grants.fence_parts(work, made.config, parts),
-            idle=lambda: self.parking.idle(work),
-            left=lambda: self._left(work),
-            ended=self._ended,
-            kind=lambda: grants.kind(made.config),
-            failed=lambda update: self.meters.note(work, update),
-            resting=lambda: grants.resting(work, made.config) if settled else None,
-        )
         # A task that ran on here with another configuration begins with the whole budget, and is to show that it can.
         attempts = 0 if work in self._tasks else self._store.statuses.attempts(work)
         settled = work not in self._tasks and self._store.statuses.settled(work)
+        host = _Host(self, self._grants, work, wanted, settled=settled)
         task = CopyTask(
             work, self._link, host, grace_seconds=self._grace, attempts=attempts, start_queue=self._start_queue
         )
         if self._store.config.target(work.connector) != config_records.STARTED:
             task.pause()
         life = self._siblings.start(self._live(task), name=f"task {work.connector}-{work.task}")
-        made = self._tasks[work] = self._awake[work] = _Running(task, wanted, life)
+        running = self._tasks[work] = self._awake[work] = _Running(task, host, life)
         self._of[work.connector].add(work)
-        return made
+        return running
 
     def _together(self, work: Work) -> Mapping[Work, Parkable] | None:
         """The tasks that can park only together with this one; None when one of them is not here or is to end."""
@@ -271,31 +258,40 @@ class OwnedTasks:
                 if running.task.parked or self._tasks.get(work) is not running:
                     del self._awake[work]
 
-    def _ended(self, uid: str) -> None:
-        """Nothing is to be heard of this copy run any more."""
+    def add_run(self, work: Work, uid: str, ticket: wire.StartTicket) -> None:
+        """A ticket was granted: what is reported of its copy run is the task's from now on."""
+        self._runs[uid] = _CopyRun(self._tasks[work].task, ticket.config_offset)
+
+    def remove_run(self, uid: str) -> None:
+        """Nothing more is to be heard of this copy run."""
         self._runs.pop(uid, None)
         self.measured.ended(uid)
 
-    def _left(self, work: Work) -> None:
-        """It is parked no more."""
+    def unpark(self, work: Work) -> None:
+        """The task is parked no more."""
         self.parking.left(work)
         if work in self._tasks:
             self._awake[work] = self._tasks[work]
 
-    def _updated(self, update: orders.RunUpdate) -> None:
+    def report(self, work: Work, state: str, trace: str | None, more: Mapping[str, object]) -> None:
+        """Has a status of the task written soon."""
+        self._tell(work, state, trace, more)
+
+    def update(self, update: orders.RunUpdate) -> None:
+        """Takes what the Spark service reports of a copy run."""
         run = self._runs.get(update.run_uid)
         if run is not None:
             task = run.task
             self.measured.note(task.work, update)
             self.meters.note(task.work, update)
             if not self._store.config.deleted.since(task.work.connector, run.config_offset):
-                self.topics_used(task.work, update)  # else by one that is no more: its name may be another's by now
+                self._on_topics(task.work, update)  # else by one that is no more: its name may be another's by now
             if update.HasField("progress"):
                 self._store.committed(task.work.connector, update.progress.offsets)
             task.update(update)
 
-    def _standing(self, uids: frozenset[str]) -> None:
-        """The link's other side has these copy runs: what it has lost begins again, what nobody here knows is cut."""
+    def reconcile(self, uids: frozenset[str]) -> None:
+        """Takes which copy runs the Spark service has: what it has lost begins again, what nobody here knows is cut."""
         for uid in uids - self._runs.keys():
             self._link.send(orders.RunOrder(run_uid=uid, cut=orders.Cut(reason="WITHDRAWN")))
         for uid, run in list(self._runs.items()):
@@ -303,6 +299,55 @@ class OwnedTasks:
                 run.task.linked(uid)
             else:
                 run.task.lost(uid)
+
+
+class _Host(TaskHost):
+    """What one task needs of its worker, for as long as it is at work. `config` is what it was started with, or what
+    has the same effect."""
+
+    def __init__(self, owned: OwnedTasks, grants: Grants, work: Work, config: TaskConfig, *, settled: bool) -> None:
+        """A `settled` task may rest instead of waiting for its turn."""
+        self._owned = owned
+        self._grants = grants
+        self._work = work
+        self._settled = settled
+        self.config = config
+
+    def ticket(self, uid: str) -> wire.StartTicket | None:
+        granted = self._grants.ticket(self._work, self.config, uid)
+        if granted is not None:
+            self._owned.add_run(self._work, uid, granted)
+        return granted
+
+    async def confirm(self, part: bool) -> Sequence[tuple[bytes, bytes]] | None:
+        return await self._grants.confirm(self._work, self.config, part=part)
+
+    def report(self, state: str, trace: str | None, more: Mapping[str, object]) -> None:
+        self._owned.report(self._work, state, trace, more)
+
+    async def fence(self) -> None:
+        await self._grants.fence(self._work, self.config)
+
+    async def fence_parts(self, parts: int) -> bool:
+        return await self._grants.fence_parts(self._work, self.config, parts)
+
+    def kind(self) -> str:
+        return self._grants.kind(self.config)
+
+    def resting(self) -> Watch | None:
+        return self._grants.resting(self._work, self.config) if self._settled else None
+
+    def on_idle(self) -> None:
+        self._owned.parking.idle(self._work)
+
+    def on_unpark(self) -> None:
+        self._owned.unpark(self._work)
+
+    def on_failure(self, update: orders.RunUpdate) -> None:
+        self._owned.meters.note(self._work, update)
+
+    def on_end(self, uid: str) -> None:
+        self._owned.remove_run(uid)
 
 
 def _alike(one: TaskConfig, other: TaskConfig) -> bool:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 
-from keelman.api.copy.v1.run_order_pb2 import RunUpdate
 from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import load_connector
 from keelman.model.errors import KeelmanError
@@ -23,19 +22,27 @@ from keelman.worker.tasks.copy_task import CopyTask
 from keelman.worker.tasks.grants import Grants
 from keelman.worker.tasks.group_member import GroupMember
 from keelman.worker.tasks.heap import Heap
-from keelman.worker.tasks.link import SparkLink
+from keelman.worker.tasks.link import CopyRuns, SparkLink
 from keelman.worker.tasks.measured import Measured
 from keelman.worker.tasks.meters import Meters
 from keelman.worker.tasks.owned_connectors import OwnedConnectors
-from keelman.worker.tasks.owned_tasks import OwnedTasks, is_failed
+from keelman.worker.tasks.owned_tasks import OnTopics, OwnedTasks, is_failed
 
 
 class OwnedWork:
     """Told of assignments by the herder; `follow()` brings what runs in line with what is configured."""
 
     def __init__(
-        self, store: Store, membership: GroupMember, link: SparkLink, *, worker_cluster: str, worker: str
+        self,
+        store: Store,
+        membership: GroupMember,
+        link: SparkLink,
+        *,
+        on_topics: OnTopics,
+        worker_cluster: str,
+        worker: str,
     ) -> None:
+        """`on_topics` is called with the updates of copy runs that say which topics they use."""
         self._store = store
         self._membership = membership
         self._worker = worker
@@ -47,7 +54,9 @@ class OwnedWork:
             return membership.leads
 
         grants = Grants(store, membership, has, worker_cluster=worker_cluster, worker=worker)
-        self._tasks = OwnedTasks(store, link, grants, has=has, leads=leads, tell=self.tell, worker=worker)
+        self._tasks = OwnedTasks(
+            store, link, grants, has=has, leads=leads, tell=self.tell, on_topics=on_topics, worker=worker
+        )
         self._connectors = OwnedConnectors(self.tell)
         self.works: frozenset[Work] = frozenset()
         self._changes = ChangeSet(lambda: {*store.config.connectors, *self._tasks.connectors})
@@ -62,6 +71,11 @@ class OwnedWork:
     def tasks(self) -> Mapping[Work, CopyTask]:
         """The tasks at work."""
         return self._tasks.tasks
+
+    @property
+    def copy_runs(self) -> CopyRuns:
+        """What the link to the Spark service notifies of updates."""
+        return self._tasks
 
     @property
     def parking(self) -> Parking:
@@ -82,10 +96,6 @@ class OwnedWork:
     def meters(self) -> Meters:
         """What has been done, counted."""
         return self._tasks.meters
-
-    def topics_used(self, told: Callable[[Work, RunUpdate], None]) -> None:
-        """Has `told` hear what copy runs say of the topics that they use."""
-        self._tasks.topics_used = told
 
     async def take(self, assigned: Iterable[Work], revoked: Iterable[Work]) -> None:
         """Takes an assignment: what is revoked has stopped when this returns; `follow()` starts what is new."""

@@ -15,6 +15,7 @@ from keelman.worker.config.typed import checked
 from keelman.worker.group import fencing as module
 from keelman.worker.group.fencing import Fencing
 from keelman.worker.standalone import StandaloneStore
+from support.store_kit import store_callbacks
 
 PROVIDER = "org.apache.kafka.common.config.provider.FileConfigProvider"
 KEY = "producer.override.ssl.key.password"
@@ -36,7 +37,7 @@ async def test_each_try_has_the_secrets_of_its_moment(tmp_path: Path, monkeypatc
         "config.providers": "file",
         "config.providers.file.class": PROVIDER,
     }
-    store = StandaloneStore(checked(worker, standalone=True), worker_id="w:1")
+    store = StandaloneStore(checked(worker, standalone=True), worker_id="w:1", **store_callbacks())
     fencing = Fencing(store, done.append)
     async with Siblings() as siblings:
         fencing.begin(siblings)

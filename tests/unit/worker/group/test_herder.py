@@ -27,8 +27,10 @@ from keelman.worker.rest.operations import Operations
 from keelman.worker.standalone import GroupOfOne, StandaloneStore
 from keelman.worker.storage import config_records as records
 from keelman.worker.storage.config_records import PAUSED, STARTED, STOPPED
+from keelman.worker.storage.topic_tracking import TopicTracking
 from keelman.worker.tasks.link import SparkLink
 from keelman.worker.tasks.owned_work import OwnedWork
+from support.store_kit import store_callbacks
 
 SOURCE = {"name": "c", "connector.class": "FileStreamSource", "file": "/nowhere/in", "topic": "lines"}
 URL = "http://w:1/"
@@ -47,6 +49,10 @@ class Store(StandaloneStore):
         await super().claim()
 
 
+def ignore(member: str, leader: bool) -> None:
+    """Nobody keeps a note of the worker's place."""
+
+
 @dataclass
 class World:
     """A worker at work."""
@@ -61,17 +67,18 @@ class World:
 async def at_work(folder: Path, *, refusing: bool = False, target: str = STARTED) -> AsyncIterator[World]:
     """A worker alone in its group, which is told of connector c."""
     properties = checked(alone(folder / "offsets"), standalone=True)
-    store, group, wake, stop = Store(properties, worker_id="w:1"), GroupOfOne(), asyncio.Event(), asyncio.Event()
+    group, wake, stop = GroupOfOne(), asyncio.Event(), asyncio.Event()
+    store = Store(properties, worker_id="w:1", **store_callbacks(on_change=wake.set))
     store.refusing = refusing
-    membership = Membership(group, group_id="g", session_ms=10_000, heartbeat_ms=3_000, wake=wake.set)
-    link = SparkLink("h:1", worker_cluster="g", worker="w:1", bounds=Bounds(), right=lambda: True)
+    membership = Membership(group, group_id="g", session_ms=10_000, heartbeat_ms=3_000, wake=wake.set, on_member=ignore)
+    link = SparkLink("h:1", worker_cluster="g", worker="w:1", bounds=Bounds(), may_renew=lambda: True)
     leader = Leader(store, url=URL, delay_ms=0, wake=wake.set)
-    owned = OwnedWork(store, membership, link, worker_cluster="g", worker="w:1")
+    owned = OwnedWork(store, membership, link, on_topics=TopicTracking(store).used, worker_cluster="g", worker="w:1")
     herder = Herder(store, membership, leader, owned, url=URL, wake=wake)
     await store.write_config([records.target_record("c", target), records.connector_record("c", SOURCE)])
     async with Siblings() as siblings:
         siblings.start(store.run())
-        siblings.start(membership.heartbeats())
+        siblings.start(membership.heartbeats(herder))
         running = siblings.start(herder.run(stop))
         async with asyncio.timeout(30):
             await herder.joined.wait()
@@ -128,7 +135,7 @@ async def test_what_was_asked_of_a_leader_that_has_lost_its_place_is_not_done_la
         headers = {addressed.HEADER: membership.member}
         addressed.begin(headers)
         assert await herder.change("c", decide, seconds=30) == "done"
-        membership._lose("it was frozen")  # the herder has not seen it yet
+        membership._lose("it was frozen", world.herder)  # the herder has not seen it yet
         with pytest.raises(Elsewhere) as refused:
             await herder.change("c", decide, seconds=30)
         assert refused.value.url == "", "whoever waits is to ask who leads now"
@@ -195,6 +202,6 @@ class Frozen(Dying):
 
 @pytest.mark.parametrize("group", [Dying(), Frozen()])
 async def test_a_predecessor_that_cannot_be_let_leave_ends_no_worker(group: GroupOfOne) -> None:
-    membership = Membership(group, group_id="g", session_ms=200, heartbeat_ms=100, wake=lambda: None)
+    membership = Membership(group, group_id="g", session_ms=200, heartbeat_ms=100, wake=lambda: None, on_member=ignore)
     async with asyncio.timeout(20):
         await membership.replace_predecessors(URL)

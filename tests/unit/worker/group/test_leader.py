@@ -15,12 +15,13 @@ from keelman.runtime.logs.redaction import REDACTOR
 from keelman.runtime.supervise import Siblings
 from keelman.testing.eventually import eventually
 from keelman.testing.worker_properties import alone
-from keelman.worker.config.typed import checked
+from keelman.worker.config.typed import WorkerProperties, checked
 from keelman.worker.group.leader import Leader
 from keelman.worker.group.placement import CONNECTOR_KEY
 from keelman.worker.standalone import StandaloneStore
 from keelman.worker.storage import config_records as records
 from keelman.worker.storage.status_state import FAILED, RUNNING, UNASSIGNED, Status
+from support.store_kit import store_callbacks
 
 PROVIDER = {
     "config.providers": "file",
@@ -34,6 +35,10 @@ class Led(StandaloneStore):
     """A store that counts what it is told."""
 
     told = 0
+    has_place = True
+
+    def __init__(self, properties: WorkerProperties) -> None:
+        super().__init__(properties, worker_id="w:1", **store_callbacks(may_write=lambda: self.has_place))
 
     def tell(self, work: Work, status: Status | None) -> None:
         self.told += 1
@@ -44,7 +49,7 @@ class Led(StandaloneStore):
 async def leading(folder: Path, **more: str) -> AsyncIterator[tuple[Led, Leader]]:
     """The leader of one worker that has connector c, which was begun; where its statuses are written soon."""
     properties = checked({**alone(folder / "offsets"), **PROVIDER}, standalone=True)
-    store = Led(properties, worker_id="w:1")
+    store = Led(properties)
     leader = Leader(store, url=URL, delay_ms=0, wake=lambda: None)
     async with Siblings() as siblings:
         siblings.start(store.run())

@@ -29,7 +29,9 @@ from keelman.worker.offsets.sink_offsets import SinkOffsets
 from keelman.worker.rest.offset_changes import OffsetChanges
 from keelman.worker.standalone import StandaloneStore
 from keelman.worker.storage import config_records as records
+from keelman.worker.storage.topic_tracking import TopicTracking
 from keelman.worker.tasks.owned_work import OwnedWork
+from support.store_kit import store_callbacks
 
 SINK = {"connector.class": "FileStreamSink", "topics": "t", "tasks.max": "1"}
 SOURCE = {"connector.class": "FileStreamSource", "topic": "t", "tasks.max": "1"}
@@ -43,21 +45,23 @@ class World:
 
     def __init__(self, folder: Path) -> None:
         properties = checked(alone(folder / "offsets"), standalone=True)
-        self.store = StandaloneStore(properties, worker_id="w:1")
+        self.store = StandaloneStore(properties, worker_id="w:1", **store_callbacks())
         self.sent: list[RunOrder] = []
         me = cast("Any", self)
-        self.owned = OwnedWork(self.store, me, me, worker_cluster="w", worker="w:1")
+        self.owned = OwnedWork(
+            self.store, me, me, on_topics=TopicTracking(self.store).used, worker_cluster="w", worker="w:1"
+        )
         self.changes = OffsetChanges(me, self.fence)
 
     def send(self, order: RunOrder) -> None:
         self.sent.append(order)
 
-    updated: Callable[[RunUpdate], None]
-
     def tell(self, state: Any, reason: str, position: int) -> None:
         """What the copy run says that it has committed."""
         progress = CopyProgress(offsets={json.dumps(PARTITION): json.dumps({"position": position})})
-        self.updated(RunUpdate(run_uid=self.sent[0].run_uid, state=state, reason=reason, progress=progress))
+        self.owned.copy_runs.update(
+            RunUpdate(run_uid=self.sent[0].run_uid, state=state, reason=reason, progress=progress)
+        )
 
     @property
     def position(self) -> int:

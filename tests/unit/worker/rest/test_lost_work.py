@@ -10,6 +10,7 @@ from keelman.worker.config.typed import checked
 from keelman.worker.rest.views import Views
 from keelman.worker.standalone import StandaloneStore
 from keelman.worker.storage.status_state import Status, key_of
+from support.store_kit import store_callbacks
 
 STRINGS = "org.apache.kafka.connect.storage.StringConverter"
 PLAIN = {"bootstrap.servers": "h:1", "key.converter": STRINGS, "value.converter": STRINGS}
@@ -23,7 +24,7 @@ class World(StandaloneStore):
 
     def __init__(self, folder: Path) -> None:
         properties = checked({**PLAIN, "offset.storage.file.filename": str(folder / "offsets")}, standalone=True)
-        super().__init__(properties, worker_id=ME)
+        super().__init__(properties, worker_id=ME, **store_callbacks())
         self.views = Views(self)
 
     async def written(self, work: Work, status: Status | None) -> None:

@@ -144,7 +144,7 @@ async def test_who_was_lost_and_is_back_at_the_same_address_has_the_last_word(tm
         await eventually(lambda: work in store.statuses.statuses)
         leader._lost = {work: "http://x:1/"}
         leader.clear_statuses()
-        told = store._pending[work]
+        told = store.status_writer._pending[work]
         assert told is not None
         assert (told.state, told.worker_id == "x:1") == ("UNASSIGNED", False)
         assert store.statuses.allows(work, told)
@@ -161,7 +161,7 @@ async def test_what_could_not_be_written_is_looked_at_again(tmp_path: Path) -> N
 
         await eventually(has_tasks)
         await store.write_config([records.connector_record("c", {**SOURCE, "topic": "other"})])
-        store.right = lambda: False
+        store.has_place = False
         failures = 0
 
         async def refused() -> bool:
@@ -173,7 +173,7 @@ async def test_what_could_not_be_written_is_looked_at_again(tmp_path: Path) -> N
             return failures >= 2
 
         await eventually(refused)
-        store.right = lambda: True
+        store.has_place = True
         await leader.reconfigure()
         assert store.config.tasks["c"][0]["topic"] == "other"
 

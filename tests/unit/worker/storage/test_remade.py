@@ -20,6 +20,7 @@ from keelman.worker.standalone import MemoryTable, StandaloneStore
 from keelman.worker.storage import config_records as records
 from keelman.worker.storage.status_state import Status, key_of, topic_key, topic_value
 from keelman.worker.storage.topic_tracking import TopicTracking
+from support.store_kit import store_callbacks
 
 ME, OTHER = "me:1", "other:1"
 CONFIG = {"name": "c", "connector.class": "FileStreamSource"}
@@ -43,11 +44,19 @@ class World(StandaloneStore):
     """A worker of several, of whom the others write as somebody says."""
 
     def __init__(self, folder: Path) -> None:
-        super().__init__(checked(alone(folder / "offsets"), standalone=True), worker_id=ME)
+        self.has_place = True
+        super().__init__(
+            checked(alone(folder / "offsets"), standalone=True),
+            worker_id=ME,
+            **store_callbacks(may_write=self.in_group),
+        )
         self.lag = self._configs = LateTable(self.properties.config_topic.name, self._config_row)
         self.status_lag = self._statuses = LateTable(self.properties.status_topic.name, self._status_row)
         self._writer._tables |= {table.topic: table for table in (self.lag, self.status_lag)}  # type: ignore[union-attr]
         self.on_the_way: Sequence[Record] = ()
+
+    def in_group(self) -> bool:
+        return self.has_place
 
     async def others_say(self, work: Work, status: Status | None) -> None:
         await self._plain.write(self.properties.status_topic.name, [(key_of(work), status.value() if status else None)])
@@ -64,7 +73,7 @@ async def world(tmp_path: Path) -> AsyncIterator[World]:
     made = World(tmp_path)
     await made.write_config(MADE)
     async with Siblings() as siblings:
-        running = siblings.start(made._write_statuses())
+        running = siblings.start(made.status_writer.run())
         yield made
         running.cancel()
 
@@ -93,12 +102,11 @@ async def test_what_is_deleted_has_no_status_also_where_that_is_still_to_be_read
 
 async def test_a_tombstone_that_waits_is_not_written_for_what_is_made_again(world: World) -> None:
     await world.write_config(DELETED)
-    has_place = False
-    world.right = lambda: has_place
+    world.has_place = False
     world.tell(C, None)
     world.lag.append(MADE[0])
     await world.others_say(C, OTHERS)
-    has_place = True
+    world.has_place = True
     await world.flush(seconds=10)
     assert world.statuses.statuses == {C: OTHERS}
 

@@ -30,7 +30,7 @@ RUNNING, ENDED = copy.COPY_RUN_STATE_RUNNING, copy.COPY_RUN_STATE_ENDED
 FENCED = copy.COPY_RUN_STATE_FENCED
 
 
-class World:
+class World(TaskHost):
     """A task, the orders that it sent, and the statuses that it told."""
 
     def __init__(self) -> None:
@@ -44,20 +44,8 @@ class World:
         self.rests: Watch | None = None
         self.left = 0
         self.gone: list[str] = []
-        duties = TaskHost(
-            ticket=self.ticket,
-            confirm=self.confirm,
-            tell=self.tell,
-            fence=self.fence,
-            fence_parts=self.fence_parts,
-            idle=self.idle,
-            left=self.leave,
-            resting=lambda: self.rests,
-            ended=self.gone.append,
-            failed=lambda update: self.meters.note(Work("c", 0), update),
-        )
         self.turns = StartQueue(1)
-        self.task = CopyTask(Work("c", 0), cast("SparkLink", self), duties, grace_seconds=0.05, start_queue=self.turns)
+        self.task = CopyTask(Work("c", 0), cast("SparkLink", self), self, grace_seconds=0.05, start_queue=self.turns)
 
     def ticket(self, uid: str) -> StartTicket | None:
         self.asked += 1
@@ -75,14 +63,14 @@ class World:
     def task_runs(self, uid: str) -> None:
         asyncio.get_running_loop().call_soon(self.task.update, RunUpdate(run_uid=uid, state=RUNNING))
 
-    def idle(self) -> None:
+    def on_idle(self) -> None:
         if self.task.watch is not None and self.rests is not None:
             self.task.park()
 
-    def leave(self) -> None:
+    def on_unpark(self) -> None:
         self.left += 1
 
-    def tell(self, state: str, trace: str | None, more: Mapping[str, object]) -> None:
+    def report(self, state: str, trace: str | None, more: Mapping[str, object]) -> None:
         self.told.append((state, trace or ""))
         self.more = more
 
@@ -90,6 +78,18 @@ class World:
         if self.problem is not None:
             raise self.problem
         return ()
+
+    def kind(self) -> str:
+        return ""
+
+    def resting(self) -> Watch | None:
+        return self.rests
+
+    def on_failure(self, update: RunUpdate) -> None:
+        self.meters.note(Work("c", 0), update)
+
+    def on_end(self, uid: str) -> None:
+        self.gone.append(uid)
 
     async def fence(self) -> None:
         return None

@@ -37,5 +37,5 @@ async def test_who_waits_for_more_to_send_is_let_go_at_the_end() -> None:
 
 
 async def test_a_service_that_never_answered_is_told_from_one_that_does_no_more() -> None:
-    link = SparkLink("127.0.0.1:1", worker_cluster="c", worker="w", bounds=wire.Bounds(), right=lambda: True)
+    link = SparkLink("127.0.0.1:1", worker_cluster="c", worker="w", bounds=wire.Bounds(), may_renew=lambda: True)
     assert link.closed == "no Spark service answers this worker yet"

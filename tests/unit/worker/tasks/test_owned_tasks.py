@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -17,6 +16,7 @@ from keelman.worker.config.typed import checked
 from keelman.worker.standalone import StandaloneStore
 from keelman.worker.storage import config_records as records
 from keelman.worker.tasks.owned_work import OwnedWork
+from support.store_kit import store_callbacks
 
 SOURCE = {"connector.class": "FileStreamSource", "file": "/nowhere/in", "topic": "t", "tasks.max": "1"}
 WATCH = watches.Watch(file=watches.FileWatch(path="/nowhere/in", size=0, inode=1))
@@ -26,7 +26,6 @@ class Link:
     """A worker's link and its place in its group, in which nothing happens; keeps the orders that are sent."""
 
     healthy, generation, closed = True, 1, ""
-    updated: Callable[[RunUpdate], None]
 
     def __init__(self) -> None:
         self.sent: list[RunOrder] = []
@@ -35,9 +34,22 @@ class Link:
         self.sent.append(order)
 
 
+def owned_work(store: StandaloneStore, link: Link, used: list[str]) -> OwnedWork:
+    """The worker's work; `used` gets the topics that its copy runs use."""
+
+    def on_topics(work: Work, update: RunUpdate) -> None:
+        used.extend(update.topics)
+
+    me = cast("Any", link)
+    return OwnedWork(store, me, me, on_topics=on_topics, worker_cluster="w", worker="w:1")
+
+
 async def test_a_task_may_have_nothing_to_copy_when_its_connector_was_deleted_a_moment_ago(tmp_path: Path) -> None:
-    store, link = StandaloneStore(checked(alone(tmp_path / "offsets"), standalone=True), worker_id="w:1"), Link()
-    owned = OwnedWork(store, cast("Any", link), cast("Any", link), worker_cluster="w", worker="w:1")
+    store, link = (
+        StandaloneStore(checked(alone(tmp_path / "offsets"), standalone=True), worker_id="w:1", **store_callbacks()),
+        Link(),
+    )
+    owned = owned_work(store, link, [])
     written = [*records.task_records("c", [SOURCE]), records.commit_record("c", 1)]
     await store.write_config([records.connector_record("c", SOURCE), *written])
     async with Siblings() as siblings:
@@ -46,20 +58,22 @@ async def test_a_task_may_have_nothing_to_copy_when_its_connector_was_deleted_a_
         owned.follow()
         await eventually(lambda: link.sent)
         await store.write_config(records.deletion_records("c", 1))
-        link.updated(RunUpdate(run_uid=link.sent[0].run_uid, state=copy.COPY_RUN_STATE_RUNNING, watch=WATCH))
+        owned.copy_runs.update(RunUpdate(run_uid=link.sent[0].run_uid, state=copy.COPY_RUN_STATE_RUNNING, watch=WATCH))
         await eventually(lambda: owned.tasks[Work("c", 0)].watch is not None, what="the update was followed")
         owned.follow()
         await eventually(lambda: len(link.sent) > 1, what="it is told to drain")
         assert link.sent[1].WhichOneof("order") == "drain", link.sent[1]
-        link.updated(RunUpdate(run_uid=link.sent[0].run_uid, state=copy.COPY_RUN_STATE_ENDED))
+        owned.copy_runs.update(RunUpdate(run_uid=link.sent[0].run_uid, state=copy.COPY_RUN_STATE_ENDED))
 
 
 async def test_a_former_copy_run_uses_no_topic_for_a_connector_that_is_made_again(tmp_path: Path) -> None:
     """It drains for a while after its connector was deleted, and tells what it copies until then."""
-    store, link = StandaloneStore(checked(alone(tmp_path / "offsets"), standalone=True), worker_id="w:1"), Link()
-    owned = OwnedWork(store, cast("Any", link), cast("Any", link), worker_cluster="w", worker="w:1")
+    store, link = (
+        StandaloneStore(checked(alone(tmp_path / "offsets"), standalone=True), worker_id="w:1", **store_callbacks()),
+        Link(),
+    )
     used: list[str] = []
-    owned.topics_used(lambda _, update: used.extend(update.topics))
+    owned = owned_work(store, link, used)
     made = [records.connector_record("c", SOURCE), *records.task_records("c", [SOURCE]), records.commit_record("c", 1)]
     await store.write_config(made)
     async with Siblings() as siblings:
@@ -68,10 +82,10 @@ async def test_a_former_copy_run_uses_no_topic_for_a_connector_that_is_made_agai
         owned.follow()
         await eventually(lambda: link.sent)
         uid = link.sent[0].run_uid
-        link.updated(RunUpdate(run_uid=uid, state=copy.COPY_RUN_STATE_RUNNING, topics=["before"]))
+        owned.copy_runs.update(RunUpdate(run_uid=uid, state=copy.COPY_RUN_STATE_RUNNING, topics=["before"]))
         await store.write_config(records.deletion_records("c", 1))
         await store.write_config(made)
-        link.updated(RunUpdate(run_uid=uid, state=copy.COPY_RUN_STATE_RUNNING, topics=["after"]))
+        owned.copy_runs.update(RunUpdate(run_uid=uid, state=copy.COPY_RUN_STATE_RUNNING, topics=["after"]))
         assert used == ["before"]
-        link.updated(RunUpdate(run_uid=uid, state=copy.COPY_RUN_STATE_ENDED))
+        owned.copy_runs.update(RunUpdate(run_uid=uid, state=copy.COPY_RUN_STATE_ENDED))
         await owned.take([], [Work("c", 0)])

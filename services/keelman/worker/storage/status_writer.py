@@ -1,0 +1,147 @@
+"""Writes this worker's statuses to the status topic, and again what a former owner's late record has replaced."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+
+from keelman.kafka.writer import Record
+from keelman.model.errors import DeadlineExceeded, Unavailable
+from keelman.model.work import Work
+from keelman.runtime.backoff import Backoff
+from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.logs.redaction import REDACTOR
+from keelman.worker.storage.config_state import ConfigState
+from keelman.worker.storage.status_state import Status, StatusState, key_of, work_of
+
+log = get_logger()
+PLACE_SECONDS = 0.1
+
+
+class StatusWriter:
+    """`put` a status and it is written soon by `run`; `read` must be called after each record of the status topic."""
+
+    def __init__(
+        self,
+        config: ConfigState,
+        statuses: StatusState,
+        *,
+        write: Callable[[Sequence[Record]], Awaitable[None]],
+        read_config: Callable[[], Awaitable[None]],
+        may_write: Callable[[], bool],
+    ) -> None:
+        """`config` and `statuses` are what was read. `write` appends to the status topic and `read_config` reads the
+        config topic to its end: both raise DeadlineExceeded and Unavailable. `may_write` is that of `Store`."""
+        self._config = config
+        self._statuses = statuses
+        self._write = write
+        self._read_config = read_config
+        self._may_write = may_write
+        self._pending: dict[Work, Status | None] = {}
+        self._said: dict[Work, Status] = {}
+        self._erased: set[Work] = set()  # of what was said, that of which a tombstone has come
+        self._told = asyncio.Event()
+        self._written = asyncio.Event()
+
+    def put(self, work: Work, status: Status | None) -> None:
+        """Has a status (None: a tombstone) written soon; the newest of each wins."""
+        if status is not None and status.trace:
+            status = replace(status, trace=REDACTOR.hide(status.trace))
+        self._pending.pop(work, None)
+        self._pending[work] = status
+        self._said.pop(work, None)
+        if status is not None:
+            self._said[work] = status
+        self._written.clear()
+        self._told.set()
+
+    def forget(self) -> None:
+        """The group has lost this worker: the statuses of its work that are not written yet are another's to write."""
+        self._pending.clear()
+        self._said.clear()
+        self._erased.clear()
+        self._written.set()
+
+    async def flush(self, *, seconds: float) -> None:
+        """Waits until the statuses that were put are written, at most so long."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._written.wait()
+        except TimeoutError:
+            log.warning("statuses_unwritten", statuses=len(self._pending))
+
+    async def run(self) -> None:
+        """Writes what is put, until cancelled; while the worker has no place in its group nothing is written."""
+        backoff, told = Backoff(first=0.1, most=2.0), ""
+        while True:
+            self._told.clear()
+            if (self._pending or self._erased) and not self._may_write():
+                await asyncio.sleep(PLACE_SECONDS)
+                continue
+            batch = dict(self._pending)
+            allowed = [(work, status) for work, status in batch.items() if self._is_current(work, status)]
+            try:
+                if self._erased:
+                    await self._write_erased()
+                    continue  # perhaps without its place by now
+                if allowed:
+                    await self._write([(key_of(w), s.value() if s else None) for w, s in allowed])
+            except (Unavailable, DeadlineExceeded) as error:
+                if told != error.message:
+                    log.warning("statuses_unwritten", error=error.message)
+                told = error.message
+                await asyncio.sleep(backoff.next())
+                continue
+            backoff.reset()
+            told = ""
+            for work, status in batch.items():
+                if work in self._pending and self._pending[work] is status:
+                    del self._pending[work]
+            if not self._pending:
+                self._written.set()
+                await self._told.wait()
+
+    def _is_current(self, work: Work, status: Status | None) -> bool:
+        """A tombstone for what was made again before it could be written would take the new one's status."""
+        return work not in self._config.work() if status is None else self._statuses.allows(work, status)
+
+    async def _write_erased(self) -> None:
+        """A tombstone may be long on its way: meanwhile what it is for was made again, and has its status here."""
+        await self._read_config()  # else it would be said of what is deleted
+        erased, self._erased = self._erased, set()
+        for work in erased & self._said.keys() - self._pending.keys():
+            if work not in self._config.work():
+                del self._said[work]
+            elif work not in self._statuses.statuses:
+                self.put(work, self._said[work])
+
+    def read(self, key: str) -> None:
+        """A record of this key was read from the status topic, and is in `statuses`."""
+        self._find_again(key)
+        self._write_again(key)
+
+    def _find_again(self, key: str) -> None:
+        """There is a newer word on what this worker has lost: not one of its own that was on its way by then."""
+        work = work_of(key)
+        lost = self._statuses.lost.get(work) if work is not None else None
+        if work is None or lost is None:
+            return
+        found = self._statuses.statuses.get(work)
+        if found is None or found.worker_id != lost.worker_id or work in self._said:
+            del self._statuses.lost[work]
+
+    def _write_again(self, key: str) -> None:
+        """A worker that was frozen had a status on its way when it lost its place: this worker's word is the later.
+
+        It may be so behind a tombstone too."""
+        work = work_of(key)
+        said = self._said.get(work) if work is not None else None
+        found = self._statuses.statuses.get(work) if work is not None else None
+        if work is None or said is None or work in self._pending:
+            return
+        if found is None:
+            self._erased.add(work)
+            self._told.set()
+        elif found.worker_id != said.worker_id and found.generation < said.generation:
+            self.put(work, said)
