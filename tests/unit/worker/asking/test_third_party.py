@@ -94,3 +94,22 @@ def _known() -> bool:
         return find_connector(FULL).version == "1"
     except NotFound:
         return False
+
+
+async def test_a_fault_that_classes_share_is_told_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    others = "".join(f"com.acme.{name}Connector = acme_torn:{name}\n" for name in ("First", "Second"))
+    wheel(tmp_path / "plugins", entry_points=ENTRY_POINTS + others, more={"acme_torn.py": "import no_such_module\n"})
+    answered = asyncio.Event()
+    async with ThirdParty.opened(str(tmp_path / "plugins"), answered.set) as third_party:
+        await asyncio.wait_for(answered.wait(), 60)
+        with pytest.raises(NotFound) as broken:
+            find_connector("Second")
+        (host,) = third_party._hosts.values()
+        await eventually(lambda: host.pid is None, what="the host rests")
+    assert broken.value.message == (
+        "plugin acme-weather 1.4.0: com.acme.SecondConnector (acme_torn:Second) cannot be imported: "
+        "ModuleNotFoundError: No module named 'no_such_module' (acme_torn.py, line 1)"
+    )
+    (line,) = [one for one in capsys.readouterr().out.splitlines() if "plugin_broken" in one]
+    assert "com.acme.FirstConnector, com.acme.SecondConnector" in line
+    assert line.count("no_such_module") == 1
