@@ -24,6 +24,16 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+_note: Callable[[str], None] | None = None
+
+
+def note_calls(note: Callable[[str], None]) -> None:
+    """Has `note` told from now on which method of a connector this process calls, e.g. `SeaReader.read`, and an empty
+    text when it has come back: for whoever is to say where a process was that died."""
+    global _note  # noqa: PLW0603  one a process, which is what it is about
+    _note = note
+
+
 class WrongAnswer(ConnectError):
     """A connector answered what it may not. `connector` is its class, once somebody says so who knows it."""
 
@@ -57,7 +67,7 @@ class ReturnCheck:
 
     def of(self, method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """What the method returns. Raises WrongAnswer, and what the method raises."""
-        found = method(*args, **kwargs)
+        found = method(*args, **kwargs) if _note is None else self._noted(_note, method, *args, **kwargs)
         what = f"what {self._named(method)} returned"
         self.legal.expect(what, found)
         if found is not None and self.parts:
@@ -65,6 +75,13 @@ class ReturnCheck:
                 legal.expect(f"{name} of {what}", getattr(found, name))
             self.whole(what, found)
         return found
+
+    def _noted(self, note: Callable[[str], None], method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        note(self._named(method))
+        try:
+            return method(*args, **kwargs)
+        finally:
+            note("")
 
     def _named(self, method: Callable[..., Any]) -> str:
         owner = getattr(method, "__self__", None)
