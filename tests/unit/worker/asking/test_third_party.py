@@ -14,6 +14,7 @@ from keelman.testing.eventually import eventually
 from keelman.testing.plugin_wheel import ENTRY_POINTS, MODULE, wheel
 from keelman.worker import connector_facts
 from keelman.worker.asking.third_party import NOT_READY, ThirdParty, plugin_of, problems_of
+from keelman.worker.rest.key_notes import KeyNotes
 
 FULL, BROKEN = "com.acme.WeatherSourceConnector", "com.acme.BrokenConnector"
 WORKER = {f"{role}.converter": "StringConverter" for role in ("key", "value")}
@@ -56,6 +57,10 @@ async def test_a_third_partys_class_is_as_ours_are(tmp_path: Path) -> None:
             kind.task_configs({}, 1)
         (task,) = await asyncio.to_thread(kind.task_configs, {"city": "Oslo"}, 1)
         assert task["city"] == "Oslo"
+        assert await KeyNotes(WORKER).of({**wanted, "citty": "Oslo", "anything": "x", "errors.tolerence": "all"}) == [
+            "citty: unknown, did you mean city?",
+            "errors.tolerence: unknown, did you mean errors.tolerance?",
+        ]
         (error,) = await asyncio.to_thread(problems_of, {"name": "w", "connector.class": FULL}, WORKER)
         assert error.key == "city"
 
