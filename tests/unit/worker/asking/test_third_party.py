@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from structlog.testing import CapturingLogger
 
 from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import Direction
@@ -13,6 +14,7 @@ from keelman.model.errors import NotFound
 from keelman.testing.eventually import eventually
 from keelman.testing.plugin_wheel import ENTRY_POINTS, MODULE, wheel
 from keelman.worker import connector_facts
+from keelman.worker.asking import third_party
 from keelman.worker.asking.third_party import NOT_READY, ThirdParty, plugin_of, problems_of
 from keelman.worker.rest.key_notes import KeyNotes
 
@@ -101,20 +103,20 @@ def _known() -> bool:
         return False
 
 
-async def test_a_fault_that_classes_share_is_told_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_a_fault_that_classes_share_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    logged = CapturingLogger()
+    monkeypatch.setattr(third_party, "log", logged)
     others = "".join(f"com.acme.{name}Connector = acme_torn:{name}\n" for name in ("First", "Second"))
     wheel(tmp_path / "plugins", entry_points=ENTRY_POINTS + others, more={"acme_torn.py": "import no_such_module\n"})
     answered = asyncio.Event()
-    async with ThirdParty.opened(str(tmp_path / "plugins"), answered.set) as third_party:
+    async with ThirdParty.opened(str(tmp_path / "plugins"), answered.set):
         await asyncio.wait_for(answered.wait(), 60)
         with pytest.raises(NotFound) as broken:
             find_connector("Second")
-        (host,) = third_party._hosts.values()
-        await eventually(lambda: host.pid is None, what="the host rests")
     assert broken.value.message == (
         "plugin acme-weather 1.4.0: com.acme.SecondConnector (acme_torn:Second) cannot be imported: "
         "ModuleNotFoundError: No module named 'no_such_module' (acme_torn.py, line 1)"
     )
-    (line,) = [one for one in capsys.readouterr().out.splitlines() if "plugin_broken" in one]
-    assert "com.acme.FirstConnector, com.acme.SecondConnector" in line
-    assert line.count("no_such_module") == 1
+    (broken_once,) = [values for _, event, values in logged.calls if event == ("plugin_broken",)]
+    assert broken_once["connector"] == "com.acme.FirstConnector, com.acme.SecondConnector"
+    assert broken_once["error"].count("no_such_module") == 1
