@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -130,13 +130,23 @@ def _step(config: Mapping[str, str], alias: str) -> Step:
     make = _found(TRANSFORMS, Kind.TRANSFORMATION, f"{prefix}type", own)
     bound = own.get("predicate", "").strip()
     predicate = _predicate(config, bound) if bound else None
-    return Step(alias, make(own), predicate, own.get("negate", "false").strip().lower() == "true")
+    return Step(alias, _made(make, own, prefix), predicate, own.get("negate", "false").strip().lower() == "true")
 
 
 def _predicate(config: Mapping[str, str], alias: str) -> Predicate:
     prefix = f"predicates.{alias}."
     own = under(prefix, config)
-    return _found(PREDICATES, Kind.PREDICATE, f"{prefix}type", own)(own)
+    return _made(_found(PREDICATES, Kind.PREDICATE, f"{prefix}type", own), own, prefix)
+
+
+def _made(make: Callable[[Mapping[str, str]], Made], own: Mapping[str, str], prefix: str) -> Made:
+    """What a class makes of its own keys. Raises ConfigValueError, which names the key as the connector has it."""
+    try:
+        return make(own)
+    except ConfigValueError as error:
+        text, whole = str(error), prefix + error.key
+        named = text.replace(f"configuration {error.key}", f"configuration {whole}", 1)
+        raise ConfigValueError(whole, error.value, whole=named if named != text else f"{whole}: {text}") from None
 
 
 def _found(classes: Mapping[str, Made], kind: Kind, key: str, own: Mapping[str, str]) -> Made:

@@ -11,15 +11,27 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from keelman.connect.config.definition import ConfigDef
+from keelman.connect.converters.logical import LOGICAL
 from keelman.connect.data_set import DataSink
 from keelman.connect.errors import ConfigValueError, ConnectError
 from keelman.connect.plugin import LEAST_REFRESH_SECONDS, KeptOffset, Reader, Writer
 from keelman.connect.records import Column, PackedRecords, Repeated, SourceBatch, TopicPartition
+from keelman.connect.schema import INTEGER_RANGES, TYPES, Schema, Struct
 from keelman.connect.topic_plan import TopicPlan
 from keelman.connect.watches import FileWatch, TopicWatch
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+
+_note: Callable[[str], None] | None = None
+
+
+def note_calls(note: Callable[[str], None]) -> None:
+    """Has `note` told from now on which method of a connector this process calls, e.g. `SeaReader.read`, and an empty
+    text when it has come back: for whoever is to say where a process was that died."""
+    global _note  # noqa: PLW0603  one a process, which is what it is about
+    _note = note
 
 
 class WrongAnswer(ConnectError):
@@ -55,7 +67,7 @@ class ReturnCheck:
 
     def of(self, method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """What the method returns. Raises WrongAnswer, and what the method raises."""
-        found = method(*args, **kwargs)
+        found = method(*args, **kwargs) if _note is None else self._noted(_note, method, *args, **kwargs)
         what = f"what {self._named(method)} returned"
         self.legal.expect(what, found)
         if found is not None and self.parts:
@@ -63,6 +75,13 @@ class ReturnCheck:
                 legal.expect(f"{name} of {what}", getattr(found, name))
             self.whole(what, found)
         return found
+
+    def _noted(self, note: Callable[[str], None], method: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        note(self._named(method))
+        try:
+            return method(*args, **kwargs)
+        finally:
+            note("")
 
     def _named(self, method: Callable[..., Any]) -> str:
         owner = getattr(method, "__self__", None)
@@ -112,6 +131,10 @@ def _number(found: object) -> bool:
     return isinstance(found, int | float) and not isinstance(found, bool)
 
 
+def _any_number(found: object) -> bool:
+    return hasattr(found, "__float__") and not isinstance(found, bool)
+
+
 def _whole_numbers(found: Any) -> bool:
     """A batch may have many of them: they are looked at one by one only where their types alone do not tell."""
     some = found[:1] if isinstance(found, Repeated) else found
@@ -158,12 +181,61 @@ def _one_a_record(what: str, batch: SourceBatch) -> None:
     for name, entries in each:
         if entries is not None and len(entries) != records:
             raise WrongAnswer(f"{name} of {what} are {len(entries)}; expected as many as there are values, {records}")
+    if not batch.raw:
+        _as_its_schema(f"values of {what}", batch.values)
+        _as_its_schema(f"keys of {what}", batch.keys or Column([]))
+
+
+def _as_its_schema(what: str, column: Column) -> None:
+    """Raises WrongAnswer where no value is what its schema says.
+
+    The first that is says enough of a batch: a value that is not, among others that are, is a bad record, and its
+    converter refuses it.
+    """
+    first = next((place for place, value in enumerate(column.values) if value is not None), None)
+    if first is None:
+        return
+    _SCHEMA.expect(f"the schema of the {what}", column.schema_of(first))
+    legal = _legal(column, first)
+    if legal is not None and not any(_fits(column, place) for place in range(first, len(column.values))):
+        legal.expect(f"each of the {what}", column.values[first])
+
+
+def _fits(column: Column, place: int) -> bool:
+    legal, value = _legal(column, place), column.values[place]
+    return value is not None and (legal is None or legal.fits(value))
+
+
+def _legal(column: Column, place: int) -> Expected | None:
+    """What one value may be; None where anything may be."""
+    schema = column.schema_of(place)
+    if column.utf8:
+        return _UTF8
+    return None if not isinstance(schema, Schema) or schema.name in LOGICAL else _OF_TYPE.get(schema.type)
 
 
 _PLAIN = (str, int, float, bool, type(None))
 _TRUTH = Expected("True or False", _is(bool))
 _TOPIC = Expected("the name of a topic, which may be empty where there are no records", lambda found: found != "")
 _DONE = Expected("nothing, with all done that it is called for", _done)
+_SCHEMA = Expected(
+    f"None or a Schema of type {', '.join(sorted(TYPES))}",
+    lambda found: found is None or (isinstance(found, Schema) and found.type in TYPES),
+)
+_UTF8 = Expected("bytes, as its column has utf8=True", _is(bytes, bytearray, memoryview))
+_OF_TYPE = {
+    kind: Expected(f"{words}, as its schema of type {kind} says", fits)
+    for kind, words, fits in (
+        *((kind, "a whole number", _whole_number) for kind in INTEGER_RANGES),
+        *((kind, "a number", _any_number) for kind in ("float", "double")),
+        ("boolean", "True or False", _is(bool)),
+        ("bytes", "bytes", _is(bytes, bytearray, memoryview)),
+        ("string", "a str", _is(str)),
+        ("array", "a list", _is(list, tuple)),
+        ("map", "a dict", _is(dict)),
+        ("struct", "a Struct", _is(Struct)),
+    )
+}
 _BATCH = {
     "topic": Expected(_TOPIC.text, _is(str)),
     "values": Expected("a Column whose values are a list", _column),

@@ -22,7 +22,7 @@ ENABLE = PREFIX + "enable"
 """Of the worker."""
 DEFAULT = "default"
 _DEFAULTS = f"{PREFIX}{DEFAULT}."
-_OWN = ("include", "exclude", "replication.factor", "partitions")
+OWN_KEYS = ("include", "exclude", "replication.factor", "partitions")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def _group(config: Mapping[str, str], name: str, default: Mapping[str, Any]) -> 
     keys = _sizes(default[_DEFAULTS + "replication.factor"], default[_DEFAULTS + "partitions"])
     patterns = () if name == DEFAULT else (_pattern("include"), _pattern("exclude"))
     parsed = ConfigDef(*(ConfigDef(*patterns) + keys).embedded(prefix, "", 0)).parse(config)
-    own = {key: value for key, value in under(prefix, config).items() if key not in _OWN}
+    own = {key: value for key, value in under(prefix, config).items() if key not in OWN_KEYS}
     plan = TopicPlan(parsed[prefix + "partitions"], parsed[prefix + "replication.factor"], own)
     include, exclude = (_joined(parsed.get(prefix + key)) for key in ("include", "exclude"))
     return TopicGroup(name, include, exclude, plan)

@@ -178,12 +178,19 @@ class Gateway:
     async def create_connector(self, cluster: str, name: str, config: dict[str, str]) -> Resource:
         """Creates a connector in a running worker cluster."""
         request = cn.CreateConnectorRequest(worker_cluster=cluster, name=name, config=config)
-        return (await _answer(self.connectors.CreateConnector, request)).connector
+        return _noted((await _answer(self.connectors.CreateConnector, request)).connector)
 
     async def configure_connector(self, cluster: str, name: str, config: dict[str, str]) -> Resource:
         """Replaces a connector's whole configuration."""
         request = cn.UpdateConnectorRequest(worker_cluster=cluster, name=name, config=config)
-        return (await _answer(self.connectors.UpdateConnector, request)).connector
+        return _noted((await _answer(self.connectors.UpdateConnector, request)).connector)
+
+
+def _noted(connector: Any) -> Resource:
+    """The connector; what is to be noted of its configuration goes to standard error."""
+    for note in connector.notes:
+        print(f"keelman: note: {note}", file=sys.stderr)
+    return connector
 
 
 async def _answer(call: Any, request: Message) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -32,7 +32,9 @@ from keelman.runtime.supervise import supervise
 
 TYPES = {"source": CONNECTOR_TYPE_SOURCE, "sink": CONNECTOR_TYPE_SINK}
 ENDED = (CLUSTER_STATE_STOPPED, CLUSTER_STATE_STOPPING, CLUSTER_STATE_DELETING)
-JSON = ((b"content-type", b"application/json"), (b"accept", b"application/json"))
+NOTES, PROBLEMS = "keelman-notes", "keelman-problems"
+"""Headers of a worker's answers about configurations (keelman.worker.rest.key_notes)."""
+HEADERS = ((b"content-type", b"application/json"), (b"accept", b"application/json"), (NOTES.encode(), b"wanted"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +59,8 @@ class Connectors:
 
     async def get(self, cluster: str, name: str) -> Connector:
         """One connector with its present state."""
-        info = await self._call(cluster, "GET", _path(name))
-        return _connector(cluster, info, await self._status(cluster, name))
+        info, notes = await self._noted(cluster, "GET", _path(name))
+        return _connector(cluster, info, await self._status(cluster, name), notes)
 
     async def all(self, only_cluster: str) -> Listing:
         """The connectors of one worker cluster, or, with "", of each that is to run, asked side by side."""
@@ -73,14 +75,14 @@ class Connectors:
     async def create(self, cluster: str, name: str, config: Mapping[str, str]) -> Connector:
         """Creates a connector."""
         with _conflict_means_existing():
-            info = await self._call(cluster, "POST", "/connectors", {"name": name, "config": dict(config)})
-        return _connector(cluster, info, await self._status(cluster, name))
+            info, notes = await self._noted(cluster, "POST", "/connectors", {"name": name, "config": dict(config)})
+        return _connector(cluster, info, await self._status(cluster, name), notes)
 
     async def update(self, cluster: str, name: str, config: Mapping[str, str]) -> Connector:
         """Replaces the configuration of an existing connector (Connect's own PUT would create it)."""
         await self._call(cluster, "GET", _path(name))
-        info = await self._call(cluster, "PUT", _path(name, "/config"), dict(config))
-        return _connector(cluster, info, await self._status(cluster, name))
+        info, notes = await self._noted(cluster, "PUT", _path(name, "/config"), dict(config))
+        return _connector(cluster, info, await self._status(cluster, name), notes)
 
     async def delete(self, cluster: str, name: str) -> None:
         """Deletes a connector."""
@@ -125,27 +127,47 @@ class Connectors:
             return None
 
     async def _call(self, cluster: str, method: str, target: str, body: Any = None) -> Any:
+        return (await self._noted(cluster, method, target, body))[0]
+
+    async def _noted(self, cluster: str, method: str, target: str, body: Any = None) -> tuple[Any, Sequence[Any]]:
+        """The answer, and the worker's notes on the configuration that it is about."""
         content = None if body is None else orjson.dumps(body)
-        async with self._rest.send(cluster, Outgoing(method, target.encode(), JSON, content)) as response:
+        async with self._rest.send(cluster, Outgoing(method, target.encode(), HEADERS, content)) as response:
             try:
                 answer = await response.aread()
             except httpx.TransportError as error:
                 raise errors.Unavailable(f"worker {response.url.host}:{response.url.port} broke off: {error}") from None
             if response.status_code >= 300:
-                raise refusal(response.status_code, answer)
+                raise refusal(response.status_code, answer, _listed(response.headers, PROBLEMS))
             try:
-                return orjson.loads(answer) if answer else None
+                return orjson.loads(answer) if answer else None, _listed(response.headers, NOTES)
             except orjson.JSONDecodeError:
                 raise errors.Internal(f"{method} {target} of worker cluster {cluster!r} answered no JSON") from None
 
 
-def refusal(status: int, answer: bytes) -> errors.KeelmanError:
-    """Our error for an answer of Connect's that is not a success, with Connect's message where there is one."""
+def refusal(status: int, answer: bytes, problems: Sequence[Any] = ()) -> errors.KeelmanError:
+    """Our error for an answer of Connect's that is not a success, with Connect's message where there is one. `problems`
+    are keys and texts of that message that do not name them: there they do."""
     try:
         message = str(orjson.loads(answer)["message"] or f"HTTP {status}")
     except (orjson.JSONDecodeError, LookupError, TypeError):
         message = f"HTTP {status}: {answer[:200].decode('utf-8', 'replace')}"
-    return errors.class_of_http_status(status)(message, metadata={"http_status": str(status)})
+    place = 0
+    for key, text in problems:
+        if (found := message.find(text, place)) >= 0:
+            message = f"{message[:found]}{key}: {message[found:]}"
+            place = found + len(key) + len(text)
+    violations = [errors.Violation(key, text) for key, text in problems]
+    return errors.class_of_http_status(status)(message, metadata={"http_status": str(status)}, violations=violations)
+
+
+def _listed(headers: Mapping[str, str], name: str) -> Sequence[Any]:
+    """What a header of JSON lists; nothing where it does not, or there is none."""
+    try:
+        found = orjson.loads(headers.get(name, "[]"))
+    except orjson.JSONDecodeError:
+        return ()
+    return found if isinstance(found, list) else ()
 
 
 @contextmanager
@@ -163,7 +185,7 @@ def _path(name: str, rest: str = "") -> str:
     return f"/connectors/{quote(name, safe='')}{rest}"
 
 
-def _connector(cluster: str, info: Any, status: Any) -> Connector:
+def _connector(cluster: str, info: Any, status: Any, notes: Sequence[Any] = ()) -> Connector:
     """From Connect's ConnectorInfo and ConnectorStateInfo; without the latter nothing runs yet: UNASSIGNED."""
     own = (status or {}).get("connector") or {}
     tasks = (status or {}).get("tasks") or [{"id": t["task"], "state": "UNASSIGNED"} for t in info.get("tasks") or ()]
@@ -175,6 +197,7 @@ def _connector(cluster: str, info: Any, status: Any) -> Connector:
         state=own.get("state") or "UNASSIGNED",
         worker_id=own.get("worker_id") or "",
         trace=own.get("trace") or "",
+        notes=map(str, notes),
         tasks=[
             ConnectorTask(
                 task=t["id"], state=t["state"], worker_id=t.get("worker_id") or "", trace=t.get("trace") or ""

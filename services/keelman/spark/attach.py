@@ -17,6 +17,7 @@ from keelman.spark.slots import Slot
 BEAT_SECONDS = 1.0
 # Anybody may open a stream: one that does not say whose it is holds nothing for long.
 GREETING_SECONDS = 10.0
+END_SECONDS = 0.2
 
 
 class SlotApi(SlotServiceServicer):
@@ -37,7 +38,10 @@ class SlotApi(SlotServiceServicer):
         try:
             await first_of(self._hear(slot, requests), self._speak(mail, context), mail.closed.wait())
         finally:
-            self._dispatcher.detached(slot)
+            if slot.usable and slot.runs:  # its process may have died, and its keeper is about to say how
+                asyncio.get_running_loop().call_later(END_SECONDS, self._dispatcher.detached, slot)
+            else:
+                self._dispatcher.detached(slot)
 
     async def _hear(self, slot: Slot, requests: AsyncIterator[AttachRequest]) -> None:
         async for message in requests:

@@ -50,6 +50,7 @@ class Dispatcher:
         changed: Sequence[Callable[[CopyRun], None]] = (),
         unfit: Callable[[StartTicket], str] = lambda ticket: "",
         look_at: LookAt = lambda task, data, done: done(Unread("this Spark reads no data sets", lasting=True)),
+        end_of: Callable[[int], str] = lambda pid: "",
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
@@ -59,7 +60,7 @@ class Dispatcher:
         self._jobs = jobs
         self._times, self._clock, self._unfit, self._look_at = times, clock, unfit, look_at
         self._life = RunLife(self.book, self.leases, listeners=changed, now=now, ended=self._run_ended)
-        self._pool = SlotPool(jobs, times, clock, self)
+        self._pool = SlotPool(jobs, times, clock, self, end_of)
         self._busy = Busy(busy_bytes_per_second)
         self._usage = Usage()
         self._placing = Placing(

@@ -14,6 +14,7 @@ from typing import Any
 
 from keelman.api.copy.v1.write_job_pb2 import WriteJob
 from keelman.connect.data_set import DataSet, DataSink
+from keelman.engine.slot.ending import FOLDER
 from keelman.model.errors import Unavailable
 from keelman.runtime.java.installation import find
 from keelman.runtime.supervise import deadline, first_of
@@ -166,7 +167,7 @@ async def driver(
     loop = asyncio.get_running_loop()
     loading = loop.run_in_executor(None, load_pyspark)
     line = command(java, heap_mb=heap_mb, folder=folder)
-    async with jvm(line, executors.variables, folder) as (process, gateway):
+    async with jvm(line, {**executors.variables, FOLDER: str(folder)}, folder) as (process, gateway):
         await loading
         configuration = session_configuration(master.url, str(folder)) | executors.configuration
         session: Any = None

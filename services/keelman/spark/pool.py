@@ -70,7 +70,16 @@ class Times:
 class SlotPool:
     """All slots, by id. Used by the dispatcher, which is their tenants' voice."""
 
-    def __init__(self, jobs: Jobs, times: Times, clock: Callable[[], float], tenants: Tenants) -> None:
+    def __init__(
+        self,
+        jobs: Jobs,
+        times: Times,
+        clock: Callable[[], float],
+        tenants: Tenants,
+        end_of: Callable[[int], str] = lambda pid: "",
+    ) -> None:
+        """`end_of` tells how a slot's process ended, by its pid; empty where that is not known."""
+        self._end_of = end_of
         self.slots: dict[str, Slot] = {}
         self._jobs, self._times, self._clock, self._tenants = jobs, times, clock, tenants
         self._mail: dict[str, Mailbox] = {}
@@ -132,7 +141,7 @@ class SlotPool:
     def detached(self, slot: Slot) -> None:
         """A slot's stream ended."""
         if slot.usable:
-            self.lost(slot, "its link broke")
+            self.lost(slot, self._ended(slot) or "its link broke")
         self._close(slot)
 
     def lost(self, slot: Slot, why: str) -> None:
@@ -167,7 +176,7 @@ class SlotPool:
         if slot.state is SlotState.STARTING:
             self._unstarted(slot, error or "its process ended before it called home")
         elif slot.state is SlotState.ATTACHED:
-            self.lost(slot, error or "its process ended")
+            self.lost(slot, self._ended(slot) or error or "its process ended")
         self._close(slot)
         del self.slots[slot_id], self._mail[slot_id]
         self._ending.pop(slot_id, None)
@@ -195,6 +204,10 @@ class SlotPool:
             self.lost(slot, f"no beat for {now - slot.heard:.1f} s{held}")
         elif not slot.runs and not kept and now - slot.empty_since > self._times.slot_idle:
             self.end(slot, "IDLE")
+
+    def _ended(self, slot: Slot) -> str:
+        found = self._end_of(slot.pid)
+        return f"its process {found}" if found else ""
 
     def _unstarted(self, slot: Slot, why: str) -> None:
         self._retire(slot)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import keelman
 from keelman.api.copy.v1 import copy_run_service_pb2_grpc, slot_service_pb2_grpc, worker_link_service_pb2_grpc
+from keelman.engine.slot.ending import end_of
 from keelman.engine.slot.host import DEFAULT_LOOP, SlotOrder
 from keelman.kafka.feed import ReportPublisher
 from keelman.model.errors import Unavailable
@@ -101,6 +102,7 @@ async def run(settings: Settings, stop: asyncio.Event, *, loop: str = DEFAULT_LO
             changed=(watchers.changed, reporter.changed),
             unfit=partial(unfit, master),
             look_at=jobs.look_at,
+            end_of=partial(end_of, folder),
         )
         health = await stack.enter_async_context(
             serve(

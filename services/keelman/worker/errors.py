@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 
 class RestError(Exception):
-    """An answer other than success."""
+    """An answer other than success; `headers` stand beside Connect's own."""
 
-    def __init__(self, status: int, message: str | None) -> None:
+    def __init__(self, status: int, message: str | None, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(message)
         self.status = status
         self.message = message
+        self.headers = headers or {}
 
 
 class Elsewhere(Exception):
@@ -30,7 +31,7 @@ def not_found(message: str) -> RestError:
     return RestError(404, message)
 
 
-def invalid_config(problems: Sequence[str]) -> RestError:
+def invalid_config(problems: Sequence[str], headers: Mapping[str, str] | None = None) -> RestError:
     """400 with Connect's block for an invalid configuration."""
     lines = "\n".join(problems)
     return RestError(
@@ -38,4 +39,5 @@ def invalid_config(problems: Sequence[str]) -> RestError:
         f"Connector configuration is invalid and contains the following {len(problems)} error(s):\n{lines}\n"
         "You can also find the above list of errors at the endpoint "
         "`/connector-plugins/{connectorType}/config/validate`",
+        headers,
     )

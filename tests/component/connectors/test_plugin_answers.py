@@ -115,5 +115,8 @@ async def test_half_a_character_is_no_answer_whoever_writes_it(host: PluginHost)
 async def test_what_leaves_at_its_import_cannot_be_imported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KEELMAN_CACHE", str(tmp_path / "cache"))
     async with weather_host(tmp_path, {"acme_weather/source.py": "raise SystemExit('no licence')\n"}) as host:
-        with pytest.raises(ConnectError, match=r"cannot be imported: SystemExit: no licence$"):
+        with pytest.raises(
+            ConnectError,
+            match=r"^plugin acme-weather 1.4.0: .* cannot be imported: SystemExit: no licence \(.*source.py, line 1\)$",
+        ):
             await host.describe(FULL)

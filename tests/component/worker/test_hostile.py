@@ -205,7 +205,7 @@ async def test_what_a_task_does(
         for _, method, way in AT_WORK:
             told = {
                 "raise": "RuntimeError: as ordered",
-                "exit": "was lost: ",
+                "exit": "was lost: its process exited with code 3 in Hostile",
                 "allocate": "MemoryError",
                 "spin": "no beat for ",
             }.get(way, f".{method} (source.py:")

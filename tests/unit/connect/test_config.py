@@ -6,8 +6,10 @@ from collections.abc import Mapping
 
 import pytest
 
+from keelman.connect.chain import Chain
 from keelman.connect.config.definition import REQUIRED, ConfigDef, ConfigKey, Importance, Type
 from keelman.connect.config.info import ConfigError, problems
+from keelman.connect.errors import ConfigValueError
 from keelman.connectors.registry import all_connectors, find_connector
 from keelman.connectors.validation.configuration import validate
 from keelman.model.errors import NotFound
@@ -125,3 +127,41 @@ def test_lists_are_trimmed_and_defaults_typed() -> None:
         ConfigKey("l", Type.LIST, REQUIRED, Importance.LOW, ""), ConfigKey("i", Type.LONG, 7, Importance.LOW, "")
     )
     assert definition.parse({"l": " a , b"}) == {"l": ["a", "b"], "i": 7}
+
+
+@pytest.mark.parametrize(
+    ("config", "key", "text"),
+    [
+        (
+            {
+                "transforms.route.type": "RegexRouter",
+                "transforms.route.regex": "[",
+                "transforms.route.replacement": "x",
+            },
+            "transforms.route.regex",
+            "Invalid value [ for configuration transforms.route.regex: Invalid regex",
+        ),
+        (
+            {"transforms.route.type": "org.apache.kafka.connect.transforms.MaskField$Value"},
+            "transforms.route.fields",
+            'transforms.route.fields: Missing required configuration "fields"',
+        ),
+        (
+            {
+                "transforms.route.type": "Filter",
+                "transforms.route.predicate": "named",
+                "predicates.named.type": "TopicNameMatches",
+                "predicates.named.pattern": "(",
+            },
+            "predicates.named.pattern",
+            "Invalid value ( for configuration predicates.named.pattern: ",
+        ),
+    ],
+)
+def test_a_chain_that_cannot_be_made_names_the_key_as_the_connector_has_it(
+    config: dict[str, str], key: str, text: str
+) -> None:
+    with pytest.raises(ConfigValueError) as caught:
+        Chain({"transforms": "route", **config})
+    assert caught.value.key == key
+    assert str(caught.value).startswith(text)

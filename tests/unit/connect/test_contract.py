@@ -4,20 +4,24 @@ import gc
 import sys
 import threading
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import pytest
 
 from keelman.connect import contract
 from keelman.connect.contract import ReturnCheck, WrongAnswer
+from keelman.connect.converters.logical import DECIMAL
 from keelman.connect.plugin import KeptOffset
 from keelman.connect.records import Column, PackedRecords, Repeated, SourceBatch, TopicPartition
+from keelman.connect.schema import STRING, Field, Schema, Struct
 from keelman.connect.topic_plan import TopicPlan
 from keelman.connect.watches import FileWatch
 from keelman.connectors.tools.mock import MockReader
 from keelman.engine.run import method_in
 
 ROWS = Column(["a", "b"])
+PAIR = Schema("struct", fields=(Field("n", Schema("int8")),))
 EVERY = [one for one in vars(contract).values() if isinstance(one, ReturnCheck)]
 NOTHING_RETURNED = {"tend", "committed", "write", "commit", "hand_over"}
 
@@ -53,6 +57,12 @@ def batch(**more: Any) -> SourceBatch:
         (contract.READ, batch(offsets=[({"p": 1}, {"n": 1}), ({"p": 2}, None)], boundary="abort", passed=7)),
         (contract.READ, batch(topic="", values=Column([]), offsets=[({"p": 1}, None)])),
         (contract.READ, batch(values=Column([]), packed=[PackedRecords(b"..", 0, 40)], delivered={0: print})),
+        (contract.READ, batch(values=Column([None, 1, "bad"], Schema("int64")))),
+        (contract.READ, batch(values=Column(["bad", 1], Schema("int64")))),
+        (contract.READ, batch(values=Column([1, 2.5], Schema("double")), keys=Column([b"a", b"b"], STRING, utf8=True))),
+        (contract.READ, batch(values=Column(["a", 1], schemas=[STRING, Schema("int8")]))),
+        (contract.READ, batch(values=Column([Decimal(1)], Schema("bytes", name=DECIMAL)))),
+        (contract.READ, batch(values=Column([Struct(PAIR, {"n": 1})], PAIR), keys=Column([None], Schema("int8")))),
         (contract.PARTITIONS, ()),
         (contract.PARTITIONS, {1: {"p": 1}}.values()),
         (contract.LEFT, 3),
@@ -128,6 +138,16 @@ def test_no_answer_takes_anything(answer: ReturnCheck) -> None:
         ),
         (batch(packed=[b"."]), r"packed of .* is of type list: \[b'.'\]; expected a list of PackedRecords"),
         (batch(boundary="end"), 'boundary of .* is of type str: \'end\'; expected None, "commit" or "abort"'),
+        (
+            batch(values=Column(["a"], Schema("int64"))),
+            "each of the values of what Odd.read returned is of type str: 'a'; "
+            "expected a whole number, as its schema of type int64 says",
+        ),
+        (batch(values=Column([None, 1, 2], STRING)), "each of the values .* of type int: 1; expected a str, as its"),
+        (batch(keys=Column(["a", "b"], STRING, utf8=True)), "each of the keys of .* expected bytes, as its column has"),
+        (batch(values=Column([{"n": 1}], PAIR)), "each of the values .* expected a Struct, as its schema of type str"),
+        (batch(values=Column(["a"], Schema("long"))), "the schema of the values .* expected None or a Schema of type"),
+        (batch(values=Column(["a"], "string")), "the schema of the values .* is of type str: 'string'; expected None"),
         (batch(passed="much"), "passed of .* is of type str: 'much'; expected None or a number"),
     ],
 )

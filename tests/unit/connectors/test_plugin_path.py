@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from keelman.connect.plugin import Direction
 from keelman.connectors.plugins import plugin_path as plugins
 from keelman.connectors.plugins import wheels
-from keelman.connectors.plugins.plugin_path import Catalog, Plugin, scan
+from keelman.connectors.plugins.plugin_path import Catalog, Plugin, PluginFault, scan
 from keelman.connectors.plugins.wheels import unpacked
 from keelman.model.errors import InvalidArgument
 from keelman.testing.plugin_wheel import ENTRY_POINTS, METADATA, wheel
@@ -160,3 +161,65 @@ def test_a_folder_without_connectors_cannot_be_used(tmp_path: Path) -> None:
         plugins.load(Plugin("p", "1", tmp_path, {"X": "json:JSONDecoder"}), "X")
     with pytest.raises(Exception, match=r"lacks .*names.*config_def"):
         plugins.load(Plugin("p", "1", tmp_path, {"X": "keelman.connect.plugin:Connector"}), "X")
+
+
+INCOMPLETE = """
+from keelman.connect.plugin import Connector, Direction
+
+class Sink(Connector):
+    names, version, direction, runs_on = ("com.acme.Other",), "1", Direction.SINK, "anywhere"
+
+    @classmethod
+    def config_def(cls): ...
+
+    @classmethod
+    def task_configs(cls, config, max_tasks): ...
+
+    @classmethod
+    def supports_exactly_once(cls, config): ...
+
+class Source(Sink):
+    direction = Direction.SOURCE
+
+class DataSink(Sink):
+    @classmethod
+    def data_sink(cls, config): ...
+
+class Unknown(Sink):
+    direction = "moon"
+"""
+
+
+def test_a_connector_that_cannot_copy_is_told_when_it_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "acme_incomplete.py").write_text(INCOMPLETE)
+    monkeypatch.syspath_prepend(tmp_path)
+    classes = {f"com.acme.{name}": f"acme_incomplete:{name}" for name in ("Sink", "Source", "DataSink", "Unknown")}
+    plugin = Plugin("acme", "1.0", tmp_path, classes)
+    for name, text in {
+        "Sink": "lacks open_writer or open_task_writer or data_sink, without which a sink cannot copy",
+        "Source": "lacks open_reader, without which a source cannot copy",
+    }.items():
+        with pytest.raises(PluginFault) as caught:
+            plugins.load(plugin, f"com.acme.{name}")
+        assert str(caught.value) == f"plugin acme 1.0: com.acme.{name} (acme_incomplete:{name}) {text}"
+    assert plugins.load(plugin, "com.acme.DataSink").direction is Direction.SINK
+    assert plugins.load(plugin, "com.acme.Unknown").version == "1"  # what it says of itself is judged with the rest
+
+
+def test_an_import_that_fails_names_file_and_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "acme_torn").mkdir()
+    (tmp_path / "acme_torn" / "__init__.py").write_text("")
+    (tmp_path / "acme_torn" / "source.py").write_text("import os\n\nfrom acme_torn import inner\n")
+    (tmp_path / "acme_torn" / "inner.py").write_text("\nimport no_such_module\n")
+    (tmp_path / "acme_torn" / "syntax.py").write_text("\n\nclass\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    plugin = Plugin("acme", "1.0", tmp_path, {"A": "acme_torn.source:A", "B": "acme_torn.syntax:B"})
+    with pytest.raises(PluginFault) as caught:
+        plugins.load(plugin, "A")
+    assert caught.value.why == (
+        "cannot be imported: ModuleNotFoundError: No module named 'no_such_module' (acme_torn/inner.py, line 2)"
+    )
+    with pytest.raises(PluginFault, match=r"cannot be imported: SyntaxError: invalid syntax \(syntax.py, line 3\)$"):
+        plugins.load(plugin, "B")

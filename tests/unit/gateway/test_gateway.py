@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
 import pytest
 
 from keelman.api.connect.v1 import broker_cluster_pb2, broker_cluster_service_pb2, worker_cluster_pb2
@@ -114,6 +115,17 @@ def test_connects_errors_become_ours(status: int, cls: type[KeelmanError]) -> No
     assert type(error) is cls
     assert error.message == "as Connect said"
     assert error.metadata == {"http_status": str(status)}
+
+
+def test_a_refusal_names_the_keys_that_connects_text_does_not() -> None:
+    null = "Null value can not be supplied as the configuration value."
+    text = f"2 error(s):\n{null}\nInvalid tasks.max\n{null}\nInvalid regex"
+    body = orjson.dumps({"error_code": 400, "message": text})
+    error = refusal(400, body, [["file", null], ["topic", null], ["transforms.mask.regex", "Invalid regex"]])
+    assert error.message == (
+        f"2 error(s):\nfile: {null}\nInvalid tasks.max\ntopic: {null}\ntransforms.mask.regex: Invalid regex"
+    )
+    assert [one.field for one in error.violations] == ["file", "topic", "transforms.mask.regex"]
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>bad gateway</html>", b"[]", b'{"error_code":500}', b'{"message":null}'])

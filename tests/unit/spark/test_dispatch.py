@@ -38,6 +38,7 @@ class World:
     limits: Limits = field(default_factory=lambda: Limits(1, 2, 2))
     busy: float = 0.0
     now: float = 1000.0
+    ends: dict[int, str] = field(default_factory=dict)
     started: list[Slot] = field(default_factory=list)
     tokens: dict[str, str] = field(default_factory=dict)
     cancelled: list[str] = field(default_factory=list)
@@ -46,7 +47,14 @@ class World:
 
     def __post_init__(self) -> None:
         times = Times(lease=3, beat=5, slot_idle=60, slot_start=30)
-        self.d = Dispatcher(self, self.limits, times, busy_bytes_per_second=self.busy, clock=lambda: self.now)
+        self.d = Dispatcher(
+            self,
+            self.limits,
+            times,
+            busy_bytes_per_second=self.busy,
+            end_of=lambda pid: self.ends.get(pid, ""),
+            clock=lambda: self.now,
+        )
 
     def start(self, slot: Slot, data: Wanted | None, on_end: Callable[[str, str], None]) -> None:
         self.end_job = on_end
@@ -154,6 +162,16 @@ def test_a_lost_slot_fails_its_runs_and_frees_its_place_only_when_its_job_ended(
     assert (w.run("b").reason, len(w.started)) == ("NO_FREE_SLOT", 1)
     w.end_job(slot.id, "killed")
     assert len(w.started) == 2
+
+
+def test_a_slot_whose_process_died_is_lost_with_what_its_keeper_left() -> None:
+    for lose in (lambda w, slot: w.d.detached(slot), lambda w, slot: w.d.job_ended(slot.id, "Python worker crashed")):
+        w = World(Limits(1, 2, 1), ends={77: "exited with code 9 in SeaReader.read"})
+        w.d.greet(ME, w)
+        slot = w.running("a")
+        slot.pid = 77
+        lose(w, slot)
+        assert w.run("a").message == f"slot {slot.id} was lost: its process exited with code 9 in SeaReader.read"
 
 
 def test_a_job_that_ends_under_an_attached_slot_loses_it(w: World) -> None:

@@ -10,7 +10,7 @@ from keelman.connect.avro import names
 from keelman.connect.avro.logical import writer
 from keelman.connect.avro.names import AVRO_TYPES, AvroOptions, is_union
 from keelman.connect.avro.parsed import Avro, Parsed, member_field
-from keelman.connect.converters.json_quick import in_order
+from keelman.connect.converters.json_data import in_order
 from keelman.connect.converters.logical import LOGICAL
 from keelman.connect.errors import DataError
 from keelman.connect.java.numbers import Float32, Int8, Int16, Int32, java_class

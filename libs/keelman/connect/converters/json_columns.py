@@ -1,4 +1,4 @@
-"""JSON of many values at once, where that is certain to be what Connect writes of each."""
+"""JSON of many values at once, and values of many JSON trees, where the outcome is certain to be that of each alone."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from typing import Any
 
 import orjson
 
-from keelman.connect.columns import Constant, StructColumn
-from keelman.connect.converters.json_data import Plain
-from keelman.connect.converters.json_quick import CareError, in_order, quick_json
+from keelman.connect.columns import Constant, StructColumn, apart
+from keelman.connect.converters.json_data import CareError, Plain, in_order, quick_json, read
 from keelman.connect.converters.logical import DECIMAL, LOGICAL, number_of
 from keelman.connect.errors import DataError
 from keelman.connect.java.numbers import Int8, Int16, Int32
@@ -213,3 +212,44 @@ def _encoded(texts: list[str]) -> list[bytes]:
 
 
 _PLAIN: dict[str, type] = {"string": str, "double": float, "boolean": bool, "bytes": bytes}
+
+
+def read_structs(schema: Schema, trees: list[Any], *, defaults: bool) -> StructColumn | None:
+    """As columns where all are structs; None where some are not. Raises DataError."""
+    if schema.type != "struct" or not schema.fields or set(map(type, trees)) != {dict}:
+        return None
+    columns = apart([field.name for field in schema.fields], trees)
+    return StructColumn(
+        schema,
+        {f.name: Column(read_all(f.schema, columns[f.name].values, defaults=defaults)) for f in schema.fields},
+    )
+
+
+def read_all(schema: Schema, trees: list[Any], *, defaults: bool) -> list[Any]:
+    """As `read` of each. Raises DataError."""
+    kinds = set(map(type, trees))
+    if NoneType in kinds:
+        there = [one for one in trees if one is not None]
+        null = read(schema, None, defaults=defaults)
+        values = iter(read_all(schema, there, defaults=defaults) if there else ())
+        return [null if one is None else next(values) for one in trees]
+    if schema.name in LOGICAL:
+        return _one_by_one(schema, trees, defaults=defaults)
+    kind = schema.type
+    structs = read_structs(schema, trees, defaults=defaults)
+    if structs is not None:
+        return structs.rows(len(trees))
+    if kind in INTEGER_RANGES and kinds == {int}:
+        bound = INTEGER_RANGES[kind]
+        if -bound <= min(trees) <= max(trees) < bound:
+            return trees
+    if (kind, kinds) in _READ_AS_THEY_ARE:
+        return trees
+    return _one_by_one(schema, trees, defaults=defaults)
+
+
+def _one_by_one(schema: Schema, trees: list[Any], *, defaults: bool) -> list[Any]:
+    return [read(schema, one, defaults=defaults) for one in trees]
+
+
+_READ_AS_THEY_ARE = (("string", {str}), ("double", {float}), ("boolean", {bool}))

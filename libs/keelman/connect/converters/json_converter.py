@@ -13,10 +13,17 @@ from keelman.connect.columns import StructColumn
 from keelman.connect.config import converter_keys
 from keelman.connect.config.definition import ConfigDef
 from keelman.connect.converters.converter import Converter
-from keelman.connect.converters.json_columns import JsonColumns
-from keelman.connect.converters.json_data import MISSING, Plain, cut_numbers, has_decimals, parse_schema, schema_json
-from keelman.connect.converters.json_quick import CareError, quick_json
-from keelman.connect.converters.json_reading import read_all, read_structs
+from keelman.connect.converters.json_columns import JsonColumns, read_all, read_structs
+from keelman.connect.converters.json_data import (
+    MISSING,
+    CareError,
+    Plain,
+    cut_numbers,
+    has_decimals,
+    parse_schema,
+    quick_json,
+    schema_json,
+)
 from keelman.connect.converters.logical import decimal_text, no_constant, whole_text
 from keelman.connect.errors import ConfigValueError, DataError, SerializationError, in_one_line
 from keelman.connect.java.text import json_text

@@ -121,7 +121,7 @@ class PluginHost:
     async def rest(self) -> None:
         """Ends the processes that answer nothing: the next question starts another."""
         while self._idle:
-            await self._idle.pop().close()
+            await self._end(self._idle.pop())
 
     async def __aenter__(self) -> PluginHost:
         return self
@@ -192,7 +192,13 @@ class PluginHost:
 
     async def _keep_one(self) -> None:
         while len(self._idle) > 1:
-            await self._idle.pop(0).close()
+            await self._end(self._idle.pop(0))
+
+    async def _end(self, process: PluginProcess) -> None:
+        """Ends one that is asked no more. Who is cancelled meanwhile leaves it to `close`."""
+        self._busy.add(process)
+        await process.close()
+        self._busy.discard(process)
 
     def _lost(self, where: str, error: BaseException) -> KeelmanError | None:
         if isinstance(error, TimeoutError):

@@ -4,7 +4,8 @@
 answers each on standard output, after an empty line when it is ready, until its input ends. Requests: {"id", "method",
 "class", ...arguments}. Each gets two lines: {"id"} when it is heard, before any of the plugin's code runs for it, so
 that whoever finds the process dead knows whether it died of the request; then {"id", "result"} or {"id", "error":
-{"type", "name", "message"}}, with key and value of a ConfigValueError, with the reason of what is Unavailable.
+{"type", "name", "message"}}, with key and value of a ConfigValueError, with the reason of what is Unavailable,
+with where and why of a PluginFault.
 What the plugin prints goes to standard error. The worker's side is `client.PluginHost`.
 """
 
@@ -151,6 +152,8 @@ def error_to_json(error: BaseException) -> dict[str, Any]:
     if isinstance(error, ConfigValueError):
         value = None if error.value is None else plain(str(error.value))
         return {**found, "type": "value", "key": plain(str(error.key)), "value": value}
+    if isinstance(error, plugins.PluginFault):
+        return {**found, "type": "fault", "where": plain(error.where), "why": plain(error.why)}
     if isinstance(error, InvalidArgument):
         return {**found, "type": "argument"}
     if isinstance(error, Unavailable):
@@ -161,13 +164,16 @@ def error_to_json(error: BaseException) -> dict[str, Any]:
 
 
 def error_from_json(error: Mapping[str, Any], where: str) -> ConnectError | InvalidArgument | Unavailable:
-    """The error to raise in the worker. A message of Connect's own for a value stays as it is."""
+    """The error to raise in the worker. A message of Connect's own for a value stays as it is, and so does what names
+    plugin and class by itself."""
     if error["type"] == "argument":
         return InvalidArgument(error["message"])
     if error["type"] == "unavailable":
         return Unavailable(f"{where}: {error['message']}", reason=error["reason"])
     if error["type"] == "value":
         return ConfigValueError(error["key"], error["value"], whole=error["message"])
+    if error["type"] == "fault":
+        return plugins.PluginFault(error["where"], error["why"])
     message = (
         error["message"] if error["type"] != "other" else f"{error['name']}: {error['message']}".removesuffix(": ")
     )

@@ -12,13 +12,14 @@ from __future__ import annotations
 import email
 import re
 import sys
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import Distribution, EntryPoint, distributions
 from pathlib import Path
 
 from keelman.connect.errors import ConnectError
-from keelman.connect.plugin import Connector
+from keelman.connect.plugin import Connector, Direction
 from keelman.connectors import registry
 from keelman.connectors.plugins.wheels import entry_points_text, unpacked
 from keelman.model.errors import InvalidArgument
@@ -27,8 +28,24 @@ from keelman.runtime.logs.logging import get_logger
 
 GROUP = "keelman.connectors"
 
+COPIES_WITH = {
+    Direction.SOURCE: ("open_reader",),
+    Direction.SINK: ("open_writer", "open_task_writer", "data_sink"),
+}
+"""The methods that a connector copies with: it defines one of them at least."""
+
 _ENTRY = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 _log = get_logger()
+
+
+class PluginFault(ConnectError):
+    """A plugin's class cannot be used: `where` names plugin and class, `why` says what is wrong with it."""
+
+    tolerable = False
+
+    def __init__(self, where: str, why: str) -> None:
+        super().__init__(f"{where} {why}")
+        self.where, self.why = where, why
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,19 +132,36 @@ def use(folder: str | Path) -> None:
 
 
 def load(plugin: Plugin, name: str) -> type[Connector]:
-    """Imports one of a plugin's connectors. Raises ConnectError naming plugin and class for any fault of its."""
+    """Imports one of a plugin's connectors. Raises PluginFault for any fault of its."""
     where = f"plugin {plugin}: {name} ({plugin.classes[name]})"
     try:
         found = EntryPoint(name, plugin.classes[name], GROUP).load()
     except BaseException as error:  # also sys.exit: it ends the import and not the process
-        raise ConnectError(f"{where} cannot be imported: {type(error).__name__}: {error_text(error)}") from error
+        what = f"{type(error).__name__}: {error_text(error)}".removesuffix(": ")
+        raise PluginFault(where, f"cannot be imported: {what}{_place(error, plugin.folder)}") from error
     if not (isinstance(found, type) and issubclass(found, Connector)):
-        raise ConnectError(f"{where} is no keelman.connect.plugin.Connector")
+        raise PluginFault(where, "is no keelman.connect.plugin.Connector")
     missing = [a for a in ("names", "version", "direction", "runs_on") if not hasattr(found, a)]
     missing += sorted(getattr(found, "__abstractmethods__", ()))
     if missing:
-        raise ConnectError(f"{where} lacks {', '.join(missing)}")
+        raise PluginFault(where, f"lacks {', '.join(missing)}")
+    methods = COPIES_WITH[found.direction] if isinstance(found.direction, Direction) else ()
+    if methods and not any(_defines(found, method) for method in methods):
+        raise PluginFault(where, f"lacks {' or '.join(methods)}, without which a {found.direction.value} cannot copy")
     return found
+
+
+def _defines(kind: type[Connector], method: str) -> bool:
+    return any(method in vars(one) for one in kind.__mro__[: kind.__mro__.index(Connector)])
+
+
+def _place(error: BaseException, folder: Path) -> str:
+    """Where in the plugin an import failed, e.g. ` (acme/source.py, line 3)`; empty when that is not in its files."""
+    if isinstance(error, SyntaxError):  # its text says where
+        return ""
+    places = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    inside = [(Path(file).relative_to(folder), line) for file, line in places if Path(file).is_relative_to(folder)]
+    return f" ({inside[-1][0]}, line {inside[-1][1]})" if inside else ""
 
 
 def _inside(root: Path) -> Sequence[Path]:

@@ -68,10 +68,9 @@ class PluginProcess:
 
     async def close(self) -> None:
         """Ends it, if there is one, with all that it has started."""
-        pipes, self._pipes = self._pipes, None
-        if pipes is not None:
+        if (pipes := self._pipes) is not None:
             await pipes.end()
-            self._code = pipes.process.returncode
+            self._pipes, self._code = None, pipes.process.returncode
 
 
 class _Pipes(SubprocessStreamProtocol):

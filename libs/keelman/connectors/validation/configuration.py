@@ -56,7 +56,7 @@ def validate(config: Config, worker: Mapping[str, str]) -> dict[str, Any]:
     if problem:
         return _of_another_version(connector, config, problem)
     connector = find_connector(named, config.get(VERSION))
-    definition = _definition(connector, config, worker)
+    definition = definition_of(connector, config, worker)
     values = definition.validate(config, registry.find)
     if connector.direction is Direction.SINK:
         check_sink(config, worker, values)
@@ -84,7 +84,8 @@ def keys_of(connector: type[Connector]) -> ConfigDef:
     return ConfigDef(*own.keys.values(), *(key for name, key in rest.keys.items() if name not in own.keys))
 
 
-def _definition(connector: type[Connector], config: Config, worker: Mapping[str, str]) -> ConfigDef:
+def definition_of(connector: type[Connector], config: Config, worker: Mapping[str, str]) -> ConfigDef:
+    """The keys that such a connector has beside its own, those of its transforms and predicates included."""
     registry = Registry()
     defaults = tuple(_converter_default(registry, role, config, worker) for role in ROLES)
     version = latest(registry, connector.names[0])

@@ -10,8 +10,11 @@ import importlib
 import os
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+from keelman.engine.slot import ending
+from keelman.engine.slot.ending import leave_end
 from keelman.runtime.processes.die_with_parent import keep
 
 ALWAYS = (
@@ -59,7 +62,7 @@ def keep_children() -> None:
         nonlocal kept
         if not kept:
             kept = True
-            keep(daemon)
+            keep(daemon, partial(leave_end, ending.shared_call()))
 
     os.register_at_fork(after_in_child=forked)
 

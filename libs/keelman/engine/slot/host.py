@@ -22,6 +22,7 @@ import setproctitle
 
 from keelman.api.copy.v1.slot_service_pb2 import AttachRequest, SlotBeat, SlotGreeting
 from keelman.api.copy.v1.slot_service_pb2_grpc import SlotServiceStub
+from keelman.engine.slot.ending import note_calls
 from keelman.engine.slot.loops import Loops
 from keelman.engine.slot.part_rows import offer_rows
 from keelman.engine.slot.updates import UpdateQueue
@@ -176,6 +177,7 @@ def host_slot(order: SlotOrder, batches: Iterable[Any]) -> None:
     configure("slot", json=order.log_json, level=order.log_level, slot=order.slot)
     if order.path:
         brake_output()
+        note_calls()
         use_plugin(order.path)
     if order.data:
         offer_rows(batches)

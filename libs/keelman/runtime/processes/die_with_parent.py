@@ -12,7 +12,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
@@ -34,14 +34,15 @@ def kept(command: Sequence[str]) -> list[str]:
     return _through("keep", command)
 
 
-def keep(parent: int) -> None:
+def keep(parent: int, ended: Callable[[int, int], None] = lambda child, code: None) -> None:
     """Forks: the child returns, and this process stays behind as its keeper until the child has ended, or `parent`, or
     it is sent SIGTERM. Then it kills the child and all that the child has started, and ends as the child did.
 
     A process whose parent ends becomes the keeper's child, also one that has left its session and group: so none is
     missed. The keeper kills nothing but its own children, whose numbers nobody else can have: so no stranger is hit.
     The child leads a process group, lest it hits its keeper when it signals its own. To be called by a process with one
-    thread, on Linux.
+    thread, on Linux. `ended` is called in the keeper when the child has ended by itself, with its process id and its
+    exit code, or the number of the signal that killed it, negative; before others are killed.
     """
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -55,7 +56,8 @@ def keep(parent: int) -> None:
     try:
         _let_go()
         _tie(parent, signal.SIGTERM)
-        _await_end(child)
+        if (code := _await_end(child)) is not None:
+            ended(child, code)
         _end_like(_sweep(child))
     except Exception as error:
         print(f"the keeper of process {child} failed: {error!r}", file=sys.stderr)
@@ -71,13 +73,15 @@ def _let_go() -> None:
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))
 
 
-def _await_end(child: int) -> None:
-    """Returns when the child has ended or this process is told to end. Other children that end are collected."""
+def _await_end(child: int) -> int | None:
+    """Returns when the child has ended, with its exit code or a negative signal, or this process is told to end. Other
+    children that end are collected."""
     while signal.sigwait(_HEARD) not in _TOLD:
         while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) is not None:
             if ended.si_pid == child:
-                return
+                return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
             os.waitpid(ended.si_pid, 0)
+    return None
 
 
 def _sweep(child: int) -> int:

@@ -19,7 +19,7 @@ from keelman.connect.offsets import AlteredOffsets
 from keelman.connect.plugin import Connector
 from keelman.connectors import registry
 from keelman.connectors.plugins.client import Description, PluginHost
-from keelman.connectors.plugins.plugin_path import Catalog, Plugin, scan
+from keelman.connectors.plugins.plugin_path import Catalog, Plugin, PluginFault, scan
 from keelman.connectors.validation import configuration as validation
 from keelman.model.errors import KeelmanError, NotFound
 from keelman.runtime.backoff import Backoff
@@ -161,6 +161,7 @@ class ThirdParty:
     async def _describe_once(self, host: PluginHost, names: Sequence[str]) -> list[str]:
         """Those of the classes that are to be asked about again."""
         plugin, again = host.plugin, []
+        faults: dict[str, list[str]] = {}
         for name in names:
             try:
                 told = await host.describe(name)
@@ -168,11 +169,13 @@ class ThirdParty:
                 self._known[plugin.folder, name] = NotFound(error.message, reason=NOT_READY)
                 again.append(name)
             except Exception as error:  # whatever a plugin says must not end the worker
-                log.warning("plugin_broken", plugin=str(plugin), connector=name, error=str(error))
+                faults.setdefault(error.why if isinstance(error, PluginFault) else str(error), []).append(name)
                 self._known[plugin.folder, name] = NotFound(str(error), reason="PLUGIN_BROKEN")
             else:
                 self._known[plugin.folder, name] = self._made(host, name, told)
                 log.info("plugin", plugin=str(plugin), connector=name, version=told.version)
+        for why, broken in faults.items():  # classes of one module share its fault
+            log.warning("plugin_broken", plugin=str(plugin), connector=", ".join(broken), error=why)
         self._changed()
         return again
 

@@ -6,11 +6,11 @@ DistributedConfig and StandaloneConfig of Kafka 4.3, as their start-up logs list
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 
 from keelman.connect.config.copying_keys import COMMIT_INTERVAL, PARK_AFTER, WORKER_LABELS
 from keelman.connect.config.life_keys import life_keys
+from keelman.connect.config.near_keys import mistyped, similar
 from keelman.connect.config.override_policies import ALLOWED_KEY
 from keelman.connect.config.references import references
 from keelman.kafka.properties.table import TABLE
@@ -54,6 +54,7 @@ PREFIXES = (
     *("key.converter.", "value.converter.", "header.converter."),
     *("producer.", "consumer.", "admin.", "listeners.https.", "ssl.", "sasl."),
 )
+_STORAGE = ("topic", "partitions", "replication.factor", "file.filename")
 OWN = frozenset(
     {
         *life_keys().keys,
@@ -92,17 +93,29 @@ ONLY_WITH_A_GROUP = "offset.flush.interval.ms"
 IGNORED_ALONE = ("group.id", "config.storage.", "status.storage.", "offset.storage.topic")
 
 
+_CLIENTS = frozenset(row.name for row in TABLE)
+_PREFIXED = frozenset(
+    {
+        *(f"{topic}.storage.{name}" for topic in ("config", "offset", "status") for name in _STORAGE),
+        *(f"{client}.{name}" for client in ("producer", "consumer", "admin") for name in _CLIENTS),
+        *(f"{role}.converter.schemas.enable" for role in ("key", "value")),
+    }
+)
+"""What is usual behind some of PREFIXES: brokers, clients and converters may read more."""
+
+
 def unknown(properties: Mapping[str, str]) -> list[str]:
-    """Keys that nothing here reads, sorted; Java's clients would not know them either."""
-    clients = {row.name for row in TABLE}
-    known = USED | OWN | IGNORED.keys() | clients
-    return sorted(k for k in properties if k not in known and not k.startswith((*PREFIXES, *IGNORED_PREFIXES)))
+    """Keys that nothing here reads, sorted: those that Java's clients would not know either, and of those behind a
+    prefix the ones that are a slip away from a usual one."""
+    known = USED | OWN | IGNORED.keys() | _CLIENTS | _PREFIXED
+    others = (*PREFIXES, *IGNORED_PREFIXES)
+    return sorted(k for k in properties if k not in known and (not k.startswith(others) or mistyped(k, _PREFIXED)))
 
 
 def near(key: str) -> str:
     """The key with the one that may be meant behind it."""
-    found = difflib.get_close_matches(key, USED | OWN, n=1, cutoff=0.8)
-    return f"{key} ({found[0]}?)" if found else key
+    found = mistyped(key, USED | OWN | _PREFIXED) or similar(key, USED | OWN)
+    return f"{key} ({found}?)" if found else key
 
 
 def ignored(properties: Mapping[str, str], *, standalone: bool) -> dict[str, str]:

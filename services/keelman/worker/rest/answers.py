@@ -70,7 +70,9 @@ async def answered(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> 
 async def on_rest_error(request: Request, error: Exception) -> Response:
     """Handles RestError."""
     assert isinstance(error, RestError)
-    return error_response(error.status, error.message)
+    response = error_response(error.status, error.message)
+    response.headers.update(error.headers)
+    return response
 
 
 async def on_status(request: Request, error: Exception) -> Response:

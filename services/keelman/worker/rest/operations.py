@@ -14,6 +14,7 @@ from keelman.connect.java.text import hash_order, java_text
 from keelman.connectors.registry import find_connector
 from keelman.model.errors import DeadlineExceeded, NotFound
 from keelman.model.work import Work
+from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import deadline
 from keelman.worker.asking.third_party import NOT_READY
 from keelman.worker.config.secrets import Secrets
@@ -23,7 +24,8 @@ from keelman.worker.errors import Elsewhere, RestError, invalid_config, not_foun
 from keelman.worker.group.fencing import new_tasks
 from keelman.worker.group.herder import Herder
 from keelman.worker.group.requests import Change
-from keelman.worker.rest import repeats
+from keelman.worker.rest import key_notes, repeats
+from keelman.worker.rest.key_notes import KeyNotes
 from keelman.worker.rest.validated_secrets import problems_with
 from keelman.worker.rest.views import Views
 from keelman.worker.storage import config_records as records
@@ -32,6 +34,7 @@ from keelman.worker.storage.recent import Recent
 from keelman.worker.storage.status_state import FAILED, MORE, RESTARTING
 from keelman.worker.storage.topic_tracking import TopicTracking
 
+log = get_logger()
 T = TypeVar("T")
 FIRST_TASKS_SECONDS = 3.0
 INITIAL_STATES = {"RUNNING": STARTED, "PAUSED": PAUSED, "STOPPED": STOPPED}
@@ -50,6 +53,7 @@ class Operations:
         self._store = herder.store
         self._views = views or Views(herder.store)
         self._tracking = tracking or TopicTracking(herder.store)
+        self.key_notes = KeyNotes(self.worker_config)
         self._restarted: Recent[tuple[Work, str]] = Recent()  # tasks, by requests whose answer may be lost
 
     @property
@@ -94,6 +98,7 @@ class Operations:
             return Change(written, lambda: (not exists, self._views.info(name)))
 
         created, info = await self._lead(name, decide)
+        await self.key_notes.log(name, checked)
         return created, await self._with_first_tasks(name, info)
 
     async def _with_first_tasks(self, name: str, info: dict[str, Any]) -> dict[str, Any]:
@@ -138,6 +143,7 @@ class Operations:
 
             info = await self._lead(name, decide)
             if info is not None:
+                await self.key_notes.log(name, merged)
                 return info
 
     async def delete(self, name: str) -> None:
@@ -263,7 +269,8 @@ class Operations:
         async with deadline(remaining(), DeadlineExceeded(TIMED_OUT)):
             problems = await problems_with(self._store.secrets, config, self._store.properties.raw)
         if problems:
-            raise invalid_config([problem.message for problem in problems])
+            log.info("connector_refused", connector=config.get("name"), errors="; ".join(map(key_notes.told, problems)))
+            raise invalid_config([problem.message for problem in problems], key_notes.problem_header(problems))
         return given
 
     async def _lead(self, name: str, decide: Callable[[], Change[T]]) -> T:

@@ -12,7 +12,7 @@ from starlette.responses import Response
 
 from keelman.runtime.tls.failures import tls_error
 from keelman.worker import addressed, deadlines
-from keelman.worker.rest import repeats, signatures
+from keelman.worker.rest import key_notes, repeats, signatures
 from keelman.worker.rest.answers import (
     CONFLICT,
     FORWARD_FAILED,
@@ -25,7 +25,7 @@ from keelman.worker.rest.answers import (
 
 WRITE_SECONDS = 40.0  # what has begun before its time was over may be written until then, and is answered
 PASSED_ON = ("authorization", "content-type", "accept", "if-match", signatures.AUTHORIZATION, signatures.ALGORITHM)
-KEPT = ("location", "content-type", "etag")
+KEPT = ("location", "content-type", "etag", key_notes.HEADER, key_notes.PROBLEMS)
 NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 BROKEN_OFF = (httpx.NetworkError, httpx.RemoteProtocolError)
 ENDED = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)  # of TLS errors those that are no refusals

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from keelman.worker.errors import RestError
+from keelman.worker.rest import key_notes
 from keelman.worker.rest.answers import json_response
 from keelman.worker.rest.context import RestContext, name_in, task_in
 from keelman.worker.rest.operations import etag_of
@@ -50,9 +51,12 @@ class Reads:
         return StreamingResponse(body(), headers=headers, media_type="application/json")
 
     async def connector(self, request: Request) -> Response:
-        """GET /connectors/x."""
+        """GET /connectors/x; with notes on its keys for one who asks for them by their header."""
         views = await self._fresh()
-        return _response(views, views.info(name_in(request)))
+        info = views.info(name_in(request))
+        wanted = key_notes.HEADER in request.headers
+        notes = await self._context().operations.key_notes.header(info["config"]) if wanted else {}
+        return _response(views, info, notes)
 
     async def config(self, request: Request) -> Response:
         """GET /connectors/x/config, with the tag that a change may name in If-Match."""

@@ -32,7 +32,8 @@ class Writes:
             _, info = await context.operations.put_config(
                 body.name, config, create=True, initial_state=body.initial_state
             )
-            return json_response(info, 201, {"location": location(request, body.name)})
+            notes = await context.operations.key_notes.header(info["config"])
+            return json_response(info, 201, {"location": location(request, body.name), **notes})
 
         return await context.forwarder.done(request, do)
 
@@ -44,7 +45,10 @@ class Writes:
 
         async def do() -> Response:
             created, info = await context.operations.put_config(name, config, create=False, etag=etag)
-            return json_response(info, 201, {"location": location(request, name)}) if created else json_response(info)
+            headers = await context.operations.key_notes.header(info["config"])
+            if created:
+                headers["location"] = location(request, name)
+            return json_response(info, 201 if created else 200, headers)
 
         return await context.forwarder.done(request, do)
 
@@ -55,7 +59,8 @@ class Writes:
         context = self._context()
 
         async def do() -> Response:
-            return json_response(await context.operations.patch_config(name, patch, etag=etag))
+            info = await context.operations.patch_config(name, patch, etag=etag)
+            return json_response(info, headers=await context.operations.key_notes.header(info["config"]))
 
         return await context.forwarder.done(request, do)
 

@@ -4,6 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from structlog.testing import CapturingLogger
 
 from keelman.connect.errors import ConnectError
 from keelman.connect.plugin import Direction
@@ -13,7 +14,9 @@ from keelman.model.errors import NotFound
 from keelman.testing.eventually import eventually
 from keelman.testing.plugin_wheel import ENTRY_POINTS, MODULE, wheel
 from keelman.worker import connector_facts
+from keelman.worker.asking import third_party
 from keelman.worker.asking.third_party import NOT_READY, ThirdParty, plugin_of, problems_of
+from keelman.worker.rest.key_notes import KeyNotes
 
 FULL, BROKEN = "com.acme.WeatherSourceConnector", "com.acme.BrokenConnector"
 WORKER = {f"{role}.converter": "StringConverter" for role in ("key", "value")}
@@ -56,6 +59,10 @@ async def test_a_third_partys_class_is_as_ours_are(tmp_path: Path) -> None:
             kind.task_configs({}, 1)
         (task,) = await asyncio.to_thread(kind.task_configs, {"city": "Oslo"}, 1)
         assert task["city"] == "Oslo"
+        assert await KeyNotes(WORKER).of({**wanted, "citty": "Oslo", "anything": "x", "errors.tolerence": "all"}) == [
+            "citty: unknown, did you mean city?",
+            "errors.tolerence: unknown, did you mean errors.tolerance?",
+        ]
         (error,) = await asyncio.to_thread(problems_of, {"name": "w", "connector.class": FULL}, WORKER)
         assert error.key == "city"
 
@@ -94,3 +101,22 @@ def _known() -> bool:
         return find_connector(FULL).version == "1"
     except NotFound:
         return False
+
+
+async def test_a_fault_that_classes_share_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    logged = CapturingLogger()
+    monkeypatch.setattr(third_party, "log", logged)
+    others = "".join(f"com.acme.{name}Connector = acme_torn:{name}\n" for name in ("First", "Second"))
+    wheel(tmp_path / "plugins", entry_points=ENTRY_POINTS + others, more={"acme_torn.py": "import no_such_module\n"})
+    answered = asyncio.Event()
+    async with ThirdParty.opened(str(tmp_path / "plugins"), answered.set):
+        await asyncio.wait_for(answered.wait(), 60)
+        with pytest.raises(NotFound) as broken:
+            find_connector("Second")
+    assert broken.value.message == (
+        "plugin acme-weather 1.4.0: com.acme.SecondConnector (acme_torn:Second) cannot be imported: "
+        "ModuleNotFoundError: No module named 'no_such_module' (acme_torn.py, line 1)"
+    )
+    (broken_once,) = [values for _, event, values in logged.calls if event == ("plugin_broken",)]
+    assert broken_once["connector"] == "com.acme.FirstConnector, com.acme.SecondConnector"
+    assert broken_once["error"].count("no_such_module") == 1

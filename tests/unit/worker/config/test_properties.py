@@ -52,6 +52,17 @@ def test_a_slip_in_a_key_of_ours_is_told_with_the_nearest_and_those_on_the_page_
     ]
 
 
+def test_a_slip_behind_a_prefix_is_told_where_a_usual_key_is_meant() -> None:
+    slips = ["bootstrap.server", "offset.storage.topik", "producer.lingr.ms", "value.convertr"]
+    given = {**OF_A_GROUP, **dict.fromkeys(slips, "x"), "producer.acme.interceptor": "x", "ssl.own": "x"}
+    assert [near(one) for one in unknown(given)] == [
+        "bootstrap.server (bootstrap.servers?)",
+        "offset.storage.topik (offset.storage.topic?)",
+        "producer.lingr.ms (producer.linger.ms?)",
+        "value.convertr (value.converter?)",
+    ]
+
+
 @pytest.mark.parametrize("key", sorted(OF_A_GROUP))
 def test_a_missing_key_is_named(key: str) -> None:
     with pytest.raises(InvalidArgument, match=f"^{key} is missing"):

@@ -1,0 +1,38 @@
+"""Which known key was probably meant by one that nobody knows."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection
+
+MAX_SLIPS = 2
+"""So many letters at most differ in a key that was mistyped."""
+
+
+def mistyped(key: str, known: Collection[str]) -> str:
+    """The known key that differs in a letter or two; empty where there is none."""
+    most = MAX_SLIPS if len(key) > 5 else 1 if len(key) > 2 else 0
+    close = difflib.get_close_matches(key, known, n=5, cutoff=0.6)
+    found = min(((_slips(key, one), one) for one in close), default=(most + 1, ""))
+    return found[1] if found[0] <= most else ""
+
+
+def similar(key: str, known: Collection[str]) -> str:
+    """The known key that goes on where this one ends, or else has most of its letters."""
+    longer = min((one for one in known if one.startswith(f"{key}.")), key=len, default="")
+    return longer or next(iter(difflib.get_close_matches(key, known, n=1, cutoff=0.85)), "")
+
+
+def _slips(one: str, other: str) -> int:
+    """How many letters were left out, added, mistaken or exchanged with their neighbour (optimal string alignment)."""
+    before: list[int] = []
+    last = list(range(len(other) + 1))
+    for row, letter in enumerate(one, 1):
+        now = [row]
+        for column, wanted in enumerate(other, 1):
+            cost = min(last[column] + 1, now[-1] + 1, last[column - 1] + (letter != wanted))
+            if row > 1 and column > 1 and letter == other[column - 2] and one[row - 2] == wanted:
+                cost = min(cost, before[column - 2] + 1)
+            now.append(cost)
+        before, last = last, now
+    return last[-1]

@@ -1,0 +1,73 @@
+"""Keys of a connector's configuration that nothing reads, each with the key that was probably meant.
+
+Connect accepts every key, and so does `validate`: these are notes for people, not errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from keelman.connect import contract
+from keelman.connect.config.client_definitions import client_keys
+from keelman.connect.config.connector_keys import ROLES
+from keelman.connect.config.near_keys import mistyped, similar
+from keelman.connect.config.plugin_kinds import Kind
+from keelman.connect.plugin import Connector, Direction
+from keelman.connect.topic_creation import DEFAULT, GROUPS, OWN_KEYS, PREFIX
+from keelman.connectors import shipped
+from keelman.connectors.registry import Registry
+from keelman.connectors.validation.configuration import definition_of
+
+Config = Mapping[str, str]
+_CLIENTS = ("producer", "consumer", "admin")
+_FRAMEWORK = ("errors.", "transforms.", "predicates.", "tasks.", "transaction.", "exactly.once.", "offsets.storage.")
+"""What begins so is Connect's: no connector has such keys of its own."""
+_OPEN = (*(f"{one}.override." for one in _CLIENTS), *(f"{one}.converter." for one in ROLES), PREFIX)
+"""What begins so may be read by interceptors, clients of registries and brokers."""
+_MIRROR, _SPARK = ("source.", "target.", *(f"{one}." for one in _CLIENTS)), ("spark.option.", "spark.conf.")
+_SHIPPED: dict[str, tuple[str, ...]] = {
+    **{one.class_name: () for one in shipped.ALL if one.is_connector},
+    "org.apache.kafka.connect.mirror.MirrorSourceConnector": (
+        *_MIRROR,
+        "topics.blacklist",
+        "config.properties.blacklist",
+    ),
+    "keelman.connectors.KafkaSinkConnector": ("target.cluster.",),
+    "keelman.connectors.SparkSourceConnector": _SPARK,
+    "keelman.connectors.SparkSinkConnector": _SPARK,
+}
+"""The connectors that we ship, which read no other keys than those of their definitions and what begins so."""
+
+
+def notes(connector: type[Connector], config: Config, worker: Config) -> list[str]:
+    """One for each key that nothing knows, e.g. `fiel: unknown, did you mean file?`, sorted.
+
+    A third party's connector may read keys that it does not define: of its own keys only what is close to a known one
+    is noted. In a thread; raises what the connector's `config_def` raises.
+    """
+    known = _known(connector, config, worker)
+    open_to = _SHIPPED.get(connector.names[0])
+    found = []
+    for key in sorted(config.keys() - known):
+        ours = key.startswith(_FRAMEWORK) or (open_to is not None and not key.startswith((*open_to, *_OPEN)))
+        near = mistyped(key, known) or (similar(key, known) if ours else "")
+        if near and not (open_to and key.startswith(open_to)):
+            found.append(f"{key}: unknown, did you mean {near}?")
+        elif ours:
+            found.append(f"{key}: unknown, nothing reads it")
+    return found
+
+
+def _known(connector: type[Connector], config: Config, worker: Config) -> set[str]:
+    found = {*definition_of(connector, config, worker).keys, *contract.CONFIG_DEF.of(connector.config_def).keys}
+    found.update(f"{client}.override.{name}" for client in _CLIENTS for name in client_keys(client))
+    registry = Registry()
+    for role in ROLES:
+        named = registry.find(config.get(f"{role}.converter") or "")
+        kind = Kind.HEADER_CONVERTER if role == "header" else Kind.CONVERTER
+        if named is not None:
+            found.update(f"{role}.converter.{name}" for name in registry.definition(named, kind).keys)
+    if connector.direction is Direction.SOURCE:
+        groups = [DEFAULT, *(one.strip() for one in config.get(GROUPS, "").split(",") if one.strip())]
+        found.update(f"{PREFIX}{group}.{name}" for group in groups for name in OWN_KEYS)
+    return found

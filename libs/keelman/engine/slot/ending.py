@@ -1,0 +1,84 @@
+"""What is known of a slot's end when its process dies: how it ended, and which method of a connector it was in.
+
+The process itself can say neither. It notes in memory that it shares with its keeper which method it calls, and the
+keeper, who learns how it ended, leaves a line in the folder that the Spark service of this host reads (`end_of`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import signal
+from pathlib import Path
+
+from keelman.connect import contract
+
+FOLDER = "KEELMAN_SLOT_ENDS"
+"""The variable with the folder; a slot of another host has none, and leaves no line."""
+NOTE_BYTES = 256
+
+
+class LastCall:
+    """The method that a process is in. To be made before the fork, for both processes to have it."""
+
+    def __init__(self) -> None:
+        self._memory = mmap.mmap(-1, NOTE_BYTES)
+
+    def note(self, method: str) -> None:
+        """A method is called, e.g. `SeaReader.read`; empty when it has come back."""
+        self._memory[:] = method.encode("utf-8", "replace")[:NOTE_BYTES].ljust(NOTE_BYTES, b"\0")
+
+    @property
+    def method(self) -> str:
+        """The last one that was noted."""
+        return self._memory[:].rstrip(b"\0").decode("utf-8", "replace")
+
+
+_shared: LastCall | None = None
+
+
+def shared_call() -> LastCall:
+    """One that this process will have in common with the slot that it forks next."""
+    global _shared  # noqa: PLW0603  one a process
+    _shared = LastCall()
+    return _shared
+
+
+def note_calls() -> None:
+    """Has the methods of the slot's connector noted. For a slot with one task loop: several would be mixed up."""
+    if _shared is not None:
+        contract.note_calls(_shared.note)
+
+
+def how_ended(code: int, method: str) -> str:
+    """The end in words, e.g. `exited with code 9 in SeaReader.read`; a negative code is the number of a signal."""
+    if code >= 0:
+        how = f"exited with code {code}"
+    else:
+        try:
+            how = f"was killed by {signal.Signals(-code).name}"
+        except ValueError:  # a real-time signal has no name
+            how = f"was killed by signal {-code}"
+    return f"{how} in {method}" if method else how
+
+
+def leave_end(last: LastCall, child: int, code: int) -> None:
+    """The keeper's: leaves the line about its child, unless that ended in good order."""
+    folder, method = os.environ.get(FOLDER, ""), last.method
+    if folder and (code or method):
+        with contextlib.suppress(OSError):  # nobody waits for it
+            file = Path(folder) / str(child)
+            file.with_suffix(".new").write_text(how_ended(code, method), encoding="utf-8")
+            file.with_suffix(".new").rename(file)
+
+
+def end_of(folder: Path, pid: int) -> str:
+    """How the process ended, as its keeper left it; empty where nobody has. Read once: it is gone then."""
+    file = folder / str(pid)
+    try:
+        found = file.read_text(encoding="utf-8")
+        file.unlink()
+    except OSError:
+        return ""
+    return found

@@ -1,0 +1,82 @@
+"""What is said of a configuration's keys beside Connect's own answers, in the worker's log and in headers: keys that
+nothing reads, and which key a refusal is about."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping, Sequence
+
+from keelman.connect.config.info import ConfigError
+from keelman.connect.config.secret_keys import is_secret_key
+from keelman.connectors.registry import find_connector
+from keelman.connectors.validation import unknown_keys
+from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.own_thread import in_thread
+
+log = get_logger()
+HEADER = "keelman-notes"
+"""Of an answer about a configuration: a JSON list of notes, one a key. Asked for by the same header in a GET."""
+PROBLEMS = "keelman-problems"
+"""Of a refusal: a JSON list of key and text for what is wrong, where Connect's text does not name the whole key."""
+ASK_SECONDS = 5.0
+MAX_HEADER = 4_000
+MAX_KEPT = 256
+
+
+class KeyNotes:
+    """One a worker; remembers what it said of the last configurations, so that their classes are asked once."""
+
+    def __init__(self, worker_config: Mapping[str, str]) -> None:
+        self._worker = worker_config
+        self._kept: dict[frozenset[tuple[str, str]], Sequence[str]] = {}
+
+    async def of(self, config: Mapping[str, str]) -> Sequence[str]:
+        """The notes on a configuration; none where its class cannot say what it knows, or not in `ASK_SECONDS`."""
+        same = frozenset(config.items())
+        if same in self._kept:
+            return self._kept[same]
+
+        def found() -> Sequence[str]:
+            kind = find_connector(config.get("connector.class", ""), config.get("connector.plugin.version"))
+            return unknown_keys.notes(kind, config, self._worker)
+
+        try:
+            async with asyncio.timeout(ASK_SECONDS):
+                made = await in_thread(found)[1]
+        except Exception:  # whatever a plugin says: what it is asked for next tells of it
+            return ()
+        while len(self._kept) >= MAX_KEPT:
+            del self._kept[next(iter(self._kept))]
+        self._kept[same] = made
+        return made
+
+    async def log(self, name: str, config: Mapping[str, str]) -> None:
+        """One line in the worker's log for a connector with such keys."""
+        if notes := await self.of(config):
+            log.warning("connector_keys_unknown", connector=name, keys="; ".join(notes))
+
+    async def header(self, config: Mapping[str, str]) -> dict[str, str]:
+        """The notes as a header; no header where there are none."""
+        return _header(HEADER, await self.of(config))
+
+
+def told(problem: ConfigError) -> str:
+    """What is wrong, with the whole key, of which Connect's text may hold the end alone, or nothing. For the log: what
+    is wrong with a secret stays away."""
+    if is_secret_key(problem.key):
+        return f"{problem.key}: its value is refused"
+    return problem.message if problem.key in problem.message else f"{problem.key}: {problem.message}"
+
+
+def problem_header(problems: Sequence[ConfigError]) -> dict[str, str]:
+    """The keys that the texts of a refusal do not name."""
+    return _header(PROBLEMS, [[one.key, one.message] for one in problems if one.key not in one.message])
+
+
+def _header(name: str, items: Sequence[object]) -> dict[str, str]:
+    """A header with a JSON list of as many of these as may stand in one; none for none."""
+    texts = [json.dumps(one) for one in items]
+    while sum(map(len, texts)) + 2 * len(texts) > MAX_HEADER:
+        texts.pop()
+    return {name: f"[{', '.join(texts)}]"} if texts else {}
