@@ -9,7 +9,6 @@ import ssl
 from collections.abc import Callable
 
 from keelman.runtime.http.protocol import BoundedHttpProtocol, most_connections
-from keelman.runtime.http.tls import HalfOpen
 
 HANDSHAKE_SECONDS = 10.0
 LAST_HANDSHAKE_SECONDS = 1.0
@@ -74,16 +73,12 @@ class Listener:
         client.setblocking(False)
         protocol = self._make()
         with contextlib.suppress(OSError):  # it has gone, or its handshake has failed
-            if self._tls is None:
-                await self._loop.connect_accepted_socket(lambda: protocol, client)
-            else:
-                side = HalfOpen(protocol, self._tls, handshake_seconds=HANDSHAKE_SECONDS)
-                transport, _ = await self._loop.connect_accepted_socket(lambda: side, client)
-                try:
-                    await side.greeted
-                except BaseException:
-                    transport.abort()
-                    raise
+            await self._loop.connect_accepted_socket(
+                lambda: protocol,
+                client,
+                ssl=self._tls,
+                ssl_handshake_timeout=None if self._tls is None else HANDSHAKE_SECONDS,
+            )
             if self._closed:
                 protocol.shutdown()
 

@@ -84,7 +84,7 @@ POST = b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
     ("name", "request_bytes", "statuses"),
     [
         ("no HTTP at all", b"\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03 hello\r\n\r\n", (400,)),
-        ("HTTP/2 at once", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", (426,)),
+        ("HTTP/2 at once", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", (505,)),
         ("no host", b"GET / HTTP/1.1\r\n\r\n", (400,)),
         ("bytes in the path", b"GET /\xff\x00 HTTP/1.1\r\nHost: x\r\n\r\n", (400,)),
         ("a long path", b"GET /" + b"a" * 200_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n", (414,)),
@@ -128,7 +128,7 @@ SENT_ON = GET + b"\r\nX-Keelman-Seconds: 5.000"
 @pytest.mark.parametrize(
     ("request_bytes", "status", "why"),
     [
-        (b"GET / HTTP/2.0\r\nHost: x\r\n\r\n", 426, b"HTTP/2.0 is not spoken here: use HTTP/1.1"),
+        (b"GET / HTTP/2.0\r\nHost: x\r\n\r\n", 505, b"HTTP/2.0 is not spoken here: use HTTP/1.1"),
         (b"HEAD / HTTP/3.0\r\nHost: x\r\n\r\n", 505, b""),
         (b"GET / HTTP/1.2\r\nHost: x\r\n\r\n", 505, b"HTTP/1.2 is not spoken here"),
         (b"GET / HTTP/0.9\r\n\r\n", 505, b"HTTP/0.9 is not spoken here"),
