@@ -14,7 +14,6 @@ from keelman.broker.jvm import Files, Jvm, broker_command, format_storage, start
 from keelman.broker.old_self import fence_old_self, has_run
 from keelman.broker.prepare import prepare
 from keelman.broker.properties import advertised, local_host, quorum, server_properties, written
-from keelman.broker.ready import until_ready
 from keelman.broker.settings import Settings
 from keelman.broker.storage import formatted
 from keelman.kafka.probe import ask_broker
@@ -80,7 +79,7 @@ async def _prepared(settings: Settings, files: Files, properties: dict[str, str]
 async def _live(settings: Settings, files: Files, jvm: Jvm, health: Health | None, begun: float) -> None:
     """From its start to its end by itself, which is an error."""
     host = local_host(settings)
-    await until_ready(jvm, host, settings.port, settings.node_id, seconds=settings.start_seconds)
+    await jvm.ready(host, settings.port, settings.node_id, seconds=settings.start_seconds)
     log.info("broker_ready", bootstrap=advertised(settings), pid=jvm.pid, seconds=round(time.monotonic() - begun, 2))
     if health is not None:
         await health.ready()

@@ -134,11 +134,6 @@ class Reserve:
 _reserve = Reserve()
 
 
-def joined(host: str, port: int) -> str:
-    """host:port, with brackets around an IPv6 address."""
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
 def _no_ports(count: int) -> Unavailable:
     last = LOWEST_PORT + BLOCK * BLOCKS - 1
     return Unavailable(f"no {count} free ports between {LOWEST_PORT} and {last}", reason="NO_FREE_PORTS")
