@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from urllib.parse import quote_plus
 
 from keelman.connect.errors import DataError
-from keelman.connect.registry.options import Options
+from keelman.connect.registry.keys import Options
 from keelman.connect.registry.sum_types import ANY_ENUM, ANY_UNION_FIELD, is_any_union
 from keelman.connect.schema import Schema
 

@@ -13,7 +13,7 @@ from keelman.connect.converters.logical import DECIMAL
 from keelman.connect.errors import DataError
 from keelman.connect.java.text import hash_order, json_text
 from keelman.connect.recurring import Recurring
-from keelman.connect.registry.options import Options
+from keelman.connect.registry.keys import Options
 from keelman.connect.registry.sum_types import enum_key, is_any_union
 from keelman.connect.schema import Field, Schema
 

@@ -14,9 +14,7 @@ from keelman.connect.errors import ConnectError, DataError
 from keelman.connect.registry import keys as registry_keys
 from keelman.connect.registry import subjects
 from keelman.connect.registry.interface import (
-    SCHEMA_NOT_FOUND,
-    SUBJECT_NOT_FOUND,
-    VERSION_NOT_FOUND,
+    ABSENT,
     OpenRegistry,
     Registered,
     Registry,
@@ -27,7 +25,6 @@ from keelman.connect.registry.interface import (
 )
 
 MAX_TOPICS = 1000
-_ABSENT = (SUBJECT_NOT_FOUND, VERSION_NOT_FOUND, SCHEMA_NOT_FOUND)
 
 
 _K = TypeVar("_K")
@@ -168,6 +165,6 @@ class RegistryConverter(Converter):
         try:
             return self.registry.lookup(self.subject(name), schema).version
         except RegistryError as error:
-            if error.code in _ABSENT:
+            if error.code in ABSENT:
                 return None
             raise

@@ -16,6 +16,7 @@ from typing import Protocol
 from keelman.connect.errors import ConnectError, DataError, RetriableConnectError
 
 SUBJECT_NOT_FOUND, VERSION_NOT_FOUND, SCHEMA_NOT_FOUND = 40401, 40402, 40403
+ABSENT = (SUBJECT_NOT_FOUND, VERSION_NOT_FOUND, SCHEMA_NOT_FOUND)
 INCOMPATIBLE = 409
 HEADER_BYTES = 5
 _HEADER = struct.Struct(">BI")

@@ -6,7 +6,8 @@ client may also stand behind `schema.registry.`, as there; its TLS is told by `s
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Self
 
 from keelman.connect.config import converter_keys
 from keelman.connect.config.definition import (
@@ -144,3 +145,15 @@ def data_keys() -> ConfigDef:
             "ignore.default.for.nullables", Type.BOOLEAN, False, _MEDIUM, "Null stays null in spite of a default."
         ),
     )
+
+
+class Options:
+    """What a converter's configuration says, as a base of dataclasses with slots: their fields are named as their keys,
+    with underscores for dots."""
+
+    __slots__: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any]) -> Self:
+        """Those of a parsed configuration."""
+        return cls(**{name: config[name.replace("_", ".")] for name in cls.__slots__})

@@ -211,6 +211,25 @@ async def relock(file: Path, roots: Sequence[str], *, progress: Progress = lambd
     return lock
 
 
+async def packages(coordinates: Sequence[str], *, cache: Path | None = None) -> tuple[Path, ...]:
+    """The jars of `group:artifact:version`s with all that they need.
+
+    What the first resolution found is pinned beside the jars, so that it stays what it was. Raises InvalidArgument for
+    what is no coordinates, Unavailable when they cannot be had, JavaMissing and FailedPrecondition as `maven.jars`.
+    """
+    if not coordinates:
+        return ()
+    cache = cache or cache_folder()
+    name = hashlib.sha256("\n".join(sorted(coordinates)).encode()).hexdigest()[:16]
+    file = cache / "jars" / f"packages-{name}.lock"
+    if not file.is_file():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        fresh = file.with_suffix(".fresh")
+        await relock(fresh, sorted(coordinates))
+        fresh.rename(file)
+    return await jars(Lock.read(file), cache=cache)
+
+
 def main(arguments: Sequence[str]) -> int:
     """Fetches a lock's jars, or writes a new lock; see the module's text."""
     words = list(arguments)
