@@ -26,13 +26,7 @@ from keelman.connect.converters.logical import (
 )
 from keelman.connect.errors import DataError
 from keelman.connect.java.numbers import Float32
-from keelman.connect.json_schema.write_schema import (
-    KEY,
-    VALUE,
-    JsonSchemaOptions,
-    is_object_map,
-    is_union,
-)
+from keelman.connect.json_schema.write_schema import KEY, VALUE, JsonSchemaOptions, is_object_map, is_union
 from keelman.connect.schema import INTEGER_RANGES, Schema, Struct, java_type
 
 _Read = Callable[[Any], Any]

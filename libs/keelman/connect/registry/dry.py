@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from keelman.connect.registry.interface import (
-    ABSENT,
-    INCOMPATIBLE,
-    Registry,
-    RegistryError,
-    SchemaText,
-)
+from keelman.connect.registry.interface import ABSENT, INCOMPATIBLE, Registry, RegistryError, SchemaText
 
 NO_ID = 0
 """Stands in payloads for the id that a schema would get."""

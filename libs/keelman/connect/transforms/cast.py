@@ -28,16 +28,7 @@ from keelman.connect.java.text import java_text
 from keelman.connect.record import Record
 from keelman.connect.records import Column
 from keelman.connect.schema import INTEGER_RANGES, Field, Schema, Struct, type_name
-from keelman.connect.transforms.base import (
-    OfSchemas,
-    Part,
-    Transform,
-    a_map,
-    a_struct,
-    got,
-    null_default,
-    with_fields,
-)
+from keelman.connect.transforms.base import OfSchemas, Part, Transform, a_map, a_struct, got, null_default, with_fields
 from keelman.connect.transforms.fields import renamings
 
 _TYPES = {

@@ -157,8 +157,7 @@ class ValueToKey(Transform):
     def config_def(cls) -> ConfigDef:
         """`fields`, `replace.null.with.default`."""
         return ConfigDef(
-            ConfigKey("fields", Type.LIST, REQUIRED, Importance.HIGH, "The fields.", some_names),
-            null_default(),
+            ConfigKey("fields", Type.LIST, REQUIRED, Importance.HIGH, "The fields.", some_names), null_default()
         )
 
     def __init__(self, config: Mapping[str, str], part: Part = "") -> None:
