@@ -1,4 +1,4 @@
-"""Client channels: made after a fork, never before; one a peer."""
+"""Opens client channels; to be made after a fork, never before."""
 
 from __future__ import annotations
 

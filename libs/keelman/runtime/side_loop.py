@@ -97,7 +97,7 @@ class SideLoop:
                 raise
 
     def start(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
-        """Begins a coroutine that nobody has to wait for."""
+        """Starts a coroutine without waiting for it."""
         return asyncio.run_coroutine_threadsafe(work, self._running())
 
     def post(self, function: Callable[..., object], *arguments: object) -> None:

@@ -1,4 +1,4 @@
-"""A real managed broker for tests: the same process that an agent starts, on free ports, ended with its block."""
+"""Runs a real managed broker for tests: the same process that an agent starts, on free ports."""
 
 from __future__ import annotations
 

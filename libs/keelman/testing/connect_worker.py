@@ -1,4 +1,4 @@
-"""A real Apache Kafka Connect worker from its Maven artifacts: the peer of benchmarks and of take-overs.
+"""Runs a real Apache Kafka Connect worker from its Maven artifacts: the peer of benchmarks and of take-overs.
 
 It is started as its own scripts start it: the same JVM flags and heap (bin/kafka-run-class.sh and
 connect-distributed.sh of Apache Kafka 4.3), the same main class.

@@ -1,4 +1,4 @@
-"""A proxy before one Kafka broker that sees requests: watches, holds, drops or cuts a chosen one, loses its answer.
+"""Watches, holds, drops or cuts chosen requests on their way to a Kafka broker, or loses their answers.
 
 Clients reach the broker through it when the broker advertises the proxy's address (`broker --advertised`). Read are the
 size, the request header and, where it is the first field of the request, the transactional id; nothing is changed.

@@ -1,4 +1,4 @@
-"""A TCP proxy for tests, between any client and one server: delays, limits the rate, freezes, cuts, resets, refuses.
+"""A TCP proxy between any client and one server: delays, limits the rate, freezes, cuts, resets, refuses.
 
 It knows nothing of what it carries, so it serves Kafka and gRPC alike:
 

@@ -1,4 +1,5 @@
-"""A real broker with a listener of every kind, TLS with and without client certificates, each SASL mechanism; ACLs."""
+"""Runs a real broker with a listener of every kind: TLS with and without client certificates, each SASL mechanism;
+ACLs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The Java virtual machine of a broker: how it is started, drained, and asked for its reason when it fails."""
+"""Runs the Java virtual machine of a broker: starts it, waits until it answers, drains it, finds why it failed."""
 
 from __future__ import annotations
 

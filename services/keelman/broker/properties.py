@@ -1,4 +1,4 @@
-"""The server.properties of a managed broker: ours over Kafka's defaults, the user's over ours."""
+"""Makes the server.properties of a managed broker: ours over Kafka's defaults, the user's over ours."""
 
 from __future__ import annotations
 

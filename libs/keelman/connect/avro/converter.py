@@ -1,4 +1,4 @@
-"""AvroConverter: Avro in Confluent's wire format, with schemas in a registry."""
+"""AvroConverter: writes and reads Avro in Confluent's wire format, with schemas in a registry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names that Avro schemas of Connect's data have in Confluent's mapping, and what else of it more than one side needs.
+"""Names of Avro schemas in Confluent's mapping, and the options that both directions of it share.
 
 As of Confluent's AvroData (Apache License 2.0), https://docs.confluent.io/platform/current/schema-registry/connect.html;
 tests/recorded/avro.json holds what a converter derived from it makes of many schemas and values.

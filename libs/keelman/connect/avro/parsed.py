@@ -1,4 +1,4 @@
-"""Avro schemas from their texts: with full names, and with those that they refer to."""
+"""Parses the texts of Avro schemas: full names are resolved, and the schemas that they refer to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An Avro schema as a Connect schema, in Confluent's mapping."""
+"""Translates an Avro schema into a Connect schema, in Confluent's mapping."""
 
 from __future__ import annotations
 

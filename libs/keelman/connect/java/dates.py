@@ -1,4 +1,4 @@
-"""Times as texts in the patterns of java.text.SimpleDateFormat, in English and UTC, read as leniently as it reads.
+"""Formats and parses times by patterns of java.text.SimpleDateFormat, in English and UTC, as leniently as Java does.
 
 https://docs.oracle.com/en/java/javase/17/docs/api/java.base/java/text/SimpleDateFormat.html
 """

@@ -1,4 +1,4 @@
-"""Reads the text of a Java regular expression: characters, escapes, flags; what patterns and classes are made of."""
+"""Reads the text of a Java regular expression piece by piece: characters, escapes, flags."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Java's regular expressions: patterns (java.util.regex.Pattern, Java 17) translated for Python's `re`, replacements.
+"""Translates Java's regular expressions (java.util.regex.Pattern, Java 17) and replacements for Python's `re`.
 
 Everything that means something else in Python is written out: classes as ranges of code points, `.`, `^` and `$` by
 Java's line ends, flags where they hold. What cannot be had is refused, never approximated: `\\G`, `\\X`, `\\b{g}`, the

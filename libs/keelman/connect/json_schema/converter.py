@@ -1,4 +1,4 @@
-"""JsonSchemaConverter: JSON in Confluent's wire format, its JSON Schemas in a registry."""
+"""JsonSchemaConverter: writes and reads JSON in Confluent's wire format, with JSON Schemas in a registry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A JSON Schema as a Connect schema, in Confluent's mapping.
+"""Translates a JSON Schema into a Connect schema, in Confluent's mapping.
 
 https://docs.confluent.io/platform/current/schema-registry/connect.html#json-schema
 """

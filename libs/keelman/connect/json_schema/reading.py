@@ -1,4 +1,4 @@
-"""JSON under a JSON Schema as Connect's data: one function for a schema, made once."""
+"""Makes Connect's data of JSON under a JSON Schema: one function for a schema, made once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Connect schema as a JSON Schema (draft 7), in Confluent's mapping and with its keywords in Confluent's order.
+"""Translates a Connect schema into a JSON Schema (draft 7), in Confluent's mapping and order of keywords.
 
 https://docs.confluent.io/platform/current/schema-registry/connect.html#json-schema
 """

@@ -1,4 +1,4 @@
-"""ProtobufConverter: Protobuf in Confluent's wire format, its schemas in a registry."""
+"""ProtobufConverter: writes and reads Protobuf in Confluent's wire format, with schemas in a registry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Connect schema as a Protobuf schema, in Confluent's mapping.
+"""Translates a Connect schema into a Protobuf schema, in Confluent's mapping.
 
 https://docs.confluent.io/platform/current/schema-registry/connect.html#protobuf
 """

@@ -1,4 +1,4 @@
-"""Connect's data as messages: one function for a schema and the message that it is written as, made once."""
+"""Writes Connect's data as messages: one function for a schema and its message, made once."""
 
 from __future__ import annotations
 

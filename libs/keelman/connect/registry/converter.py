@@ -1,4 +1,4 @@
-"""What converters with a schema registry have in common: under which id a schema is written, what an id stands for."""
+"""The base of converters with a schema registry: finds the id to write a schema with, and the schema of an id."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class RegistryConverter(Converter):
         self._newest: dict[str, Registered] = {}
 
     def bind(self, open_registry: OpenRegistry) -> None:
-        """Called once by whoever makes it to convert. Raises ConfigValueError when what it says is not legal."""
+        """Called once, before it converts. Raises ConfigValueError when what it says is not legal."""
         self._registry = open_registry(self._given)
 
     @property

@@ -1,4 +1,4 @@
-"""What every transform and predicate is, and what most of them need."""
+"""The base classes of transforms and predicates, and functions that most of them need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cast: values as other types, as Java's conversions have it."""
+"""Cast: converts values to other types, by Java's conversions."""
 
 from __future__ import annotations
 

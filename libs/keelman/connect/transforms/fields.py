@@ -1,4 +1,4 @@
-"""Transforms that wrap fields, take them away or rename them."""
+"""HoistField and ReplaceField: wrap a value in a field, take fields away, rename them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Flatten: everything in one level."""
+"""Flatten: brings the fields of nested structs and maps to the top level."""
 
 from __future__ import annotations
 

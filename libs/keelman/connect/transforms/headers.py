@@ -1,4 +1,4 @@
-"""Transforms that add headers, take them from fields, or remove them."""
+"""DropHeaders, InsertHeader and HeaderFrom: remove headers, add them, take them from fields."""
 
 from __future__ import annotations
 

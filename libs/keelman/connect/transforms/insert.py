@@ -1,4 +1,4 @@
-"""InsertField: where a record comes from, or a fixed text, as fields of it."""
+"""InsertField: adds a record's topic, partition, offset or time, or a fixed text, as fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""MaskField: something harmless in the place of a value."""
+"""MaskField: replaces values of fields by something harmless of the same type."""
 
 from __future__ import annotations
 

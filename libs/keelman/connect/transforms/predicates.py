@@ -1,4 +1,4 @@
-"""The predicates that transforms may be bound to."""
+"""Predicates, which decide whether a transform applies to a record."""
 
 from __future__ import annotations
 

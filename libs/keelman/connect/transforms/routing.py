@@ -1,4 +1,4 @@
-"""Transforms of a record as a whole: its topic, its schema's marks, or that it is there at all."""
+"""Filter, RegexRouter and SetSchemaMetadata: drop records, rename topics, rename schemas."""
 
 from __future__ import annotations
 

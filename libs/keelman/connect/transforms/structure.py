@@ -1,4 +1,4 @@
-"""Transforms that change which value stands where: a field alone, or fields as a key."""
+"""ExtractField and ValueToKey: put a field in place of the value, and fields in place of the key."""
 
 from __future__ import annotations
 

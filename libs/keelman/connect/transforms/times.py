@@ -1,4 +1,4 @@
-"""Transforms of times: their form within records, and topics that are named after them."""
+"""TimestampRouter and TimestampConverter: name topics after times, and convert times to other forms."""
 
 from __future__ import annotations
 

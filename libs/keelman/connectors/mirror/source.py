@@ -1,4 +1,4 @@
-"""MirrorSource: topics of another Kafka cluster, copied record by record with all that they carry."""
+"""MirrorSource: copies topics of another Kafka cluster record by record with all that they carry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SparkSink: topics appended to a data set in any format that Spark writes, one bounded job after another."""
+"""SparkSink: appends topics to a data set in any format that Spark writes, one bounded job after another."""
 
 from __future__ import annotations
 

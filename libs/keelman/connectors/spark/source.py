@@ -1,4 +1,4 @@
-"""SparkSource: a data set in any format that Spark reads, once and whole, in the parts that Spark makes of it.
+"""SparkSource: copies a data set in any format that Spark reads, once and whole, in the parts that Spark makes of it.
 
 The task itself splits the data set and keeps the books; its rows are copied by parts, each in a slot that Spark gives
 the rows of one partition to (keelman.connect.data_set). What is read of each part stands in the offset topic under an

@@ -1,4 +1,4 @@
-"""Verifiable source and sink: numbered records, and a line of JSON for each that was read, committed, taken or flushed.
+"""Verifiable source and sink: copy numbered records and write a line of JSON for each step of each record.
 
 Names, keys, offsets and lines are those of org.apache.kafka.connect.tools.Verifiable{Source,Sink}{Connector,Task}.
 """

@@ -1,4 +1,4 @@
-"""Bodies of requests, read whole before an application sees the request: bounded in size, in time and together."""
+"""Reads bodies of requests whole before an application sees the request, with limits of size, time and their sum."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The door of an HTTP server: takes connections in, https ones after their handshake, and loses nobody who has come."""
+"""Accepts the connections of an HTTP server, https ones after their handshake, and loses none when it closes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from keelman.runtime.http.protocol import BoundedHttpProtocol, most_connections
 
 HANDSHAKE_SECONDS = 10.0
 LAST_HANDSHAKE_SECONDS = 1.0
-FULL_SECONDS = 0.2  # how long nobody is taken in once this process has no descriptors left
+FULL_SECONDS = 0.2  # how long no connection is accepted once this process has no descriptors left
 
 
 class Listener:
@@ -25,7 +25,7 @@ class Listener:
     def __init__(
         self, listener: socket.socket, make: Callable[[], BoundedHttpProtocol], tls: ssl.SSLContext | None = None
     ) -> None:
-        """`make` gives a connection its protocol. The listener becomes this door's own."""
+        """`make` gives a connection its protocol. The socket becomes this listener's own."""
         listener.setblocking(False)
         self._listener = listener
         self._make = make
@@ -36,7 +36,7 @@ class Listener:
         self._open()
 
     async def close(self) -> None:
-        """From now on whoever comes is refused. Returns when those who were there are in, or have been given up."""
+        """Refuses new connections. Returns when those that had come are accepted, or have been given up."""
         self._closed = True
         self._loop.remove_reader(self._listener)
         while self._take():  # the system has told them that they are connected
@@ -53,7 +53,7 @@ class Listener:
             self._loop.add_reader(self._listener, self._take)
 
     def _take(self) -> bool:
-        """Takes one in; False when nobody is there."""
+        """Accepts one connection; False when none waits."""
         try:
             client, _ = self._listener.accept()
         except (BlockingIOError, InterruptedError, ConnectionAbortedError):

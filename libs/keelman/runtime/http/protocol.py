@@ -1,4 +1,4 @@
-"""One HTTP connection that cannot be held for ever: heads have a deadline, readers must read, the idlest give way.
+"""One HTTP connection with limits: heads have a deadline, clients must read, the idlest connection is closed first.
 
 Heads are taken as Connect's server takes them: of at most 8 KiB, and of HTTP/1.0 and 1.1 alone. One that a worker sends
 on has headers of that worker's beside: what the one has taken is not too large for the next.
@@ -143,7 +143,7 @@ class BoundedHttpProtocol(H11Protocol):
         self._part()
 
     def _part(self) -> None:
-        """Nobody waits long for a TLS client that has all it asked for and does not say farewell."""
+        """Gives up a TLS client that has its answers and does not close its side."""
         if self.transport.is_closing():
             self.loop.call_later(FAREWELL_SECONDS, self._abandon)
 

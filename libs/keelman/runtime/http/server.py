@@ -1,4 +1,4 @@
-"""An HTTP server of an ASGI application in this process's loop: no signals, no workers, no threads of its own."""
+"""Serves an ASGI application over HTTP in this process's loop, without signals, workers or threads of its own."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ async def serve_http(
     config.load()
     server = uvicorn.Server(config)
     server.lifespan = config.lifespan_class(config)
-    server.servers = []  # the door is ours
+    server.servers = []  # we listen ourselves
     listener = socket.create_server(
         (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=BACKLOG
     )
@@ -63,9 +63,9 @@ async def serve_http(
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     port = int(listener.getsockname()[1])
     # The server's own run loop would take over the signals and wake ten times a second; its end is all we need of it.
-    door = Listener(listener, partial(BoundedHttpProtocol, config, server.server_state, {}), tls)
+    accepting = Listener(listener, partial(BoundedHttpProtocol, config, server.server_state, {}), tls)
     try:
         yield port
     finally:
-        await door.close()
+        await accepting.close()
         await server.shutdown()

@@ -1,4 +1,4 @@
-"""Java libraries pinned in a lock file, fetched once into the cache folder by the Ivy that PySpark ships.
+"""Fetches Java libraries that a lock file pins into the cache folder, by the Ivy that PySpark ships.
 
 A lock is JSON: a name, the root coordinates it was made from, and every artifact with size and sha256. Fetching asks
 for exactly those artifacts, without their descriptors, so it resolves nothing and takes no other version. A fetched

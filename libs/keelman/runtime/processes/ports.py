@@ -1,4 +1,4 @@
-"""Ports: whether one is free, and some that are and stay so until they are used.
+"""Checks ports, and reserves free ones that stay free until they are used.
 
 A port that was merely free a moment ago may be taken by the time a process listens on it: by a process that was given
 the same one, or by an outgoing connection, which gets its port from the system's own range and keeps it for a minute

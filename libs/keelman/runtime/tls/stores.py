@@ -1,4 +1,4 @@
-"""Key and trust stores as Java's clients and servers name them (`ssl.keystore.*`, `ssl.truststore.*`): read into PEM.
+"""Reads key and trust stores as Java names them (`ssl.keystore.*`, `ssl.truststore.*`) into PEM.
 
 JKS is read with the JDK's own keytool, PKCS12 and PEM with cryptography. Which of them a file is its first bytes say,
 as in Java's own loader: a PKCS12 file under the type JKS opens, and the other way round.
