@@ -186,9 +186,9 @@ class KafkaTunnel(Tunnel):
 class KafkaProxy(Proxy):
     """The proxy before one broker."""
 
-    def __init__(self, host: str, port: int, *, listen: int = 0) -> None:
+    def __init__(self, host: str, port: int) -> None:
         """As of `Proxy`."""
-        super().__init__(host, port, listen=listen, tunnel=KafkaTunnel)
+        super().__init__(host, port, tunnel=KafkaTunnel)
         self._catches: list[Catch] = []
         self.counts: dict[int, int] = {}
         """How many requests of each api key were seen."""

@@ -122,7 +122,7 @@ async def format_storage(java: Java, jars: Sequence[Path], files: Files, cluster
         raise Unavailable(f"formatting {files.data} failed (exit code {code}): {reason}", reason="FORMAT_FAILED")
 
 
-async def run_tool(command: Sequence[str], *, seconds: float = TOOL_SECONDS) -> tuple[int, str]:
+async def run_tool(command: Sequence[str]) -> tuple[int, str]:
     """Runs a program that ends by itself; its exit code and all it said. Cancelling kills it."""
     child = await asyncio.create_subprocess_exec(
         *tethered(command),
@@ -131,10 +131,10 @@ async def run_tool(command: Sequence[str], *, seconds: float = TOOL_SECONDS) -> 
         stderr=asyncio.subprocess.STDOUT,
     )
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(TOOL_SECONDS):
             said, _ = await child.communicate()
     except TimeoutError:
-        raise Unavailable(f"{Path(command[0]).name} did not end within {seconds:.0f} s") from None
+        raise Unavailable(f"{Path(command[0]).name} did not end within {TOOL_SECONDS:.0f} s") from None
     finally:
         if child.returncode is None:
             child.kill()

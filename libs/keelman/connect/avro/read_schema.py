@@ -59,7 +59,7 @@ class _Made:
     def of(cls, schema: Schema) -> _Made:
         return cls(schema.type, name=schema.name, version=schema.version, parameters=dict(schema.parameters))
 
-    def build(self, default: Any = None) -> Schema:
+    def build(self) -> Schema:
         return Schema(
             self.type,
             self.optional,
@@ -67,7 +67,7 @@ class _Made:
             self.version,
             self.doc,
             tuple(self.parameters.items()),
-            default,
+            None,
             self.key,
             self.value,
             self.fields,

@@ -15,6 +15,7 @@ from keelman.connect.record import Record
 from keelman.connect.schema import Field, Schema, Struct
 
 T = TypeVar("T")
+MAX_SCHEMAS = 16
 NULL_DEFAULT = "replace.null.with.default"
 PACKAGE = "org.apache.kafka.connect.transforms."
 Part = Literal["", "Key", "Value"]
@@ -108,8 +109,9 @@ def some_names(name: str, value: Any) -> None:
         raise ConfigValueError(name, value, whole=whole)
 
 
-def null_default(doc: str = "Whether a null becomes its field's default value, where it has one.") -> ConfigKey:
+def null_default() -> ConfigKey:
     """The key that most transforms of fields have."""
+    doc = "Whether a null becomes its field's default value, where it has one."
     return ConfigKey(NULL_DEFAULT, Type.BOOLEAN, True, Importance.MEDIUM, doc)
 
 
@@ -165,10 +167,8 @@ class IllegalArgumentError(DataError):
 class OfSchemas(Generic[T]):
     """What is made of schemas: called with one that it has seen of late, it gives what it made of that very schema."""
 
-    def __init__(self, make: Callable[[Schema], T], most: int = 16) -> None:
-        """Keeps at most so many."""
+    def __init__(self, make: Callable[[Schema], T]) -> None:
         self._make = make
-        self._most = most
         self._made: dict[int, tuple[Schema, T]] = {}
 
     def __call__(self, schema: Schema) -> T:
@@ -177,7 +177,7 @@ class OfSchemas(Generic[T]):
         if found is not None and found[0] is schema:
             return found[1]
         made = self._make(schema)
-        if len(self._made) >= self._most:
+        if len(self._made) >= MAX_SCHEMAS:
             self._made.clear()
         self._made[id(schema)] = (schema, made)
         return made

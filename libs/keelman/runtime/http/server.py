@@ -18,6 +18,7 @@ from keelman.runtime.http.protocol import BoundedHttpProtocol
 from keelman.runtime.processes.ports import check_port
 
 BACKLOG = 1024
+KEEP_ALIVE_SECONDS = 75
 
 
 @contextlib.asynccontextmanager
@@ -29,7 +30,6 @@ async def serve_http(
     label: str,
     tls: ssl.SSLContext | None = None,
     grace_seconds: float = 5.0,
-    keep_alive_seconds: int = 75,
 ) -> AsyncIterator[int]:
     """Serves `app` until the block is left, then lets requests end for the grace; yields the port.
 
@@ -48,7 +48,7 @@ async def serve_http(
         server_header=False,
         date_header=False,
         proxy_headers=False,
-        timeout_keep_alive=keep_alive_seconds,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=math.ceil(grace_seconds),
     )
     config.load()

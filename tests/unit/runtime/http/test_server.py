@@ -31,6 +31,9 @@ async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Any]:
     monkeypatch.setattr(http_protocol, "READ_SECONDS", 1.0)
     monkeypatch.setattr(http_protocol, "MAX_CONNECTIONS", 16)
     monkeypatch.setattr(http_bodies, "DRAIN_SECONDS", 1.0)
+    monkeypatch.setattr(http_bodies, "BODY_SECONDS", 1.0)
+    monkeypatch.setattr(http_bodies, "MAX_BODY_BYTES", LIMIT)
+    monkeypatch.setattr(http_bodies, "TOGETHER_BYTES", 3 * LIMIT)
 
     async def count(request: Request) -> Response:
         return Response(str(len(await request.body())))
@@ -50,7 +53,7 @@ async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Any]:
             Route("/late", late, methods=["GET", "POST"]),
         ]
     )
-    app = BoundedBodies(routed, max_body_bytes=LIMIT, together_bytes=3 * LIMIT, body_seconds=1.0)
+    app = BoundedBodies(routed)
     async with serve_http(app, host="127.0.0.1", port=0, label="test", grace_seconds=0.1) as port:
         yield port, app
 
