@@ -129,5 +129,5 @@ def fixed_size(schema: Schema) -> int | None:
     if text is None:
         return None
     if not text.isdecimal() or len(text) > 9:
-        raise DataError(f"{FIXED_SIZE} is no size: {text!r}")
+        raise DataError(f"{FIXED_SIZE}: {text!r} is not a size, which is a whole number")
     return int(text)

@@ -252,8 +252,8 @@ def _decimals(scale: int) -> _Read:
 
 def _bytes(tree: Any) -> bytes:
     if not isinstance(tree, str):
-        raise DataError(f"Bytes are a text in base64, not {_NODES.get(type(tree), '?')}")
+        raise DataError(f"Bytes must be a text in base64, not {_NODES.get(type(tree), '?')}")
     try:
         return base64.b64decode(tree, validate=True)
     except ValueError:
-        raise DataError("Bytes are a text in base64, and this text is not") from None
+        raise DataError("Bytes must be a text in base64, and this text is not") from None

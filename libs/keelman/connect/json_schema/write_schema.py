@@ -97,7 +97,7 @@ class _Writer:
                     self._ids += 1
                     found["$id"] = f"#id{self._ids}"
                 return str(found["$id"])
-        raise DataError(f"The schema {schema.name} stands for one that it is not within")
+        raise DataError(f"The schema {schema.name} refers to a schema that does not contain it")
 
     def _named(self, schema: Schema, indexed: dict[str, int]) -> dict[str, Any]:
         """First the type, what all schemas may say and Connect's own keywords; then what the type alone has."""

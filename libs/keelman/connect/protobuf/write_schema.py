@@ -213,7 +213,7 @@ class _Writer:
         try:
             found = enum_of(schema, general=self._options.generalized_sum_type_support)
         except ValueError as error:
-            raise DataError(f"The enum {schema.name} has a number that is none: {error}") from None
+            raise DataError(f"The enum {schema.name} has an illegal number: {error}") from None
         if found is None:
             return None
         name = self._simple(found[0] or schema.name)
@@ -231,7 +231,7 @@ def _numbers(schema: Schema) -> Iterator[int]:
     try:
         numbers = [None if text is None else int(text) for text in given]
     except ValueError:
-        raise DataError(f"The number of a field of {schema.name} is none: {given}") from None
+        raise DataError(f"A field of {schema.name} has an illegal number: {given}") from None
     free = (number for number in count(1) if number not in numbers and number not in _RESERVED)
     return (next(free) if number is None else number for number in numbers)
 
