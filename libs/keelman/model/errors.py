@@ -1,4 +1,18 @@
-"""Every error that crosses a boundary of the product. All are subclasses of KeelmanError."""
+"""Every error that crosses a boundary of the product.
+
+KeelmanError
+  InvalidArgument      a value the caller gave is not legal; names field, value and what is legal
+  NotFound             the named thing does not exist
+  AlreadyExists        the name is taken
+  FailedPrecondition   legal, but not in the present state
+  Conflict             the caller's etag, generation or session is older than the present one
+  Unauthenticated      no or wrong credentials
+  PermissionDenied     known caller, not allowed
+  Exhausted            a limit is reached
+  Unavailable          the other side cannot be reached or is not ready; trying again can help
+  DeadlineExceeded     no answer in time
+  Internal             a fault of ours
+"""
 
 from __future__ import annotations
 

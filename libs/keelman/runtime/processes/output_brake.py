@@ -15,7 +15,7 @@ BYTES_PER_SECOND = 256 << 10
 CHUNK_BYTES = 64 << 10
 
 
-def brake_output() -> None:
+def brake_output(bytes_per_second: int = BYTES_PER_SECOND) -> None:
     """From now on standard output and error of this process go to its standard error at this rate at most.
 
     Faster writers wait. Called once, early, in a process that third-party code runs in.
@@ -27,7 +27,7 @@ def brake_output() -> None:
     os.close(sink)
     faulthandler.enable(real)  # what a crash leaves must not stay in the pipe
     stacks_on_signal(real)
-    threading.Thread(target=_pump, args=(source, real), name="output", daemon=True).start()
+    threading.Thread(target=_pump, args=(source, real, bytes_per_second), name="output", daemon=True).start()
 
 
 def bound_memory(size: int) -> None:
@@ -52,11 +52,11 @@ def _set_aside_bytes() -> int:
         return 0
 
 
-def _pump(source: int, real: int) -> None:
+def _pump(source: int, real: int, rate: int) -> None:
     free_at = time.monotonic()
     while chunk := os.read(source, CHUNK_BYTES):
         # A second's worth goes at once: only a flood is slowed down.
-        free_at = max(free_at, time.monotonic() - 1.0) + len(chunk) / BYTES_PER_SECOND
+        free_at = max(free_at, time.monotonic() - 1.0) + len(chunk) / rate
         try:
             while chunk:
                 chunk = chunk[os.write(real, chunk) :]
