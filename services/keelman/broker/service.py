@@ -7,7 +7,7 @@ import contextlib
 import fcntl
 import os
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from keelman.broker.jvm import Files, Jvm, broker_command, format_storage, started
@@ -39,7 +39,9 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
     files = Files(settings.home.absolute())
     async with contextlib.AsyncExitStack() as stack:
         stack.enter_context(_alone(files))
-        health = await stack.enter_async_context(_health(settings))
+        health: Health | None = None
+        if settings.health_socket is not None:
+            health = await stack.enter_async_context(serve(socket=settings.health_socket, label="broker"))
         command: list[str] = []
         await first_of(stop.wait(), _prepared(settings, files, properties, command))
         if stop.is_set():
@@ -102,15 +104,6 @@ async def _watch(settings: Settings, host: str, health: Health | None) -> None:
             log.warning("broker_silent", bootstrap=advertised(settings))
         if health is not None:
             await (health.ready() if now else health.unready())
-
-
-@contextlib.asynccontextmanager
-async def _health(settings: Settings) -> AsyncIterator[Health | None]:
-    if settings.health_socket is None:
-        yield None
-        return
-    async with serve(socket=settings.health_socket, label="broker") as health:
-        yield health
 
 
 async def _ports_free(settings: Settings) -> None:

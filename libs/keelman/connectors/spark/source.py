@@ -32,13 +32,23 @@ WAIT_SECONDS = 0.25
 PART_TIMEOUT_MS = "900000"  # the most that brokers allow by their default
 
 
-class SparkSource(Connector):
+class SparkConnector(Connector):
+    """What the two have in common: one task, whose work Spark does."""
+
+    version = "1.0.0"
+    runs_on = "anywhere"
+
+    @classmethod
+    def task_configs(cls, config: Mapping[str, str], max_tasks: int) -> list[dict[str, str]]:
+        """One."""
+        return [dict(config)]
+
+
+class SparkSource(SparkConnector):
     """One task; Spark's partitions are its parts."""
 
     names = ("keelman.connectors.SparkSourceConnector", "SparkSourceConnector", "SparkSource")
-    version = "1.0.0"
     direction = Direction.SOURCE
-    runs_on = "anywhere"
     reads_data_sets = True
 
     @classmethod
@@ -58,11 +68,6 @@ class SparkSource(Connector):
             ConfigKey("spark.python.source", text, "", low, "module:Class of a Python data source.", python_class),
             ConfigKey("spark.packages", Type.LIST, [], low, "Jars it needs: group:artifact:version.", coordinates),
         )
-
-    @classmethod
-    def task_configs(cls, config: Mapping[str, str], max_tasks: int) -> list[dict[str, str]]:
-        """One."""
-        return [dict(config)]
 
     @classmethod
     def supports_exactly_once(cls, config: Mapping[str, str]) -> bool:
