@@ -1,4 +1,4 @@
-"""Broker clusters and worker clusters: what the user wants of them and what is."""
+"""Broker clusters and worker clusters: what the user wants of them and the state they are in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keys of configurations that belong together by a prefix."""
+"""Selects keys of a configuration by their prefix."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ Value = TypeVar("Value")
 
 
 def under(prefix: str, config: Mapping[str, Value]) -> dict[str, Value]:
-    """The keys that begin with the prefix, without it. For whoever hands on a part of a configuration."""
+    """The keys that begin with the prefix, without it."""
     return {key.removeprefix(prefix): value for key, value in config.items() if key.startswith(prefix)}

@@ -1,4 +1,4 @@
-"""Labels of workers, and what connectors ask for of them, as they are written: `zone=a,disk=ssd`."""
+"""Parses labels of workers and of connectors' placement: `zone=a,disk=ssd`."""
 
 from __future__ import annotations
 

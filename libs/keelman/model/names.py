@@ -1,4 +1,4 @@
-"""Names that users choose: what is legal, and the message when it is not."""
+"""Checks names that users choose."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of a failure's trace fits into one line."""
+"""Finds the line of a failure's trace that says most."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker can be given: a connector's instance or one of its tasks; and what a group's leader gives a member."""
+"""The units of work, a connector's instance or one of its tasks, and the assignment of a group's member."""
 
 from __future__ import annotations
 

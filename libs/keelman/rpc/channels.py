@@ -1,9 +1,7 @@
-"""Client channels: made after a fork, never before; one a peer."""
+"""Opens client channels; to be made after a fork, never before."""
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import AsyncIterator
 from typing import Any, TypeAlias
 
 import grpc
@@ -16,32 +14,7 @@ Channel: TypeAlias = grpc.aio.Channel
 DIRECT = (("grpc.enable_http_proxy", 0),)  # a proxy of the environment is for the web, not for our own services
 
 
-@contextlib.asynccontextmanager
-async def channel(
-    address: str,
-    *,
-    root_certificates: bytes | None = None,
-    server_name: str = "",
-    peer: str = "",
-    translate: bool = True,
-) -> AsyncIterator[Channel]:
-    """A channel to host:port or unix:path, closed with the block. Errors of unary calls come as our classes.
-
-    With `root_certificates` (PEM) it speaks TLS; `server_name` is then what the certificate must name, the address's
-    host when empty.
-    `peer` says in words who is there, for the message when it cannot be reached. Without `translate` errors come as
-    grpc's own: for passing them on unchanged.
-    """
-    made = open_channel(
-        address, root_certificates=root_certificates, server_name=server_name, peer=peer, translate=translate
-    )
-    try:
-        yield made
-    finally:
-        await made.close()
-
-
-def open_channel(
+def channel(
     address: str,
     *,
     root_certificates: bytes | None = None,
@@ -49,7 +22,12 @@ def open_channel(
     peer: str = "",
     translate: bool = True,
 ) -> Channel:
-    """A channel that the caller closes."""
+    """A channel to host:port or unix:path: `async with` closes it. Errors of unary calls come as our classes.
+
+    With `root_certificates` (PEM) it speaks TLS; `server_name` is then what the certificate must name, the address's
+    host when empty. `peer` says in words who is there, for the message when it cannot be reached. Without `translate`
+    errors come as grpc's own: for passing them on unchanged.
+    """
     options: list[tuple[str, int | str]] = [
         *KEEPALIVE,
         *DIRECT,

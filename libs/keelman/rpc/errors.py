@@ -1,4 +1,4 @@
-"""One table maps the error classes to gRPC status codes and back, so services raise and catch the same classes.
+"""Maps the error classes to gRPC status codes and back, so services raise and catch the same classes.
 
 An error travels as status code, message, google.rpc.ErrorInfo(reason, domain, metadata) and, for field violations,
 google.rpc.BadRequest (https://google.aip.dev/193).

@@ -1,4 +1,4 @@
-"""Forwards whole services to another server: any service, from its descriptor, byte for byte in both directions."""
+"""Forwards whole services to another server, from their descriptors, byte for byte in both directions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pages of a list: opaque tokens that name the last key, so pages stay stable while things are created and deleted."""
+"""Cuts lists into pages by tokens that name the last key: pages stay stable while things come and go."""
 
 from __future__ import annotations
 

@@ -14,9 +14,10 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from keelman.model.errors import InvalidArgument, KeelmanError
+from keelman.model.workload import joined_address
 from keelman.rpc.errors import to_status
 from keelman.runtime.logs.logging import get_logger
-from keelman.runtime.processes.ports import check_port, joined, port_taken
+from keelman.runtime.processes.ports import check_port, port_taken
 
 log = get_logger()
 
@@ -131,9 +132,9 @@ async def serve(
         credentials = None if tls is None else _credentials(label, tls)
         try:
             if credentials is None:
-                server.add_insecure_port(joined(host, port))
+                server.add_insecure_port(joined_address(host, port))
             else:
-                server.add_secure_port(joined(host, port), credentials)
+                server.add_secure_port(joined_address(host, port), credentials)
         except RuntimeError:
             raise port_taken(label, host, port) from None
     if socket is not None:

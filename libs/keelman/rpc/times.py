@@ -1,4 +1,4 @@
-"""Times between the model (aware UTC datetime, seconds) and the wire (google.protobuf.Timestamp, Duration)."""
+"""Converts times between the model (aware UTC datetime, seconds) and the wire (Timestamp, Duration)."""
 
 from __future__ import annotations
 

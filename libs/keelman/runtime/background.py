@@ -1,4 +1,4 @@
-"""Tasks of an object that lives from its making to its `close`, in no block of code: e.g. of a client."""
+"""Runs tasks for an object, such as a client, that lives from its making to its `close`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long to wait before the next try: exponential with jitter, pure but for the random source it is given."""
+"""Says how long to wait before the next try: exponential with jitter, pure but for its random source."""
 
 from __future__ import annotations
 

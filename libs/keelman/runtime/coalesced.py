@@ -1,4 +1,4 @@
-"""Many callers who want the same thing done after their call share one doing of it."""
+"""Lets many callers who want the same thing done share one run of it."""
 
 from __future__ import annotations
 

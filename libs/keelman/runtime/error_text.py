@@ -1,4 +1,4 @@
-"""What an error says, as a text that can be stored and sent whatever code it comes from."""
+"""Makes a text of any error that can be stored and sent."""
 
 from __future__ import annotations
 

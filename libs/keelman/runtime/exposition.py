@@ -1,4 +1,4 @@
-"""Metrics as Prometheus reads them, its text format 0.0.4: written on request, nothing is kept between requests.
+"""Writes metrics in Prometheus' text format 0.0.4 on request; keeps nothing between requests.
 
 By hand, since one worker may tell of 10,000 connectors: prometheus_client takes 14 times as long for each sample. The
 tests read what is written here with its parser.

@@ -1,4 +1,4 @@
-"""Where a node keeps its files: one folder, one layout, known here and nowhere else."""
+"""Knows where a node keeps its files: one folder, one layout, and how files are written there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A thread for one call of code that may hang, such as a connector's."""
+"""Runs one call that may hang, such as a connector's, in a thread of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Background automation: an idempotent function without arguments, woken by a timer or a signal, never told why."""
+"""Runs an idempotent function again and again, by a timer or when woken."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The life of a process: one loop, one stop event, signals, a grace period; and groups of sibling loops.
+"""Runs a process's life (one loop, one stop event, signals, a grace period) and groups of sibling tasks.
 
 Raw task creation stays in this package: services use `Siblings`, `supervise` and `run_process` only.
 """
@@ -28,7 +28,7 @@ STRAY = "an awaited task was cancelled although nobody cancelled the waiter"
 async def guarded(work: Awaitable[T]) -> T:
     """Waits for it, and raises RuntimeError when it was cancelled though nobody cancels this task.
 
-    A library may cancel what somebody waits for. Without this that would end who waits, and all who wait for him.
+    A library may cancel what a task awaits. Without this, that would end the waiting task, and all that wait for it.
     """
     try:
         return await work
@@ -123,7 +123,7 @@ class Siblings:
         while self._tasks:
             try:
                 await asyncio.wait(self._tasks)
-            except asyncio.CancelledError as again:  # who has no patience with the block has none with its tasks
+            except asyncio.CancelledError as again:  # a second cancellation of the block cancels its tasks
                 cancelled = again
                 self._close()
         if error is not None and not isinstance(error, asyncio.CancelledError):

@@ -1,4 +1,4 @@
-"""The version of this installation."""
+"""Finds the version of this installation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A real Kafka cluster of several brokers for tests, each broker and controller in one: replicas, leaders, faults.
+"""Runs a real Kafka cluster of several brokers for tests, with its replicas, leaders and faults.
 
 Brokers are numbered from 1 and keep their ports and their data over all their starts.
 """

@@ -1,4 +1,4 @@
-"""An authority for tests: certificates of its own, as PEM texts, PKCS12 and JKS stores."""
+"""Issues certificates for tests, as PEM texts, PKCS12 and JKS stores."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Issued:
 
 
 class Authority:
-    """Issues certificates that whoever trusts it accepts."""
+    """Issues certificates; programs that trust it accept them."""
 
     def __init__(self, name: str = "tests") -> None:
         self._key = ec.generate_private_key(ec.SECP256R1())

@@ -9,6 +9,7 @@ from typing import Any
 from aiokafka.protocol.admin import AlterPartitionReassignmentsRequest_v0
 from aiokafka.protocol.api import Request
 
+from keelman.connect.java.text import string_hash
 from keelman.testing.eventually import eventually
 
 INTERNAL_PARTITIONS = 3
@@ -63,9 +64,6 @@ async def until(condition: Callable[[], Awaitable[bool]], seconds: float, what: 
 def coordinating(name: str, partitions: int) -> int:
     """The partition in which the records of a group or of a transactional id are, as Kafka chooses it: by Java's hash
     of the name."""
-    value = 0
-    units = name.encode("utf-16-be")
-    for at in range(0, len(units), 2):
-        value = (31 * value + int.from_bytes(units[at : at + 2], "big")) & 0xFFFFFFFF
+    value = string_hash(name)
     signed = value - (1 << 32) if value >= 1 << 31 else value
     return (0 if signed == -(1 << 31) else abs(signed)) % partitions

@@ -1,4 +1,4 @@
-"""A real Apache Kafka Connect worker from its Maven artifacts: the peer of benchmarks and of take-overs.
+"""Runs a real Apache Kafka Connect worker from its Maven artifacts: the peer of benchmarks and of take-overs.
 
 It is started as its own scripts start it: the same JVM flags and heap (bin/kafka-run-class.sh and
 connect-distributed.sh of Apache Kafka 4.3), the same main class.
@@ -6,10 +6,7 @@ connect-distributed.sh of Apache Kafka 4.3), the same main class.
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import os
-import signal
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,12 +16,11 @@ import httpx
 
 from keelman.runtime.java import maven
 from keelman.runtime.java.installation import find
-from keelman.runtime.processes.die_with_parent import tethered
 from keelman.runtime.processes.ports import free_ports
+from keelman.testing.program import Program
 
 LOCK = Path(__file__).with_name("kafka_connect.lock")
 START_SECONDS = 180.0
-STOP_SECONDS = 60.0
 AS_SHIPPED = (
     "-server",
     "-Xms256M",
@@ -44,8 +40,8 @@ LOGGING = """<Configuration status="warn">
 """
 
 
-@dataclass(slots=True)
-class ConnectProcess:
+@dataclass
+class ConnectProcess(Program):
     """One distributed worker; started and stopped as often as a test likes.
 
     `properties` go over the defaults of a worker with string converters; it listens on a free port of loopback.
@@ -62,27 +58,15 @@ class ConnectProcess:
     """Of the JVM, behind those as shipped."""
     standalone: tuple[Path, ...] | None = None
     """Files of connectors: it then runs alone, with its offsets in `offset_file`."""
-    child: asyncio.subprocess.Process | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
+        super().__init__("Kafka Connect", self.folder / "connect.log")
         self.port = self.port or free_ports(1)[0]
 
     @property
     def url(self) -> str:
         """Its REST API."""
         return f"http://127.0.0.1:{self.port}"
-
-    @property
-    def pid(self) -> int:
-        """Process id of the JVM."""
-        assert self.child is not None, "not started"
-        return self.child.pid
-
-    @property
-    def output(self) -> str:
-        """All that it wrote, over all its starts."""
-        file = self.folder / "connect.log"
-        return file.read_text(encoding="utf-8", errors="replace") if file.exists() else ""
 
     @property
     def offset_file(self) -> Path:
@@ -122,38 +106,15 @@ class ConnectProcess:
             *map(str, self.standalone or ()),
         ]
         plain = {k: v for k, v in os.environ.items() if k != "JAVA_TOOL_OPTIONS"}
-        with (self.folder / "connect.log").open("ab") as output:
-            self.child = await asyncio.create_subprocess_exec(
-                *tethered(command), stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=output, env=plain
-            )
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(START_SECONDS):
-                while self.child.returncode is None:
-                    if await self._answers():
-                        return self
-                    await asyncio.sleep(0.1)
-        code = self.child.returncode
-        await self.end(signal.SIGKILL)
-        raise AssertionError(f"Kafka Connect did not start (exit code {code}):\n{self.output[-4000:]}")
+        await self.run(command, env=plain)
+        await self.answers(self._answers, START_SECONDS)
+        return self
 
     async def _answers(self) -> bool:
         try:
             return (await self.ask("GET", "/connectors")).status_code == 200
         except httpx.HTTPError:
             return False
-
-    async def end(self, number: int = signal.SIGTERM, seconds: float = STOP_SECONDS) -> int:
-        """Sends the signal and waits; its exit code. After the time it is killed. An ended one is left as it is."""
-        assert self.child is not None, "not started"
-        if self.child.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                self.child.send_signal(number)
-        try:
-            async with asyncio.timeout(seconds):
-                return await self.child.wait()
-        except TimeoutError:
-            self.child.kill()
-            return await self.child.wait()
 
     async def ask(self, method: str, path: str, body: Any = None) -> httpx.Response:
         """One REST request."""

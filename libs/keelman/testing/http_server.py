@@ -1,4 +1,4 @@
-"""An HTTP server on a free port of loopback, for tests: a function of theirs answers."""
+"""Runs an HTTP server on a free port of loopback; a test's function answers."""
 
 from __future__ import annotations
 

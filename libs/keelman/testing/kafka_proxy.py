@@ -1,4 +1,4 @@
-"""A proxy before one Kafka broker that sees requests: watches, holds, drops or cuts a chosen one, loses its answer.
+"""Watches, holds, drops or cuts chosen requests on their way to a Kafka broker, or loses their answers.
 
 Clients reach the broker through it when the broker advertises the proxy's address (`broker --advertised`). Read are the
 size, the request header and, where it is the first field of the request, the transactional id; nothing is changed.
@@ -80,8 +80,9 @@ class Catch:
     request: Request | None = None
     answer: bytes | None = None
     _seen: asyncio.Event = field(default_factory=asyncio.Event)
-    _released: asyncio.Event = field(default_factory=asyncio.Event)
-    _answered: asyncio.Event = field(default_factory=asyncio.Event)
+    released: asyncio.Event = field(default_factory=asyncio.Event)
+    over: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the request has found its end: answered, or never to be."""
 
     def fits(self, request: Request) -> bool:
         """True for the request that is to be caught; counts those that fit."""
@@ -103,13 +104,13 @@ class Catch:
 
     def release(self) -> None:
         """Lets a held request go on."""
-        self._released.set()
+        self.released.set()
 
     async def answered(self, seconds: float = 60.0) -> bytes:
         """The broker's answer behind its correlation id, whether or not a client was still there. Raises TimeoutError;
         ConnectionError when the broker closed the connection instead."""
         async with asyncio.timeout(seconds):
-            await self._answered.wait()
+            await self.over.wait()
         if self.answer is None:
             raise ConnectionError("the broker gave no answer")
         return self.answer
@@ -122,15 +123,7 @@ class Catch:
     def note_answer(self, answer: bytes | None) -> None:
         """The answer has come, or never will (None)."""
         self.answer = answer
-        self._answered.set()
-
-    async def wait_released(self) -> None:
-        """Returns when the request may go on."""
-        await self._released.wait()
-
-    async def wait_answered(self) -> None:
-        """Returns when the request has found its end."""
-        await self._answered.wait()
+        self.over.set()
 
 
 class KafkaTunnel(Tunnel):
@@ -153,14 +146,14 @@ class KafkaTunnel(Tunnel):
         except (OSError, EOFError):
             pass
         for caught in tuple(self._caught.values()):
-            await caught.wait_answered()
+            await caught.over.wait()
 
     async def _goes_on(self, caught: Catch, request: Request) -> bool:
         self._caught[request.correlation_id] = caught
         caught.note_seen(request)
         match caught.fate:
             case Fate.HOLD:
-                await caught.wait_released()
+                await caught.released.wait()
             case Fate.LOSE_ANSWER | Fate.WATCH:
                 pass
             case other:
@@ -193,9 +186,9 @@ class KafkaTunnel(Tunnel):
 class KafkaProxy(Proxy):
     """The proxy before one broker."""
 
-    def __init__(self, host: str, port: int, *, listen: int = 0) -> None:
+    def __init__(self, host: str, port: int) -> None:
         """As of `Proxy`."""
-        super().__init__(host, port, listen=listen, tunnel=KafkaTunnel)
+        super().__init__(host, port, tunnel=KafkaTunnel)
         self._catches: list[Catch] = []
         self.counts: dict[int, int] = {}
         """How many requests of each api key were seen."""

@@ -1,4 +1,4 @@
-"""Numbered records: each says whose it is, its place, its length and its checksum, so that any damage shows.
+"""Makes numbered records, which carry task, sequence, length and checksum, so that any damage shows.
 
 One compact line of printable ASCII without its end, the same in a file, a topic or a mirrored topic:
 `<task> <sequence> <length> <crc32> <padding>`, for instance `0 17 40 5d3aa1b2 mfqk…`.

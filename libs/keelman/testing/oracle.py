@@ -1,4 +1,4 @@
-"""The oracle: what became of numbered records, judged from what was sent and what is seen. Pure; no I/O, no clock."""
+"""Judges what became of numbered records by what was sent and what is seen. Pure; no I/O, no clock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The partition that Java's default partitioner gives a key: murmur2, written out to hold the clients against it."""
+"""Computes the partition that Java's default partitioner gives a key (murmur2), to compare the clients with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A small third-party plugin, made as a wheel where a test wants it."""
+"""Builds a small third-party plugin as a wheel."""
 
 from __future__ import annotations
 

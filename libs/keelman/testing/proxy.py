@@ -1,4 +1,4 @@
-"""A TCP proxy for tests, between any client and one server: delays, limits the rate, freezes, cuts, resets, refuses.
+"""A TCP proxy between any client and one server: delays, limits the rate, freezes, cuts, resets, refuses.
 
 It knows nothing of what it carries, so it serves Kafka and gRPC alike:
 
@@ -118,10 +118,10 @@ def everyone(_tunnel: Tunnel) -> bool:
 class Proxy:
     """Listens on a port of its own and passes connections on. Used in one event loop, as `async with`."""
 
-    def __init__(self, host: str, port: int, *, listen: int = 0, tunnel: Callable[..., Tunnel] = Tunnel) -> None:
-        """`host` and `port` are the server's; it need not run yet, and may come and go. `listen` is our port."""
+    def __init__(self, host: str, port: int, *, tunnel: Callable[..., Tunnel] = Tunnel) -> None:
+        """`host` and `port` are the server's; it need not run yet, and may come and go."""
         self.host = "127.0.0.1"
-        self.port = listen
+        self.port = 0
         self.affects: Callable[[Tunnel], bool] = everyone
         """Which connections the weather is for."""
         self.refusing = False

@@ -1,4 +1,4 @@
-"""Client quotas of a broker under test."""
+"""Sets client quotas of a broker under test."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A real broker with a listener of every kind, TLS with and without client certificates, each SASL mechanism; ACLs."""
+"""Runs a real broker with a listener of every kind: TLS with and without client certificates, each SASL mechanism;
+ACLs."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import signal
 from collections.abc import AsyncIterator
@@ -12,11 +12,11 @@ from pathlib import Path
 from keelman.broker.jvm import class_path
 from keelman.broker.prepare import prepare
 from keelman.broker.properties import written
-from keelman.kafka.probe import ask_broker
 from keelman.kafka.security.oauth import URL_KEY
-from keelman.runtime.processes.die_with_parent import tethered
 from keelman.runtime.processes.ports import free_ports
+from keelman.testing.broker import answers
 from keelman.testing.certificates import PASSWORD, Authority
+from keelman.testing.program import Program
 
 USER, SECRET = "alice", "it's; a secret"
 START_SECONDS = 180.0
@@ -77,30 +77,15 @@ async def secure_broker(home: Path) -> AsyncIterator[SecureBroker]:
     format_ = ["kafka.tools.StorageTool", "format", "--cluster-id", "4L6g3nShT-eMCtK--X86sw", "--config", str(file)]
     for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
         format_ += ["--add-scram", f'{mechanism}=[name="{USER}",password="{SECRET}"]']
-    log = home / "output.log"
-    assert await (await _run([*java, *format_], log)).wait() == 0, log.read_text()[-4000:]
-    child = await _run([*java, "kafka.Kafka", str(file)], log)
+    program = Program("the secure broker", home / "output.log")
+    await program.run([*java, *format_])
+    assert await program.ended(START_SECONDS) == 0, program.output[-4000:]
+    await program.run([*java, "kafka.Kafka", str(file)])
     try:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(START_SECONDS):
-                while child.returncode is None:
-                    answer = await ask_broker("127.0.0.1", broker.ports["PLAINTEXT"])
-                    if answer is not None and answer.brokers:
-                        break
-                    await asyncio.sleep(0.05)
-        assert child.returncode is None, log.read_text()[-4000:]
+        await program.answers(lambda: answers(broker.ports["PLAINTEXT"]), START_SECONDS)
         yield broker
     finally:
-        if child.returncode is None:
-            child.send_signal(signal.SIGKILL)
-            await child.wait()
-
-
-async def _run(command: list[str], log: Path) -> asyncio.subprocess.Process:
-    with log.open("ab") as output:
-        return await asyncio.create_subprocess_exec(
-            *tethered(command), stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=output
-        )
+        await program.end(signal.SIGKILL)
 
 
 def _properties(broker: SecureBroker, home: Path, controller: int) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""A server of tokens for OAUTHBEARER (RFC 6749, client_credentials), for tests. Its tokens are unsecured."""
+"""Serves unsecured tokens for OAUTHBEARER (RFC 6749, client_credentials)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The least properties that a worker can be started with."""
+"""The fewest properties that a worker can be started with."""
 
 from __future__ import annotations
 

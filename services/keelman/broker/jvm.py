@@ -1,4 +1,4 @@
-"""The Java virtual machine of a broker: how it is started, drained, and asked for its reason when it fails."""
+"""Runs the Java virtual machine of a broker: starts it, waits until it answers, drains it, finds why it failed."""
 
 from __future__ import annotations
 
@@ -12,11 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from keelman.broker.settings import Settings
+from keelman.kafka.probe import ask_broker
 from keelman.model.errors import Internal, Unavailable
 from keelman.runtime.java.installation import Java
 from keelman.runtime.processes.die_with_parent import tethered
+from keelman.runtime.supervise import first_of
 
 LOG4J = Path(__file__).with_name("log4j2.xml")
+READY_POLL_SECONDS = 0.05
 TOOL_SECONDS = 180.0  # a second or two, but on a machine that has far more to do than processors
 LARGE_HEAP_MB = 2048  # from here on G1's short pauses are worth its memory and threads
 ORDERLY_EXITS = (0, 128 + signal.SIGTERM)
@@ -119,7 +122,7 @@ async def format_storage(java: Java, jars: Sequence[Path], files: Files, cluster
         raise Unavailable(f"formatting {files.data} failed (exit code {code}): {reason}", reason="FORMAT_FAILED")
 
 
-async def run_tool(command: Sequence[str], *, seconds: float = TOOL_SECONDS) -> tuple[int, str]:
+async def run_tool(command: Sequence[str]) -> tuple[int, str]:
     """Runs a program that ends by itself; its exit code and all it said. Cancelling kills it."""
     child = await asyncio.create_subprocess_exec(
         *tethered(command),
@@ -128,10 +131,10 @@ async def run_tool(command: Sequence[str], *, seconds: float = TOOL_SECONDS) -> 
         stderr=asyncio.subprocess.STDOUT,
     )
     try:
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(TOOL_SECONDS):
             said, _ = await child.communicate()
     except TimeoutError:
-        raise Unavailable(f"{Path(command[0]).name} did not end within {seconds:.0f} s") from None
+        raise Unavailable(f"{Path(command[0]).name} did not end within {TOOL_SECONDS:.0f} s") from None
     finally:
         if child.returncode is None:
             child.kill()
@@ -164,6 +167,29 @@ class Jvm:
             reason="BROKER_ENDED",
             metadata={"exit": how},
         )
+
+    async def ready(self, host: str, port: int, node_id: int, *, seconds: float) -> None:
+        """Returns when the broker answers as a member of its cluster.
+
+        Raises Internal when it ends before, with its reason, and Unavailable when it takes longer than the time.
+        """
+
+        async def answers() -> None:
+            while True:
+                answer = await ask_broker(host, port)
+                if answer is not None and answer.serves(node_id):
+                    return
+                await asyncio.sleep(READY_POLL_SECONDS)
+
+        try:
+            async with asyncio.timeout(seconds):
+                await first_of(self.ended(), answers())
+        except TimeoutError:
+            raise Unavailable(
+                f"the broker did not answer on {host}:{port} within {seconds:g} s: see its log, "
+                "or set broker.start_seconds higher",
+                reason="BROKER_NOT_READY",
+            ) from None
 
     def told(self) -> str:
         """What this run wrote to its log, as far as the newest file has it."""

@@ -1,4 +1,4 @@
-"""Gives up a broker's old self before the broker starts again, when it is alone.
+"""Fences a lone broker's earlier registration before the broker starts again.
 
 Kafka 4.3 loses transaction markers otherwise. A broker that ended, killed or in the order that we have it end in
 (properties.py), is still registered as alive in its own metadata. Started again, it takes up its transaction

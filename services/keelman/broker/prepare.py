@@ -1,24 +1,39 @@
-"""What a machine needs before its first broker: Java, Kafka's jars and the archive of their classes."""
+"""Gets what a machine needs before its first broker: Java, Kafka's jars and an archive of their loaded classes.
+
+Java maps the archive instead of reading 46 jars at each start. Measured on two cores: ready after 1.7 s instead of
+2.8 s, with 3.0 instead of 4.8 CPU seconds and 35 MB less. It is written by a broker that ends, which takes 3 s; so a
+trial broker writes it once, when the jars are fetched, and no real one.
+"""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from keelman.broker import archive
+from keelman.broker.jvm import Files, broker_command, format_storage, started
+from keelman.broker.properties import local_host, server_properties, written
+from keelman.broker.settings import Settings
+from keelman.broker.storage import new_cluster_id
 from keelman.model.errors import KeelmanError
 from keelman.runtime.home import cache_folder
-from keelman.runtime.java import installation as java
 from keelman.runtime.java import maven
+from keelman.runtime.java.installation import Java, find
+from keelman.runtime.logs.logging import get_logger
+from keelman.runtime.processes.ports import free_ports
+
+log = get_logger()
+
+TRIAL_SECONDS = 90.0
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """All that is needed to start a broker."""
 
-    java: java.Java
+    java: Java
     jars: tuple[Path, ...]
     archive_options: tuple[str, ...]
 
@@ -28,13 +43,13 @@ async def prepare(progress: Callable[[str], None] = lambda line: None) -> Prepar
 
     Raises JavaMissing, Unavailable (jars cannot be fetched), FailedPrecondition (no PySpark, whose Ivy fetches them).
     """
-    found = java.find()
+    found = find()
     jars = await maven.jars(maven.Lock.read(maven.KAFKA_BROKER), progress=progress)
-    classes = archive.place(jars, found, cache_folder())
-    if not classes.exists():
+    archive = _place(jars, found, cache_folder())
+    if not archive.exists():
         progress("making the archive of Kafka's classes, once, so that brokers start quicker")
-        await archive.make(found, jars, classes)
-    return Prepared(found, jars, tuple(archive.options(classes)))
+        await _make(found, jars, archive)
+    return Prepared(found, jars, _options(archive))
 
 
 async def main() -> int:
@@ -46,3 +61,44 @@ async def main() -> int:
         return 1
     print(f"java {prepared.java.version} ({prepared.java.program}), jars {prepared.jars[0].parent}")
     return 0
+
+
+def _place(jars: Sequence[Path], java: Java, cache: Path) -> Path:
+    """The archive's path: one for each set of jars and each version of Java."""
+    return cache / "classes" / f"{jars[0].parent.name}-java{java.version}.jsa"
+
+
+def _options(archive: Path) -> tuple[str, ...]:
+    """The options that use the archive if it is there; Java itself goes on without one that does not fit."""
+    if not (archive.is_file() and archive.stat().st_size):
+        return ()
+    return (f"-XX:SharedArchiveFile={archive}", "-Xshare:auto", "-Xlog:cds=off", "-Xlog:cds+dynamic=off")
+
+
+async def _make(java: Java, jars: Sequence[Path], archive: Path) -> None:
+    """Runs a trial broker in a temporary folder and keeps the archive it leaves.
+
+    An empty file remembers a failure, so that it is not tried again at each start.
+    """
+    archive.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(
+        prefix=f".{archive.stem}-", dir=archive.parent, ignore_cleanup_errors=True
+    ) as name:
+        home = Path(name)
+        port, controller_port = free_ports(2)
+        settings = Settings(home=home, port=port, controller_port=controller_port, start_seconds=TRIAL_SECONDS)
+        fresh = home / "fresh.jsa"
+        files = Files(home)
+        files.create()
+        files.properties.write_text(written(server_properties(settings)), encoding="latin-1")
+        try:
+            await format_storage(java, jars, files, new_cluster_id())
+            told = [f"-XX:ArchiveClassesAtExit={fresh}", "-Xlog:cds=off", "-Dkeelman.stderr=OFF"]
+            command = broker_command(java, jars, settings, files, told)
+            async with started(command, files) as jvm:
+                await jvm.ready(local_host(settings), port, settings.node_id, seconds=TRIAL_SECONDS)
+                await jvm.drain(TRIAL_SECONDS)
+            fresh.rename(archive)
+        except (KeelmanError, OSError) as error:
+            log.warning("class_archive_failed", error=str(error))
+            archive.touch()

@@ -1,11 +1,14 @@
-"""The server.properties of a managed broker: ours over Kafka's defaults, the user's over ours."""
+"""Makes the server.properties of a managed broker: ours over Kafka's defaults, the user's over ours."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+import javaproperties
+
 from keelman.broker.settings import Settings
 from keelman.model.errors import InvalidArgument
+from keelman.model.workload import joined_address
 
 LISTENER = "PLAINTEXT"
 CONTROLLER = "CONTROLLER"
@@ -67,8 +70,8 @@ def server_properties(settings: Settings) -> dict[str, str]:
         "process.roles": "broker,controller",
         "node.id": str(settings.node_id),
         "controller.quorum.voters": ",".join(voters),
-        "listeners": f"{LISTENER}://{joined(settings.host, settings.port)},"
-        f"{CONTROLLER}://{joined(settings.host, settings.controller_port)}",
+        "listeners": f"{LISTENER}://{joined_address(settings.host, settings.port)},"
+        f"{CONTROLLER}://{joined_address(settings.host, settings.controller_port)}",
         "advertised.listeners": f"{LISTENER}://{advertised(settings)}",
         "listener.security.protocol.map": f"{LISTENER}:PLAINTEXT,{CONTROLLER}:PLAINTEXT",
         "inter.broker.listener.name": LISTENER,
@@ -96,7 +99,7 @@ def server_properties(settings: Settings) -> dict[str, str]:
 def quorum(settings: Settings) -> tuple[str, ...]:
     """The cluster's voters as id@host:port, this broker among them. Raises InvalidArgument."""
     if not settings.voters:
-        return (f"{settings.node_id}@{joined(local_host(settings), settings.controller_port)}",)
+        return (f"{settings.node_id}@{joined_address(local_host(settings), settings.controller_port)}",)
     for voter in settings.voters:
         node, at, address = voter.partition("@")
         host, _, port = address.rpartition(":")
@@ -116,7 +119,7 @@ def advertised(settings: Settings) -> str:
             raise InvalidArgument.of(
                 "broker.advertised", "", f"host:port; clients cannot connect to the listening address {settings.host!r}"
             )
-        return joined(settings.host, settings.port)
+        return joined_address(settings.host, settings.port)
     host, _, port = settings.advertised.rpartition(":")
     if not host or not port.isdigit():
         raise InvalidArgument.of("broker.advertised", settings.advertised, "host:port")
@@ -128,24 +131,7 @@ def local_host(settings: Settings) -> str:
     return {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(settings.host, settings.host)
 
 
-def joined(host: str, port: int) -> str:
-    """host:port, with brackets around an IPv6 address."""
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
 def written(properties: Mapping[str, str]) -> str:
     """The text of a .properties file for these properties, escaped as Java reads it."""
-    return "".join(f"{_escaped(k, key=True)}={_escaped(v)}\n" for k, v in properties.items())
-
-
-def _escaped(text: str, *, key: bool = False) -> str:
-    text = text.replace("\\", "\\\\").replace("\n", "\\n").replace("\r", "\\r").replace("\t", "\\t")
-    if text.startswith(" "):
-        text = "\\" + text
-    if key:
-        for mark in (" ", ":", "="):
-            text = text.replace(mark, f"\\{mark}")
-    # Java reads the file as Latin-1; an escape a UTF-16 unit is how anything else gets through.
-    units = text.encode("utf-16-be")
-    codes = (int.from_bytes(units[i : i + 2], "big") for i in range(0, len(units), 2))
-    return "".join(chr(c) if c < 128 else f"\\u{c:04x}" for c in codes)
+    text: str = javaproperties.dumps(properties, timestamp=False)
+    return text

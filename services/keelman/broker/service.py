@@ -7,14 +7,13 @@ import contextlib
 import fcntl
 import os
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from keelman.broker.jvm import Files, Jvm, broker_command, format_storage, started
 from keelman.broker.old_self import fence_old_self, has_run
 from keelman.broker.prepare import prepare
 from keelman.broker.properties import advertised, local_host, quorum, server_properties, written
-from keelman.broker.ready import until_ready
 from keelman.broker.settings import Settings
 from keelman.broker.storage import formatted
 from keelman.kafka.probe import ask_broker
@@ -40,7 +39,9 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
     files = Files(settings.home.absolute())
     async with contextlib.AsyncExitStack() as stack:
         stack.enter_context(_alone(files))
-        health = await stack.enter_async_context(_health(settings))
+        health: Health | None = None
+        if settings.health_socket is not None:
+            health = await stack.enter_async_context(serve(socket=settings.health_socket, label="broker"))
         command: list[str] = []
         await first_of(stop.wait(), _prepared(settings, files, properties, command))
         if stop.is_set():
@@ -80,7 +81,7 @@ async def _prepared(settings: Settings, files: Files, properties: dict[str, str]
 async def _live(settings: Settings, files: Files, jvm: Jvm, health: Health | None, begun: float) -> None:
     """From its start to its end by itself, which is an error."""
     host = local_host(settings)
-    await until_ready(jvm, host, settings.port, settings.node_id, seconds=settings.start_seconds)
+    await jvm.ready(host, settings.port, settings.node_id, seconds=settings.start_seconds)
     log.info("broker_ready", bootstrap=advertised(settings), pid=jvm.pid, seconds=round(time.monotonic() - begun, 2))
     if health is not None:
         await health.ready()
@@ -103,15 +104,6 @@ async def _watch(settings: Settings, host: str, health: Health | None) -> None:
             log.warning("broker_silent", bootstrap=advertised(settings))
         if health is not None:
             await (health.ready() if now else health.unready())
-
-
-@contextlib.asynccontextmanager
-async def _health(settings: Settings) -> AsyncIterator[Health | None]:
-    if settings.health_socket is None:
-        yield None
-        return
-    async with serve(socket=settings.health_socket, label="broker") as health:
-        yield health
 
 
 async def _ports_free(settings: Settings) -> None:

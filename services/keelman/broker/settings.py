@@ -1,4 +1,4 @@
-"""Every knob of a managed broker."""
+"""The settings of a managed broker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The broker's data folder: to whom it belongs, and formatting it once with Kafka's own storage tool."""
+"""Checks whose data a broker's folder holds, and formats it once with Kafka's own storage tool."""
 
 from __future__ import annotations
 

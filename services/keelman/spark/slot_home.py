@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from keelman.model.errors import InvalidArgument
+from keelman.model.workload import joined_address
 from keelman.rpc.server import Tls
-from keelman.runtime.processes.ports import joined
 from keelman.spark.masters import Master, is_loopback
 from keelman.spark.settings import Settings
 
@@ -39,7 +39,7 @@ class SlotHome:
                 raise InvalidArgument.of(
                     "spark.advertised_address", "", f"host:port of this host that executors of {master.told} reach"
                 )
-            return cls(joined(settings.host, settings.port))
+            return cls(joined_address(settings.host, settings.port))
         host, port = split_address("spark.advertised_address", settings.advertised_address)
         bind = settings.advertised_bind_host or host
         if tls is None:

@@ -79,7 +79,7 @@ def test_an_open_address_is_reached_over_loopback_by_its_own_controller() -> Non
 
 def test_properties_are_escaped_as_java_reads_them() -> None:
     assert written({"a b": " x", "p:q": "C:\\d\n", "n": "\u017e\U0001f600"}) == (
-        "a\\ b=\\ x\np\\:q=C:\\\\d\\n\nn=\\u017e\\ud83d\\ude00\n"
+        "a\\ b=\\ x\np\\:q=C\\:\\\\d\\n\nn=\\u017e\\ud83d\\ude00\n"
     )
 
 

@@ -1,4 +1,4 @@
-"""Between Connect's values and Avro's bytes, for one schema: made once, then called for each value."""
+"""Converts between Connect's values and Avro's bytes for one schema: made once, then called for each value."""
 
 from __future__ import annotations
 

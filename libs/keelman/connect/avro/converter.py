@@ -1,13 +1,14 @@
-"""AvroConverter: Avro in Confluent's wire format, with schemas in a registry."""
+"""AvroConverter: writes and reads Avro in Confluent's wire format, with schemas in a registry."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from keelman.connect.avro.names import AvroOptions
 from keelman.connect.config.definition import ConfigDef, ConfigKey, Importance, Type
-from keelman.connect.errors import ConnectError, DataError
+from keelman.connect.errors import DataError
 from keelman.connect.records import Column
 from keelman.connect.registry.converter import RegistryConverter, keep, kept
 from keelman.connect.registry.interface import SchemaKind, SchemaText, header, schema_id
@@ -58,7 +59,7 @@ class AvroConverter(RegistryConverter):
         known: Schema | None = None
         function: Callable[[Any], Any] | None = None
         begin = b""
-        try:
+        with self._told("serialize Avro data from"):
             for n, value in enumerate(column.values):
                 if schemas is not None:
                     schema = schemas[n]
@@ -69,19 +70,13 @@ class AvroConverter(RegistryConverter):
                 if function is None or schema is not known:
                     (begin, function), known = self._write(schema), schema
                 made.append(begin + function(value))
-        except ConnectError as error:
-            if isinstance(error, DataError):
-                raise _failed("serialize Avro data from", self.topic, error) from None
-            raise
-        except _faults() as error:
-            raise _failed("serialize Avro data from", self.topic, error) from None
         return made
 
     def to_connect(self, payloads: list[bytes | None]) -> Column:
         """Each with its schema; null for null. Raises DataError, and what Registry raises."""
         values: list[Any] = []
         schemas: list[Schema | None] = []
-        try:
+        with self._told("deserialize data for", " to Avro"):
             for payload in payloads:
                 if payload is None:
                     values.append(None)
@@ -91,19 +86,24 @@ class AvroConverter(RegistryConverter):
                 schema, function = self._reads.get(found) or self._read(found)
                 values.append(function(payload))
                 schemas.append(schema)
-        except ConnectError as error:
-            if isinstance(error, DataError):
-                raise _failed("deserialize data for", self.topic, error, " to Avro") from None
-            raise
-        except _faults() as error:
-            raise _failed("deserialize data for", self.topic, error, " to Avro") from None
         return Column.of_each(values, schemas)
+
+    @contextmanager
+    def _told(self, what: str, more: str = "") -> Iterator[None]:
+        """Raises DataError that says what failed, for values and payloads; what Registry raises stays as it is."""
+        from keelman.connect.avro.codec import FAULTS  # noqa: PLC0415  (memory for who writes Avro alone)
+
+        try:
+            yield
+        except (DataError, *FAULTS) as error:
+            said = str(error) if isinstance(error, DataError) else f"{type(error).__name__}: {error}"
+            raise DataError(f"Failed to {what} topic {self.topic}{more}: {said}") from None
 
     def _write(self, schema: Schema | None) -> Write:
         found = self._writes.get(schema)
         if found is not None:
             return found
-        from keelman.connect.avro.codec import schema_text, write_bytes  # noqa: PLC0415  (memory for who writes Avro alone)
+        from keelman.connect.avro.codec import schema_text, write_bytes  # noqa: PLC0415  (the same)
 
         text, name = kept(self._texts, self._most, schema, lambda: schema_text(schema, self._options))
         number, avro = self.id_to_write(text, name)
@@ -116,31 +116,14 @@ class AvroConverter(RegistryConverter):
         return keep(self._writes, self._most, schema, write) if self.keeps_ids else write
 
     def _read(self, number: int) -> Read:
-        from keelman.connect.avro.codec import read_bytes  # noqa: PLC0415  (the same)
+        from keelman.connect.avro.codec import name_of, read_bytes  # noqa: PLC0415  (the same)
 
         avro = self.schema_of(number)
         references = {name: one.text for name, one in self.referenced(avro).items()}
-        version = self.version(avro, _name_of(avro.text))
+        version = self.version(avro, name_of(avro.text))
         return keep(self._reads, self._most, number, read_bytes(avro, references, self._options, version))
-
-
-def _name_of(text: str) -> str | None:
-    from keelman.connect.avro.codec import name_of  # noqa: PLC0415  (the same)
-
-    return name_of(text)
 
 
 def _check_null(schema: Schema | None) -> None:
     if schema is not None and not schema.optional:
         raise DataError("Found null value for non-optional schema")
-
-
-def _faults() -> tuple[type[Exception], ...]:
-    from keelman.connect.avro.codec import FAULTS  # noqa: PLC0415  (the same)
-
-    return FAULTS
-
-
-def _failed(what: str, topic: str, error: Exception, more: str = "") -> DataError:
-    said = str(error) if isinstance(error, DataError) else f"{type(error).__name__}: {error}"
-    return DataError(f"Failed to {what} topic {topic}{more}: {said}")

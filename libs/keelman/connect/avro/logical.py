@@ -1,4 +1,4 @@
-"""Values of logical types as Avro has them, whole numbers and bytes, and back."""
+"""Converts values of logical types to Avro's numbers and bytes, and back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names that Avro schemas of Connect's data have in Confluent's mapping, and what else of it more than one side needs.
+"""Names of Avro schemas in Confluent's mapping, and the options that both directions of it share.
 
 As of Confluent's AvroData (Apache License 2.0), https://docs.confluent.io/platform/current/schema-registry/connect.html;
 tests/recorded/avro.json holds what a converter derived from it makes of many schemas and values.
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from urllib.parse import quote_plus
 
 from keelman.connect.errors import DataError
-from keelman.connect.registry.options import Options
+from keelman.connect.registry.keys import Options
 from keelman.connect.registry.sum_types import ANY_ENUM, ANY_UNION_FIELD, is_any_union
 from keelman.connect.schema import Schema
 
@@ -129,5 +129,5 @@ def fixed_size(schema: Schema) -> int | None:
     if text is None:
         return None
     if not text.isdecimal() or len(text) > 9:
-        raise DataError(f"{FIXED_SIZE} is no size: {text!r}")
+        raise DataError(f"{FIXED_SIZE}: {text!r} is not a size, which is a whole number")
     return int(text)

@@ -1,4 +1,4 @@
-"""Avro schemas from their texts: with full names, and with those that they refer to."""
+"""Parses the texts of Avro schemas: full names are resolved, and the schemas that they refer to."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def member_field(parsed: Parsed, avro: Avro, options: AvroOptions, place: int) -
     """The field that stands for a member of a union."""
     node = parsed.resolved(avro)
     if isinstance(node, list):
-        raise DataError("A union within a union is none that Avro has")
+        raise DataError("Avro has no union within a union")
     named = node["type"] in names.NAMED
     return options.member_name(node["name"] if named else None, str(node["type"]), place)
 

@@ -1,4 +1,4 @@
-"""An Avro schema as a Connect schema, in Confluent's mapping."""
+"""Translates an Avro schema into a Connect schema, in Confluent's mapping."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from keelman.connect.avro import names
+from keelman.connect.avro.logical import reader
 from keelman.connect.avro.names import AvroOptions
 from keelman.connect.avro.parsed import LOGICAL_TYPE, Avro, Parsed, is_entry, member_field
-from keelman.connect.avro.read_default import mapping_of, read_default
-from keelman.connect.converters.logical import DATE_SCHEMA, DECIMAL, TIME_SCHEMA, TIMESTAMP_SCHEMA
+from keelman.connect.converters.logical import DATE_SCHEMA, DECIMAL, LOGICAL, TIME_SCHEMA, TIMESTAMP_SCHEMA
 from keelman.connect.errors import DataError
+from keelman.connect.java.numbers import INTEGERS, Float32, cut
 from keelman.connect.recurring import Recurring
 from keelman.connect.registry.sum_types import ANY_ENUM, ANY_UNION, ANY_UNION_NAME
 from keelman.connect.schema import Field, Schema, Struct
@@ -58,7 +59,7 @@ class _Made:
     def of(cls, schema: Schema) -> _Made:
         return cls(schema.type, name=schema.name, version=schema.version, parameters=dict(schema.parameters))
 
-    def build(self, default: Any = None) -> Schema:
+    def build(self) -> Schema:
         return Schema(
             self.type,
             self.optional,
@@ -66,7 +67,7 @@ class _Made:
             self.version,
             self.doc,
             tuple(self.parameters.items()),
-            default,
+            None,
             self.key,
             self.value,
             self.fields,
@@ -277,3 +278,60 @@ class _Reader:
                     raise DataError(f"Expected schema parameter values to be strings but found: {value}")
                 made.parameters[key] = value
         made.parameters |= {key: str(value) for key, value in node.items() if key.startswith("avro")}
+
+
+def read_default(parsed: Parsed, schema: Schema, node: Mapping[str, Any], value: Any) -> Any:
+    """A default's JSON as Connect's value; None for one that does not fit, as in Connect."""
+    try:
+        found = _plain(parsed, schema, node, value)
+        return reader(schema)(found) if schema.name in LOGICAL else found
+    except (TypeError, ValueError, KeyError, AttributeError, DataError):
+        return None
+
+
+def _plain(parsed: Parsed, schema: Schema, node: Mapping[str, Any], value: Any) -> Any:  # noqa: PLR0911
+    if value is None:
+        return None
+    kind = schema.type
+    if kind in INTEGERS:
+        return cut(value, INTEGERS[kind][1])
+    if kind in ("float", "double"):
+        return Float32(value) if kind == "float" else float(value)
+    if kind == "boolean":
+        return value is True
+    if kind == "bytes":
+        return str(value).encode("latin-1")
+    if kind == "array" and schema.value is not None:
+        inner = mapping_of(parsed, node["items"])
+        return [read_default(parsed, schema.value, inner, one) for one in value]
+    if kind == "map" and schema.value is not None:
+        if "values" in node:
+            inner = mapping_of(parsed, node["values"])
+            return {key: read_default(parsed, schema.value, inner, one) for key, one in value.items()}
+        return None
+    if kind == "struct":
+        inner_of = {one["name"]: one["type"] for one in node["fields"]}
+        return Struct(
+            schema,
+            {
+                one.name: read_default(
+                    parsed, one.schema, mapping_of(parsed, _only(parsed, inner_of[one.name])), value.get(one.name)
+                )
+                for one in schema.fields
+            },
+        )
+    return str(value)
+
+
+def _only(parsed: Parsed, avro: Avro) -> Avro:
+    """The one member of an optional's union."""
+    node = parsed.resolved(avro)
+    if isinstance(node, list):
+        return next((one for one in node if one != "null"), "null")
+    return avro
+
+
+def mapping_of(parsed: Parsed, avro: Avro) -> Mapping[str, Any]:
+    """A schema's node; of a union one that says no more than that."""
+    node = parsed.resolved(avro)
+    return node if isinstance(node, Mapping) else {"type": "union"}

@@ -1,4 +1,4 @@
-"""What the library reads of Avro as Connect's values, by functions that are made once for each schema."""
+"""Makes Connect's values of what fastavro reads, by functions that are made once for each schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Connect schema as an Avro schema, in Confluent's mapping and in the order in which Avro's Java library has it."""
+"""Translates a Connect schema into an Avro schema, in Confluent's mapping and in the order of Avro's Java library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Connect's values as what the library writes as Avro, by functions that are made once for each pair of schemas."""
+"""Prepares Connect's values for fastavro to write, by functions that are made once for each pair of schemas."""
 
 from __future__ import annotations
 

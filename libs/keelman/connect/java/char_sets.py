@@ -1,4 +1,4 @@
-"""Sets of characters as ranges of code points, and those that Java's regular expressions have names for."""
+"""Sets of characters as ranges of code points, and the sets that Java's regular expressions have names for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Times as texts in the patterns of java.text.SimpleDateFormat, in English and UTC, read as leniently as it reads.
+"""Formats and parses times by patterns of java.text.SimpleDateFormat, in English and UTC, as leniently as Java does.
 
 https://docs.oracle.com/en/java/javase/17/docs/api/java.base/java/text/SimpleDateFormat.html
 """
@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import calendar
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
+from operator import attrgetter
 from zoneinfo import ZoneInfo
-
-from keelman.connect.java.dates_quick import QuickFormat
 
 _LETTERS = frozenset("GyYMLwWDdFEuaHkKhmsSzZX")
 _NUMERIC = frozenset("yYwWDdFuHkKhmsS")
@@ -59,7 +58,7 @@ class JavaDateFormat:
         """Raises PatternError."""
         self.pattern = pattern
         self._pieces = _pieces(pattern)
-        self._quick = QuickFormat.of([(piece.letter, piece.count, piece.text) for piece in self._pieces])
+        self._quick = QuickFormat.of(self._pieces)
         self.unit_ms = min((_UNITS_MS.get(piece.letter, _DAY_MS) for piece in self._pieces), default=_DAY_MS)
         """Times that are equal but for what is less than this have the same text."""
 
@@ -281,3 +280,68 @@ def _time(found: _Found) -> datetime:
         + timedelta(milliseconds=numbers.get("S", 0))
         - found.offset
     )
+
+
+@dataclass(frozen=True, slots=True)
+class QuickFormat:
+    """Writes and reads a pattern in one go: of numbers of the usual lengths, each at most once, and texts between."""
+
+    form: str
+    numbers: Callable[[datetime], tuple[int, ...]]
+    text: re.Pattern[str]
+    letters: tuple[str, ...]
+
+    @classmethod
+    def of(cls, pieces: Sequence[_Piece]) -> QuickFormat | None:
+        """None for other patterns."""
+        letters = [one.letter for one in pieces if one.letter]
+        if not letters or len(set(letters)) < len(letters):
+            return None
+        if any(_USUAL.get(one.letter, (0, ""))[0] != one.count for one in pieces if one.letter):
+            return None
+        form, text = "", ""
+        for index, one in enumerate(pieces):
+            # Digits go on to the end of the number, unless another one follows at once.
+            if one.letter:
+                abutting = index + 1 < len(pieces) and pieces[index + 1].letter
+                form += f"%0{one.count}d"
+                text += f"([0-9]{{{one.count}}})" + ("" if abutting else r"(?!\d)")
+            else:
+                form += one.text.replace("%", "%%")
+                text += re.escape(one.text)
+        return cls(form, _numbers(letters), re.compile(text), tuple(letters))
+
+    def format(self, at: datetime) -> str:
+        """The text of a time in UTC."""
+        return self.form % self.numbers(at)
+
+    def parse(self, text: str) -> datetime | None:
+        """The time of a text; None where it has to be read with care."""
+        found = self.text.match(text)
+        if found is None:
+            return None
+        of = dict(zip(self.letters, map(int, found.groups()), strict=True)).get
+        try:
+            return datetime(
+                of("y", 1970), of("M", 1), of("d", 1), of("H", 0), of("m", 0), of("s", 0), of("S", 0) * 1000, UTC
+            )
+        except ValueError:
+            return None
+
+
+def _numbers(letters: list[str]) -> Callable[[datetime], tuple[int, ...]]:
+    names = [_USUAL[letter][1] for letter in letters]
+    if len(names) > 1 and "S" not in letters:
+        return attrgetter(*names)
+    return lambda at: tuple([getattr(at, name) // (1000 if name == "microsecond" else 1) for name in names])
+
+
+_USUAL = {
+    "y": (4, "year"),
+    "M": (2, "month"),
+    "d": (2, "day"),
+    "H": (2, "hour"),
+    "m": (2, "minute"),
+    "s": (2, "second"),
+    "S": (3, "microsecond"),
+}

@@ -1,4 +1,4 @@
-"""Java's numbers: the narrow kinds that data without a schema may hold, how they are cut and how texts of them read."""
+"""Java's numbers: the narrow kinds that data without a schema may hold, how Java cuts and parses them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads the text of a Java regular expression: characters, escapes, flags; what patterns and classes are made of."""
+"""Reads the text of a Java regular expression piece by piece: characters, escapes, flags."""
 
 from __future__ import annotations
 
@@ -8,13 +8,7 @@ from keelman.connect.java import char_sets as sets
 from keelman.connect.java.char_sets import Ranges
 
 _FLAGS = "idmsux"
-_CLASSES = {
-    "d": sets.DIGIT,
-    "w": sets.WORD,
-    "s": sets.SPACE,
-    "h": sets.HORIZONTAL,
-    "v": sets.VERTICAL,
-}
+_CLASSES = {"d": sets.DIGIT, "w": sets.WORD, "s": sets.SPACE, "h": sets.HORIZONTAL, "v": sets.VERTICAL}
 _CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "e": "\x1b"}
 
 

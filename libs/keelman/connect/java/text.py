@@ -1,4 +1,4 @@
-"""The text forms of Java values: toString(), Jackson's JSON, and the order of a HashMap."""
+"""Writes Java values as Java does: toString(), Jackson's JSON, and the order of a HashMap."""
 
 from __future__ import annotations
 

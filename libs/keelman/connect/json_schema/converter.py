@@ -1,4 +1,4 @@
-"""JsonSchemaConverter: JSON in Confluent's wire format, its JSON Schemas in a registry."""
+"""JsonSchemaConverter: writes and reads JSON in Confluent's wire format, with JSON Schemas in a registry."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from typing import Any
 
 import orjson
 
-from keelman.connect.config.definition import ConfigDef
+from keelman.connect.config.definition import ConfigDef, ConfigKey, Importance, Type, one_of_any_case
 from keelman.connect.errors import DataError
 from keelman.connect.json_schema.document import SchemaDocument, document
-from keelman.connect.json_schema.keys import FAIL_INVALID, json_schema_keys
 from keelman.connect.json_schema.read_schema import read_schema
 from keelman.connect.json_schema.reading import ValueReader
 from keelman.connect.json_schema.write_schema import JsonSchemaOptions, write_schema
@@ -21,6 +20,7 @@ from keelman.connect.registry.interface import HEADER_BYTES, SchemaKind, SchemaT
 from keelman.connect.schema import Schema
 
 _Check = Callable[[Any], None]
+FAIL_INVALID = "json.fail.invalid.schema"
 
 
 class JsonSchemaConverter(RegistryConverter):
@@ -32,7 +32,17 @@ class JsonSchemaConverter(RegistryConverter):
     @classmethod
     def config_def(cls) -> ConfigDef:
         """The registry's keys, and those of Confluent's mapping to JSON Schema."""
-        return json_schema_keys()
+        flag, medium, low = Type.BOOLEAN, Importance.MEDIUM, Importance.LOW
+        more = "Objects may have other properties than those of the schema."
+        missing = "Properties that need not be there may be null."
+        check = "Check each value against the schema, on writing and on reading."
+        form = one_of_any_case("BASE64", "NUMERIC")
+        return super().config_def() + ConfigDef(
+            ConfigKey("object.additional.properties", flag, True, medium, more),
+            ConfigKey("use.optional.for.nonrequired", flag, False, medium, missing),
+            ConfigKey("decimal.format", Type.STRING, "BASE64", low, "How decimals are written.", form),
+            ConfigKey(FAIL_INVALID, flag, False, medium, check),
+        )
 
     def __init__(self, config: Mapping[str, str]) -> None:
         super().__init__(config)

@@ -1,4 +1,4 @@
-"""The texts of JSON Schemas with all that they refer to, and the check of values against them."""
+"""Parses JSON Schemas with all that they refer to, and checks values against them."""
 
 from __future__ import annotations
 

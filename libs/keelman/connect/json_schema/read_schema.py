@@ -1,4 +1,4 @@
-"""A JSON Schema as a Connect schema, in Confluent's mapping.
+"""Translates a JSON Schema into a Connect schema, in Confluent's mapping.
 
 https://docs.confluent.io/platform/current/schema-registry/connect.html#json-schema
 """
@@ -179,10 +179,7 @@ class _Reader:
             key=lambda item: index if isinstance(index := _index(item[1][1][0]), int) else item[0],
         )
         fields = tuple(
-            Field(
-                name,
-                self.schema(one, where, optional=self._options.use_optional_for_nonrequired and not required),
-            )
+            Field(name, self.schema(one, where, optional=self._options.use_optional_for_nonrequired and not required))
             for _, (name, (one, where, required)) in ordered
         )
         return self._finished(Schema("struct", fields=fields), tree, optional=optional)

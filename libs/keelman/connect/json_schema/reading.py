@@ -1,4 +1,4 @@
-"""JSON under a JSON Schema as Connect's data: one function for a schema, made once."""
+"""Makes Connect's data of JSON under a JSON Schema: one function for a schema, made once."""
 
 from __future__ import annotations
 
@@ -26,13 +26,7 @@ from keelman.connect.converters.logical import (
 )
 from keelman.connect.errors import DataError
 from keelman.connect.java.numbers import Float32
-from keelman.connect.json_schema.write_schema import (
-    KEY,
-    VALUE,
-    JsonSchemaOptions,
-    is_object_map,
-    is_union,
-)
+from keelman.connect.json_schema.write_schema import KEY, VALUE, JsonSchemaOptions, is_object_map, is_union
 from keelman.connect.schema import INTEGER_RANGES, Schema, Struct, java_type
 
 _Read = Callable[[Any], Any]
@@ -258,8 +252,8 @@ def _decimals(scale: int) -> _Read:
 
 def _bytes(tree: Any) -> bytes:
     if not isinstance(tree, str):
-        raise DataError(f"Bytes are a text in base64, not {_NODES.get(type(tree), '?')}")
+        raise DataError(f"Bytes must be a text in base64, not {_NODES.get(type(tree), '?')}")
     try:
         return base64.b64decode(tree, validate=True)
     except ValueError:
-        raise DataError("Bytes are a text in base64, and this text is not") from None
+        raise DataError("Bytes must be a text in base64, and this text is not") from None

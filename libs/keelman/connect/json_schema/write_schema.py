@@ -1,4 +1,4 @@
-"""A Connect schema as a JSON Schema (draft 7), in Confluent's mapping and with its keywords in Confluent's order.
+"""Translates a Connect schema into a JSON Schema (draft 7), in Confluent's mapping and order of keywords.
 
 https://docs.confluent.io/platform/current/schema-registry/connect.html#json-schema
 """
@@ -13,7 +13,7 @@ from keelman.connect.converters.logical import DECIMAL
 from keelman.connect.errors import DataError
 from keelman.connect.java.text import hash_order, json_text
 from keelman.connect.recurring import Recurring
-from keelman.connect.registry.options import Options
+from keelman.connect.registry.keys import Options
 from keelman.connect.registry.sum_types import enum_key, is_any_union
 from keelman.connect.schema import Field, Schema
 
@@ -97,7 +97,7 @@ class _Writer:
                     self._ids += 1
                     found["$id"] = f"#id{self._ids}"
                 return str(found["$id"])
-        raise DataError(f"The schema {schema.name} stands for one that it is not within")
+        raise DataError(f"The schema {schema.name} refers to a schema that does not contain it")
 
     def _named(self, schema: Schema, indexed: dict[str, int]) -> dict[str, Any]:
         """First the type, what all schemas may say and Connect's own keywords; then what the type alone has."""

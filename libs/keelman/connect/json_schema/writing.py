@@ -1,4 +1,4 @@
-"""Connect's data as JSON under a JSON Schema: one function for a schema, made once."""
+"""Writes Connect's data as JSON under a JSON Schema: one function for a schema, made once."""
 
 from __future__ import annotations
 

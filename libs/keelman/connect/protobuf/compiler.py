@@ -1,4 +1,4 @@
-"""Protobuf's compiler: from the text of a schema to its messages.
+"""Compiles the text of a Protobuf schema into its messages.
 
 It runs as a process of its own, once for each schema, so that no text that somebody registered can do harm in ours.
 """

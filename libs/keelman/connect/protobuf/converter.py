@@ -1,13 +1,12 @@
-"""ProtobufConverter: Protobuf in Confluent's wire format, its schemas in a registry."""
+"""ProtobufConverter: writes and reads Protobuf in Confluent's wire format, with schemas in a registry."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from keelman.connect.config.definition import ConfigDef
+from keelman.connect.config.definition import ConfigDef, ConfigKey, Importance, Type
 from keelman.connect.errors import DataError
-from keelman.connect.protobuf.keys import protobuf_keys
 from keelman.connect.protobuf.write_schema import ProtobufOptions, write_schema
 from keelman.connect.records import Column
 from keelman.connect.registry.converter import RegistryConverter, keep, kept
@@ -20,6 +19,22 @@ if TYPE_CHECKING:
     from keelman.connect.protobuf.writing import MessageWriter
 
 MAX_INDEXES = 100
+_FLAGS = (
+    ("enhanced.protobuf.schema.support", False, "Keep the package in the names of schemas."),
+    ("scrub.invalid.names", False, "Replace what Protobuf does not take in names."),
+    ("int.for.enums", False, "Read enums as numbers, not as their symbols."),
+    (
+        "optional.for.nullables",
+        False,
+        "Write fields that may be null as optional, and read only optional ones as such.",
+    ),
+    ("generate.struct.for.nulls", False, "Read a message that is not there as a struct with its defaults."),
+    ("generate.index.for.unions", True, "Add its place to the name of the field that a oneof becomes."),
+    ("flatten.unions", False, "Read the fields of a oneof as fields of the struct, not as a struct of their own."),
+    ("optional.for.proto2", True, "Heed optional in proto2, too."),
+    ("wrapper.for.nullables", False, "Write fields that may be null as wrappers such as google.protobuf.Int64Value."),
+    ("wrapper.for.raw.primitives", True, "Read a record that is a wrapper as the value in it."),
+)
 
 
 class ProtobufConverter(RegistryConverter):
@@ -36,7 +51,9 @@ class ProtobufConverter(RegistryConverter):
     @classmethod
     def config_def(cls) -> ConfigDef:
         """The registry's keys, and those of Confluent's mapping to Protobuf."""
-        return protobuf_keys()
+        medium = Importance.MEDIUM
+        flags = (ConfigKey(name, Type.BOOLEAN, default, medium, doc) for name, default, doc in _FLAGS)
+        return super().config_def() + ConfigDef(*flags)
 
     def __init__(self, config: Mapping[str, str]) -> None:
         super().__init__(config)

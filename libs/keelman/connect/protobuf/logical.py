@@ -1,4 +1,4 @@
-"""Values of logical types as the messages that stand for them in Protobuf, and back."""
+"""Converts values of logical types to the messages that Protobuf has for them, and back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A message of a Protobuf schema as a Connect schema, in Confluent's mapping.
+"""Translates a message of a Protobuf schema into a Connect schema, in Confluent's mapping.
 
 https://docs.confluent.io/platform/current/schema-registry/connect.html#protobuf
 """

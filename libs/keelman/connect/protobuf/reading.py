@@ -1,4 +1,4 @@
-"""Messages as Connect's data: one function for a message's schema, made once."""
+"""Makes Connect's data of messages: one function for a message's schema, made once."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""A Connect schema as a Protobuf schema, in Confluent's mapping.
+"""Translates a Connect schema into a Protobuf schema, in Confluent's mapping.
 
 https://docs.confluent.io/platform/current/schema-registry/connect.html#protobuf
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import count
 
 from keelman.connect.converters.logical import DECIMAL
@@ -30,9 +30,8 @@ from keelman.connect.protobuf.names import (
     scrubbed,
     split_name,
 )
-from keelman.connect.protobuf.text import EnumText, FieldText, MessageText, file_text
 from keelman.connect.recurring import Recurring
-from keelman.connect.registry.options import Options
+from keelman.connect.registry.keys import Options
 from keelman.connect.registry.sum_types import ANY_UNION
 from keelman.connect.schema import Field, Schema, type_name
 
@@ -114,16 +113,16 @@ class _Writer:
         self._known[id(message)] = {}
         self._open.append((schema.fields, name))
         numbers = _numbers(schema)
-        for field in schema.fields:
-            if is_union(field.schema):
-                oneof = self._oneof_name(field.schema)
+        for member in schema.fields:
+            if is_union(member.schema):
+                oneof = self._oneof_name(member.schema)
                 message.oneofs[oneof] = [
                     self._field(message, schema, self._scrub(one.name), one.schema, next(numbers), plain=True)
-                    for one in field.schema.fields
+                    for one in member.schema.fields
                 ]
             else:
                 number = next(numbers)
-                message.fields.append(self._field(message, schema, self._scrub(field.name), field.schema, number))
+                message.fields.append(self._field(message, schema, self._scrub(member.name), member.schema, number))
         self._open.pop()
         return message
 
@@ -214,7 +213,7 @@ class _Writer:
         try:
             found = enum_of(schema, general=self._options.generalized_sum_type_support)
         except ValueError as error:
-            raise DataError(f"The enum {schema.name} has a number that is none: {error}") from None
+            raise DataError(f"The enum {schema.name} has an illegal number: {error}") from None
         if found is None:
             return None
         name = self._simple(found[0] or schema.name)
@@ -232,6 +231,86 @@ def _numbers(schema: Schema) -> Iterator[int]:
     try:
         numbers = [None if text is None else int(text) for text in given]
     except ValueError:
-        raise DataError(f"The number of a field of {schema.name} is none: {given}") from None
+        raise DataError(f"A field of {schema.name} has an illegal number: {given}") from None
     free = (number for number in count(1) if number not in numbers and number not in _RESERVED)
     return (next(free) if number is None else number for number in numbers)
+
+
+@dataclass(slots=True)
+class FieldText:
+    """A field. `label` is empty, `repeated` or `optional`; `params` become those of `(confluent.field_meta)`."""
+
+    name: str
+    type: str
+    number: int
+    label: str = ""
+    params: dict[str, str] = field(default_factory=dict)
+
+    def lines(self) -> list[str]:
+        """Its text."""
+        begin = f"{self.label} {self.type}".lstrip() + f" {self.name} = {self.number}"
+        if not self.params:
+            return [f"{begin};"]
+        pairs = [["  {", f'    key: "{key}",', f'    value: "{text}"', "  }"] for key, text in self.params.items()]
+        for pair in pairs[:-1]:
+            pair[-1] += ","
+        inner = ["params: [", *(line for pair in pairs for line in pair), "]"]
+        return [f"{begin} [(confluent.field_meta) = {{", *_indented(inner), "}];"]
+
+
+@dataclass(slots=True)
+class EnumText:
+    """An enum: the numbers of its symbols, in their order."""
+
+    name: str
+    symbols: dict[str, int]
+
+    def lines(self) -> list[str]:
+        """Its text, zero first as proto3 wants it."""
+        ordered = sorted(self.symbols.items(), key=lambda symbol: symbol[1] != 0)
+        alias = ["option allow_alias = true;"] if len(set(self.symbols.values())) < len(self.symbols) else []
+        symbols = [f"{name} = {number};" for name, number in ordered]
+        return [f"enum {self.name} {{", *_indented([*alias, *symbols]), "}"]
+
+
+@dataclass(slots=True)
+class MessageText:
+    """A message: its fields, its oneofs by their names, the types that are defined within."""
+
+    name: str
+    fields: list[FieldText] = field(default_factory=list)
+    oneofs: dict[str, list[FieldText]] = field(default_factory=dict)
+    types: list[MessageText | EnumText] = field(default_factory=list)
+
+    def lines(self) -> list[str]:
+        """Its text: a blank line stands before oneofs and before types."""
+        oneofs = [
+            [f"oneof {name} {{", *_indented(_all(one.lines() for one in fields)), "}"]
+            for name, fields in self.oneofs.items()
+        ]
+        parts = [_all(one.lines() for one in self.fields), _all(oneofs), _all(one.lines() for one in self.types)]
+        inner: list[str] = []
+        for place, part in enumerate(parts):
+            if part and place and inner:
+                inner.append("")
+            inner += _indented(part)
+        if not inner:
+            return [f"message {self.name} {{}}"]
+        return [f"message {self.name} {{", *inner, "}"]
+
+
+def file_text(package: str, imports: Iterable[str], messages: Sequence[MessageText]) -> str:
+    """A file of proto3, written as the registry's clients write it."""
+    lines = ['syntax = "proto3";', *([f"package {package};"] if package else []), ""]
+    if imported := sorted(set(imports)):
+        lines += [*(f'import "{name}";' for name in imported), ""]
+    return "\n".join([*lines, *_all(one.lines() for one in messages), ""])
+
+
+def _all(parts: Iterable[Sequence[str]]) -> list[str]:
+    return [line for part in parts for line in part]
+
+
+def _indented(lines: Iterable[str]) -> list[str]:
+    """Two spaces before each, blank ones too."""
+    return [f"  {line}" for line in lines]

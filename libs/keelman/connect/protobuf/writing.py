@@ -1,4 +1,4 @@
-"""Connect's data as messages: one function for a schema and the message that it is written as, made once."""
+"""Writes Connect's data as messages: one function for a schema and its message, made once."""
 
 from __future__ import annotations
 
@@ -221,14 +221,14 @@ def _symbol(schema: Schema, field: FieldDescriptor, options: ProtobufOptions) ->
     try:
         given = enum_of(schema, general=options.generalized_sum_type_support)
     except ValueError as error:
-        raise DataError(f"The enum {schema.name} has a number that is none: {error}") from None
+        raise DataError(f"The enum {schema.name} has an illegal number: {error}") from None
     numbers = {} if given is None else given[1]
     named = {one.name: one.number for one in enum_type_of(field).values}
 
     def write(value: Any) -> int:
         number = numbers.get(value, named.get(value)) if isinstance(value, str) else None
         if number is None:
-            raise DataError(f"{value!r} is no symbol of the enum {enum_type_of(field).name}")
+            raise DataError(f"{value!r} is not a symbol of the enum {enum_type_of(field).name}")
         return number
 
     return write

@@ -1,4 +1,4 @@
-"""What converters with a schema registry have in common: under which id a schema is written, what an id stands for."""
+"""The base of converters with a schema registry: finds the id to write a schema with, and the schema of an id."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from keelman.connect.errors import ConnectError, DataError
 from keelman.connect.registry import keys as registry_keys
 from keelman.connect.registry import subjects
 from keelman.connect.registry.interface import (
-    SCHEMA_NOT_FOUND,
-    SUBJECT_NOT_FOUND,
-    VERSION_NOT_FOUND,
+    ABSENT,
     OpenRegistry,
     Registered,
     Registry,
@@ -27,7 +25,6 @@ from keelman.connect.registry.interface import (
 )
 
 MAX_TOPICS = 1000
-_ABSENT = (SUBJECT_NOT_FOUND, VERSION_NOT_FOUND, SCHEMA_NOT_FOUND)
 
 
 _K = TypeVar("_K")
@@ -75,7 +72,7 @@ class RegistryConverter(Converter):
         self._newest: dict[str, Registered] = {}
 
     def bind(self, open_registry: OpenRegistry) -> None:
-        """Called once by whoever makes it to convert. Raises ConfigValueError when what it says is not legal."""
+        """Called once, before it converts. Raises ConfigValueError when what it says is not legal."""
         self._registry = open_registry(self._given)
 
     @property
@@ -168,6 +165,6 @@ class RegistryConverter(Converter):
         try:
             return self.registry.lookup(self.subject(name), schema).version
         except RegistryError as error:
-            if error.code in _ABSENT:
+            if error.code in ABSENT:
                 return None
             raise

@@ -1,6 +1,6 @@
-"""What converters know of a schema registry: its schemas and ids, its errors, and the header of its payloads.
+"""A schema registry as converters use it: schemas and ids, errors, and the header of payloads.
 
-The client is elsewhere (keelman.engine.records.registry_http): whoever makes converters hands them an `OpenRegistry`.
+The client is elsewhere (keelman.engine.records.registry_http); code that makes converters hands them an `OpenRegistry`.
 The wire format is Confluent's: a zero, the schema's id in four bytes (big-endian), then the value as the schema's kind
 has it. https://docs.confluent.io/platform/current/schema-registry/fundamentals/serdes-develop/index.html#wire-format
 """
@@ -16,6 +16,7 @@ from typing import Protocol
 from keelman.connect.errors import ConnectError, DataError, RetriableConnectError
 
 SUBJECT_NOT_FOUND, VERSION_NOT_FOUND, SCHEMA_NOT_FOUND = 40401, 40402, 40403
+ABSENT = (SUBJECT_NOT_FOUND, VERSION_NOT_FOUND, SCHEMA_NOT_FOUND)
 INCOMPATIBLE = 409
 HEADER_BYTES = 5
 _HEADER = struct.Struct(">BI")

@@ -1,4 +1,4 @@
-"""Keys of converters that work with a schema registry, under Confluent's names: of its serializers and its client.
+"""Keys of converters with a schema registry, under Confluent's names: of its serializers and its client.
 
 https://docs.confluent.io/platform/current/schema-registry/connect.html. In a converter's configuration those of the
 client may also stand behind `schema.registry.`, as there; its TLS is told by `schema.registry.ssl.*`.
@@ -6,7 +6,8 @@ client may also stand behind `schema.registry.`, as there; its TLS is told by `s
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Self
 
 from keelman.connect.config import converter_keys
 from keelman.connect.config.definition import (
@@ -95,7 +96,7 @@ def registry_keys() -> ConfigDef:
         (BEARER_TOKEN, secret, Password(""), _MEDIUM, "A token to send along.", None),
         (CONNECT_MS, number, 5_000, _LOW, "The longest that a connection may take, in ms.", at_least(1)),
         (READ_MS, number, 10_000, _LOW, "The longest that an answer may take, in ms.", at_least(1)),
-        (RETRIES, number, 1, _LOW, "How often all URLs are tried once more before the task is told.", at_least(0)),
+        (RETRIES, number, 1, _LOW, "How often all URLs are tried again before the task gets the error.", at_least(0)),
         (RETRY_WAIT_MS, number, 200, _LOW, "The wait before the first of these, in ms; then it doubles.", at_least(0)),
         (RETRY_MOST_MS, number, 2_000, _LOW, "The longest of these waits, in ms.", at_least(0)),
         (PROXY_HOST, text, "", _LOW, "A proxy on the way to the registry.", None),
@@ -144,3 +145,15 @@ def data_keys() -> ConfigDef:
             "ignore.default.for.nullables", Type.BOOLEAN, False, _MEDIUM, "Null stays null in spite of a default."
         ),
     )
+
+
+class Options:
+    """What a converter's configuration says, as a base of dataclasses with slots: their fields are named as their keys,
+    with underscores for dots."""
+
+    __slots__: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, config: Mapping[str, Any]) -> Self:
+        """Those of a parsed configuration."""
+        return cls(**{name: config[name.replace("_", ".")] for name in cls.__slots__})

@@ -1,4 +1,4 @@
-"""Subjects: under which name a schema registry keeps the schemas of a topic's keys or values.
+"""Subject strategies: the name under which a registry keeps the schemas of a topic's keys or values.
 
 The strategies are Confluent's. A configuration names them by their classes, with or without the package.
 """

@@ -1,4 +1,4 @@
-"""Enums and unions in the one way that all kinds of schemas share (`generalized.sum.type.support`).
+"""Marks enums and unions in the form that all kinds of schemas share (`generalized.sum.type.support`).
 
 https://docs.confluent.io/platform/current/schema-registry/connect.html
 """

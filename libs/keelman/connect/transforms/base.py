@@ -1,11 +1,11 @@
-"""What every transform and predicate is, and what most of them need."""
+"""The base classes of transforms and predicates, and functions that most of them need."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from keelman.connect.columns import ColumnBatch, Data, Nulls, StructColumn
 from keelman.connect.config.definition import ConfigDef, ConfigKey, Importance, Type
@@ -15,6 +15,8 @@ from keelman.connect.record import Record
 from keelman.connect.schema import Field, Schema, Struct
 
 T = TypeVar("T")
+MAX_SCHEMAS = 16
+NULL_DEFAULT = "replace.null.with.default"
 PACKAGE = "org.apache.kafka.connect.transforms."
 Part = Literal["", "Key", "Value"]
 
@@ -38,6 +40,7 @@ class Transform(ABC):
         """Raises ConfigValueError for what is not legal."""
         self.config = self.config_def().parse(config)
         self.part = part
+        self.defaults: bool = self.config.get(NULL_DEFAULT, False)
 
     @abstractmethod
     def apply(self, record: Record) -> Record | None:
@@ -106,9 +109,10 @@ def some_names(name: str, value: Any) -> None:
         raise ConfigValueError(name, value, whole=whole)
 
 
-def null_default(doc: str = "Whether a null becomes its field's default value, where it has one.") -> ConfigKey:
+def null_default() -> ConfigKey:
     """The key that most transforms of fields have."""
-    return ConfigKey("replace.null.with.default", Type.BOOLEAN, True, Importance.MEDIUM, doc)
+    doc = "Whether a null becomes its field's default value, where it has one."
+    return ConfigKey(NULL_DEFAULT, Type.BOOLEAN, True, Importance.MEDIUM, doc)
 
 
 def a_struct(value: object, purpose: str) -> Struct:
@@ -160,21 +164,20 @@ class IllegalArgumentError(DataError):
     java_name = "java.lang.IllegalArgumentException"
 
 
-class Recent:
-    """What was made of the schemas seen last, by the schema itself: at most so many."""
+class OfSchemas(Generic[T]):
+    """What is made of schemas: called with one that it has seen of late, it gives what it made of that very schema."""
 
-    def __init__(self, most: int = 16) -> None:
-        self._most = most
-        self._made: dict[int, tuple[Schema, Any]] = {}
+    def __init__(self, make: Callable[[Schema], T]) -> None:
+        self._make = make
+        self._made: dict[int, tuple[Schema, T]] = {}
 
-    def get(self, schema: Schema) -> Any:
-        """What was put for this very schema, or for an equal one of late; None when nothing was."""
+    def __call__(self, schema: Schema) -> T:
+        """Raises what `make` raises."""
         found = self._made.get(id(schema))
-        return found[1] if found is not None and found[0] is schema else None
-
-    def put(self, schema: Schema, made: T) -> T:
-        """Keeps it, and gives it back."""
-        if len(self._made) >= self._most:
+        if found is not None and found[0] is schema:
+            return found[1]
+        made = self._make(schema)
+        if len(self._made) >= MAX_SCHEMAS:
             self._made.clear()
         self._made[id(schema)] = (schema, made)
         return made

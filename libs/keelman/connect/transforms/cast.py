@@ -1,4 +1,4 @@
-"""Cast: values as other types, as Java's conversions have it."""
+"""Cast: converts values to other types, by Java's conversions."""
 
 from __future__ import annotations
 
@@ -28,16 +28,7 @@ from keelman.connect.java.text import java_text
 from keelman.connect.record import Record
 from keelman.connect.records import Column
 from keelman.connect.schema import INTEGER_RANGES, Field, Schema, Struct, type_name
-from keelman.connect.transforms.base import (
-    Part,
-    Recent,
-    Transform,
-    a_map,
-    a_struct,
-    got,
-    null_default,
-    with_fields,
-)
+from keelman.connect.transforms.base import OfSchemas, Part, Transform, a_map, a_struct, got, null_default, with_fields
 from keelman.connect.transforms.fields import renamings
 
 _TYPES = {
@@ -59,15 +50,12 @@ class Cast(Transform):
     def config_def(cls) -> ConfigDef:
         """`spec`, `replace.null.with.default`."""
         doc = "field:type, comma-separated, or one type for the whole value."
-        return ConfigDef(
-            ConfigKey("spec", Type.LIST, REQUIRED, doc=doc, importance=Importance.HIGH, validator=_spec), null_default()
-        )
+        return ConfigDef(ConfigKey("spec", Type.LIST, REQUIRED, Importance.HIGH, doc, _spec), null_default())
 
     def __init__(self, config: Mapping[str, str], part: Part = "") -> None:
         super().__init__(config, part)
         self._whole, self._casts = _parsed(self.config["spec"])
-        self._defaults: bool = self.config["replace.null.with.default"]
-        self._schemas = Recent()
+        self._schema = OfSchemas(self._cast_schema)
 
     def apply(self, record: Record) -> Record:
         """Leaves null alone. Raises DataError for what cannot be cast."""
@@ -85,7 +73,7 @@ class Cast(Transform):
         made = self._schema(schema)
         values = {}
         for field in struct.schema.fields:
-            one, target = got(struct, field, defaults=self._defaults), self._casts.get(field.name)
+            one, target = got(struct, field, defaults=self.defaults), self._casts.get(field.name)
             values[field.name] = one if target is None else cast(field.schema, one, target)
         return self.changed(record, made, Struct(made, values))
 
@@ -102,7 +90,7 @@ class Cast(Transform):
             return self.columns_changed(batch, Column(values, None if schema is None else self._schema(schema)))
         if self._whole is not None:
             return None
-        fields = dict(column.columns(defaults=self._defaults))
+        fields = dict(column.columns(defaults=self.defaults))
         schemas = {} if schema is None else {field.name: field.schema for field in schema.fields}
         for name, target in self._casts.items():
             if schema is None or name in schemas:
@@ -110,18 +98,12 @@ class Cast(Transform):
                 fields[name] = mapped(fields.get(name, NULL), partial(cast_all, one, target))
         return self.columns_changed(batch, StructColumn(None if schema is None else self._schema(schema), fields))
 
-    def _schema(self, schema: Schema) -> Schema:
-        found: Schema | None = self._schemas.get(schema)
-        if found is not None:
-            return found
+    def _cast_schema(self, schema: Schema) -> Schema:
         if self._whole is not None:
             default = None if schema.default is None else cast(schema, schema.default, self._whole)
-            made = replace(schema, type=self._whole, fields=(), key=None, value=None, default=default)
-        else:
-            made = replace(
-                with_fields(schema, tuple(self._field(field) for field in schema.fields)), optional=schema.optional
-            )
-        return self._schemas.put(schema, made)
+            return replace(schema, type=self._whole, fields=(), key=None, value=None, default=default)
+        made = with_fields(schema, tuple(self._field(field) for field in schema.fields))
+        return replace(made, optional=schema.optional)
 
     def _field(self, field: Field) -> Field:
         target, inner = self._casts.get(field.name), field.schema

@@ -1,4 +1,4 @@
-"""Transforms that wrap fields, take them away or rename them."""
+"""HoistField and ReplaceField: wrap a value in a field, take fields away, rename them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from keelman.connect.java.text import hash_order
 from keelman.connect.record import Record
 from keelman.connect.records import Column
 from keelman.connect.schema import Field, Schema, Struct
-from keelman.connect.transforms.base import Part, Recent, Transform, a_map, a_struct, got, null_default, with_fields
+from keelman.connect.transforms.base import OfSchemas, Part, Transform, a_map, a_struct, got, null_default, with_fields
 
 
 def renamings(pairs: list[str]) -> dict[str, str]:
@@ -36,22 +36,17 @@ class HoistField(Transform):
     def config_def(cls) -> ConfigDef:
         """`field`."""
         doc = "Name of the one field of the struct or map that is made."
-        return ConfigDef(ConfigKey("field", Type.STRING, REQUIRED, doc=doc, importance=Importance.MEDIUM))
+        return ConfigDef(ConfigKey("field", Type.STRING, REQUIRED, Importance.MEDIUM, doc))
 
     def __init__(self, config: Mapping[str, str], part: Part = "") -> None:
         super().__init__(config, part)
         self.field: str = self.config["field"]
-        self._schemas = Recent()
-
-    def hoisted(self, schema: Schema) -> Schema:
-        """The schema around another."""
-        found: Schema | None = self._schemas.get(schema)
-        return found or self._schemas.put(schema, Schema("struct", fields=(Field(self.field, schema),)))
+        self._around = OfSchemas(lambda schema: Schema("struct", fields=(Field(self.field, schema),)))
 
     def columnar(self, batch: ColumnBatch) -> list[ColumnBatch]:
         """The column is the struct's only one."""
         column = self.column(batch)
-        schema = None if column.schema is None else self.hoisted(column.schema)
+        schema = None if column.schema is None else self._around(column.schema)
         inner: Column | Constant
         if isinstance(column, Column):
             inner = column
@@ -66,7 +61,7 @@ class HoistField(Transform):
         schema, value = self.data(record)
         if schema is None:
             return self.changed(record, None, {self.field: value})
-        around = self.hoisted(schema)
+        around = self._around(schema)
         return self.changed(record, around, Struct(around, {self.field: value}))
 
 
@@ -90,8 +85,7 @@ class ReplaceField(Transform):
         super().__init__(config, part)
         self._exclude, self._include = frozenset(self.config["exclude"]), frozenset(self.config["include"])
         self._renames = renamings(self.config["renames"])
-        self._defaults: bool = self.config["replace.null.with.default"]
-        self._schemas = Recent()
+        self._kept = OfSchemas(self._keep)
 
     def keeps(self, name: str) -> bool:
         """Whether a field stays."""
@@ -101,14 +95,10 @@ class ReplaceField(Transform):
         """What a field is called after this."""
         return self._renames.get(name, name)
 
-    def kept(self, schema: Schema) -> tuple[Schema, tuple[tuple[str, Field], ...]]:
+    def _keep(self, schema: Schema) -> tuple[Schema, tuple[tuple[str, Field], ...]]:
         """The schema after this, and its fields' new names with the old fields."""
-        found: tuple[Schema, tuple[tuple[str, Field], ...]] | None = self._schemas.get(schema)
-        if found is None:
-            pairs = tuple((self.renamed(f.name), f) for f in schema.fields if self.keeps(f.name))
-            made = with_fields(schema, tuple(Field(name, f.schema) for name, f in pairs))
-            found = self._schemas.put(schema, (made, pairs))
-        return found
+        pairs = tuple((self.renamed(f.name), f) for f in schema.fields if self.keeps(f.name))
+        return with_fields(schema, tuple(Field(name, f.schema) for name, f in pairs)), pairs
 
     def columnar(self, batch: ColumnBatch) -> list[ColumnBatch] | None:
         """Columns go or are renamed."""
@@ -119,8 +109,8 @@ class ReplaceField(Transform):
             names = hash_order(column.names) if self._renames else column.names
             kept = {self.renamed(name): column.fields[name] for name in names if self.keeps(name)}
             return self.columns_changed(batch, StructColumn(None, kept))
-        made, pairs = self.kept(column.schema)
-        fields = column.columns(defaults=self._defaults)
+        made, pairs = self._kept(column.schema)
+        fields = column.columns(defaults=self.defaults)
         return self.columns_changed(batch, StructColumn(made, {name: fields[f.name] for name, f in pairs}))
 
     def apply(self, record: Record) -> Record:
@@ -134,6 +124,6 @@ class ReplaceField(Transform):
             names = hash_order(given) if self._renames else given
             return self.changed(record, None, {self.renamed(k): given[k] for k in names if self.keeps(k)})
         struct = a_struct(value, "field replacement")
-        made, pairs = self.kept(struct.schema)
-        values = {name: got(struct, field, defaults=self._defaults) for name, field in pairs}
+        made, pairs = self._kept(struct.schema)
+        values = {name: got(struct, field, defaults=self.defaults) for name, field in pairs}
         return self.changed(record, made, Struct(made, values))

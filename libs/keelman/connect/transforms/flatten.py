@@ -1,4 +1,4 @@
-"""Flatten: everything in one level."""
+"""Flatten: brings the fields of nested structs and maps to the top level."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from keelman.connect.java.numbers import INTEGERS, Float32, java_class, type_of
 from keelman.connect.record import Record
 from keelman.connect.records import Column
 from keelman.connect.schema import Field, Schema, Struct
-from keelman.connect.transforms.base import Part, Recent, Transform, a_map, a_struct, got, with_fields
+from keelman.connect.transforms.base import OfSchemas, Part, Transform, a_map, a_struct, got, with_fields
 
 
 class Flatten(Transform):
@@ -31,7 +31,7 @@ class Flatten(Transform):
     def __init__(self, config: Mapping[str, str], part: Part = "") -> None:
         super().__init__(config, part)
         self._delimiter: str = self.config["delimiter"]
-        self._schemas = Recent()
+        self._flat = OfSchemas(self._flattened)
 
     def apply(self, record: Record) -> Record:
         """Raises DataError for a map within a struct."""
@@ -58,8 +58,8 @@ class Flatten(Transform):
         return self.columns_changed(batch, StructColumn(made, flat)) if self._columns(column, "", flat) else None
 
     def _columns(self, structs: StructColumn, way: str, flat: dict[str, Column | Constant]) -> bool:
-        schemas = {} if structs.schema is None else {field.name: field.schema for field in structs.schema.fields}
         """Adds the columns under their new names; False where records have to be looked at one by one."""
+        schemas = {} if structs.schema is None else {field.name: field.schema for field in structs.schema.fields}
         for name, column in structs.columns(defaults=True).items():
             schema = schemas.get(name)
             if schema is not None and schema.type != "struct":
@@ -75,12 +75,8 @@ class Flatten(Transform):
                 return False
         return True
 
-    def _flat(self, schema: Schema) -> Schema:
-        made: Schema | None = self._schemas.get(schema)
-        if made is None:
-            fields = tuple(self._fields(schema, "", optional=schema.optional, default=schema.default))
-            made = self._schemas.put(schema, with_fields(schema, fields))
-        return made
+    def _flattened(self, schema: Schema) -> Schema:
+        return with_fields(schema, tuple(self._fields(schema, "", optional=schema.optional, default=schema.default)))
 
     def _name(self, way: str, name: str) -> str:
         return f"{way}{self._delimiter}{name}" if way else name

@@ -1,4 +1,4 @@
-"""Transforms that add headers, take them from fields, or remove them."""
+"""DropHeaders, InsertHeader and HeaderFrom: remove headers, add them, take them from fields."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from keelman.connect.errors import ConfigValueError, DataError
 from keelman.connect.record import Header, Record
 from keelman.connect.schema import Schema, Struct
 from keelman.connect.transforms.base import (
+    OfSchemas,
     Part,
-    Recent,
     Transform,
     a_map,
     a_struct,
@@ -35,9 +35,7 @@ class DropHeaders(Transform):
     def config_def(cls) -> ConfigDef:
         """`headers`."""
         doc = "Names of headers."
-        return ConfigDef(
-            ConfigKey("headers", Type.LIST, REQUIRED, doc=doc, importance=Importance.HIGH, validator=some_names)
-        )
+        return ConfigDef(ConfigKey("headers", Type.LIST, REQUIRED, Importance.HIGH, doc, some_names))
 
     def __init__(self, config: Mapping[str, str], part: Part = "") -> None:
         super().__init__(config, part)
@@ -67,8 +65,8 @@ class InsertHeader(Transform):
         """`header`, `value.literal`."""
         high = Importance.HIGH
         return ConfigDef(
-            ConfigKey("header", Type.STRING, REQUIRED, doc="The header's name.", importance=high),
-            ConfigKey("value.literal", Type.STRING, REQUIRED, doc="The value as text.", importance=high),
+            ConfigKey("header", Type.STRING, REQUIRED, high, "The header's name."),
+            ConfigKey("value.literal", Type.STRING, REQUIRED, high, "The value as text."),
         )
 
     def __init__(self, config: Mapping[str, str], part: Part = "") -> None:
@@ -102,9 +100,9 @@ class HeaderFrom(Transform):
         high = Importance.HIGH
         operation = one_of("move", "copy")
         return ConfigDef(
-            ConfigKey("fields", Type.LIST, REQUIRED, doc="Fields, in order.", importance=high, validator=_not_empty),
-            ConfigKey("headers", Type.LIST, REQUIRED, doc="A header for each.", importance=high, validator=_not_empty),
-            ConfigKey("operation", Type.STRING, REQUIRED, doc="move or copy.", importance=high, validator=operation),
+            ConfigKey("fields", Type.LIST, REQUIRED, high, "Fields, in order.", _not_empty),
+            ConfigKey("headers", Type.LIST, REQUIRED, high, "A header for each.", _not_empty),
+            ConfigKey("operation", Type.STRING, REQUIRED, high, "move or copy.", operation),
             null_default(),
         )
 
@@ -117,15 +115,14 @@ class HeaderFrom(Transform):
         self._pairs = list(zip(fields, names, strict=True))
         self._fields = frozenset(fields)
         self._moves = self.config["operation"] == "move"
-        self._defaults: bool = self.config["replace.null.with.default"]
-        self._schemas = Recent()
+        self._rest = OfSchemas(self._without_fields)
 
     def columnar(self, batch: ColumnBatch) -> list[ColumnBatch] | None:
         """Fields become headers of each."""
         column = self.column(batch)
         if not isinstance(column, StructColumn):
             return None
-        schema, fields = column.schema, column.columns(defaults=self._defaults)
+        schema, fields = column.schema, column.columns(defaults=self.defaults)
         if schema is not None and not self._fields <= fields.keys():
             return None
         schemas = {} if schema is None else {field.name: field.schema for field in schema.fields}
@@ -157,20 +154,16 @@ class HeaderFrom(Transform):
             if field not in by_name:
                 raise DataError(f"Field does not exist: {field}")
             one = by_name[field]
-            found.append(Header(name, one.schema, got(struct, one, defaults=self._defaults)))
+            found.append(Header(name, one.schema, got(struct, one, defaults=self.defaults)))
         record.headers = [*record.headers, *found]
         if not self._moves:
             return record
         made = self._rest(schema)
-        values = {field.name: got(struct, field, defaults=self._defaults) for field in made.fields}
+        values = {field.name: got(struct, field, defaults=self.defaults) for field in made.fields}
         return self.changed(record, made, Struct(made, values))
 
-    def _rest(self, schema: Schema) -> Schema:
-        made: Schema | None = self._schemas.get(schema)
-        if made is None:
-            kept = tuple(field for field in schema.fields if field.name not in self._fields)
-            made = self._schemas.put(schema, with_fields(schema, kept))
-        return made
+    def _without_fields(self, schema: Schema) -> Schema:
+        return with_fields(schema, tuple(field for field in schema.fields if field.name not in self._fields))
 
 
 def _not_empty(name: str, value: Any) -> None:

@@ -1,4 +1,4 @@
-"""InsertField: where a record comes from, or a fixed text, as fields of it."""
+"""InsertField: adds a record's topic, partition, offset or time, or a fixed text, as fields."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from keelman.connect.java.numbers import Int32
 from keelman.connect.record import Record
 from keelman.connect.records import Column, Repeated
 from keelman.connect.schema import Field, Schema, Struct
-from keelman.connect.transforms.base import Part, Recent, Transform, a_map, a_struct, got, null_default, with_fields
+from keelman.connect.transforms.base import OfSchemas, Part, Transform, a_map, a_struct, got, null_default, with_fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,21 +63,16 @@ class InsertField(Transform):
         spec = {name: _Spec.of(self.config[f"{name}.field"]) for name in _INSERTED}
         self._specs = {name: one for name, one in spec.items() if one is not None}
         self._static: str | None = self.config["static.value"]
-        self._defaults: bool = self.config["replace.null.with.default"]
-        self._schemas = Recent()
+        self._extended = OfSchemas(self._extend)
         if not self._specs:
             raise ConfigValueError("", None, whole="No field insertion configured")
         if "static" in self._specs and self._static is None:
             shown = f"No value specified for static field: {self._specs['static'].name}"
             raise ConfigValueError("static.value", None, shown)
 
-    def extended(self, schema: Schema) -> Schema:
-        """The schema with the added fields."""
-        found: Schema | None = self._schemas.get(schema)
-        if found is None:
-            more = tuple(spec.field(_INSERTED[name]) for name, spec in self._specs.items())
-            found = self._schemas.put(schema, with_fields(schema, (*schema.fields, *more)))
-        return found
+    def _extend(self, schema: Schema) -> Schema:
+        more = (spec.field(_INSERTED[name]) for name, spec in self._specs.items())
+        return with_fields(schema, (*schema.fields, *more))
 
     def inserted(self, record: Record, *, typed: bool) -> dict[str, Any]:
         """The values of the added fields; without those that the record does not have."""
@@ -118,8 +113,8 @@ class InsertField(Transform):
                 more[spec.name] = found
         if column.schema is None:
             return self.columns_changed(batch, StructColumn(None, {**column.fields, **more}))
-        made = self.extended(column.schema)
-        fields = {**(column.columns(defaults=self._defaults)), **more}
+        made = self._extended(column.schema)
+        fields = {**(column.columns(defaults=self.defaults)), **more}
         return self.columns_changed(batch, StructColumn(made, {f.name: fields.get(f.name, NULL) for f in made.fields}))
 
     def _column(self, what: str, batch: ColumnBatch, *, typed: bool) -> Column | Constant | None:
@@ -146,8 +141,8 @@ class InsertField(Transform):
             given = a_map(value, "field insertion")
             return self.changed(record, None, {**given, **self.inserted(record, typed=False)})
         struct = a_struct(value, "field insertion")
-        made = self.extended(struct.schema)
-        values = {f.name: got(struct, f, defaults=self._defaults) for f in struct.schema.fields}
+        made = self._extended(struct.schema)
+        values = {f.name: got(struct, f, defaults=self.defaults) for f in struct.schema.fields}
         return self.changed(record, made, Struct(made, {**values, **self.inserted(record, typed=True)}))
 
 

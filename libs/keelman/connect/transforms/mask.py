@@ -1,4 +1,4 @@
-"""MaskField: something harmless in the place of a value."""
+"""MaskField: replaces values of fields by something harmless of the same type."""
 
 from __future__ import annotations
 
@@ -27,9 +27,7 @@ class MaskField(Transform):
     def config_def(cls) -> ConfigDef:
         """`fields`, `replacement`, `replace.null.with.default`."""
         return ConfigDef(
-            ConfigKey(
-                "fields", Type.LIST, REQUIRED, doc="Fields to hide.", importance=Importance.HIGH, validator=some_names
-            ),
+            ConfigKey("fields", Type.LIST, REQUIRED, Importance.HIGH, "Fields to hide.", some_names),
             ConfigKey("replacement", Type.STRING, None, Importance.LOW, "Text or number to put there.", non_empty),
             null_default(),
         )
@@ -38,7 +36,6 @@ class MaskField(Transform):
         super().__init__(config, part)
         self._fields = frozenset(self.config["fields"])
         self._replacement: str | None = self.config["replacement"]
-        self._defaults: bool = self.config["replace.null.with.default"]
 
     def apply(self, record: Record) -> Record:
         """Raises DataError for a value of a type that cannot be hidden."""
@@ -51,7 +48,7 @@ class MaskField(Transform):
         struct = a_struct(value, "mask fields")
         values = {}
         for field in struct.schema.fields:
-            one = got(struct, field, defaults=self._defaults)
+            one = got(struct, field, defaults=self.defaults)
             values[field.name] = self._masked(field.schema, one) if field.name in self._fields else one
         return self.changed(record, struct.schema, Struct(struct.schema, values))
 
@@ -61,7 +58,7 @@ class MaskField(Transform):
         if not isinstance(column, StructColumn):
             return None
         schema = column.schema
-        fields = dict(column.columns(defaults=self._defaults))
+        fields = dict(column.columns(defaults=self.defaults))
         schemas = {} if schema is None else {field.name: field.schema for field in schema.fields}
         for name in self._fields if schema is None else [name for name in fields if name in self._fields]:
             fields[name] = self._hidden(schemas.get(name), fields.get(name, NULL))

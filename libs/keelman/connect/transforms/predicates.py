@@ -1,4 +1,4 @@
-"""The predicates that transforms may be bound to."""
+"""Predicates, which decide whether a transform applies to a record."""
 
 from __future__ import annotations
 
@@ -23,11 +23,7 @@ class HasHeaderKey(Predicate):
     @classmethod
     def config_def(cls) -> ConfigDef:
         """`name`."""
-        return ConfigDef(
-            ConfigKey(
-                "name", Type.STRING, REQUIRED, doc="The header.", importance=Importance.MEDIUM, validator=non_empty
-            )
-        )
+        return ConfigDef(ConfigKey("name", Type.STRING, REQUIRED, Importance.MEDIUM, "The header.", non_empty))
 
     def test(self, record: Record) -> bool:
         """Whether it is there."""
@@ -67,11 +63,7 @@ class TopicNameMatches(Predicate):
     @classmethod
     def config_def(cls) -> ConfigDef:
         """`pattern`."""
-        return ConfigDef(
-            ConfigKey(
-                "pattern", Type.STRING, REQUIRED, doc="Java regex.", importance=Importance.MEDIUM, validator=_pattern
-            )
-        )
+        return ConfigDef(ConfigKey("pattern", Type.STRING, REQUIRED, Importance.MEDIUM, "Java regex.", _pattern))
 
     def __init__(self, config: Mapping[str, str]) -> None:
         super().__init__(config)

@@ -1,4 +1,4 @@
-"""Transforms of a record as a whole: its topic, its schema's marks, or that it is there at all."""
+"""Filter, RegexRouter and SetSchemaMetadata: drop records, rename topics, rename schemas."""
 
 from __future__ import annotations
 
@@ -11,14 +11,8 @@ from keelman.connect.config.definition import REQUIRED, ConfigDef, ConfigKey, Im
 from keelman.connect.errors import ConfigValueError, DataError
 from keelman.connect.java.regex import JavaPattern, PatternError
 from keelman.connect.record import Record
-from keelman.connect.schema import Schema, Struct
-from keelman.connect.transforms.base import (
-    Part,
-    Recent,
-    Transform,
-    got,
-    null_default,
-)
+from keelman.connect.schema import Struct
+from keelman.connect.transforms.base import OfSchemas, Part, Transform, got, null_default
 
 
 class Filter(Transform):
@@ -120,8 +114,7 @@ class SetSchemaMetadata(Transform):
         super().__init__(config, part)
         marks = {"name": self.config["schema.name"], "version": self.config["schema.version"]}
         self._marks = {name: value for name, value in marks.items() if value is not None}
-        self._defaults: bool = self.config["replace.null.with.default"]
-        self._schemas = Recent()
+        self._marked = OfSchemas(lambda schema: replace(schema, **self._marks))
         if not self._marks:
             raise ConfigValueError("schema.name", None, whole="Neither schema name nor version configured")
 
@@ -137,7 +130,7 @@ class SetSchemaMetadata(Transform):
         made = self._marked(schema)
         if not isinstance(value, Struct):
             return self.changed(record, made, value)
-        values = {field.name: got(value, field, defaults=self._defaults) for field in schema.fields}
+        values = {field.name: got(value, field, defaults=self.defaults) for field in schema.fields}
         return self.changed(record, made, Struct(made, values))
 
     def columnar(self, batch: ColumnBatch) -> list[ColumnBatch] | None:
@@ -148,9 +141,5 @@ class SetSchemaMetadata(Transform):
         if not isinstance(column, StructColumn) or column.schema is None:
             return None
         made = self._marked(column.schema)
-        fields = column.columns(defaults=self._defaults)
+        fields = column.columns(defaults=self.defaults)
         return self.columns_changed(batch, StructColumn(made, fields))
-
-    def _marked(self, schema: Schema) -> Schema:
-        made: Schema | None = self._schemas.get(schema)
-        return made or self._schemas.put(schema, replace(schema, **self._marks))

@@ -1,4 +1,4 @@
-"""Transforms that change which value stands where: a field alone, or fields as a key."""
+"""ExtractField and ValueToKey: put a field in place of the value, and fields in place of the key."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from keelman.connect.records import Column
 from keelman.connect.schema import Field, Schema, Struct
 from keelman.connect.transforms.base import (
     IllegalArgumentError,
+    OfSchemas,
     Part,
-    Recent,
     Transform,
     a_map,
     a_struct,
@@ -106,7 +106,7 @@ class ExtractField(Transform):
         doc = "V1: `field` is a name. V2: a path with dots; back-ticks hold a name together that has dots."
         versions = one_of_any_case("V1", "V2")
         return ConfigDef(
-            ConfigKey("field", Type.STRING, REQUIRED, doc="The field.", importance=Importance.MEDIUM),
+            ConfigKey("field", Type.STRING, REQUIRED, Importance.MEDIUM, "The field."),
             ConfigKey("field.syntax.version", Type.STRING, "V1", Importance.HIGH, doc, versions),
             null_default(),
         )
@@ -114,7 +114,6 @@ class ExtractField(Transform):
     def __init__(self, config: Mapping[str, str], part: Part = "") -> None:
         super().__init__(config, part)
         self._path = FieldPath(self.config["field"], self.config["field.syntax.version"])
-        self._defaults: bool = self.config["replace.null.with.default"]
 
     def apply(self, record: Record) -> Record:
         """Null stays null. Raises IllegalArgumentError for a field that a schema does not have."""
@@ -126,7 +125,7 @@ class ExtractField(Transform):
         field = self._path.field(schema)
         if field is None:
             raise IllegalArgumentError(f"Unknown field: {self._path.text}")
-        inner = None if struct is None else self._path.of_struct(struct, defaults=self._defaults)
+        inner = None if struct is None else self._path.of_struct(struct, defaults=self.defaults)
         return self.changed(record, field.schema, inner)
 
     def columnar(self, batch: ColumnBatch) -> list[ColumnBatch] | None:
@@ -141,7 +140,7 @@ class ExtractField(Transform):
         field = None if schema is None else self._path.field(schema)
         if schema is not None and field is None:
             return None
-        inner = column.field(name, defaults=self._defaults)
+        inner = column.field(name, defaults=self.defaults)
         made = None if field is None else field.schema
         if not isinstance(inner, Constant):
             return self.columns_changed(batch, Column(inner.values, made, utf8=inner.utf8))
@@ -158,17 +157,13 @@ class ValueToKey(Transform):
     def config_def(cls) -> ConfigDef:
         """`fields`, `replace.null.with.default`."""
         return ConfigDef(
-            ConfigKey(
-                "fields", Type.LIST, REQUIRED, doc="The fields.", importance=Importance.HIGH, validator=some_names
-            ),
-            null_default(),
+            ConfigKey("fields", Type.LIST, REQUIRED, Importance.HIGH, "The fields.", some_names), null_default()
         )
 
     def __init__(self, config: Mapping[str, str], part: Part = "") -> None:
         super().__init__(config, part)
         self._fields: list[str] = self.config["fields"]
-        self._defaults: bool = self.config["replace.null.with.default"]
-        self._schemas = Recent()
+        self._key_schema = OfSchemas(self._key_of)
 
     def apply(self, record: Record) -> Record:
         """Raises DataError for a field that the value's schema does not have."""
@@ -179,7 +174,7 @@ class ValueToKey(Transform):
             return record
         struct = a_struct(record.value, purpose)
         made = self._key_schema(struct.schema)
-        values = {field.name: got(struct, field, defaults=self._defaults) for field in made.fields}
+        values = {field.name: got(struct, field, defaults=self.defaults) for field in made.fields}
         record.key_schema, record.key = made, Struct(made, values)
         return record
 
@@ -192,16 +187,13 @@ class ValueToKey(Transform):
             batch.key = StructColumn(None, {name: column.field(name) for name in self._fields})
         else:
             made = self._key_schema(column.schema)
-            fields = {field.name: column.field(field.name, defaults=self._defaults) for field in made.fields}
+            fields = {field.name: column.field(field.name, defaults=self.defaults) for field in made.fields}
             batch.key = StructColumn(made, fields)
         return [batch]
 
-    def _key_schema(self, schema: Schema) -> Schema:
-        made: Schema | None = self._schemas.get(schema)
-        if made is not None:
-            return made
+    def _key_of(self, schema: Schema) -> Schema:
         by_name = {field.name: field for field in schema.fields}
         for name in self._fields:
             if name not in by_name:
                 raise DataError(f"Field does not exist: {name}")
-        return self._schemas.put(schema, with_fields(Schema("struct"), tuple(by_name[name] for name in self._fields)))
+        return with_fields(Schema("struct"), tuple(by_name[name] for name in self._fields))

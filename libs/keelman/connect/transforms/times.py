@@ -1,4 +1,4 @@
-"""Transforms of times: their form within records, and topics that are named after them."""
+"""TimestampRouter and TimestampConverter: name topics after times, and convert times to other forms."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from keelman.connect.schema import Field, Schema, Struct, java_type
 from keelman.connect.shapes import by_topic
 from keelman.connect.transforms.base import (
     IllegalArgumentError,
+    OfSchemas,
     Part,
-    Recent,
     Transform,
     a_map,
     a_struct,
@@ -102,14 +102,7 @@ class TimestampConverter(Transform):
         precisions = one_of(*_PER_SECOND)
         return ConfigDef(
             ConfigKey("field", Type.STRING, "", Importance.HIGH, "The field; empty means the whole key or value."),
-            ConfigKey(
-                "target.type",
-                Type.STRING,
-                REQUIRED,
-                doc="The form.",
-                importance=Importance.HIGH,
-                validator=one_of(*_TARGETS),
-            ),
+            ConfigKey("target.type", Type.STRING, REQUIRED, Importance.HIGH, "The form.", one_of(*_TARGETS)),
             ConfigKey("format", Type.STRING, "", Importance.MEDIUM, "A pattern of SimpleDateFormat, UTC, of texts."),
             ConfigKey("unix.precision", Type.STRING, "milliseconds", Importance.LOW, "Of numbers.", precisions),
             null_default(),
@@ -120,8 +113,7 @@ class TimestampConverter(Transform):
         self._target: str = self.config["target.type"]
         self._field: str = self.config["field"]
         self._per_second = _PER_SECOND[self.config["unix.precision"]]
-        self._defaults: bool = self.config["replace.null.with.default"]
-        self._schemas = Recent()
+        self._schema = OfSchemas(self._converted_schema)
         pattern: str = self.config["format"]
         if self._target == "string" and not pattern.strip():
             raise ConfigValueError("format", pattern, whole=_NO_FORMAT)
@@ -163,7 +155,7 @@ class TimestampConverter(Transform):
             return self.columns_changed(batch, Column(values, made))
         if not self._field:
             return None
-        fields = dict(column.columns(defaults=self._defaults))
+        fields = dict(column.columns(defaults=self.defaults))
         inner = None if schema is None else next((f.schema for f in schema.fields if f.name == self._field), None)
         if schema is None or inner is not None:
             fields[self._field] = mapped(fields.get(self._field, NULL), lambda values: self._all(inner, values))
@@ -176,15 +168,12 @@ class TimestampConverter(Transform):
         read, write = self._read, self._write
         return [None if value is None else write(read(form, value)) for value in values]
 
-    def _schema(self, schema: Schema) -> Schema:
-        found: Schema | None = self._schemas.get(schema)
-        if found is None:
-            made = with_fields(schema, tuple(self._converted_field(field) for field in schema.fields))
-            made = replace(made, optional=schema.optional)
-            if isinstance(schema.default, Struct):
-                made = replace(made, default=self._struct(schema.default, made))
-            found = self._schemas.put(schema, made)
-        return found
+    def _converted_schema(self, schema: Schema) -> Schema:
+        made = with_fields(schema, tuple(self._converted_field(field) for field in schema.fields))
+        made = replace(made, optional=schema.optional)
+        if isinstance(schema.default, Struct):
+            made = replace(made, default=self._struct(schema.default, made))
+        return made
 
     def _converted_field(self, field: Field) -> Field:
         if field.name != self._field:
@@ -194,7 +183,7 @@ class TimestampConverter(Transform):
     def _struct(self, struct: Struct, made: Schema) -> Struct:
         values = {}
         for field in struct.schema.fields:
-            one = got(struct, field, defaults=self._defaults)
+            one = got(struct, field, defaults=self.defaults)
             values[field.name] = self._converted(field.schema, one) if field.name == self._field else one
         return Struct(made, values)
 

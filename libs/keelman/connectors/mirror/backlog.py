@@ -1,4 +1,4 @@
-"""What a mirror has fetched and not passed on yet: whole batches where they can be, else their records."""
+"""Keeps what a mirror has fetched until it is passed on: as whole batches where possible, else as records."""
 
 from __future__ import annotations
 

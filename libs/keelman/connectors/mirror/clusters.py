@@ -1,4 +1,4 @@
-"""Clusters as all mirrors of a process look at them: through one admin client, and with one question for many.
+"""Asks clusters on behalf of all mirrors of a process: through one admin client, with one question for many.
 
 A worker may have thousands of mirrors of the same two clusters. A client of its own for each look, with its threads and
 connections, would cost many times what the look does. Mirrors that look together put each question once, for all of
@@ -90,7 +90,7 @@ class SharedQuestion(Generic[T]):
     def answer(self, seconds: float) -> T:
         """An answer to a question that was put after this call; those who wait at the same time share one.
 
-        Raises KafkaException, also when a question of another failed meanwhile: so nobody waits for two in turn.
+        Raises KafkaException, also when the question of another caller failed meanwhile: so no caller waits for two.
         """
         called = time.monotonic()
         if not self._asking.acquire(timeout=seconds):

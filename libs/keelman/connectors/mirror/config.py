@@ -47,11 +47,7 @@ def common_keys() -> ConfigDef:
         ConfigKey("enabled", _FLAG, True, _LOW, "Whether to replicate source->target."),
         ConfigKey("source.cluster.alias", _TEXT, REQUIRED, _HIGH, "Alias of source cluster"),
         ConfigKey(
-            "target.cluster.alias",
-            _TEXT,
-            "target",
-            _HIGH,
-            "Alias of target cluster. Used in metrics reporting.",
+            "target.cluster.alias", _TEXT, "target", _HIGH, "Alias of target cluster. Used in metrics reporting."
         ),
         ConfigKey("admin.timeout.ms", _LONG, 60_000, _LOW, "Timeout for administrative tasks."),
         ConfigKey(

@@ -1,5 +1,5 @@
-"""A mirror's offsets: MirrorMaker 2's, and beside them what tells a log that was truncated or created again; what a
-user may set them to, in MirrorMaker 2's words; how far behind they are, and how they are dealt out to parts."""
+"""A mirror's source offsets: written and read, checked when a user sets them, compared with the end, dealt out to
+parts."""
 
 from __future__ import annotations
 

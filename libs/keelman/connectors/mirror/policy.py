@@ -1,4 +1,4 @@
-"""Which topics are mirrored and how their copies are called: MirrorMaker 2's replication policies and filters."""
+"""Decides which topics are mirrored and how their copies are called: MirrorMaker 2's policies and filters."""
 
 from __future__ import annotations
 

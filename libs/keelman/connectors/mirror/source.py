@@ -1,4 +1,4 @@
-"""MirrorSource: topics of another Kafka cluster, copied record by record with all that they carry."""
+"""MirrorSource: copies topics of another Kafka cluster record by record with all that they carry."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ def decoded(text: str) -> TopicPartition:
     """A partition in `task.assigned.partitions`, e.g. `orders-3`. Raises ConnectError."""
     topic, _, number = text.strip().rpartition("-")
     if not topic or not number.isdigit():
-        raise ConnectError(f"{text!r} in {ASSIGNED} is no partition of a topic")
+        raise ConnectError(f"{text!r} in {ASSIGNED} is not a partition, <topic>-<number>")
     return TopicPartition(topic, int(number))
 
 
@@ -218,7 +218,7 @@ def _checked(offset: Offset | None) -> Offset | None:
         return None
     value: Any = offset.get("offset")
     if isinstance(value, bool) or not isinstance(value, int):
-        raise ConnectError(f"Source offset is no number: {in_json(offset)}")
+        raise ConnectError(f"The source offset is not a number: {in_json(offset)}")
     return None if value < 0 else offset
 
 

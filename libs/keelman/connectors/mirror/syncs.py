@@ -1,4 +1,4 @@
-"""Offset syncs: which offset of a copy answers to which offset of its source, in MirrorMaker 2's own records."""
+"""Publishes offset syncs, MirrorMaker 2's records of which offset of a copy answers to which of its source."""
 
 from __future__ import annotations
 

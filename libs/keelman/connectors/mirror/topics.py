@@ -1,4 +1,4 @@
-"""The copies' topics: made, grown and configured like the topics that they are copies of."""
+"""Creates, extends and configures the copies' topics like the topics that they are copies of."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SparkSink: topics appended to a data set in any format that Spark writes, one bounded job after another."""
+"""SparkSink: appends topics to a data set in any format that Spark writes, one bounded job after another."""
 
 from __future__ import annotations
 
@@ -6,19 +6,17 @@ from collections.abc import Mapping
 
 from keelman.connect.config.definition import REQUIRED, ConfigDef, ConfigKey, Importance, Type, at_least, non_empty
 from keelman.connect.data_set import DataSink
-from keelman.connect.plugin import Connector, Direction
-from keelman.connectors.spark.source import OPTION, SETTING, coordinates, python_class, slots
+from keelman.connect.plugin import Direction
+from keelman.connectors.spark.source import OPTION, SETTING, SparkConnector, coordinates, python_class, slots
 from keelman.engine.sink.data_sink import EVERY_KEY, EVERY_MS, MAX_KEY, MAX_RECORDS
 from keelman.model.keys import under
 
 
-class SparkSink(Connector):
+class SparkSink(SparkConnector):
     """One task, which has Spark write. At least once: Spark's writers know no offsets."""
 
     names = ("keelman.connectors.SparkSinkConnector", "SparkSinkConnector", "SparkSink")
-    version = "1.0.0"
     direction = Direction.SINK
-    runs_on = "anywhere"
 
     @classmethod
     def config_def(cls) -> ConfigDef:
@@ -35,11 +33,6 @@ class SparkSink(Connector):
             ConfigKey("spark.python.source", text, "", low, "module:Class of a Python data source.", python_class),
             ConfigKey("spark.packages", Type.LIST, [], low, "Jars it needs: group:artifact:version.", coordinates),
         )
-
-    @classmethod
-    def task_configs(cls, config: Mapping[str, str], max_tasks: int) -> list[dict[str, str]]:
-        """One."""
-        return [dict(config)]
 
     @classmethod
     def supports_exactly_once(cls, config: Mapping[str, str]) -> bool:

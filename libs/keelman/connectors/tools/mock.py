@@ -44,7 +44,7 @@ class Faults:
 
     def __init__(self, config: Mapping[str, str], usual_point: str) -> None:
         """Raises ConfigValueError. `usual_point` is that of a mode without one."""
-        parsed = mock_config_def().parse(config)
+        parsed = _Mock.config_def().parse(config)
         self._usual = Order(parsed["mock_mode"], parsed["mock_point"] or usual_point, parsed["after_records"])
         self._control = Path(parsed["control_file"]) if parsed["control_file"] else None
         self._fails_at = time.monotonic() + parsed["delay_ms"] / 1000
@@ -81,18 +81,6 @@ class Faults:
         return Order(words[0], point, int(words[2]) if len(words) > 2 and words[2].isdecimal() else 0)
 
 
-def mock_config_def() -> ConfigDef:
-    """The keys of both mocks."""
-    low = Importance.LOW
-    return ConfigDef(
-        ConfigKey("mock_mode", Type.STRING, "none", Importance.HIGH, "What goes wrong.", one_of(*MODES)),
-        ConfigKey("delay_ms", Type.LONG, 15000, low, "Milliseconds before connector-failure and task-failure."),
-        ConfigKey("mock_point", Type.STRING, None, low, f"Where it goes wrong: {', '.join(POINTS)}.", _point),
-        ConfigKey("after_records", Type.LONG, 0, low, "Records that a task copies before that.", at_least(0)),
-        ConfigKey("control_file", Type.STRING, None, low, 'File whose line "mode [point [after]]" goes before these.'),
-    )
-
-
 class _Mock(Connector):
     version = "4.3.0"
     runs_on = "anywhere"
@@ -100,8 +88,16 @@ class _Mock(Connector):
 
     @classmethod
     def config_def(cls) -> ConfigDef:
-        """The mocks' keys."""
-        return mock_config_def()
+        """The keys of both mocks."""
+        low = Importance.LOW
+        line = 'File whose line "mode [point [after]]" goes before these.'
+        return ConfigDef(
+            ConfigKey("mock_mode", Type.STRING, "none", Importance.HIGH, "What goes wrong.", one_of(*MODES)),
+            ConfigKey("delay_ms", Type.LONG, 15000, low, "Milliseconds before connector-failure and task-failure."),
+            ConfigKey("mock_point", Type.STRING, None, low, f"Where it goes wrong: {', '.join(POINTS)}.", _point),
+            ConfigKey("after_records", Type.LONG, 0, low, "Records that a task copies before that.", at_least(0)),
+            ConfigKey("control_file", Type.STRING, None, low, line),
+        )
 
     @classmethod
     def task_configs(cls, config: Mapping[str, str], max_tasks: int) -> list[dict[str, str]]:
@@ -117,17 +113,15 @@ class _Mock(Connector):
     @classmethod
     def refresh_seconds(cls, config: Mapping[str, str]) -> float | None:
         """The delay of a connector-failure, so that the connector is asked when it is to fail."""
-        parsed = mock_config_def().parse(config)
-        return (
-            max(LEAST_REFRESH_SECONDS, parsed["delay_ms"] / 1000)
-            if parsed["mock_mode"] == "connector-failure"
-            else None
-        )
+        parsed = cls.config_def().parse(config)
+        if parsed["mock_mode"] != "connector-failure":
+            return None
+        return max(LEAST_REFRESH_SECONDS, float(parsed["delay_ms"]) / 1000)
 
     @classmethod
     def tend(cls, config: Mapping[str, str]) -> None:
         """Fails when the delay of a connector-failure is over, counted from the first call in this process."""
-        parsed = mock_config_def().parse(config)
+        parsed = cls.config_def().parse(config)
         if parsed["mock_mode"] != "connector-failure":
             return
         first = _first_tended.setdefault(repr(sorted(config.items())), time.monotonic())

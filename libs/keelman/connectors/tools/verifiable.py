@@ -1,4 +1,4 @@
-"""Verifiable source and sink: numbered records, and a line of JSON for each that was read, committed, taken or flushed.
+"""Verifiable source and sink: copy numbered records and write a line of JSON for each step of each record.
 
 Names, keys, offsets and lines are those of org.apache.kafka.connect.tools.Verifiable{Source,Sink}{Connector,Task}.
 """
@@ -40,7 +40,17 @@ _OUTPUT = ConfigKey(
 )
 
 
-class VerifiableSource(Connector):
+class _Verifiable(Connector):
+    version = "4.3.0"
+    runs_on = "anywhere"
+
+    @classmethod
+    def task_configs(cls, config: Mapping[str, str], max_tasks: int) -> list[dict[str, str]]:
+        """As many tasks as allowed."""
+        return [{**config, "id": str(number)} for number in range(max_tasks)]
+
+
+class VerifiableSource(_Verifiable):
     """Each task counts from 0, one record a number: key the task, value the number.
 
     With `transaction.boundary=connector` it ends a transaction after every `transaction.records` numbers, and aborts
@@ -52,9 +62,7 @@ class VerifiableSource(Connector):
         "VerifiableSourceConnector",
         "VerifiableSource",
     )
-    version = "4.3.0"
     direction = Direction.SOURCE
-    runs_on = "anywhere"
 
     @classmethod
     def config_def(cls) -> ConfigDef:
@@ -77,11 +85,6 @@ class VerifiableSource(Connector):
                 "transaction.abort.every", Type.LONG, 0, low, "Which transactions to abort; 0 for none.", at_least(0)
             ),
         )
-
-    @classmethod
-    def task_configs(cls, config: Mapping[str, str], max_tasks: int) -> list[dict[str, str]]:
-        """As many tasks as allowed."""
-        return [{**config, "id": str(number)} for number in range(max_tasks)]
 
     @classmethod
     def supports_exactly_once(cls, config: Mapping[str, str]) -> bool:
@@ -178,23 +181,16 @@ class CountingReader(Reader):
         return {"name": config["name"], "task": self._task, "topic": config["topic"], "time_ms": now, "seqno": number}
 
 
-class VerifiableSink(Connector):
+class VerifiableSink(_Verifiable):
     """Takes what the verifiable source wrote and says so in lines: as it comes, and once it is flushed."""
 
     names = ("org.apache.kafka.connect.tools.VerifiableSinkConnector", "VerifiableSinkConnector", "VerifiableSink")
-    version = "4.3.0"
     direction = Direction.SINK
-    runs_on = "anywhere"
 
     @classmethod
     def config_def(cls) -> ConfigDef:
         """Upstream's keys and `output.file`."""
         return ConfigDef(_NAME, _ID, _OUTPUT)
-
-    @classmethod
-    def task_configs(cls, config: Mapping[str, str], max_tasks: int) -> list[dict[str, str]]:
-        """As many tasks as allowed."""
-        return [{**config, "id": str(number)} for number in range(max_tasks)]
 
     @classmethod
     def supports_exactly_once(cls, config: Mapping[str, str]) -> bool:

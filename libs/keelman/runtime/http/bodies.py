@@ -1,4 +1,4 @@
-"""Bodies of requests, read whole before an application sees the request: bounded in size, in time and together."""
+"""Reads bodies of requests whole before an application sees the request, with limits of size, time and their sum."""
 
 from __future__ import annotations
 
@@ -60,18 +60,8 @@ class BoundedBodies:
     408: not whole in time. 413: too large. 429: too many large ones at once.
     """
 
-    def __init__(
-        self,
-        app: Any,
-        *,
-        max_body_bytes: int = MAX_BODY_BYTES,
-        together_bytes: int = TOGETHER_BYTES,
-        body_seconds: float = BODY_SECONDS,
-    ) -> None:
+    def __init__(self, app: Any) -> None:
         self._app = app
-        self._most = max_body_bytes
-        self._together = together_bytes
-        self._seconds = body_seconds
         self._held = 0
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
@@ -100,31 +90,28 @@ class BoundedBodies:
         announced = {k: v for k, v in headers if k in ANNOUNCING}
         if not announced:
             return True
-        if int(announced.get(b"content-length", b"0")) > self._most:
-            raise Refused(413, f"the request's body is larger than {self._most} bytes")
-        with _deadline(self._seconds):
-            async with asyncio.timeout(self._seconds):
-                while True:
-                    message = await receive()
-                    if message["type"] != "http.request":
-                        return False
-                    chunk = message.get("body", b"")
-                    body += chunk
-                    self._held += len(chunk)
-                    if len(body) > self._most:
-                        raise Refused(413, f"the request's body is larger than {self._most} bytes")
-                    if self._held > self._together:
-                        raise Refused(429, "too many large requests at once")
-                    if not message.get("more_body", False):
-                        return True
+        if int(announced.get(b"content-length", b"0")) > MAX_BODY_BYTES:
+            raise Refused(413, f"the request's body is larger than {MAX_BODY_BYTES} bytes")
+        try:
+            async with asyncio.timeout(BODY_SECONDS):
+                return await self._fill(body, receive)
+        except TimeoutError:
+            raise Refused(408, f"the request's body was not whole within {BODY_SECONDS:g} s") from None
 
-
-@contextlib.contextmanager
-def _deadline(seconds: float) -> Any:
-    try:
-        yield
-    except TimeoutError:
-        raise Refused(408, f"the request's body was not whole within {seconds:g} s") from None
+    async def _fill(self, body: bytearray, receive: Any) -> bool:
+        while True:
+            message = await receive()
+            if message["type"] != "http.request":
+                return False
+            chunk = message.get("body", b"")
+            body += chunk
+            self._held += len(chunk)
+            if len(body) > MAX_BODY_BYTES:
+                raise Refused(413, f"the request's body is larger than {MAX_BODY_BYTES} bytes")
+            if self._held > TOGETHER_BYTES:
+                raise Refused(429, "too many large requests at once")
+            if not message.get("more_body", False):
+                return True
 
 
 async def _drain(receive: Any) -> None:

@@ -1,4 +1,4 @@
-"""Errors of our HTTP servers, in the form of Connect's: `{"error_code", "message"}` under the same status."""
+"""Makes the bodies of HTTP errors, in the form of Connect's: `{"error_code", "message"}`."""
 
 from __future__ import annotations
 

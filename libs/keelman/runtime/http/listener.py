@@ -1,4 +1,4 @@
-"""The door of an HTTP server: takes connections in, https ones after their handshake, and loses nobody who has come."""
+"""Accepts the connections of an HTTP server, https ones after their handshake, and loses none when it closes."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ import ssl
 from collections.abc import Callable
 
 from keelman.runtime.http.protocol import BoundedHttpProtocol, most_connections
-from keelman.runtime.http.tls import HalfOpen
 
 HANDSHAKE_SECONDS = 10.0
 LAST_HANDSHAKE_SECONDS = 1.0
-FULL_SECONDS = 0.2  # how long nobody is taken in once this process has no descriptors left
+FULL_SECONDS = 0.2  # how long no connection is accepted once this process has no descriptors left
 
 
 class Listener:
@@ -26,7 +25,7 @@ class Listener:
     def __init__(
         self, listener: socket.socket, make: Callable[[], BoundedHttpProtocol], tls: ssl.SSLContext | None = None
     ) -> None:
-        """`make` gives a connection its protocol. The listener becomes this door's own."""
+        """`make` gives a connection its protocol. The socket becomes this listener's own."""
         listener.setblocking(False)
         self._listener = listener
         self._make = make
@@ -37,7 +36,7 @@ class Listener:
         self._open()
 
     async def close(self) -> None:
-        """From now on whoever comes is refused. Returns when those who were there are in, or have been given up."""
+        """Refuses new connections. Returns when those that had come are accepted, or have been given up."""
         self._closed = True
         self._loop.remove_reader(self._listener)
         while self._take():  # the system has told them that they are connected
@@ -54,7 +53,7 @@ class Listener:
             self._loop.add_reader(self._listener, self._take)
 
     def _take(self) -> bool:
-        """Takes one in; False when nobody is there."""
+        """Accepts one connection; False when none waits."""
         try:
             client, _ = self._listener.accept()
         except (BlockingIOError, InterruptedError, ConnectionAbortedError):
@@ -74,16 +73,12 @@ class Listener:
         client.setblocking(False)
         protocol = self._make()
         with contextlib.suppress(OSError):  # it has gone, or its handshake has failed
-            if self._tls is None:
-                await self._loop.connect_accepted_socket(lambda: protocol, client)
-            else:
-                side = HalfOpen(protocol, self._tls, handshake_seconds=HANDSHAKE_SECONDS)
-                transport, _ = await self._loop.connect_accepted_socket(lambda: side, client)
-                try:
-                    await side.greeted
-                except BaseException:
-                    transport.abort()
-                    raise
+            await self._loop.connect_accepted_socket(
+                lambda: protocol,
+                client,
+                ssl=self._tls,
+                ssl_handshake_timeout=None if self._tls is None else HANDSHAKE_SECONDS,
+            )
             if self._closed:
                 protocol.shutdown()
 

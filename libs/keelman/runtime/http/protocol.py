@@ -1,4 +1,4 @@
-"""One HTTP connection that cannot be held for ever: heads have a deadline, readers must read, the idlest give way.
+"""One HTTP connection with limits: heads have a deadline, clients must read, the idlest connection is closed first.
 
 Heads are taken as Connect's server takes them: of at most 8 KiB, and of HTTP/1.0 and 1.1 alone. One that a worker sends
 on has headers of that worker's beside: what the one has taken is not too large for the next.
@@ -18,7 +18,6 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from keelman.runtime.http.errors import error_body
-from keelman.runtime.http.tls import OutspokenObject
 
 MAX_HEAD_BYTES = 8192
 SENT_ON_BYTES = 1024  # more for a request that is sent on
@@ -35,7 +34,6 @@ REASONS = {
     400: "Bad Request",
     408: "Request Timeout",
     414: "URI Too Long",
-    426: "Upgrade Required",
     431: "Request Header Fields Too Large",
     505: "HTTP Version Not Supported",
 }
@@ -56,7 +54,7 @@ class BoundedHeads(h11.Connection):
         super().__init__(h11.SERVER, MAX_HEAD_BYTES + SENT_ON_BYTES)
 
     def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
-        """The next event. Raises HeadRefused (414, 426, 431, 505), RemoteProtocolError for what is no HTTP."""
+        """The next event. Raises HeadRefused (414, 431, 505), RemoteProtocolError for what is no HTTP."""
         between = self.their_state is h11.IDLE
         try:
             event = super().next_event()
@@ -71,8 +69,7 @@ class BoundedHeads(h11.Connection):
 
 def _check(request: h11.Request) -> None:
     if request.http_version not in VERSIONS:
-        status = 426 if request.http_version == b"2.0" else 505
-        raise HeadRefused(status, f"HTTP/{request.http_version.decode()} is not spoken here: use HTTP/1.1")
+        raise HeadRefused(505, f"HTTP/{request.http_version.decode()} is not spoken here: use HTTP/1.1")
     sent_on = any(name.startswith(SENT_ON) for name, _ in request.headers)
     most = MAX_HEAD_BYTES + (SENT_ON_BYTES if sent_on else 0)
     if len(request.target) > most:
@@ -100,7 +97,6 @@ class BoundedHttpProtocol(H11Protocol):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.conn = BoundedHeads()
-        self._tls: OutspokenObject | None = None
         self._head: asyncio.TimerHandle | None = None
         self._unread: asyncio.TimerHandle | None = None
         self._since = time.monotonic()
@@ -116,9 +112,6 @@ class BoundedHttpProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A client has come."""
         super().connection_made(transport)
-        tls = transport.get_extra_info("ssl_object")
-        if isinstance(tls, OutspokenObject):
-            self._tls, tls.all_said = tls, self._all_said
         self._await_head()
         present = [c for c in self.connections if isinstance(c, BoundedHttpProtocol) and not c.transport.is_closing()]
         if len(present) > most_connections():
@@ -132,23 +125,9 @@ class BoundedHttpProtocol(H11Protocol):
         super().connection_lost(exc)
 
     def eof_received(self) -> bool:  # type: ignore[override]
-        """The client will send no more. What it has asked for is answered, then the connection ends."""
-        if self._tls is None:
-            return self._has_all()
-        if self.transport.is_closing():
-            return False
-        self._tls.alone = True
-        self._all_said()
-        return True
-
-    def _all_said(self) -> None:
-        """The client has ended its side of TLS; perhaps not its side of the connection."""
-        if not self.transport.is_closing() and not self._has_all():
-            self.transport.close()
-
-    def _has_all(self) -> bool:
-        """Whether what is to be answered has come as a whole. There is no more."""
-        self._all_heard = not self.waiting and self.conn.their_state is not h11.SEND_BODY
+        """The client will send no more. A whole request is still answered, but over TLS, whose end is that of both
+        sides to asyncio."""
+        self._all_heard = self.scheme == "http" and not self.waiting and self.conn.their_state is not h11.SEND_BODY
         return self._all_heard
 
     def shutdown(self) -> None:
@@ -164,7 +143,7 @@ class BoundedHttpProtocol(H11Protocol):
         self._part()
 
     def _part(self) -> None:
-        """Nobody waits long for a TLS client that has all it asked for and does not say farewell."""
+        """Gives up a TLS client that has its answers and does not close its side."""
         if self.transport.is_closing():
             self.loop.call_later(FAREWELL_SECONDS, self._abandon)
 

@@ -1,4 +1,4 @@
-"""An HTTP server of an ASGI application in this process's loop: no signals, no workers, no threads of its own."""
+"""Serves an ASGI application over HTTP in this process's loop, without signals, workers or threads of its own."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from keelman.runtime.http.protocol import BoundedHttpProtocol
 from keelman.runtime.processes.ports import check_port
 
 BACKLOG = 1024
+KEEP_ALIVE_SECONDS = 75
 
 
 @contextlib.asynccontextmanager
@@ -29,7 +30,6 @@ async def serve_http(
     label: str,
     tls: ssl.SSLContext | None = None,
     grace_seconds: float = 5.0,
-    keep_alive_seconds: int = 75,
 ) -> AsyncIterator[int]:
     """Serves `app` until the block is left, then lets requests end for the grace; yields the port.
 
@@ -48,13 +48,13 @@ async def serve_http(
         server_header=False,
         date_header=False,
         proxy_headers=False,
-        timeout_keep_alive=keep_alive_seconds,
+        timeout_keep_alive=KEEP_ALIVE_SECONDS,
         timeout_graceful_shutdown=math.ceil(grace_seconds),
     )
     config.load()
     server = uvicorn.Server(config)
     server.lifespan = config.lifespan_class(config)
-    server.servers = []  # the door is ours
+    server.servers = []  # we listen ourselves
     listener = socket.create_server(
         (host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET, backlog=BACKLOG
     )
@@ -63,9 +63,9 @@ async def serve_http(
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     port = int(listener.getsockname()[1])
     # The server's own run loop would take over the signals and wake ten times a second; its end is all we need of it.
-    door = Listener(listener, partial(BoundedHttpProtocol, config, server.server_state, {}), tls)
+    accepting = Listener(listener, partial(BoundedHttpProtocol, config, server.server_state, {}), tls)
     try:
         yield port
     finally:
-        await door.close()
+        await accepting.close()
         await server.shutdown()

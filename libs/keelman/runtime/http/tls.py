@@ -1,12 +1,9 @@
-"""A server's side of TLS under asyncio: clients whose handshake fails are told why, and those that have said all are
-answered."""
+"""A server's side of TLS under asyncio that tells its clients why their handshake failed."""
 
 from __future__ import annotations
 
 import asyncio
 import ssl
-from asyncio.sslproto import SSLProtocol
-from collections.abc import Callable
 from typing import Any
 
 READ_SECONDS = 1.0  # for a client to read why, before its connection ends
@@ -28,60 +25,12 @@ class OutspokenContext(ssl.SSLContext):
         return made
 
 
-class HalfOpen(SSLProtocol):
-    """The TLS side of a connection whose client may close its own side and is answered, as one of plain HTTP is.
-
-    asyncio by itself closes both sides as soon as it sees the end of one.
-    """
-
-    def __init__(self, protocol: asyncio.Protocol, context: ssl.SSLContext, *, handshake_seconds: float) -> None:
-        """`protocol` is the connection's own. `greeted` is done, or fails, with the handshake."""
-        loop = asyncio.get_running_loop()
-        self.greeted: asyncio.Future[None] = loop.create_future()
-        self._protocol = protocol
-        super().__init__(
-            loop,
-            protocol,
-            context,
-            self.greeted,
-            server_side=True,
-            ssl_handshake_timeout=handshake_seconds,  # type: ignore[arg-type]  # a float will do
-        )
-
-    def eof_received(self) -> bool:  # type: ignore[override]
-        """The connection's other side has ended."""
-        return bool(self._protocol.eof_received()) or bool(super().eof_received())
-
-
 class OutspokenObject(ssl.SSLObject):
-    """Says first that it waits for more when its handshake has failed, so that what it has written is sent.
-
-    So it does, when it is told to call `all_said`, at the end of what its client says: what asyncio reads as an end it
-    answers by closing. Once `alone` it waits for no word of its client's.
-    """
+    """Says first that it waits for more when its handshake has failed, so that what it has written is sent."""
 
     outgoing: ssl.MemoryBIO
     greeting: asyncio.Task[Any] | None
-    all_said: Callable[[], None] | None = None
-    alone = False
     _failure: ssl.SSLError | None = None
-
-    def read(self, len: int = 1024, buffer: Any = None) -> Any:
-        """Some of what the client says."""
-        read = super().read(len, buffer)
-        if read or self.all_said is None:
-            return read
-        asyncio.get_running_loop().call_soon(self.all_said)  # first it hears what came before
-        raise ssl.SSLWantReadError
-
-    def unwrap(self) -> Any:
-        """Says that this is the end, and that the client said so."""
-        try:
-            return super().unwrap()
-        except ssl.SSLWantReadError:
-            if not self.alone:
-                raise
-            return None
 
     def do_handshake(self) -> None:
         """A step of the handshake."""

@@ -1,4 +1,4 @@
-"""One run of Ivy, the dependency fetcher among PySpark's jars: used by `maven` only."""
+"""Runs Ivy, the dependency fetcher among PySpark's jars, for `maven`."""
 
 from __future__ import annotations
 

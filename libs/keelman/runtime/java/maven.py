@@ -1,4 +1,4 @@
-"""Java libraries pinned in a lock file, fetched once into the cache folder by the Ivy that PySpark ships.
+"""Fetches Java libraries that a lock file pins into the cache folder, by the Ivy that PySpark ships.
 
 A lock is JSON: a name, the root coordinates it was made from, and every artifact with size and sha256. Fetching asks
 for exactly those artifacts, without their descriptors, so it resolves nothing and takes no other version. A fetched
@@ -209,6 +209,25 @@ async def relock(file: Path, roots: Sequence[str], *, progress: Progress = lambd
     lock = Lock(f"{wanted[0].artifact.partition('_')[0]}-{wanted[0].version}", tuple(roots), tuple(sorted(found)))
     lock.write(file)
     return lock
+
+
+async def packages(coordinates: Sequence[str], *, cache: Path | None = None) -> tuple[Path, ...]:
+    """The jars of `group:artifact:version`s with all that they need.
+
+    What the first resolution found is pinned beside the jars, so that it stays what it was. Raises InvalidArgument for
+    what is no coordinates, Unavailable when they cannot be had, JavaMissing and FailedPrecondition as `maven.jars`.
+    """
+    if not coordinates:
+        return ()
+    cache = cache or cache_folder()
+    name = hashlib.sha256("\n".join(sorted(coordinates)).encode()).hexdigest()[:16]
+    file = cache / "jars" / f"packages-{name}.lock"
+    if not file.is_file():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        fresh = file.with_suffix(".fresh")
+        await relock(fresh, sorted(coordinates))
+        fresh.rename(file)
+    return await jars(Lock.read(file), cache=cache)
 
 
 def main(arguments: Sequence[str]) -> int:

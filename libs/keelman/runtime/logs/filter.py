@@ -1,4 +1,4 @@
-"""Which lines of a log, as `logging` writes them, are about one connector."""
+"""Picks the lines of a log, as `logging` writes them, that are about one connector."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Levels of logging that can be changed while a process runs: by logger name, as Connect's users know them.
+"""Changes levels of logging while a process runs, by logger names as Connect's users know them.
 
 Every logger of ours has the name of its module, libraries have their own; what runs in place of one of Connect's Java
 packages answers to that package's name too.

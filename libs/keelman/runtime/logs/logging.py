@@ -1,4 +1,4 @@
-"""structlog, set up once per process: snake_case events, fields bound once, one line a record on stderr."""
+"""Sets up structlog for a process: snake_case events, fields bound once, one line a record on stderr."""
 
 from __future__ import annotations
 

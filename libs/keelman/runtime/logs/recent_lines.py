@@ -1,4 +1,4 @@
-"""The last log lines of this process about each connector, for whoever asks the process itself. Bounded."""
+"""Keeps the last log lines of this process about each connector, within a limit."""
 
 from __future__ import annotations
 

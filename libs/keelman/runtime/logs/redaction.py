@@ -1,6 +1,6 @@
-"""What this process must never show: secrets, and what stands in their place in logs, traces and answers.
+"""Hides secrets in all that this process logs and answers.
 
-One list a process, since all of it writes one log: whoever learns of a secret adds it, whoever shows a text hides it.
+One list a process, since all of it writes one log: code that reads a secret adds it, code that shows a text hides it.
 """
 
 from __future__ import annotations

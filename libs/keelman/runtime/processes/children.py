@@ -1,4 +1,4 @@
-"""Child processes that outlive the process that started them, and how a later one finds them again.
+"""Starts child processes that outlive their starter, and finds them again.
 
 A child leads its own session, writes to a file and not to a pipe, and is written down (pid, start of the process,
 command, generation), so that the next starter adopts it instead of starting it twice. Its end is noticed through a
@@ -89,7 +89,7 @@ class Child:
 
     def kill(self) -> None:
         """Kills it and its whole family."""
-        rest = family(self.pid)  # first: once it is dead, those that left its session are nobody's children
+        rest = family(self.pid)  # first: once it is dead, those that left its session can no longer be found
         self._signal(signal.SIGKILL)
         kill_all(rest)
 
@@ -208,9 +208,9 @@ def read_record(folder: Path) -> Record | None:
 async def sweep(folder: Path, record: Record, *, seen: bool) -> list[int]:
     """Kills what an ended child left behind and waits until it is gone, so that its ports are free.
 
-    That is whoever carries the folder's mark and, when the child's end was watched (`seen`), whoever is in its session;
-    otherwise its number may have gone to a stranger since. Returns the processes that were left. Raises TimeoutError
-    when one does not go within ten seconds.
+    These are the processes that carry the folder's mark and, when the child's end was watched (`seen`), those of its
+    session; otherwise another process may have got its number since. Returns the processes that were left. Raises
+    TimeoutError when one does not go within ten seconds.
     """
 
     def rest() -> list[int]:

@@ -1,4 +1,4 @@
-"""What a process tells of its own end, in a file, for a starter that may be away when it happens.
+"""Writes how a process ended into a file, for a starter that may be away when it happens.
 
 The starter names the file in the environment; `run_process` takes the name out of it, so that no grandchild inherits
 it, and writes the file last thing. A process that was killed leaves none, and that is information too.

@@ -27,10 +27,7 @@ class LastWords:
         """Starts it, with nothing to say yet. Raises OSError."""
         self._line = b""
         self._child = subprocess.Popen(
-            [sys.executable, "-I", "-S", __file__, *command],
-            stdin=subprocess.PIPE,
-            bufsize=0,
-            start_new_session=True,
+            [sys.executable, "-I", "-S", __file__, *command], stdin=subprocess.PIPE, bufsize=0, start_new_session=True
         )
 
     def change(self, line: bytes) -> None:

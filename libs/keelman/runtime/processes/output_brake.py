@@ -18,7 +18,7 @@ CHUNK_BYTES = 64 << 10
 def brake_output(bytes_per_second: int = BYTES_PER_SECOND) -> None:
     """From now on standard output and error of this process go to its standard error at this rate at most.
 
-    Whoever writes faster waits. Called once, early, in a process that third-party code runs in.
+    Faster writers wait. Called once, early, in a process that third-party code runs in.
     """
     real = os.dup(2)
     source, sink = os.pipe()

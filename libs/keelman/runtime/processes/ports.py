@@ -1,4 +1,4 @@
-"""Ports: whether one is free, and some that are and stay so until they are used.
+"""Checks ports, and reserves free ones that stay free until they are used.
 
 A port that was merely free a moment ago may be taken by the time a process listens on it: by a process that was given
 the same one, or by an outgoing connection, which gets its port from the system's own range and keeps it for a minute
@@ -60,24 +60,6 @@ def variable(setting: str) -> str:
     return "KEELMAN_" + setting.replace(".", "_").upper()
 
 
-def free_ports(count: int, host: str = "127.0.0.1") -> list[int]:
-    """Some ports that are free now, all different, and given to nobody else while this process lives.
-
-    For tests and for a process's own children. Raises Unavailable (NO_FREE_PORTS).
-    """
-    return _reserve.ports(count, host)
-
-
-def free_row(count: int, host: str = "127.0.0.1") -> range:
-    """So many ports in a row, as `free_ports` gives them. Raises Unavailable (NO_FREE_PORTS)."""
-    return _reserve.row(count, host)
-
-
-def hold_row(row: range) -> bool:
-    """Holds the ports of an earlier process's row again; False when another process holds some. They may be in use."""
-    return _reserve.hold(row)
-
-
 class Reserve:
     """The blocks that this process holds. Used from one thread at a time."""
 
@@ -87,8 +69,11 @@ class Reserve:
         self._given: deque[int] = deque()
         self._blocks = 0
 
-    def ports(self, count: int, host: str) -> list[int]:
-        """See `free_ports`."""
+    def ports(self, count: int, host: str = "127.0.0.1") -> list[int]:
+        """Some ports that are free now, all different, and given to nobody else while this process lives.
+
+        For tests and for a process's own children. Raises Unavailable (NO_FREE_PORTS).
+        """
         found: list[int] = []
         for _ in range(count + 2 * BLOCK * MAX_GIVEN):
             if len(found) == count:
@@ -102,8 +87,8 @@ class Reserve:
                 found.append(port)
         raise _no_ports(count)
 
-    def row(self, count: int, host: str, *, whole: bool = True) -> range:
-        """See `free_row`; not `whole`: some of the row may be taken."""
+    def row(self, count: int, host: str = "127.0.0.1", *, whole: bool = True) -> range:
+        """So many ports in a row; not `whole`: some of them may be taken. Raises Unavailable (NO_FREE_PORTS)."""
         wanted = -(-count // BLOCK)
         begin = random.randrange(BLOCKS)
         for first in (*range(begin, BLOCKS), *range(begin)):
@@ -116,7 +101,10 @@ class Reserve:
         raise _no_ports(count)
 
     def hold(self, ports: range) -> bool:
-        """See `hold_row`. Blocks that were got before one that was not are kept: there are many."""
+        """Holds the ports of an earlier process's row again; False when another process holds some of them.
+
+        They may be in use. Blocks that were got before one that was not are kept: there are many.
+        """
         blocks = range((ports[0] - LOWEST_PORT) // BLOCK, (ports[-1] - LOWEST_PORT) // BLOCK + 1)
         return all(0 <= block < BLOCKS and (block in self._held or self._hold(block)) for block in blocks)
 
@@ -131,12 +119,9 @@ class Reserve:
         return True
 
 
-_reserve = Reserve()
-
-
-def joined(host: str, port: int) -> str:
-    """host:port, with brackets around an IPv6 address."""
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+_RESERVE = Reserve()
+free_ports, free_row, hold_row = _RESERVE.ports, _RESERVE.row, _RESERVE.hold
+"""Of this process's own blocks."""
 
 
 def _no_ports(count: int) -> Unavailable:

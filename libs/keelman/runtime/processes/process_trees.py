@@ -1,4 +1,4 @@
-"""Processes by session and descent: which one a pid means, who belongs to whom, and the end of all of them."""
+"""Finds processes by session and descent, tells one from a later one of the same pid, and kills whole families."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a process stands that does not go on: its stacks, asked for from outside."""
+"""Writes a process's stacks on a signal, to see where it hangs."""
 
 from __future__ import annotations
 

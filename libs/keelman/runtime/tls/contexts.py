@@ -1,4 +1,4 @@
-"""TLS contexts from Java's `ssl.*` properties, for servers and for clients."""
+"""Makes TLS contexts of Java's `ssl.*` properties, for servers and for clients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a failure of TLS means, in words for who can mend it."""
+"""Explains failures of TLS to whoever can fix them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Key and trust stores as Java's clients and servers name them (`ssl.keystore.*`, `ssl.truststore.*`): read into PEM.
+"""Reads key and trust stores as Java names them (`ssl.keystore.*`, `ssl.truststore.*`) into PEM.
 
 JKS is read with the JDK's own keytool, PKCS12 and PEM with cryptography. Which of them a file is its first bytes say,
 as in Java's own loader: a PKCS12 file under the type JKS opens, and the other way round.
@@ -140,7 +140,7 @@ def _pem_identity(key_text: bytes, chain: bytes, password: str, key: str, prefix
         said = "the private key is not encrypted" if password else "the private key is encrypted"
         raise InvalidArgument(f"{prefix}key.password: {said} ({key})") from None
     except ValueError:
-        raise InvalidArgument(f"{key}: the private key cannot be read, or {prefix}key.password is not its") from None
+        raise InvalidArgument(f"{key}: the private key cannot be read, or {prefix}key.password is wrong") from None
     plain = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     return Identity(plain, _certificates(chain, key))
 
@@ -149,7 +149,9 @@ def _pkcs12(data: bytes, password: str, location: str, key: str) -> pkcs12.PKCS1
     try:
         return pkcs12.load_pkcs12(data, password.encode() if password else None)
     except ValueError:
-        raise InvalidArgument(f"{key}: does not open {location!r}, or that is no JKS, PKCS12 or PEM file") from None
+        raise InvalidArgument(
+            f"{key}: the password does not open {location!r}, or that is not a JKS, PKCS12 or PEM file"
+        ) from None
 
 
 def _pkcs12_identity(data: bytes, password: str, location: str, key: str) -> Identity:
@@ -191,7 +193,7 @@ def _listed(location: str, data: bytes, password: str, key: str) -> bytes:
     command += ["-storepass:env", "STORE"] if password else []
     answer = _keytool(command, {"STORE": password}, key)
     if b"Alias name:" not in answer:
-        raise InvalidArgument(f"{key}: does not open {location!r}, or there is nothing in it")
+        raise InvalidArgument(f"{key}: the password does not open {location!r}, or there is nothing in it")
     return answer
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from keelman.model.errors import InvalidArgument
-from keelman.runtime.processes.ports import joined
+from keelman.model.workload import joined_address
 from keelman.runtime.tls.contexts import client_context, server_context
 from keelman.worker.config.reader import PropertyReader
 
@@ -61,7 +61,7 @@ class Listeners:
     def worker_id(self, ports: Mapping[Listener, int]) -> str:
         """host:port as the worker is known by."""
         alike = [one for one in self.main if one.scheme == self.advertised.scheme] or list(self.main)
-        return joined(self.advertised.host, self.advertised.port or ports[alike[0]])
+        return joined_address(self.advertised.host, self.advertised.port or ports[alike[0]])
 
 
 def read_listeners(reader: PropertyReader) -> Listeners:

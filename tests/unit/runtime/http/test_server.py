@@ -31,6 +31,9 @@ async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Any]:
     monkeypatch.setattr(http_protocol, "READ_SECONDS", 1.0)
     monkeypatch.setattr(http_protocol, "MAX_CONNECTIONS", 16)
     monkeypatch.setattr(http_bodies, "DRAIN_SECONDS", 1.0)
+    monkeypatch.setattr(http_bodies, "BODY_SECONDS", 1.0)
+    monkeypatch.setattr(http_bodies, "MAX_BODY_BYTES", LIMIT)
+    monkeypatch.setattr(http_bodies, "TOGETHER_BYTES", 3 * LIMIT)
 
     async def count(request: Request) -> Response:
         return Response(str(len(await request.body())))
@@ -50,7 +53,7 @@ async def server(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Any]:
             Route("/late", late, methods=["GET", "POST"]),
         ]
     )
-    app = BoundedBodies(routed, max_body_bytes=LIMIT, together_bytes=3 * LIMIT, body_seconds=1.0)
+    app = BoundedBodies(routed)
     async with serve_http(app, host="127.0.0.1", port=0, label="test", grace_seconds=0.1) as port:
         yield port, app
 
@@ -84,7 +87,7 @@ POST = b"POST / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
     ("name", "request_bytes", "statuses"),
     [
         ("no HTTP at all", b"\x16\x03\x01\x00\xa5\x01\x00\x00\xa1\x03\x03 hello\r\n\r\n", (400,)),
-        ("HTTP/2 at once", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", (426,)),
+        ("HTTP/2 at once", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", (505,)),
         ("no host", b"GET / HTTP/1.1\r\n\r\n", (400,)),
         ("bytes in the path", b"GET /\xff\x00 HTTP/1.1\r\nHost: x\r\n\r\n", (400,)),
         ("a long path", b"GET /" + b"a" * 200_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n", (414,)),
@@ -128,7 +131,7 @@ SENT_ON = GET + b"\r\nX-Keelman-Seconds: 5.000"
 @pytest.mark.parametrize(
     ("request_bytes", "status", "why"),
     [
-        (b"GET / HTTP/2.0\r\nHost: x\r\n\r\n", 426, b"HTTP/2.0 is not spoken here: use HTTP/1.1"),
+        (b"GET / HTTP/2.0\r\nHost: x\r\n\r\n", 505, b"HTTP/2.0 is not spoken here: use HTTP/1.1"),
         (b"HEAD / HTTP/3.0\r\nHost: x\r\n\r\n", 505, b""),
         (b"GET / HTTP/1.2\r\nHost: x\r\n\r\n", 505, b"HTTP/1.2 is not spoken here"),
         (b"GET / HTTP/0.9\r\n\r\n", 505, b"HTTP/0.9 is not spoken here"),

@@ -8,7 +8,7 @@ import json
 import socket
 import ssl
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ async def here(scope: Any, receive: Any, send: Any) -> None:
         return
     for _ in range(100):
         await asyncio.sleep(0)
-    await Response(bytes(2 << 20) + b"here" if scope["path"] == "/large" else "here")(scope, receive, send)
+    await Response("here")(scope, receive, send)
 
 
 class Parties:
@@ -163,69 +163,3 @@ async def test_handshakes_that_never_end_give_way(parties: Parties, monkeypatch:
         finally:
             for _, writer in opened:
                 writer.close()
-
-
-class Halving:
-    """A client that can end each of its sides by itself, which neither asyncio nor an SSL socket of Python's can."""
-
-    def __init__(self, port: int, context: ssl.SSLContext) -> None:
-        self._plain = socket.create_connection(("127.0.0.1", port), timeout=SECONDS)
-        self._in, self._out = ssl.MemoryBIO(), ssl.MemoryBIO()
-        self._tls = context.wrap_bio(self._in, self._out, server_hostname="127.0.0.1")
-
-    def said(self, request: bytes, *, notify: bool, shut: bool) -> bytes:
-        """What the server answers until it ends its side: by a word of TLS if it can be heard, and the connection."""
-        with self._plain:
-            self._do(self._tls.do_handshake)
-            self._tls.write(request)
-            if notify:
-                with contextlib.suppress(ssl.SSLWantReadError):
-                    self._tls.unwrap()
-            self._plain.sendall(self._out.read())  # all at once, with the last of the handshake
-            if shut:
-                self._plain.shutdown(socket.SHUT_WR)
-            said = b""
-            with contextlib.suppress(ssl.SSLZeroReturnError):  # the end, to one that has said so too
-                while part := self._do(lambda: self._tls.read(1 << 16)):
-                    said += part
-            if notify:
-                assert self._plain.recv(1) == b"", "the connection has ended too"
-            return said
-
-    def _do(self, step: Callable[[], Any]) -> Any:
-        while True:
-            try:
-                return step()
-            except ssl.SSLWantReadError:
-                if not isinstance(self._tls.version(), str) or self._out.pending:
-                    self._plain.sendall(self._out.read())
-                part = self._plain.recv(1 << 16)
-                assert part, "the connection ended before TLS did"
-                self._in.write(part)
-
-
-@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])
-@pytest.mark.parametrize("ends", ["TLS", "TCP", "TLS and TCP"])
-@pytest.mark.parametrize(
-    ("request_bytes", "answers"),
-    [
-        (REQUEST, 1),
-        (REQUEST * 3, 3),
-        (b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n", 1),
-        (b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\na", 0),
-        (b"", 0),
-    ],
-)
-async def test_who_has_said_all_is_answered(
-    parties: Parties, version: ssl.TLSVersion, ends: str, request_bytes: bytes, answers: int
-) -> None:
-    """A client that ends its side behind its request still gets the answer, and then the end."""
-    notify, shut = "TLS" in ends, "TCP" in ends
-    context = parties.client(parties.authority.issue("me"))
-    context.maximum_version = version
-    async with parties.served() as port, asyncio.timeout(SECONDS):
-        client = Halving(port, context)
-        said = await asyncio.to_thread(client.said, request_bytes, notify=notify, shut=shut)
-        assert said.count(b"HTTP/1.1 200 ") == answers
-        assert said.endswith(b"here") == bool(answers)
-        assert len(said) > 2 << 20 or b"large" not in request_bytes

@@ -15,7 +15,6 @@ from keelman.runtime.processes.ports import (
     free_ports,
     free_row,
     hold_row,
-    joined,
     port_is_free,
 )
 
@@ -86,8 +85,3 @@ def test_a_row_stays_its_process_s() -> None:
 def test_an_address_of_another_host_is_not_called_taken() -> None:
     with pytest.raises(InvalidArgument, match=r"demo\.host: '192\.0\.2\.1' is not legal: an address of this host"):
         check_port("demo", "192.0.2.1", 0)
-
-
-def test_an_ipv6_address_gets_brackets() -> None:
-    assert joined("::1", 80) == "[::1]:80"
-    assert joined("localhost", 80) == "localhost:80"
