@@ -70,6 +70,11 @@ def letter(value: bytes | None, whence: Whence, **more: Any) -> Message:
 ENVELOPE = b'{"schema":{"type":"int32","optional":false},"payload":7}'
 
 
+def test_a_topic_to_send_to_that_is_not_there_is_said_at_once() -> None:
+    with pytest.raises(ConnectError, match="to: there is no topic 'nosuch'"):
+        ways(to="nosuch")
+
+
 @pytest.mark.parametrize(
     ("message", "asked", "outcome", "why"),
     [
