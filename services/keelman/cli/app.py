@@ -35,6 +35,7 @@ COMMANDS = {
     "preview": ("records", "Show what a connector makes of a few real records."),
     "dead-letters": ("records", "Show the records that a connector could not copy."),
     "replay": ("records", "Send a connector's dead letters back."),
+    "connector": ("connector", "Run a connector from one Python file."),
 }
 """In the order of `keelman --help`: the command's module, and its line there."""
 
