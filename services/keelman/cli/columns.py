@@ -196,6 +196,18 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("AGE", lambda r: age(r.create_time), wide=True),
         Column("MESSAGE", lambda r: _first_line(r.message), wide=True),
     ),
+    "plugins": (
+        Column("TYPE", lambda r: r.type),
+        Column("VERSION", lambda r: r.version),
+        Column("NAME", lambda r: r.names[1]),
+        Column("CLASS", lambda r: r.name, wide=True),
+    ),
+    "topics": (
+        Column("NAME", lambda r: r.name),
+        Column("PARTITIONS", lambda r: str(r.partitions), number=True),
+        Column("REPLICATION", lambda r: str(r.replication), number=True),
+        Column("RECORDS", lambda r: f"{r.records:,}", number=True),
+    ),
     "workloads": (
         Column("NAME", lambda r: r.name),
         Column("NODE", lambda r: r.node),
@@ -209,3 +221,29 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("MESSAGE", lambda r: _first_line(r.status.message), wide=True),
     ),
 }
+OVER_STATES = ("ENDED", "FAILED")
+"""States of copy runs that are listed only when they are asked for."""
+_ENUMS: dict[str, tuple[Any, str]] = {
+    "broker-clusters": (ClusterState, "CLUSTER_STATE_"),
+    "worker-clusters": (ClusterState, "CLUSTER_STATE_"),
+    "workers": (WorkloadState, "WORKLOAD_STATE_"),
+    "nodes": (NodeState, "NODE_STATE_"),
+    "copy-runs": (CopyRunState, "COPY_RUN_STATE_"),
+    "workloads": (WorkloadState, "WORKLOAD_STATE_"),
+}
+CONNECTOR_STATES = ("RUNNING", "PAUSED", "STOPPED", "FAILED", "UNASSIGNED", "RESTARTING")
+
+
+def states(kind: Kind) -> tuple[str, ...]:
+    """The states that things of a kind may be in; none for a kind without states."""
+    if kind is CONNECTORS:
+        return CONNECTOR_STATES
+    if kind.plural not in _ENUMS:
+        return ()
+    enum, prefix = _ENUMS[kind.plural]
+    return tuple(word(enum, prefix, value) for value in enum.values() if value)
+
+
+def state_of(kind: Kind, resource: Any) -> str:
+    """The state of one, as the table shows it."""
+    return next(c.cell(resource) for c in COLUMNS[kind.plural] if c.title == "STATE")

@@ -9,8 +9,12 @@ import sys
 _PLUGIN = re.compile(r"PluginDesc\{klass=class ([^,}]+),[^}]*\}")
 
 
+def plain_plugins(message: str) -> str:
+    """Connect's message with plugins told by their classes only."""
+    return _PLUGIN.sub(r"\1", message)
+
+
 def complain(message: str) -> None:
     """Writes one error line; a message of several lines is joined, and plugins are told by their classes only."""
-    message = _PLUGIN.sub(r"\1", message)
-    text = "; ".join(line.strip() for line in message.splitlines() if line.strip())
+    text = "; ".join(line.strip() for line in plain_plugins(message).splitlines() if line.strip())
     print("keelman: " + text.replace(":; ", ": ").replace(".; ", "; "), file=sys.stderr)

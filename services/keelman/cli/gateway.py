@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from google.protobuf.message import Message
@@ -24,7 +27,9 @@ from keelman.api.node.v1 import workload_service_pb2 as wl
 from keelman.api.node.v1.node_service_pb2_grpc import NodeServiceStub
 from keelman.api.node.v1.workload_service_pb2_grpc import WorkloadServiceStub
 from keelman.cli import kinds
+from keelman.cli.exits import OK
 from keelman.cli.kinds import Kind
+from keelman.cli.target import gateway_address, home_of
 from keelman.model.errors import DeadlineExceeded, InvalidArgument, NotFound, Unavailable
 from keelman.rpc.channels import channel
 
@@ -33,6 +38,7 @@ Resource: TypeAlias = Any  # one of the wire contract's resources; which one, th
 CALL_SECONDS = 30.0
 UID_LENGTH = 32
 REACH_SECONDS = 5.0
+WITH_TASKS: Mapping[str, bool] = {"include_tasks": True}
 
 
 class Gateway:
@@ -129,8 +135,11 @@ class Gateway:
             raise NotFound(f"there is no connector {name!r}")
         raise InvalidArgument.of("connector", name, "CLUSTER/NAME, as it is in " + ", ".join(owners))
 
-    async def act(self, verb: str, kind: Kind, name: str, *, cluster: str = "") -> Resource | None:
-        """Does a verb on one resource; returns the resource where the answer carries it."""
+    async def act(
+        self, verb: str, kind: Kind, name: str, *, cluster: str = "", of: Mapping[str, bool] = WITH_TASKS
+    ) -> Resource | None:
+        """Does a verb on one resource; returns the resource where the answer carries it. `of` are the fields
+        of a RestartConnectorRequest that say what of a connector is restarted."""
         match kind:
             case kinds.BROKER_CLUSTERS | kinds.WORKER_CLUSTERS:
                 return await self._act_on_cluster(verb, kind, name)
@@ -149,7 +158,7 @@ class Gateway:
             "restart": (self.connectors.RestartConnector, cn.RestartConnectorRequest),
         }
         call, make = calls[verb]
-        more = {"include_tasks": True} if verb == "restart" else {}
+        more = of if verb == "restart" else {}
         await _answer(call, make(worker_cluster=owner, name=plain, **more))
         return None
 
@@ -234,7 +243,29 @@ async def gateway(address: str, source: str = "") -> AsyncIterator[Gateway]:
 
 async def wait_ready(link: Any, seconds: float) -> None:
     """Waits until a channel is connected. Raises TimeoutError."""
-    import asyncio  # noqa: PLC0415
-
     async with asyncio.timeout(seconds):
         await link.channel_ready()
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Which gateway: as given on the command line."""
+
+    gateway: str | None
+    home: Path | None
+
+    @contextlib.asynccontextmanager
+    async def open(self) -> AsyncIterator[Gateway]:
+        """A client of it. Raises Unavailable as `gateway`."""
+        address, source = gateway_address(self.gateway, home_of(self.home))
+        async with gateway(address, source) as client:
+            yield client
+
+    def run(self, body: Callable[[Gateway], Awaitable[int | None]]) -> int:
+        """Does something with a client of it; returns the exit code, OK where `body` gives none."""
+
+        async def whole() -> int | None:
+            async with self.open() as client:
+                return await body(client)
+
+        return asyncio.run(whole()) or OK

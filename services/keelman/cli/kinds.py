@@ -25,21 +25,26 @@ class Kind:
         return (self.plural, self.singular, self.short)
 
 
-BROKER_CLUSTERS = Kind("broker-clusters", "broker-cluster", "bc", ("create", "delete", "start", "stop"))
-WORKER_CLUSTERS = Kind("worker-clusters", "worker-cluster", "wc", ("create", "delete", "start", "stop", "restart"))
-WORKERS = Kind("workers", "worker", "wk", ("restart",), in_cluster=True)
+SHOWN = ("get", "describe", "logs")
+BROKER_CLUSTERS = Kind("broker-clusters", "broker-cluster", "bc", (*SHOWN, "create", "delete", "start", "stop"))
+WORKER_CLUSTERS = Kind(
+    "worker-clusters", "worker-cluster", "wc", (*SHOWN, "create", "delete", "start", "stop", "restart")
+)
+WORKERS = Kind("workers", "worker", "wk", (*SHOWN, "restart"), in_cluster=True)
 CONNECTORS = Kind(
     "connectors",
     "connector",
     "cn",
-    ("create", "configure", "delete", "start", "stop", "pause", "resume", "restart"),
+    (*SHOWN, "create", "configure", "delete", "start", "stop", "pause", "resume", "restart"),
     in_cluster=True,
 )
-NODES = Kind("nodes", "node", "no", ("delete",))
-COPY_RUNS = Kind("copy-runs", "copy-run", "cr", ("watch",), in_cluster=True)
-WORKLOADS = Kind("workloads", "workload", "wl")
+NODES = Kind("nodes", "node", "no", (*SHOWN, "delete"))
+COPY_RUNS = Kind("copy-runs", "copy-run", "cr", (*SHOWN, "watch"), in_cluster=True)
+WORKLOADS = Kind("workloads", "workload", "wl", SHOWN)
+PLUGINS = Kind("plugins", "plugin", "pl", ("get",), in_cluster=True)
+TOPICS = Kind("topics", "topic", "tp", ("get",))
 
-KINDS = (BROKER_CLUSTERS, WORKER_CLUSTERS, WORKERS, CONNECTORS, NODES, COPY_RUNS, WORKLOADS)
+KINDS = (BROKER_CLUSTERS, WORKER_CLUSTERS, WORKERS, CONNECTORS, NODES, COPY_RUNS, WORKLOADS, PLUGINS, TOPICS)
 
 
 def legal_kinds(verb: str = "") -> str:

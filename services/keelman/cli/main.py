@@ -61,7 +61,7 @@ def _reader_left() -> int:
 def _run(words: list[str]) -> int:
     import typer  # noqa: PLC0415
 
-    from keelman.cli.record_commands import app  # noqa: PLC0415
+    from keelman.cli.app import app  # noqa: PLC0415
 
     command = typer.main.get_command(app)
     if words[:1] in ([], ["help"]):  # `keelman help create` is `keelman create --help`

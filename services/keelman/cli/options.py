@@ -7,21 +7,31 @@ from typing import Annotated
 
 import typer
 
-from keelman.cli.kinds import legal_kinds
+from keelman.cli.kinds import KINDS, legal_kinds
 from keelman.model.errors import InvalidArgument
 
 WAIT_SECONDS = 180.0
 
 
-def kind_word(verb: str = "") -> typer.models.ArgumentInfo:
-    """The word that says which kind a command is about: one that has the verb."""
+def command_group() -> typer.Typer:
+    """The commands of one module, plain as the whole command line is."""
+    return typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
+
+
+def kind_word(verb: str) -> typer.models.ArgumentInfo:
+    """The word that says which kind a command is about: one that has the verb. A shell completes it."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [
+            word for k in KINDS if verb in k.verbs for word in (k.plural, k.singular) if word.startswith(incomplete)
+        ]
+
     info: typer.models.ArgumentInfo = typer.Argument(
-        metavar="KIND", help=f"One of {legal_kinds(verb)}; the singular will do."
+        metavar="KIND", help=f"One of {legal_kinds(verb)}; the singular will do.", autocompletion=complete
     )
     return info
 
 
-KindWord = Annotated[str, kind_word()]
 Name = Annotated[
     str, typer.Argument(metavar="NAME", help="Its name; a connector's is CLUSTER/NAME, or NAME where unique.")
 ]
@@ -39,6 +49,11 @@ Cluster = Annotated[
     str, typer.Option("--cluster", metavar="WC", help="Worker cluster of a connector, worker or copy run.")
 ]
 Form = Annotated[str, typer.Option("-o", "--output", metavar="FORMAT", help="table, wide, json, yaml or name.")]
+TextForm = Annotated[str, typer.Option("-o", "--output", metavar="FORMAT", help="text, json or yaml.")]
+Worker = Annotated[
+    str, typer.Option("--worker", metavar="URL", help="REST address of a worker, in place of the gateway.")
+]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait, with live progress, until the state is reached.")]
 WaitSeconds = Annotated[
     float | None, typer.Option("--timeout", metavar="SECONDS", help="How long --wait waits [180].", min=0)

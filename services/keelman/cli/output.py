@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict, is_dataclass
 from typing import Any
 
 from google.protobuf.json_format import MessageToDict
@@ -17,6 +18,8 @@ from keelman.cli.kinds import COPY_RUNS, Kind
 from keelman.model.errors import InvalidArgument
 
 FORMATS = ("table", "wide", "json", "yaml", "name")
+TEXT_FORMATS = ("text", "json", "yaml")
+LONGEST = 160
 WIDEST = 32_767
 _HINTS = {COPY_RUNS: ": what has nothing to copy is parked; --ended shows former ones too"}
 
@@ -30,22 +33,25 @@ def checked_format(word: str, legal: Sequence[str] = FORMATS) -> str:
 
 def plain(resource: Any) -> dict[str, Any]:
     """A resource as JSON-able values; fields without presence are always there, zeros and all."""
+    if is_dataclass(resource):
+        return asdict(resource)  # type: ignore[arg-type]
     return MessageToDict(resource, preserving_proto_field_name=True, always_print_fields_with_no_presence=True)
 
 
-def print_list(kind: Kind, resources: Sequence[Any], form: str) -> None:
-    """Prints many."""
+def print_list(kind: Kind, resources: Sequence[Any], form: str, *, state: str = "") -> None:
+    """Prints many, all of them in this state if one is named."""
     match form:
         case "json" | "yaml":
             print_document({"items": [plain(r) for r in resources]}, form)
         case "name":
             for resource in resources:
-                print(_on_one_line(f"{kind.singular}/{key_of(kind, resource)}"))
+                print(on_one_line(f"{kind.singular}/{key_of(kind, resource)}"))
         case _:
             if resources:
                 _print_table(kind, resources, wide=form == "wide")
             else:
-                print(f"no {kind.plural}{_HINTS.get(kind, '')}", file=sys.stderr)
+                told = f" in state {state}" if state else _HINTS.get(kind, "")
+                print(f"no {kind.plural}{told}", file=sys.stderr)
 
 
 def print_one(kind: Kind, resource: Any, form: str) -> None:
@@ -88,11 +94,18 @@ def table(kind: Kind, resources: Sequence[Any], *, wide: bool) -> Any:
     for column in columns:
         made.add_column(column.title, justify="right" if column.number else "left", no_wrap=True)
     for resource in resources:
-        made.add_row(*(Text(_on_one_line(c.cell(resource)) or "-") for c in columns))
+        made.add_row(*(Text(on_one_line(c.cell(resource)) or "-") for c in columns))
     return made
 
 
-def _on_one_line(text: str) -> str:
+def cut_text(value: Any) -> str:
+    """A foreign text or JSON-able value for people: cut where it is long, without what a terminal would obey."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = on_one_line(text)
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "\u2026"
+
+
+def on_one_line(text: str) -> str:
     """With what would move the cursor written out, as \\n: others name connectors and word their errors."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 

@@ -31,12 +31,13 @@ class Before:
     traces: frozenset[str] = frozenset()
 
 
-async def before(gateway: Gateway, verb: str, kind: Kind, name: str) -> Before:
-    """To be asked before the verb, so that nothing of before is taken for its effect."""
+async def before(gateway: Gateway, verb: str, kind: Kind, name: str, *, tasks: Collection[int] | None = None) -> Before:
+    """To be asked before the verb, so that nothing of before is taken for its effect. `tasks` are those of a connector
+    that the verb is about; without them all of them."""
     if verb == "restart" and kind is kinds.WORKERS:
         return Before(worker=await gateway.get(kind, name))
     if verb in STARTING and kind is kinds.CONNECTORS:
-        runs = frozenset(run.uid for run in await _runs(gateway, name))
+        runs = frozenset(run.uid for run in await _runs(gateway, name) if tasks is None or run.task in tasks)
         return Before(runs=runs, traces=frozenset(_traces(await gateway.get(kind, name))))
     return Before()
 

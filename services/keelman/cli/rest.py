@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 import httpx
 
-from keelman.cli.commands import Target
-from keelman.cli.kinds import CONNECTORS, cluster_and_name
+from keelman.cli.exits import OK
+from keelman.cli.gateway import Gateway, Target
+from keelman.cli.kinds import CONNECTORS, WORKER_CLUSTERS, cluster_and_name
 from keelman.cli.system import running_system
 from keelman.cli.target import gateway_address, home_of
-from keelman.model.errors import DeadlineExceeded, Unavailable, class_of_http_status
+from keelman.model.errors import DeadlineExceeded, InvalidArgument, NotFound, Unavailable, class_of_http_status
 
 CALL_SECONDS = 100.0
 HTTP_PORT = 7480
 
 
-class ConnectorRest:
-    """One connector of one worker cluster. Raises the errors of keelman.model.errors with the answer's message."""
+class Rest:
+    """Connect's REST API below one URL. Raises the errors of keelman.model.errors with the answer's message."""
 
-    def __init__(self, http: httpx.AsyncClient, url: str, name: str) -> None:
-        self.name = name
+    def __init__(self, http: httpx.AsyncClient, url: str) -> None:
         self._http = http
-        self._url = f"{url.rstrip('/')}/connectors/{quote(name, safe='')}"
+        self._url = url.rstrip("/")
 
     async def ask(self, method: str, path: str = "", body: Any = None) -> Any:
         """The answer's JSON."""
@@ -50,20 +52,77 @@ class ConnectorRest:
         raise cls(str(message or f"HTTP {answer.status_code}"))
 
 
-@contextlib.asynccontextmanager
-async def connector_rest(target: Target, worker: str, name: str, cluster: str) -> AsyncIterator[ConnectorRest]:
-    """The connector's, by the worker's URL, or through the gateway, where `name` may be CLUSTER/NAME."""
-    url, plain = worker, name
-    if not worker:
-        cluster, plain = cluster_and_name(CONNECTORS, name, cluster)
-        if not cluster:
-            async with target.open() as gateway:
-                cluster, plain = await gateway.connector_name(name, "")
-        url = f"{_gateway_http(target.gateway, target.home)}/clusters/{quote(cluster, safe='')}"
-    elif "://" not in worker:
-        url = f"http://{worker}"
-    async with httpx.AsyncClient(timeout=CALL_SECONDS, trust_env=False) as http:
-        yield ConnectorRest(http, url, plain)
+class ConnectorRest(Rest):
+    """One connector of one worker cluster; `full` is how people name it."""
+
+    def __init__(self, http: httpx.AsyncClient, url: str, name: str, cluster: str = "") -> None:
+        super().__init__(http, f"{url.rstrip('/')}/connectors/{quote(name, safe='')}")
+        self.cluster = Rest(http, url)
+        self.name = name
+        self.full = f"{cluster}/{name}" if cluster else name
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Whom to ask: the gateway for a worker cluster, or the worker behind --worker."""
+
+    target: Target
+    cluster: str = ""
+    worker: str = ""
+
+    def __post_init__(self) -> None:
+        """Raises InvalidArgument for a cluster beside the worker that is asked."""
+        if self.worker and self.cluster:
+            raise InvalidArgument("--cluster: not together with --worker, which is asked itself")
+
+    def ask_connector(
+        self, name: str, body: Callable[[ConnectorRest], Awaitable[int | None]], *, new: bool = False
+    ) -> int:
+        """Does something with one connector, named CLUSTER/NAME or NAME; returns the exit code.
+
+        One that is `new` need not exist, so its cluster must be named, or be the only one.
+        """
+
+        async def whole() -> int | None:
+            cluster, plain = ("", name) if self.worker else cluster_and_name(CONNECTORS, name, self.cluster)
+            if not self.worker and not cluster:
+                async with self.target.open() as gateway:
+                    cluster, plain = (
+                        (await only_cluster(gateway), name) if new else await gateway.connector_name(name, "")
+                    )
+            async with self._http(cluster) as (http, url):
+                return await body(ConnectorRest(http, url, plain, cluster))
+
+        return asyncio.run(whole()) or OK
+
+    @contextlib.asynccontextmanager
+    async def open(self) -> AsyncIterator[Rest]:
+        """The REST API of the worker, or of the cluster; that of the only one when none is named."""
+        cluster = self.cluster
+        if not self.worker and not cluster:
+            async with self.target.open() as gateway:
+                cluster = await only_cluster(gateway)
+        async with self._http(cluster) as (http, url):
+            yield Rest(http, url)
+
+    @contextlib.asynccontextmanager
+    async def _http(self, cluster: str) -> AsyncIterator[tuple[httpx.AsyncClient, str]]:
+        if not self.worker:
+            url = f"{_gateway_http(self.target.gateway, self.target.home)}/clusters/{quote(cluster, safe='')}"
+        else:
+            url = self.worker if "://" in self.worker else f"http://{self.worker}"
+        async with httpx.AsyncClient(timeout=CALL_SECONDS, trust_env=False) as http:
+            yield http, url
+
+
+async def only_cluster(gateway: Gateway) -> str:
+    """The name of the only worker cluster. Raises NotFound where there is none, InvalidArgument for several."""
+    names = [cluster.name for cluster in await gateway.list(WORKER_CLUSTERS)]
+    if not names:
+        raise NotFound("there is no worker cluster: `keelman create worker-cluster NAME --start` makes one")
+    if len(names) > 1:
+        raise InvalidArgument(f"--cluster: which worker cluster? One of {', '.join(names)}")
+    return str(names[0])
 
 
 def _gateway_http(given: str | None, home: Path | None) -> str:

@@ -35,12 +35,18 @@ CLUSTER = [
     "configure cn nosuch/x --set tasks.max=2",
     "watch copy-runs --cluster nosuch",
     "watch copy-runs --cluster nosuch --connector x",
-    *(f"{verb} nosuch/x" for verb in ("preview", "dead-letters", "replay")),
+    *(f"{verb} nosuch/x" for verb in ("preview", "dead-letters", "replay", "validate", "offsets get", "offsets reset")),
+    "validate nosuch/x --set connector.class=FileStreamSink",
+    "offsets set nosuch/x --at t:0=1",
+    "restart cn nosuch/x --task 0",
+    "restart cn nosuch/x --failed",
+    "get plugins --cluster nosuch",
 ]
 OTHERS = {
     **dict.fromkeys((f"{verb} bc nosuch" for verb in ("get", "start", "delete")), "outside"),
     **dict.fromkeys((f"{verb} no nosuch" for verb in ("get", "delete")), "node-1, node-2"),
     "watch copy-runs --connector nosuch": "no connector 'nosuch'",
+    **dict.fromkeys(("get topics --broker-cluster nosuch", "peek t --broker-cluster nosuch"), "outside"),
 }
 # Each in the same process: their imports take longer than they do.
 MANY = """

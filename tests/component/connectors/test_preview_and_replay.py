@@ -253,6 +253,8 @@ async def test_replay_of_a_sink(
     assert (await worker.ask("GET", path)).json()["waiting"] == 1
     elsewhere = await worker.ask("POST", f"{path}/replay", {"to": "no such topic"})
     assert (elsewhere.status_code, elsewhere.json()["message"][:3]) == (400, "to:")
+    missing = await worker.ask("POST", f"{path}/replay", {"to": "no-such-topic"})
+    assert (missing.status_code, "to: there is no topic 'no-such-topic'" in missing.json()["message"]) == (400, True)
 
 
 async def test_replay_of_a_source(worker: WorkerProcess, bootstrap: str, tmp_path: Path) -> None:

@@ -18,8 +18,8 @@ from keelman.api.node.v1.node_pb2 import Node, NodeState, NodeStatus
 from keelman.api.node.v1.workload_pb2 import Workload
 from keelman.cli import kinds
 from keelman.cli.columns import COLUMNS, age, key_of, size
-from keelman.cli.commands import at_rest
-from keelman.cli.describe import print_description
+from keelman.cli.commands.get import at_rest
+from keelman.cli.describe import in_words, print_description
 from keelman.cli.gateway import Gateway
 from keelman.cli.kinds import KINDS
 from keelman.cli.logs import behind
@@ -100,7 +100,8 @@ def test_a_trace_is_shown_in_lines(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 async def test_a_description_shows_traces_and_why_copy_runs_wait(capsys: pytest.CaptureFixture[str]) -> None:
-    failed = Connector(worker_cluster="w", name="c", tasks=[ConnectorTask(task=0, trace="why\n\tat f(x.py:1)")])
+    task = ConnectorTask(task=0, state="FAILED", worker_id="h:1", trace="why\n\tat f(x.py:1)")
+    failed = Connector(worker_cluster="w", name="c", tasks=[task])
     runs = [
         CopyRun(uid="2", worker_cluster="w", connector="c", create_time=Timestamp(seconds=2), message="no\nroom"),
         CopyRun(uid="1", worker_cluster="w", connector="c", create_time=Timestamp(seconds=1), message="of before"),
@@ -113,10 +114,27 @@ async def test_a_description_shows_traces_and_why_copy_runs_wait(capsys: pytest.
 
     await print_description(cast("Gateway", Listed()), kinds.CONNECTORS, failed)
     out = capsys.readouterr().out
-    assert "trace: |-\n    why\n        at f(x.py:1)\n" in out
+    assert "tasks:\n- task 0 FAILED on worker h:1: |-\n    why\n        at f(x.py:1)\n" in out
     assert "NO_FREE_SLOT" in out
     assert "c, task 0: PENDING: no room\n" in out
     assert "of before" not in out
+
+
+def test_a_description_is_in_words_and_folds_equal_tasks() -> None:
+    tasks = [ConnectorTask(task=n, state="RUNNING", worker_id="h:1") for n in (2, 0, 1, 4)]
+    tasks.append(ConnectorTask(task=3, state="UNASSIGNED"))
+    found = Connector(worker_cluster="w", name="c", type=ConnectorType.CONNECTOR_TYPE_SOURCE, tasks=tasks)
+    found.config.update({"tasks.max": "5", "connector.class": "X"})
+    words = in_words(found)
+    assert words == {
+        "worker_cluster": "w",
+        "name": "c",
+        "type": "SOURCE",
+        "config": {"connector.class": "X", "tasks.max": "5"},
+        "tasks": ["tasks 0-2, 4 RUNNING on worker h:1", "task 3 UNASSIGNED"],
+    }
+    assert list(words["config"]) == ["connector.class", "tasks.max"]
+    assert in_words(NODE)["status"]["memory_bytes"] == 3 << 30
 
 
 async def test_a_cluster_without_workers_is_described_by_what_can_be_known(capsys: pytest.CaptureFixture[str]) -> None:

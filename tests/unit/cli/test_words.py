@@ -14,17 +14,16 @@ import pytest
 import typer
 
 from keelman.cli import kinds
+from keelman.cli.app import COMMANDS, apart, app
+from keelman.cli.commands.create import broker_spec, check_options, connector_config, worker_spec
 from keelman.cli.complaint import complain
-from keelman.cli.create import Wanted, broker_spec, checked_options, connector_config, worker_spec
 from keelman.cli.exits import StartFailed, exit_code_of
 from keelman.cli.kinds import KINDS, cluster_and_name, kind_of
 from keelman.cli.main import SERVICES, main
-from keelman.cli.record_commands import app
 from keelman.cli.services import check_ports, free_settings, planned
 from keelman.cli.starting import options
 from keelman.cli.system import Process, Service, System, read_system, running_system
 from keelman.cli.target import gateway_address
-from keelman.cli.words import apart
 from keelman.connectors.registry import find_connector
 from keelman.model import errors
 from keelman.model.errors import InvalidArgument, NotFound, Unavailable
@@ -75,7 +74,7 @@ def test_a_verb_that_a_kind_lacks_names_the_kinds_that_have_it() -> None:
 )
 def test_what_is_printed_as_a_name_can_be_typed_again(words: list[str], taken: list[str] | None) -> None:
     group: Any = typer.main.get_command(app)
-    command = group.commands[words[0]]
+    command = group.get_command(None, words[0])
     assert apart(command.params, words[1:]) == (words[1:] if taken is None else taken)
 
 
@@ -115,6 +114,25 @@ def test_no_two_kinds_share_a_word() -> None:
         (["preview", "c/x", "--config-file", "nosuch.json"], 2, "--config-file: nosuch.json: No such file"),
         (["configure", "cn", "c/x", "--set", "a=b", "--timeout", "5"], 2, "--timeout: only together with --wait"),
         (["start", "cn", "c/x", "--timeout", "5"], 2, "--timeout: only together with --wait"),
+        (["get", "nodes", "--state", "RUNING"], 2, "for nodes one of ONLINE, "),
+        (["get", "plugins", "--state", "RUNNING"], 2, "--state: plugins have no state"),
+        (["get", "cn", "--state", "GONE"], 2, "RUNNING, PAUSED, STOPPED, FAILED, UNASSIGNED, RESTARTING"),
+        (["get", "cn", "--watch", "-o", "yaml"], 2, "one of table, wide, json"),
+        (["get", "cn", "--broker-cluster", "x"], 2, "--broker-cluster: not for connectors, only for topics"),
+        (["get", "topics", "--cluster", "x"], 2, "--cluster: not for topics"),
+        (["describe", "topic", "x"], 2, "`describe` works on broker-clusters"),
+        (["restart", "wk", "c/0", "--failed"], 2, "--failed: not for workers, only for connectors"),
+        (["restart", "cn", "c/x", "--task", "1", "--failed"], 2, "--task: not together with --failed"),
+        (["validate", "c/x", "--config-file", "nosuch.json"], 2, "--config-file: nosuch.json: No such file"),
+        (["validate", "c/x", "-o", "table"], 2, "one of text, json, yaml"),
+        (["offsets", "set", "c/x"], 2, "what is to be set?"),
+        (["offsets", "set", "c/x", "--at", "t=1"], 2, "TOPIC:PARTITION=OFFSET"),
+        (["offsets", "set", "c/x", "--at", "t:0=1", "--file", "f"], 2, "what is to be set?"),
+        (["offsets", "set", "c/x", "--partition", "{}"], 2, "--partition and --offset: only together"),
+        (["offsets", "set", "c/x", "--partition", "{}", "--offset", "7"], 2, "a JSON object or null"),
+        (["offsets", "set", "c/x", "--file", "nosuch.json"], 2, "--file: nosuch.json: No such file"),
+        (["offsets", "sett", "c/x"], 2, "Did you mean 'set'"),
+        (["peek", "t", "-n", "0"], 2, "greater than or equal to 1"),
         (["up", "--set", "stat.port=1"], 2, "state, gateway, agent"),
         (["up", "--set", "state.prt=1"], 2, "did you mean 'port'"),
         (["up", "--set", "state.port=x"], 2, "a whole number"),
@@ -166,6 +184,37 @@ def test_a_shell_completes_commands() -> None:
     command = [sys.executable, "-m", "keelman.cli"]
     done = subprocess.run(command, env=asked, capture_output=True, text=True, check=False)
     assert done.stdout.split() == ["resume", "restart", "replay"], done.stderr
+
+
+def test_a_shell_completes_the_words_of_a_command() -> None:
+    def completed(words: str, count: int) -> list[str]:
+        asked = {
+            **os.environ,
+            "_KEELMAN_COMPLETE": "complete_bash",
+            "COMP_WORDS": words,
+            "COMP_CWORD": str(count),
+        }
+        command = [sys.executable, "-m", "keelman.cli"]
+        done = subprocess.run(command, env=asked, capture_output=True, text=True, check=False)
+        return done.stdout.split()
+
+    assert completed("keelman get to", 2) == ["topics", "topic"]
+    assert completed("keelman restart conn", 2) == ["connectors", "connector"]
+    assert completed("keelman offsets ", 2) == ["get", "set", "reset"]
+    assert completed("keelman restart cn x --fai", 4) == ["--failed"]
+    assert completed("keelman --ver", 1) == ["--version"]
+
+
+def test_each_command_has_its_line_in_the_list(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    group: Any = typer.main.get_command(app)
+    for name, (_, text) in COMMANDS.items():
+        command = group.get_command(None, name)
+        assert command is not None, name
+        assert command.help, name
+        assert any(line.split() == [name, *text.split()] for line in lines), name
 
 
 def test_help_is_quick_and_imports_nothing_heavy() -> None:
@@ -294,20 +343,20 @@ def test_plugins_are_told_by_their_classes(capsys: pytest.CaptureFixture[str]) -
 
 
 def test_specs_say_what_was_typed() -> None:
-    spec = worker_spec(Wanted(nodes="a, b", properties=("x=1=2",)))
+    spec = worker_spec("a, b", ["x=1=2"], count=None)
     assert list(spec.nodes.names) == ["a", "b"]
     assert dict(spec.properties) == {"x": "1=2"}
-    assert worker_spec(Wanted()).count == 1
-    assert broker_spec(Wanted(bootstrap_servers="h:1")).external.bootstrap_servers == "h:1"
-    assert list(broker_spec(Wanted(managed=True, nodes="a")).managed.nodes) == ["a"]
+    assert worker_spec("", (), count=None).count == 1
+    assert broker_spec("", (), bootstrap_servers="h:1").external.bootstrap_servers == "h:1"
+    assert list(broker_spec("a", (), managed=True).managed.nodes) == ["a"]
     with pytest.raises(InvalidArgument, match="--count"):
-        worker_spec(Wanted(nodes="a", count=2))
+        worker_spec("a", (), count=2)
     with pytest.raises(InvalidArgument, match="--bootstrap-servers"):
-        broker_spec(Wanted(bootstrap_servers="h:1", managed=True))
+        broker_spec("", (), bootstrap_servers="h:1", managed=True)
     with pytest.raises(InvalidArgument, match="--property"):
-        worker_spec(Wanted(properties=("x",)))
+        worker_spec("", ["x"], count=None)
     with pytest.raises(InvalidArgument, match="--start"):
-        checked_options(kinds.CONNECTORS, Wanted(), start=True)
+        check_options(kinds.CONNECTORS, {}, start=True)
 
 
 def test_a_connectors_file_may_be_json_or_properties(tmp_path: Path) -> None:
@@ -317,10 +366,10 @@ def test_a_connectors_file_may_be_json_or_properties(tmp_path: Path) -> None:
     ):
         file = tmp_path / "c.json"
         file.write_text(json.dumps(content))
-        assert connector_config(Wanted(config_file=file)) == {"connector.class": "C", "tasks.max": "2"}
+        assert connector_config(file, ()) == {"connector.class": "C", "tasks.max": "2"}
     file = tmp_path / "c.properties"
     file.write_text("connector.class=C\n# no\ntasks.max = 2\n")
-    assert connector_config(Wanted(config_file=file, values=("tasks.max=3",))) == {
+    assert connector_config(file, ["tasks.max=3"]) == {
         "connector.class": "C",
         "tasks.max": "3",
     }
@@ -328,6 +377,6 @@ def test_a_connectors_file_may_be_json_or_properties(tmp_path: Path) -> None:
         bad = tmp_path / name
         bad.write_text(text)
         with pytest.raises(InvalidArgument, match=name):
-            connector_config(Wanted(config_file=bad))
+            connector_config(bad, ())
     with pytest.raises(InvalidArgument, match="No such file"):
-        connector_config(Wanted(config_file=tmp_path / "none.json"))
+        connector_config(tmp_path / "none.json", ())

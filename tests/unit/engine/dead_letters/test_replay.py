@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from confluent_kafka import Message
 
-from keelman.cli.records import preview_lines, replay_lines, since
+from keelman.cli.commands.records import preview_lines, replay_lines, since
 from keelman.connect.converters.json_converter import JsonConverter
 from keelman.connect.dead_letter import Whence, Why, context_headers
 from keelman.connect.errors import ConnectError
@@ -68,6 +68,11 @@ def letter(value: bytes | None, whence: Whence, **more: Any) -> Message:
 
 
 ENVELOPE = b'{"schema":{"type":"int32","optional":false},"payload":7}'
+
+
+def test_a_topic_to_send_to_that_is_not_there_is_said_at_once() -> None:
+    with pytest.raises(ConnectError, match="to: there is no topic 'nosuch'"):
+        ways(to="nosuch")
 
 
 @pytest.mark.parametrize(

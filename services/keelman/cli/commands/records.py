@@ -1,29 +1,27 @@
-"""What `keelman preview`, `dead-letters` and `replay` do once their words are understood."""
+"""`keelman preview`, `dead-letters` and `replay`: single records of a connector."""
 
 from __future__ import annotations
 
-import asyncio
 import re
 import sys
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from keelman.cli.commands import Target
-from keelman.cli.create import pairs, read_config
-from keelman.cli.exits import OK
-from keelman.cli.output import checked_format, print_document
-from keelman.cli.rest import ConnectorRest, connector_rest
+import typer
+
+from keelman.cli.commands.create import pairs, read_config
+from keelman.cli.gateway import Target
+from keelman.cli.options import Cluster, GatewayAddress, HomeFolder, Name, TextForm, Worker, command_group
+from keelman.cli.output import TEXT_FORMATS, checked_format, cut_text, print_document
+from keelman.cli.rest import ConnectorRest, Where
 from keelman.cli.waiting import progress_line
 from keelman.connect.offsets import in_json
 from keelman.connect.replayed import COUNTS, MAX_EXAMPLES
 from keelman.model.errors import InvalidArgument, NotFound
 
 BEGINNING = "beginning"
-FORMATS = ("text", "json", "yaml")
-LONGEST = 160
 SHOWN = ("topic", "partition", "offset", "timestamp_ms", "key", "value", "headers")
 MEANINGS = {
     "sent": "sent back",
@@ -36,37 +34,34 @@ _AGO = re.compile(r"(\d+)([smhd])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 
 
-@dataclass(frozen=True, slots=True)
-class Where:
-    """Which connector, and whom to ask."""
-
-    target: Target
-    name: str
-    cluster: str
-    worker: str
-
-    def run(self, body: Callable[[ConnectorRest], Awaitable[None]]) -> int:
-        """Does it; the exit code."""
-
-        async def whole() -> None:
-            async with connector_rest(self.target, self.worker, self.name, self.cluster) as rest:
-                await body(rest)
-
-        asyncio.run(whole())
-        return OK
+app = command_group()
 
 
-def where(gateway: str | None, home: Path | None, name: str, *, cluster: str, worker: str) -> Where:
-    """As the options say. Raises InvalidArgument for a cluster beside the worker that is asked."""
-    if worker and cluster:
-        raise InvalidArgument("--cluster: not together with --worker, which is asked itself")
-    return Where(Target(gateway, home), name, cluster, worker)
-
-
-def preview(at: Where, file: Path | None, values: Sequence[str], *, records: int, begin: str, form: str) -> int:
-    """`keelman preview`."""
-    form, given = checked_format(form, FORMATS), pairs("--set", values)
-    config = read_config(file) if file is not None else None
+@app.command()
+def preview(
+    name: Name,
+    *,
+    config_file: Annotated[
+        Path | None,
+        typer.Option("--config-file", "--config", metavar="FILE", help="Try this configuration, .json or .properties."),
+    ] = None,
+    values: Annotated[
+        list[str] | None, typer.Option("--set", metavar="K=V", help="Try it with this value; may be repeated.")
+    ] = None,
+    records: Annotated[int, typer.Option("--records", metavar="N", help="How many.", min=1, max=100)] = 5,
+    begin: Annotated[
+        str,
+        typer.Option("--from", metavar="WHERE", help="Of a source committed or beginning, of a sink end or beginning."),
+    ] = "",
+    cluster: Cluster = "",
+    worker: Worker = "",
+    output: TextForm = "text",
+    gateway: GatewayAddress = None,
+    home: HomeFolder = None,
+) -> int:
+    """Show a few real records through each step of a connector, before and after. Nothing is written."""
+    form, given = checked_format(output, TEXT_FORMATS), pairs("--set", values or ())
+    config = read_config(config_file) if config_file is not None else None
 
     async def body(rest: ConnectorRest) -> None:
         asked: dict[str, Any] = {"records": records}
@@ -84,12 +79,22 @@ def preview(at: Where, file: Path | None, values: Sequence[str], *, records: int
             where = "" if found["from"] == BEGINNING else f" from {found['from']}; --from beginning may show some"
             print(f"no records{where}", file=sys.stderr)
 
-    return at.run(body)
+    return Where(Target(gateway, home), cluster, worker).ask_connector(name, body)
 
 
-def dead_letters(at: Where, records: int, form: str) -> int:
-    """`keelman dead-letters`."""
-    form = checked_format(form, FORMATS)
+@app.command("dead-letters")
+def dead_letters(
+    name: Name,
+    *,
+    records: Annotated[int, typer.Option("--records", metavar="N", help="How many of the newest.", min=0, max=100)] = 5,
+    cluster: Cluster = "",
+    worker: Worker = "",
+    output: TextForm = "text",
+    gateway: GatewayAddress = None,
+    home: HomeFolder = None,
+) -> int:
+    """Show how many dead letters a connector has, of which kinds, and the newest."""
+    form = checked_format(output, TEXT_FORMATS)
 
     async def body(rest: ConnectorRest) -> None:
         found = await rest.ask("GET", f"/dead-letters?records={records}")
@@ -105,36 +110,67 @@ def dead_letters(at: Where, records: int, form: str) -> int:
         for one in found["newest"]:
             print("\n".join(letter_lines(one)))
 
-    return at.run(body)
+    return Where(Target(gateway, home), cluster, worker).ask_connector(name, body)
 
 
-def replay(at: Where, asked: Mapping[str, Any], form: str) -> int:
-    """`keelman replay`: asks until all is looked at, or as many are sent as were wanted."""
-    form = checked_format(form, FORMATS)
+@app.command()
+def replay(
+    name: Name,
+    *,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would become of them.")] = False,
+    to: Annotated[str, typer.Option("--to", metavar="TOPIC", help="Of a sink: to this topic, as they are.")] = "",
+    stage: Annotated[
+        str, typer.Option("--stage", metavar="STAGE", help="Only those of it, e.g. VALUE_CONVERTER.")
+    ] = "",
+    exception: Annotated[str, typer.Option("--exception", metavar="CLASS", help="Only those of it.")] = "",
+    begin: Annotated[
+        str, typer.Option("--since", metavar="TIME", help="Only records since then: a time, or 90m, 12h, 7d ago.")
+    ] = "",
+    most: Annotated[int | None, typer.Option("--most", metavar="N", help="Send no more than these.", min=1)] = None,
+    cluster: Cluster = "",
+    worker: Worker = "",
+    output: TextForm = "text",
+    gateway: GatewayAddress = None,
+    home: HomeFolder = None,
+) -> int:
+    """Send a connector's dead letters back, each exactly once; those that still cannot be taken stay."""
+    form = checked_format(output, TEXT_FORMATS)
+    asked: dict[str, Any] = {"dry_run": dry_run}
+    asked |= {key: text for key, text in (("to", to), ("stage", stage), ("exception", exception)) if text}
+    if begin:
+        asked["since"] = since(begin)
+    if most is not None:
+        asked["most"] = most
 
     async def body(rest: ConnectorRest) -> None:
-        total: dict[str, Any] = dict.fromkeys(COUNTS, 0)
-        kinds: dict[tuple[str, str], dict[str, Any]] = {}
-        request, examples = dict(asked), list[Any]()
-        with progress_line() as line:
-            while True:
-                found = await rest.ask("POST", "/dead-letters/replay", request)
-                _add(total, kinds, found)
-                examples = [*examples, *found["examples"]][:MAX_EXAMPLES]
-                if found["cursor"] is None or total["sent"] >= asked.get("most", float("inf")):
-                    break
-                line.say(f"connector/{rest.name}: {total['sent']} sent back")
-                request["cursor"] = found["cursor"]
-                if "most" in asked:
-                    request["most"] = asked["most"] - total["sent"]
-        told = {**{k: found[k] for k in ("connector", "topic", "dry_run")}, **total, "kinds": list(kinds.values())}
+        told, examples = await _replayed(rest, asked)
         if form != "text":
             print_document({**told, "examples": examples}, form)
             return
         for text in replay_lines(told, examples):
             print(text)
 
-    return at.run(body)
+    return Where(Target(gateway, home), cluster, worker).ask_connector(name, body)
+
+
+async def _replayed(rest: ConnectorRest, asked: Mapping[str, Any]) -> tuple[dict[str, Any], list[Any]]:
+    """Asks until all is looked at, or as many are sent as were wanted: counts, and examples."""
+    total: dict[str, Any] = dict.fromkeys(COUNTS, 0)
+    kinds: dict[tuple[str, str], dict[str, Any]] = {}
+    request, examples = dict(asked), list[Any]()
+    with progress_line() as line:
+        while True:
+            found = await rest.ask("POST", "/dead-letters/replay", request)
+            _add(total, kinds, found)
+            examples = [*examples, *found["examples"]][:MAX_EXAMPLES]
+            if found["cursor"] is None or total["sent"] >= asked.get("most", float("inf")):
+                break
+            line.say(f"connector/{rest.name}: {total['sent']} sent back")
+            request["cursor"] = found["cursor"]
+            if "most" in asked:
+                request["most"] = asked["most"] - total["sent"]
+    told = {**{k: found[k] for k in ("connector", "topic", "dry_run")}, **total, "kinds": list(kinds.values())}
+    return told, examples
 
 
 def since(text: str) -> str:
@@ -240,8 +276,6 @@ def _told(record: Mapping[str, Any], key: str) -> bool:
 
 
 def _text(value: Any) -> str:
-    import json  # noqa: PLC0415
-
     schema = ""
     if isinstance(value, dict):
         schema = f" : {value['schema']}" if value.get("schema") else ""
@@ -249,7 +283,4 @@ def _text(value: Any) -> str:
             if key in value:
                 value = f"base64 {value[key]}" if key == "base64" else value[key]
                 break
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    if not text.isprintable():  # a terminal must not obey what stands in records
-        text = "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
-    return (text if len(text) <= LONGEST else text[: LONGEST - 1] + "\u2026") + schema
+    return cut_text(value) + schema

@@ -1,0 +1,147 @@
+"""Topics as people look at them: which there are, how large, and their last records."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import KafkaError
+
+from keelman.kafka.bootstrap_errors import bootstrap_errors
+from keelman.kafka.clients import admin_client, client_arguments, no_broker
+from keelman.kafka.error_codes import name_of
+from keelman.model.errors import DeadlineExceeded, NotFound, Unavailable
+from keelman.runtime.supervise import deadline
+
+CLIENT = "keelman-browsing"
+SECONDS = 30.0
+WAIT_MS = 500
+WIDER = 8
+MAX_BYTES = 1 << 20
+"""Of a partition in one answer; a larger record comes alone."""
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """A topic. `records` counts offsets from the first to the last: markers of transactions, and what compaction has
+    taken, are in it."""
+
+    name: str
+    partitions: int
+    replication: int
+    records: int
+
+
+@dataclass(frozen=True, slots=True)
+class PeekedRecord:
+    """A record as it stands in a topic; `timestamp_ms` is -1 where it has none."""
+
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...]
+
+
+async def list_topics(properties: Mapping[str, str], only: str | None = None) -> list[Topic]:
+    """The topics by name, without Kafka's own; or just `only`. `properties` are Java's client properties.
+
+    Raises NotFound, Unavailable, Unauthenticated, InvalidArgument, DeadlineExceeded.
+    """
+    async with deadline(SECONDS, DeadlineExceeded(f"the brokers did not tell their topics in {SECONDS:g} s")):
+        described = await _described(properties, only)
+        parts = [TopicPartition(name, p["partition"]) for name, found in described.items() for p in found]
+        async with _consumer(properties) as consumer:
+            begins, ends = await consumer.beginning_offsets(parts), await consumer.end_offsets(parts)
+        counted = dict.fromkeys(described, 0)
+        for part in parts:
+            counted[part.topic] += ends[part] - begins[part]
+    return [
+        Topic(name, len(found), max((len(p["replicas"]) for p in found), default=0), counted[name])
+        for name, found in sorted(described.items())
+    ]
+
+
+async def last_records(properties: Mapping[str, str], topic: str, count: int) -> list[PeekedRecord]:
+    """The last committed records of a topic, `count` at most, by time. Raises as `list_topics`."""
+    async with deadline(SECONDS, DeadlineExceeded(f"the last records of topic {topic} were not read in {SECONDS:g} s")):
+        described = await _described(properties, topic)
+        parts = [TopicPartition(topic, p["partition"]) for p in described[topic]]
+        found: list[PeekedRecord] = []
+        async with _consumer(properties) as consumer:
+            begins, ends = await consumer.beginning_offsets(parts), await consumer.end_offsets(parts)
+            for part in parts:
+                found += await _last_of(consumer, part, begins[part], ends[part], count)
+    return sorted(found, key=lambda one: (one.timestamp_ms, one.partition, one.offset))[-count:]
+
+
+async def _last_of(
+    consumer: AIOKafkaConsumer, part: TopicPartition, begin: int, end: int, count: int
+) -> list[PeekedRecord]:
+    """The last of one partition. Not every offset is a record: it goes back further until there are enough."""
+    back = count
+    while True:
+        first = max(begin, end - back)
+        found = await _between(consumer, part, first, end)
+        if len(found) >= count or first == begin:
+            return found[-count:]
+        back *= WIDER
+
+
+async def _between(consumer: AIOKafkaConsumer, part: TopicPartition, first: int, end: int) -> list[PeekedRecord]:
+    if first >= end:
+        return []
+    consumer.assign([part])
+    consumer.seek(part, first)
+    found: list[PeekedRecord] = []
+    while await consumer.position(part) < end:
+        for records in (await consumer.getmany(part, timeout_ms=WAIT_MS)).values():
+            found += [_peeked(one) for one in records if one.offset < end]
+    return found
+
+
+def _peeked(one: Any) -> PeekedRecord:
+    return PeekedRecord(one.partition, one.offset, one.timestamp, one.key, one.value, tuple(one.headers))
+
+
+async def _described(properties: Mapping[str, str], only: str | None) -> dict[str, list[Any]]:
+    """The partitions of each topic."""
+    async with admin_client(properties, client_id=CLIENT) as admin:
+        try:
+            answers = await admin.describe_topics(None if only is None else [only])
+        except KafkaError as error:
+            raise Unavailable(f"the brokers do not tell their topics: {error}") from None
+    found = {one["topic"]: one["partitions"] for one in answers if not one["error_code"]}
+    if only is None:
+        internal = {one["topic"] for one in answers if one["is_internal"]}
+        return {name: partitions for name, partitions in found.items() if name not in internal}
+    if only not in found:
+        code = answers[0]["error_code"] if answers else 0
+        why = "" if name_of(code) == "UNKNOWN_TOPIC_OR_PARTITION" else f" to be seen: {name_of(code)}"
+        raise NotFound(f"there is no topic {only!r}{why}")
+    return found
+
+
+@contextlib.asynccontextmanager
+async def _consumer(properties: Mapping[str, str]) -> AsyncIterator[AIOKafkaConsumer]:
+    """Reads what is committed, commits nothing, is in no group."""
+    made = AIOKafkaConsumer(
+        **client_arguments(properties),
+        client_id=CLIENT,
+        enable_auto_commit=False,
+        isolation_level="read_committed",
+        auto_offset_reset="earliest",
+        max_partition_fetch_bytes=MAX_BYTES,
+    )
+    try:
+        async with bootstrap_errors(properties):
+            await made.start()
+        yield made
+    except (KafkaError, OSError) as error:
+        raise no_broker(properties, error) from None
+    finally:
+        await made.stop()

@@ -1,0 +1,213 @@
+"""`keelman connector run`: a connector from one Python file, on a standalone worker of its own, for its author."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import quote
+
+import httpx
+import javaproperties
+import typer
+
+from keelman.cli.commands.create import pairs, read_config
+from keelman.cli.complaint import complain
+from keelman.cli.gateway import Target
+from keelman.cli.one_file import ImportFault, OneFile, chosen
+from keelman.cli.options import ConfigFile, ConfigValues, GatewayAddress, HomeFolder, command_group
+from keelman.cli.rest import Rest
+from keelman.cli.target import home_of
+from keelman.cli.topics import Brokers
+from keelman.model.errors import InvalidArgument, KeelmanError
+from keelman.runtime.home import writable
+from keelman.runtime.logs.logging import configure
+from keelman.runtime.processes.die_with_parent import tethered
+from keelman.runtime.processes.ports import free_ports
+from keelman.runtime.supervise import run_process, wait_or_stop
+
+app, connector = command_group(), command_group()
+app.add_typer(connector, name="connector", help="Run a connector from one Python file, to try it out.")
+LOOK_SECONDS = 0.5
+STOP_SECONDS = 40.0
+ASK_SECONDS = 5.0
+ONCE = {"keelman.restart.max.attempts": "0"}
+"""A failure stays until its author has changed something."""
+CONVERTERS = {
+    "key.converter": "org.apache.kafka.connect.storage.StringConverter",
+    "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+    "value.converter.schemas.enable": "false",
+}
+
+
+@connector.callback()
+def group() -> None:
+    """Keeps `run` a command of a group, though it is the only one."""
+
+
+@connector.command()
+def run(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Python file with a class of the connector SDK.")],
+    *,
+    values: ConfigValues = None,
+    config_file: ConfigFile = None,
+    which: Annotated[
+        str, typer.Option("--class", metavar="CLASS", help="Which class, where the file has several.")
+    ] = "",
+    name: Annotated[str, typer.Option("--name", metavar="NAME", help="The connector's name [the file's].")] = "",
+    bootstrap_servers: Annotated[
+        str, typer.Option("--bootstrap-servers", metavar="HOST:PORT", help="Kafka [that of the gateway].")
+    ] = "",
+    brokers: Annotated[
+        str, typer.Option("--broker-cluster", metavar="BC", help="Broker cluster of the gateway [the only one].")
+    ] = "",
+    port: Annotated[int | None, typer.Option("--port", help="REST port of its worker [a free one].", min=1)] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Forget the offsets of former runs.")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Also show the worker's log.")] = False,
+    gateway: GatewayAddress = None,
+    home: HomeFolder = None,
+) -> int:
+    """Run a connector from one Python file, without a wheel, until Ctrl-C; again whenever the file changes.
+
+    It runs on a standalone worker of its own, with a Spark service of its own. Keys are texts and values JSON unless
+    --set or --config-file names other converters.
+    """
+    source = OneFile.of(file)
+    config = {**(read_config(config_file) if config_file else {}), **pairs("--set", values or ())}
+    which = which or config.get("connector.class", "")
+    with contextlib.suppress(ImportFault):  # what is wrong with the file is told and waited for
+        chosen(asyncio.run(source.classes()), which)
+    if bootstrap_servers and brokers:
+        raise InvalidArgument("--broker-cluster: not together with --bootstrap-servers")
+    plain = name or config.get("name") or source.path.stem
+    client = {"bootstrap.servers": bootstrap_servers}
+    if not bootstrap_servers:
+        client = asyncio.run(_brokers(Target(gateway, home), brokers))
+    folder = home_of(home).root / "connector-runs" / quote(plain, safe="")
+    writable("--home", folder)
+    if fresh:
+        (folder / "offsets").unlink(missing_ok=True)
+    life = ConnectorRun(source, which, plain, config, client, folder, verbose)
+    life.port = port or free_ports(1)[0]
+    configure("connector", level="error")
+    return run_process("keelman", life.run, grace_seconds=STOP_SECONDS + ASK_SECONDS)
+
+
+async def _brokers(target: Target, name: str) -> dict[str, str]:
+    async with target.open() as gateway:
+        return dict((await Brokers.of(gateway, name)).properties)
+
+
+@dataclass(slots=True)
+class ConnectorRun:
+    """One `keelman connector run`: a worker at a time, the next one after a change that can be imported."""
+
+    source: OneFile
+    which: str
+    name: str
+    config: Mapping[str, str]
+    client: Mapping[str, str]
+    folder: Path
+    verbose: bool
+    port: int = 0
+    _told: list[str] = field(default_factory=list)
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Until it is told to stop."""
+        worker: asyncio.subprocess.Process | None = None
+        seen: dict[Path, int] = {}
+        rest = f"http://127.0.0.1:{self.port}/connectors/{quote(self.name, safe='')}"
+        print(f"connector {self.name} of {self.source.path}; Ctrl-C ends it; its REST: {rest}", flush=True)
+        try:
+            async with httpx.AsyncClient(timeout=ASK_SECONDS, trust_env=False) as http:
+                while not stop.is_set():
+                    now = self.source.stamps()
+                    if now != seen:
+                        again, seen = bool(seen), now
+                        worker = await self._changed(worker, again=again)
+                    elif worker is not None and worker.returncode is not None:
+                        print(f"its worker ended ({worker.returncode}); the next change starts it again", flush=True)
+                        worker = None
+                    elif worker is not None:
+                        await self._tell(Rest(http, rest))
+                    await wait_or_stop(stop, LOOK_SECONDS)
+        finally:
+            await _end(worker)
+
+    async def _changed(
+        self, worker: asyncio.subprocess.Process | None, *, again: bool
+    ) -> asyncio.subprocess.Process | None:
+        """Another worker for what the file is now; the one that there is where the file cannot be imported."""
+        try:
+            classes = await self.source.classes()
+            one = chosen(classes, self.which)
+        except KeelmanError as error:
+            complain(error.message)
+            goes_on = " the version before runs on;" if worker is not None else ""
+            print(f"{goes_on} waiting for a change of {self.source.path.name}".strip(), flush=True)
+            return worker
+        if again:
+            print(f"{self.source.path.name} has changed: starting again", flush=True)
+        await _end(worker)
+        self.source.lay_out(self.folder / "plugins" / self.source.path.stem, classes)
+        self._told = []
+        return await self._start({**ONCE, **self.config, "name": self.name, "connector.class": one.name})
+
+    async def _start(self, config: Mapping[str, str]) -> asyncio.subprocess.Process:
+        properties = {
+            **CONVERTERS,
+            **self.client,
+            "listeners": f"http://127.0.0.1:{self.port}",
+            "plugin.path": str(self.folder / "plugins"),
+            "offset.storage.file.filename": str(self.folder / "offsets"),
+        }
+        worker, connector = self.folder / "worker.properties", self.folder / "connector.json"
+        worker.touch(mode=0o600)  # a client's password may be in it
+        worker.write_text(javaproperties.dumps(properties, timestamp=False), encoding="latin-1")
+        connector.write_text(json.dumps(config))
+        flags = [f"--home={self.folder}", f"--log-level={'info' if self.verbose else 'error'}"]
+        return await asyncio.create_subprocess_exec(
+            *tethered([sys.executable, "-m", "keelman.worker", "standalone", str(worker), str(connector), *flags]),
+            stdin=asyncio.subprocess.DEVNULL,
+            start_new_session=True,  # Ctrl-C is for this process, which ends it
+            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},  # two changes within a second are two versions
+        )
+
+    async def _tell(self, rest: Rest) -> None:
+        """Says how the connector and its tasks stand, when it is another thing than before."""
+        with contextlib.suppress(KeelmanError):  # it is starting, or has just ended
+            lines = status_lines(await rest.ask("GET", "/status"))
+            for line in lines:
+                if line not in self._told:
+                    print(line, flush=True)
+            self._told = lines
+
+
+def status_lines(status: Mapping[str, Any]) -> list[str]:
+    """A line for the connector and for each task, with the trace where there is one."""
+    found = []
+    for what, one in [("connector", status["connector"]), *((f"task {t['id']}", t) for t in status["tasks"])]:
+        trace = one.get("trace", "").rstrip().expandtabs(4)
+        if one["state"] == "UNASSIGNED":  # it waits: for what, is all that there is to tell
+            trace = trace.partition(": ")[2]
+        if trace or one["state"] != "UNASSIGNED":
+            found.append(f"{what} {one['state']}" + (f": {trace}" if trace else ""))
+    return found
+
+
+async def _end(worker: asyncio.subprocess.Process | None) -> None:
+    if worker is None or worker.returncode is not None:
+        return
+    worker.terminate()
+    try:
+        async with asyncio.timeout(STOP_SECONDS):
+            await worker.wait()
+    except TimeoutError:
+        worker.kill()
+        await worker.wait()

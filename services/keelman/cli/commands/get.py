@@ -1,0 +1,158 @@
+"""`keelman get` and `watch`: things of a kind, once or as they change."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Annotated, Any
+
+import typer
+
+from keelman.cli import columns, kinds
+from keelman.cli.exits import OK
+from keelman.cli.gateway import Gateway, Target
+from keelman.cli.kinds import Kind, kind_of
+from keelman.cli.options import Cluster, Form, GatewayAddress, HomeFolder, MaybeName, command_group, kind_word
+from keelman.cli.output import checked_format, plain, print_list, print_one, table
+from keelman.cli.plugins import plugins_of
+from keelman.cli.topics import Brokers, topics_of
+from keelman.cli.watch import print_watch
+from keelman.model.errors import InvalidArgument, NotFound
+
+app = command_group()
+WATCH_FORMATS = ("table", "wide", "json")
+WATCH_SECONDS = 1.0
+Find = Callable[[Gateway], Awaitable[Sequence[Any]]]
+
+
+@app.command()
+def get(
+    kind: Annotated[str, kind_word("get")],
+    name: MaybeName = None,
+    *,
+    output: Form = "table",
+    cluster: Cluster = "",
+    brokers: Annotated[
+        str, typer.Option("--broker-cluster", metavar="BC", help="Broker cluster of topics [the only one].")
+    ] = "",
+    state: Annotated[str, typer.Option("--state", metavar="STATE", help="Only those in this state.")] = "",
+    ended: Annotated[bool, typer.Option("--ended", help="Also copy runs that have ended.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Show changes as they come, until Ctrl-C.")] = False,
+    gateway: GatewayAddress = None,
+    home: HomeFolder = None,
+) -> int:
+    """Show one thing or all of a kind."""
+    found, form = kind_of(kind, "get", cluster=cluster), checked_format(output, *([WATCH_FORMATS] if watch else []))
+    for option, given, only in (("--ended", ended, kinds.COPY_RUNS), ("--broker-cluster", brokers, kinds.TOPICS)):
+        if given and found is not only:
+            raise InvalidArgument(f"{option}: not for {found.plural}, only for {only.plural}")
+    wanted = checked_state(found, state)
+    target, over = Target(gateway, home), ended or wanted in columns.OVER_STATES
+
+    async def find(client: Gateway) -> Sequence[Any]:
+        if found is kinds.PLUGINS:
+            everything: Sequence[Any] = [p for p in await plugins_of(target, cluster) if name in (None, *p.names)]
+            if not everything:
+                raise NotFound(f"there is no plugin {name!r}: see `keelman get plugins`")
+        elif found is kinds.TOPICS:
+            everything = await topics_of(await Brokers.of(client, brokers), name)
+        elif name is not None:
+            everything = [await client.get(found, name, cluster=cluster)]
+        else:
+            everything = await client.list(found, cluster=cluster, ended=over)
+        return [one for one in everything if not wanted or columns.state_of(found, one) == wanted]
+
+    async def body(client: Gateway) -> None:
+        if watch:
+            await _follow(client, found, find, form)
+            return
+        shown = await find(client)
+        if name is not None and shown:
+            print_one(found, shown[0], form)
+            return
+        print_list(found, shown, form, state=wanted)
+        if found is kinds.CONNECTORS and not shown and not wanted:
+            for told in at_rest(await client.list(kinds.WORKER_CLUSTERS), cluster):
+                print(told, file=sys.stderr)
+
+    with contextlib.suppress(*([KeyboardInterrupt] if watch else [])):
+        return target.run(body)
+    return OK
+
+
+def checked_state(kind: Kind, word: str) -> str:
+    """The state that --state names; raises InvalidArgument that names the legal ones of this kind."""
+    if not word:
+        return ""
+    legal = columns.states(kind)
+    if not legal:
+        raise InvalidArgument(f"--state: {kind.plural} have no state")
+    if word.upper() not in legal:
+        raise InvalidArgument.of("--state", word, f"for {kind.plural} one of {', '.join(legal)}")
+    return word.upper()
+
+
+def at_rest(clusters: Sequence[Any], only: str) -> list[str]:
+    """What to say of worker clusters that do not run: they may have connectors, which only their workers could show."""
+    return [
+        f"worker cluster {c.name} is {columns.cluster_state(c)}: what connectors it has is known once it runs"
+        for c in clusters
+        if not c.status.ready_workers and only in ("", c.name)
+    ]
+
+
+async def _follow(client: Gateway, kind: Kind, find: Find, form: str) -> None:
+    """Shows them again and again: on a terminal one table in place, elsewhere a line for each that has changed."""
+    if form != "json" and sys.stdout.isatty():
+        from rich.console import Console  # noqa: PLC0415
+        from rich.live import Live  # noqa: PLC0415
+
+        with Live(console=Console(highlight=False), auto_refresh=False, vertical_overflow="crop") as live:
+            while True:
+                shown = await find(client)
+                live.update(table(kind, shown, wide=form == "wide") if shown else f"no {kind.plural} now", refresh=True)
+                await asyncio.sleep(WATCH_SECONDS)
+    before: dict[str, Any] = {}
+    while True:
+        now = {columns.key_of(kind, one): one for one in await find(client)}
+        changed = [one for key, one in now.items() if before.get(key) != one]
+        if form == "json":
+            for one in changed:
+                print(json.dumps(plain(one), ensure_ascii=False), flush=True)
+        elif changed:
+            print_list(kind, changed, form)
+        for key in before.keys() - now.keys():
+            print(f"{kind.singular}/{key} is gone", file=sys.stderr, flush=True)
+        sys.stdout.flush()
+        before = now
+        await asyncio.sleep(WATCH_SECONDS)
+
+
+@app.command()
+def watch(
+    kind: Annotated[str, kind_word("watch")] = "copy-runs",
+    *,
+    connector: Annotated[str, typer.Option("--connector", metavar="NAME", help="Only this connector's.")] = "",
+    cluster: Cluster = "",
+    output: Annotated[str, typer.Option("-o", "--output", metavar="FORMAT", help="table, wide or json.")] = "table",
+    gateway: GatewayAddress = None,
+    home: HomeFolder = None,
+) -> int:
+    """Show the copy runs of now, and each change as it comes, until Ctrl-C; on a pipe one JSON document a change."""
+    kind_of(kind, "watch")
+    form = checked_format(output, WATCH_FORMATS)
+    shown = form if sys.stdout.isatty() else "json"
+
+    async def body(client: Gateway) -> None:
+        of, plain_name = cluster, connector
+        if connector:
+            found = await client.get(kinds.CONNECTORS, connector, cluster=cluster)
+            of, plain_name = found.worker_cluster, found.name
+        await print_watch(client, cluster=of, connector=plain_name, form=shown)
+
+    with contextlib.suppress(KeyboardInterrupt):
+        Target(gateway, home).run(body)
+    return OK

@@ -1,0 +1,165 @@
+"""`keelman start`, `stop`, `pause`, `resume`, `restart` and `delete`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+from urllib.parse import quote
+
+import typer
+
+from keelman.cli import kinds
+from keelman.cli.gateway import Gateway, Target
+from keelman.cli.kinds import kind_of
+from keelman.cli.options import (
+    Cluster,
+    GatewayAddress,
+    HomeFolder,
+    Name,
+    Wait,
+    WaitSeconds,
+    Yes,
+    command_group,
+    kind_word,
+    seconds_of,
+)
+from keelman.cli.reached import before, wait_for
+from keelman.cli.rest import Where
+from keelman.model.errors import InvalidArgument, NotFound
+
+app = command_group()
+ASKED = {
+    "start": "asked to start",
+    "stop": "asked to stop",
+    "pause": "asked to pause",
+    "resume": "asked to resume",
+    "restart": "asked to restart",
+    "delete": "deletion requested",
+}
+DONE = {
+    "start": "runs",
+    "stop": "stopped",
+    "pause": "paused",
+    "resume": "runs",
+    "restart": "restarted",
+    "delete": "deleted",
+}
+
+
+def _verb(verb: str, text: str) -> None:
+    def command(
+        kind: str,
+        name: Name,
+        *,
+        cluster: Cluster = "",
+        wait: Wait = False,
+        timeout: WaitSeconds = None,
+        gateway: GatewayAddress = None,
+        home: HomeFolder = None,
+    ) -> int:
+        return act(Target(gateway, home), verb, kind, name, cluster=cluster, wait=seconds_of(wait, timeout))
+
+    command.__doc__ = text
+    command.__annotations__["kind"] = Annotated[str, kind_word(verb)]
+    app.command(verb)(command)
+
+
+_verb("start", "Start a cluster, or a stopped connector.")
+_verb("stop", "Stop a cluster or a connector; nothing is lost.")
+_verb("pause", "Pause a connector and its tasks.")
+_verb("resume", "Resume a paused or stopped connector.")
+
+
+@app.command()
+def restart(
+    kind: Annotated[str, kind_word("restart")],
+    name: Name,
+    *,
+    task: Annotated[
+        int | None, typer.Option("--task", metavar="N", help="Of a connector: only this task.", min=0)
+    ] = None,
+    failed: Annotated[bool, typer.Option("--failed", help="Of a connector: only what has FAILED.")] = False,
+    tasks: Annotated[
+        bool | None, typer.Option("--tasks/--no-tasks", help="Of a connector: its tasks too, or it alone [--tasks].")
+    ] = None,
+    cluster: Cluster = "",
+    wait: Wait = False,
+    timeout: WaitSeconds = None,
+    gateway: GatewayAddress = None,
+    home: HomeFolder = None,
+) -> int:
+    """Restart a worker, the workers of a cluster, or a connector with its tasks."""
+    found, target, seconds = kind_of(kind, "restart", cluster=cluster), Target(gateway, home), seconds_of(wait, timeout)
+    given = {"--task": task is not None, "--failed": failed, "--tasks/--no-tasks": tasks is not None}
+    if found is not kinds.CONNECTORS and any(given.values()):
+        option = next(option for option, there in given.items() if there)
+        raise InvalidArgument(f"{option}: not for {found.plural}, only for {kinds.CONNECTORS.plural}")
+    if task is not None and (failed or tasks is not None):
+        raise InvalidArgument("--task: not together with --failed, --tasks or --no-tasks: it is about one task")
+    about = f", task {task}:" if task is not None else ", what had FAILED:" if failed else ""
+
+    async def body(client: Gateway) -> None:
+        full, more, meant = await client.full_name(found, name, cluster), dict[str, bool](), None
+        if found is kinds.CONNECTORS:
+            more = {"include_tasks": tasks is not False, "only_failed": failed}
+            connector = await client.get(found, full)
+            here = connector.tasks
+            meant = [t.task for t in here if t.task == task or (task is None and (not failed or t.state == "FAILED"))]
+            if task is not None and not meant:
+                raise NotFound(f"connector {full} has no task {task}: {_numbers(len(here))}")
+            if failed and not meant and connector.state != "FAILED":
+                print(f"{found.singular}/{full}: nothing of it has FAILED, so nothing is restarted")
+                return
+        was = None if seconds is None else await before(client, "restart", found, full, tasks=meant)
+        if task is not None:
+            await _restart_task(target, *full.partition("/")[::2], task)
+        else:
+            await client.act("restart", found, full, of=more)
+        if seconds is not None:
+            await wait_for(client, "restart", found, full, seconds=seconds, was=was)
+        print(f"{found.singular}/{full}{about} {(ASKED if seconds is None else DONE)['restart']}")
+
+    return target.run(body)
+
+
+async def _restart_task(target: Target, cluster: str, connector: str, task: int) -> None:
+    async with Where(target, cluster).open() as rest:
+        await rest.ask("POST", f"/connectors/{quote(connector, safe='')}/tasks/{task}/restart")
+
+
+@app.command()
+def delete(
+    kind: Annotated[str, kind_word("delete")],
+    name: Name,
+    *,
+    cluster: Cluster = "",
+    yes: Yes = False,
+    wait: Wait = False,
+    timeout: WaitSeconds = None,
+    gateway: GatewayAddress = None,
+    home: HomeFolder = None,
+) -> int:
+    """Delete one thing; asks first on a terminal."""
+    singular = kind_of(kind, "delete").singular
+    if not yes and sys.stdin.isatty():
+        typer.confirm(f"delete {singular} {name}?", abort=True, err=True)
+    return act(Target(gateway, home), "delete", kind, name, cluster=cluster, wait=seconds_of(wait, timeout))
+
+
+def act(target: Target, verb: str, word: str, name: str, *, cluster: str, wait: float | None) -> int:
+    """Does the verb on one thing, and waits for its effect."""
+    kind = kind_of(word, verb, cluster=cluster)
+
+    async def body(client: Gateway) -> None:
+        full = await client.full_name(kind, name, cluster)
+        was = None if wait is None else await before(client, verb, kind, full)
+        await client.act(verb, kind, full)
+        if wait is not None:
+            await wait_for(client, verb, kind, full, seconds=wait, was=was)
+        print(f"{kind.singular}/{full} {(ASKED if wait is None else DONE)[verb]}")
+
+    return target.run(body)
+
+
+def _numbers(count: int) -> str:
+    return "it has no tasks" if not count else "its only task is 0" if count == 1 else f"its tasks are 0 to {count - 1}"

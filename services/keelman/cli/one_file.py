@@ -1,0 +1,167 @@
+"""A connector from one Python file: which classes are in it, and a folder that a worker takes for a plugin.
+
+Run as a program, with the file as its argument, it imports the file and prints what is in it as JSON.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib
+import inspect
+import json
+import shutil
+import sys
+import traceback
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from keelman.connect.plugin import Connector
+from keelman.connectors.plugins.plugin_path import GROUP
+from keelman.model.errors import FailedPrecondition, InvalidArgument
+from keelman.runtime.error_text import error_text
+from keelman.runtime.processes.die_with_parent import tethered
+
+IMPORT_SECONDS = 60.0
+NEEDED = ("names", "version", "direction", "runs_on")
+
+
+class ImportFault(FailedPrecondition):
+    """The file cannot be imported, or no connector is in it."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileClass:
+    """A connector's class: its name in the file, and that in configurations."""
+
+    attribute: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class OneFile:
+    """The file. Its folder's other modules can be imported by it, as when it is run as a program."""
+
+    path: Path
+
+    @classmethod
+    def of(cls, path: Path) -> OneFile:
+        """Raises InvalidArgument for what is no Python file, or cannot be imported by its name."""
+        found = path.expanduser().absolute()
+        if found.suffix != ".py" or not found.is_file():
+            raise InvalidArgument.of("FILE", str(path), "a Python file that is there, such as ticks.py")
+        if not found.stem.isidentifier() or found.stem in sys.stdlib_module_names or found.stem == "keelman":
+            raise InvalidArgument.of(
+                "FILE", str(path), "a file whose name can be imported and is no module of Python's"
+            )
+        return cls(found)
+
+    def stamps(self) -> dict[Path, int]:
+        """When each module in the file's folder was changed last: another answer after any change."""
+        found: dict[Path, int] = {}
+        for source in self._modules():
+            for file in [source] if source.is_file() else source.rglob("*.py"):
+                with contextlib.suppress(OSError):  # it has just been replaced
+                    found[file] = file.stat().st_mtime_ns
+        return found
+
+    async def classes(self) -> list[FileClass]:
+        """The connectors in it, by importing it in a process of its own.
+
+        Raises ImportFault with file and line for an import that fails, and for a file without connectors.
+        """
+        process = await asyncio.create_subprocess_exec(
+            *tethered([sys.executable, "-B", "-m", "keelman.cli.one_file", str(self.path)]),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+        )
+        try:
+            async with asyncio.timeout(IMPORT_SECONDS):
+                out, _ = await process.communicate()
+            answer = json.loads(out)
+        except TimeoutError:
+            raise ImportFault(f"{self.path.name}: its import takes longer than {IMPORT_SECONDS:g} s") from None
+        except ValueError:
+            raise ImportFault(f"{self.path.name}: its import ended the process ({process.returncode})") from None
+        finally:
+            if process.returncode is None:
+                process.kill()
+        if "error" in answer:
+            raise ImportFault(answer["error"])
+        return [FileClass(**one) for one in answer["classes"]]
+
+    def lay_out(self, folder: Path, classes: Sequence[FileClass]) -> None:
+        """Makes the folder one with an installed plugin of these classes, which imports the files where they are."""
+        shutil.rmtree(folder, ignore_errors=True)
+        metadata = folder / f"{self.path.stem}-0.dist-info"
+        metadata.mkdir(parents=True)
+        (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {self.path.stem}\nVersion: 0\n")
+        entries = "".join(f"{one.name} = {self.path.stem}:{one.attribute}\n" for one in classes)
+        (metadata / "entry_points.txt").write_text(f"[{GROUP}]\n{entries}")
+        for source in self._modules():
+            (folder / source.name).symlink_to(source)
+
+    def _modules(self) -> list[Path]:
+        found = self.path.parent.iterdir()
+        return sorted(p for p in found if p.suffix == ".py" or (p / "__init__.py").is_file())
+
+
+def chosen(classes: Sequence[FileClass], wanted: str) -> FileClass:
+    """The class that is named, by either name, or the only one. Raises InvalidArgument that names them."""
+    named = [one for one in classes if not wanted or wanted in (one.attribute, one.name, one.name.rpartition(".")[2])]
+    if len(named) == 1:
+        return named[0]
+    legal = ", ".join(one.attribute for one in classes)
+    raise (
+        InvalidArgument(f"--class: which one? {legal}") if not wanted else InvalidArgument.of("--class", wanted, legal)
+    )
+
+
+def look(file: Path) -> Mapping[str, Any]:
+    """Imports the file here: its classes, or what is wrong with it and where."""
+    sys.path.insert(0, str(file.parent))
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            module = importlib.import_module(file.stem)
+    except BaseException as error:  # also sys.exit
+        return {"error": f"{_place(error, file)}: {type(error).__name__}: {_said(error)}"}
+    found = [
+        (name, one)
+        for name, one in vars(module).items()
+        if isinstance(one, type) and issubclass(one, Connector) and one.__module__ == module.__name__
+    ]
+    lacking = {name: _lacking(one) for name, one in found}
+    classes = [FileClass(name, one.names[0]) for name, one in found if not lacking[name]]
+    if classes:
+        return {"classes": [asdict(one) for one in classes]}
+    if not found:
+        return {"error": f"{file.name}: there is no subclass of keelman.connect.plugin.Connector in it"}
+    name, one = min(found, key=lambda each: len(lacking[each[0]]))  # others are what it is derived from
+    return {"error": f"{file.name}:{inspect.getsourcelines(one)[1]}: class {name} lacks {', '.join(lacking[name])}"}
+
+
+def _lacking(one: type[Connector]) -> list[str]:
+    return [a for a in NEEDED if not hasattr(one, a)] + sorted(getattr(one, "__abstractmethods__", ()))
+
+
+def _said(error: BaseException) -> str:
+    return error.msg if isinstance(error, SyntaxError) else error_text(error)
+
+
+def _place(error: BaseException, file: Path) -> str:
+    """Where in the file's folder it failed, as file:line."""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{_shown(Path(error.filename), file)}:{error.lineno}"
+    places = [(Path(frame.f_code.co_filename), line) for frame, line in traceback.walk_tb(error.__traceback__)]
+    inside = [(path, line) for path, line in places if path.is_relative_to(file.parent)]
+    return f"{_shown(inside[-1][0], file)}:{inside[-1][1]}" if inside else file.name
+
+
+def _shown(path: Path, file: Path) -> str:
+    return str(path.relative_to(file.parent)) if path.is_relative_to(file.parent) else str(path)
+
+
+if __name__ == "__main__":
+    print(json.dumps(look(Path(sys.argv[1]))))
