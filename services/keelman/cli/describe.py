@@ -11,8 +11,8 @@ from google.protobuf.descriptor import FieldDescriptor
 from keelman.api.connect.v1.connector_pb2 import Connector
 from keelman.api.copy.v1.copy_run_pb2 import CopyRun
 from keelman.cli import kinds
+from keelman.cli.client.gateway import Gateway
 from keelman.cli.columns import key_of, run_state
-from keelman.cli.gateway import Gateway
 from keelman.cli.kinds import Kind
 from keelman.cli.output import as_yaml, plain, print_list
 from keelman.model.errors import KeelmanError

@@ -9,7 +9,7 @@ from typing import Any
 from keelman.api.node.v1.agent_service_pb2 import StreamLogsRequest
 from keelman.api.node.v1.agent_service_pb2_grpc import AgentServiceStub
 from keelman.cli import kinds
-from keelman.cli.gateway import Gateway
+from keelman.cli.client.gateway import Gateway
 from keelman.cli.kinds import Kind
 from keelman.model.errors import NotFound
 from keelman.rpc.channels import channel

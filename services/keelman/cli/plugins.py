@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from keelman.cli.gateway import Target
-from keelman.cli.rest import Where
+from keelman.cli.client.rest import Where
+from keelman.cli.client.target import Target
 
 
 @dataclass(frozen=True, slots=True)

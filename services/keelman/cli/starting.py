@@ -9,11 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from keelman.cli.client.target import home_of
 from keelman.cli.complaint import complain
 from keelman.cli.detached import Heard, Told, start_detached
 from keelman.cli.exits import FAILED, INTERRUPTED, OK, exit_code_of
 from keelman.cli.system import System, running_system
-from keelman.cli.target import home_of
 from keelman.cli.up import GRACE_SECONDS, Options, plans_for, run
 from keelman.cli.waiting import Line, progress_line, until
 from keelman.model.errors import InvalidArgument, KeelmanError, Unavailable

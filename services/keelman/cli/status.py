@@ -9,14 +9,14 @@ from typing import Any
 import psutil
 
 from keelman.cli import kinds
+from keelman.cli.client.gateway import connected
 from keelman.cli.columns import cluster_state, counted, process_state, size
 from keelman.cli.exits import FAILED, OK
-from keelman.cli.gateway import Gateway
 from keelman.cli.leftovers import living
 from keelman.cli.output import checked_format
 from keelman.cli.system import Service, System, running_system
 from keelman.model.errors import KeelmanError
-from keelman.rpc.channels import channel, is_serving
+from keelman.rpc.channels import is_serving
 from keelman.runtime.home import Home
 
 # Its node has not told of it yet; or what its node says until it answers for the first time.
@@ -92,8 +92,7 @@ async def _service(service: Service) -> dict[str, Any]:
 
 async def _resources(system: System) -> tuple[list[dict[str, Any]], list[dict[str, Any]], str]:
     try:
-        async with channel(system.gateway) as link:
-            gateway = Gateway(link)
+        async with connected(system.gateway) as gateway:
             workloads = [
                 {
                     "name": w.name,

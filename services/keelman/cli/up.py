@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import fcntl
 import os
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from keelman.api.node.v1.agent_service_pb2 import DrainRequest
 from keelman.api.node.v1.agent_service_pb2_grpc import AgentServiceStub
 from keelman.api.node.v1.node_pb2 import NodeState
 from keelman.cli import kinds
-from keelman.cli.gateway import Gateway
+from keelman.cli.client.gateway import Gateway, connected
 from keelman.cli.leftovers import kill_workloads, stop_workloads
 from keelman.cli.services import READY_SECONDS, Plan, Running, check_ports, free_settings, last_words, planned
 from keelman.cli.system import Process, Service, System, running_system
@@ -233,13 +233,6 @@ def locked(home: Home) -> Iterator[None]:
         file.write(f"{os.getpid()}\n")
         file.flush()
         yield
-
-
-@contextlib.asynccontextmanager
-async def connected(address: str) -> AsyncIterator[Gateway]:
-    """A client for a gateway that is known to serve."""
-    async with channel(address) as link:
-        yield Gateway(link)
 
 
 def _system(home: Home, plans: Mapping[str, Plan], known: Mapping[str, Running], *, ready: bool) -> System:

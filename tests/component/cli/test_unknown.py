@@ -14,8 +14,8 @@ import pytest
 from keelman.api.connect.v1.broker_cluster_pb2 import BrokerClusterSpec, ExternalBrokers
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterSpec
 from keelman.cli import kinds
+from keelman.cli.client.gateway import Gateway
 from keelman.cli.exits import NOT_FOUND
-from keelman.cli.gateway import Gateway
 from keelman.cli.system import Process, System
 from keelman.rpc.channels import channel
 from keelman.runtime.home import Home

@@ -15,6 +15,7 @@ import typer
 
 from keelman.cli import kinds
 from keelman.cli.app import COMMANDS, apart, app
+from keelman.cli.client.target import gateway_address
 from keelman.cli.commands.create import broker_spec, check_options, connector_config, worker_spec
 from keelman.cli.complaint import complain
 from keelman.cli.exits import StartFailed, exit_code_of
@@ -23,7 +24,6 @@ from keelman.cli.main import SERVICES, main
 from keelman.cli.services import check_ports, free_settings, planned
 from keelman.cli.starting import options
 from keelman.cli.system import Process, Service, System, read_system, running_system
-from keelman.cli.target import gateway_address
 from keelman.connectors.registry import find_connector
 from keelman.model import errors
 from keelman.model.errors import InvalidArgument, NotFound, Unavailable

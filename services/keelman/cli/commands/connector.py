@@ -17,14 +17,12 @@ import httpx
 import javaproperties
 import typer
 
+from keelman.cli.client.rest import Rest
+from keelman.cli.client.target import Target, home_of
 from keelman.cli.commands.create import pairs, read_config
 from keelman.cli.complaint import complain
-from keelman.cli.gateway import Target
 from keelman.cli.one_file import ImportFault, OneFile, chosen
 from keelman.cli.options import ConfigFile, ConfigValues, GatewayAddress, HomeFolder, command_group
-from keelman.cli.rest import Rest
-from keelman.cli.target import home_of
-from keelman.cli.topics import Brokers
 from keelman.model.errors import InvalidArgument, KeelmanError
 from keelman.runtime.home import writable
 from keelman.runtime.logs.logging import configure
@@ -88,7 +86,7 @@ def run(
     plain = name or config.get("name") or source.path.stem
     client = {"bootstrap.servers": bootstrap_servers}
     if not bootstrap_servers:
-        client = asyncio.run(_brokers(Target(gateway, home), brokers))
+        client = asyncio.run(_client_properties(Target(gateway, home), brokers))
     folder = home_of(home).root / "connector-runs" / quote(plain, safe="")
     writable("--home", folder)
     if fresh:
@@ -99,9 +97,9 @@ def run(
     return run_process("keelman", life.run, grace_seconds=STOP_SECONDS + ASK_SECONDS)
 
 
-async def _brokers(target: Target, name: str) -> dict[str, str]:
+async def _client_properties(target: Target, broker_cluster: str) -> dict[str, str]:
     async with target.open() as gateway:
-        return dict((await Brokers.of(gateway, name)).properties)
+        return await gateway.client_properties(broker_cluster)
 
 
 @dataclass(slots=True)

@@ -13,9 +13,12 @@ import typer
 from keelman.api.connect.v1.broker_cluster_pb2 import BrokerClusterSpec, ExternalBrokers, ManagedBrokers
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterSpec, WorkerNodes
 from keelman.cli import columns, kinds
+from keelman.cli.client.effects import before, wait_for
+from keelman.cli.client.gateway import Gateway
+from keelman.cli.client.rest import ConnectorRest, Where
+from keelman.cli.client.target import Target
 from keelman.cli.complaint import plain_plugins
 from keelman.cli.exits import FAILED, OK
-from keelman.cli.gateway import Gateway, Target
 from keelman.cli.kinds import Kind, cluster_and_name, kind_of
 from keelman.cli.options import (
     Cluster,
@@ -34,8 +37,6 @@ from keelman.cli.options import (
     seconds_of,
 )
 from keelman.cli.output import TEXT_FORMATS, checked_format, on_one_line, print_document, print_one
-from keelman.cli.reached import before, wait_for
-from keelman.cli.rest import ConnectorRest, Where
 from keelman.model.errors import InvalidArgument, KeelmanError, NotFound
 
 app = command_group()

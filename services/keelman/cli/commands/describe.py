@@ -6,8 +6,9 @@ from typing import Annotated
 
 import typer
 
+from keelman.cli.client.gateway import Gateway
+from keelman.cli.client.target import Target
 from keelman.cli.describe import print_description
-from keelman.cli.gateway import Gateway, Target
 from keelman.cli.kinds import kind_of
 from keelman.cli.logs import print_logs
 from keelman.cli.options import Cluster, GatewayAddress, HomeFolder, Name, command_group, kind_word

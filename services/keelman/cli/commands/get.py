@@ -12,14 +12,15 @@ from typing import Annotated, Any
 import typer
 
 from keelman.cli import columns, kinds
+from keelman.cli.client.gateway import Gateway
+from keelman.cli.client.target import Target
 from keelman.cli.exits import OK
-from keelman.cli.gateway import Gateway, Target
 from keelman.cli.kinds import Kind, kind_of
 from keelman.cli.options import Cluster, Form, GatewayAddress, HomeFolder, MaybeName, command_group, kind_word
 from keelman.cli.output import checked_format, plain, print_list, print_one, table
 from keelman.cli.plugins import plugins_of
-from keelman.cli.topics import Brokers, topics_of
 from keelman.cli.watch import print_watch
+from keelman.kafka.browsing import list_topics
 from keelman.model.errors import InvalidArgument, NotFound
 
 app = command_group()
@@ -58,7 +59,7 @@ def get(
             if not everything:
                 raise NotFound(f"there is no plugin {name!r}: see `keelman get plugins`")
         elif found is kinds.TOPICS:
-            everything = await topics_of(await Brokers.of(client, brokers), name)
+            everything = await list_topics(await client.client_properties(brokers), name)
         elif name is not None:
             everything = [await client.get(found, name, cluster=cluster)]
         else:

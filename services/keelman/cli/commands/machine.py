@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from keelman.cli import starting
+from keelman.cli.client.target import home_of
 from keelman.cli.down import down as stop_system
 from keelman.cli.options import Form, HomeFolder, Settings, command_group
 from keelman.cli.status import status as show_status
-from keelman.cli.target import home_of
 from keelman.cli.waiting import progress_line
 
 app = command_group()

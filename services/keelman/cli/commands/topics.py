@@ -9,10 +9,10 @@ from typing import Annotated, Any
 
 import typer
 
-from keelman.cli.gateway import Gateway, Target
+from keelman.cli.client.gateway import Gateway
+from keelman.cli.client.target import Target
 from keelman.cli.options import GatewayAddress, HomeFolder, TextForm, command_group
 from keelman.cli.output import TEXT_FORMATS, checked_format, cut_text, print_document
-from keelman.cli.topics import Brokers
 from keelman.kafka.browsing import PeekedRecord, last_records
 
 app = command_group()
@@ -36,7 +36,7 @@ def peek(
     form = checked_format(output, TEXT_FORMATS)
 
     async def body(client: Gateway) -> None:
-        found = await last_records((await Brokers.of(client, brokers)).properties, topic, records)
+        found = await last_records(await client.client_properties(brokers), topic, records)
         if form != "text":
             print_document({"topic": topic, "records": [document(one) for one in found]}, form)
             return

@@ -9,7 +9,10 @@ from urllib.parse import quote
 import typer
 
 from keelman.cli import kinds
-from keelman.cli.gateway import Gateway, Target
+from keelman.cli.client.effects import before, wait_for
+from keelman.cli.client.gateway import Gateway
+from keelman.cli.client.rest import Where
+from keelman.cli.client.target import Target
 from keelman.cli.kinds import kind_of
 from keelman.cli.options import (
     Cluster,
@@ -23,8 +26,6 @@ from keelman.cli.options import (
     kind_word,
     seconds_of,
 )
-from keelman.cli.reached import before, wait_for
-from keelman.cli.rest import Where
 from keelman.model.errors import InvalidArgument, NotFound
 
 app = command_group()

@@ -13,9 +13,9 @@ from keelman.api.connect.v1.broker_cluster_pb2 import ClusterState
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterSpec
 from keelman.api.node.v1.workload_pb2 import WorkloadState
 from keelman.cli import kinds
+from keelman.cli.client.gateway import Gateway
 from keelman.cli.demo.attempt import Decision, Pair
 from keelman.cli.demo.phases import Phases
-from keelman.cli.gateway import Gateway
 from keelman.cli.up import BROKER_CLUSTER
 from keelman.cli.waiting import until
 from keelman.engine.sink.journal import journal_path

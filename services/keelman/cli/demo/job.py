@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from keelman.cli.client.gateway import connected
 from keelman.cli.columns import size
 from keelman.cli.complaint import complain
 from keelman.cli.demo.attempt import Decision, Pair, checked_output, decide
@@ -23,7 +24,7 @@ from keelman.cli.demo.watching import watch_copy
 from keelman.cli.exits import FAILED, INTERRUPTED, OK
 from keelman.cli.starting import options as up_options
 from keelman.cli.system import System
-from keelman.cli.up import Options, connected
+from keelman.cli.up import Options
 from keelman.cli.waiting import Line, progress_line, until
 from keelman.model.errors import FailedPrecondition, InvalidArgument, KeelmanError, Unavailable
 from keelman.runtime.home import Home

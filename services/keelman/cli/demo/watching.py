@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from keelman.cli import kinds
+from keelman.cli.client.gateway import Gateway
 from keelman.cli.demo.copying import CALM_SECONDS, POLL_SECONDS, WORKER_CLUSTER, Copy
 from keelman.cli.demo.progress import display, leg, newest_run, source_position
 from keelman.cli.demo.text import Facts
-from keelman.cli.gateway import Gateway
 from keelman.model.errors import Conflict, FailedPrecondition, NotFound, Unavailable
 from keelman.model.traces import why_line
 

@@ -14,11 +14,11 @@ from urllib.parse import quote
 
 import httpx
 
+from keelman.cli.client.gateway import Gateway
+from keelman.cli.client.target import Target, gateway_address, home_of
 from keelman.cli.exits import OK
-from keelman.cli.gateway import Gateway, Target
 from keelman.cli.kinds import CONNECTORS, WORKER_CLUSTERS, cluster_and_name
 from keelman.cli.system import running_system
-from keelman.cli.target import gateway_address, home_of
 from keelman.model.errors import DeadlineExceeded, InvalidArgument, NotFound, Unavailable, class_of_http_status
 
 CALL_SECONDS = 100.0

@@ -17,8 +17,8 @@ from keelman.api.copy.v1.copy_run_pb2 import (
     CopyProgress,
     CopyRun,
 )
+from keelman.cli.client.effects import late, shown
 from keelman.cli.kinds import CONNECTORS
-from keelman.cli.reached import late, shown
 
 TASKS = [ConnectorTask(task=number, state="RUNNING") for number in range(2)]
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from google.protobuf.message import Message
@@ -27,17 +24,14 @@ from keelman.api.node.v1 import workload_service_pb2 as wl
 from keelman.api.node.v1.node_service_pb2_grpc import NodeServiceStub
 from keelman.api.node.v1.workload_service_pb2_grpc import WorkloadServiceStub
 from keelman.cli import kinds
-from keelman.cli.exits import OK
 from keelman.cli.kinds import Kind
-from keelman.cli.target import gateway_address, home_of
-from keelman.model.errors import DeadlineExceeded, InvalidArgument, NotFound, Unavailable
+from keelman.model.errors import DeadlineExceeded, FailedPrecondition, InvalidArgument, NotFound, Unavailable
 from keelman.rpc.channels import channel
 
 Resource: TypeAlias = Any  # one of the wire contract's resources; which one, the kind tells
 
 CALL_SECONDS = 30.0
 UID_LENGTH = 32
-REACH_SECONDS = 5.0
 WITH_TASKS: Mapping[str, bool] = {"include_tasks": True}
 
 
@@ -194,6 +188,25 @@ class Gateway:
         request = cn.UpdateConnectorRequest(worker_cluster=cluster, name=name, config=config)
         return _noted((await _answer(self.connectors.UpdateConnector, request)).connector)
 
+    async def client_properties(self, broker_cluster: str) -> dict[str, str]:
+        """Java's client properties that reach a broker cluster; without a name the only one, or `default`.
+
+        Raises NotFound, InvalidArgument where there are several, FailedPrecondition for one that has no address yet.
+        """
+        name = broker_cluster
+        if not name:
+            names = [one.name for one in await self.list(kinds.BROKER_CLUSTERS)]
+            if not names:
+                raise NotFound("there is no broker cluster: see `keelman create broker-cluster --help`")
+            if len(names) > 1 and "default" not in names:
+                raise InvalidArgument(f"--broker-cluster: which one? One of {', '.join(names)}")
+            name = names[0] if len(names) == 1 else "default"
+        found = await self.get(kinds.BROKER_CLUSTERS, name)
+        servers = found.status.bootstrap_servers or found.spec.external.bootstrap_servers
+        if not servers:
+            raise FailedPrecondition(f"broker cluster {name} has no address yet: see `keelman get bc {name}`")
+        return {**found.spec.external.client_properties, "bootstrap.servers": servers}
+
 
 def _noted(connector: Any) -> Resource:
     """The connector; what is to be noted of its configuration goes to standard error."""
@@ -224,48 +237,7 @@ async def _pages(call: Any, request: Any) -> Sequence[Resource]:
 
 
 @contextlib.asynccontextmanager
-async def gateway(address: str, source: str = "") -> AsyncIterator[Gateway]:
-    """A client of the gateway at host:port. Raises Unavailable when nothing answers there for REACH_SECONDS.
-
-    Also where the connection is refused: one that is just being started, or started again, refuses too.
-    """
+async def connected(address: str) -> AsyncIterator[Gateway]:
+    """A client of the gateway at host:port."""
     async with channel(address) as link:
-        try:
-            await wait_ready(link, REACH_SECONDS)
-        except TimeoutError:
-            origin = f" (from {source})" if source else ""
-            raise Unavailable(
-                f"cannot reach the gateway at {address}{origin}: start the system with `keelman up`, "
-                "or give --gateway host:port"
-            ) from None
         yield Gateway(link)
-
-
-async def wait_ready(link: Any, seconds: float) -> None:
-    """Waits until a channel is connected. Raises TimeoutError."""
-    async with asyncio.timeout(seconds):
-        await link.channel_ready()
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """Which gateway: as given on the command line."""
-
-    gateway: str | None
-    home: Path | None
-
-    @contextlib.asynccontextmanager
-    async def open(self) -> AsyncIterator[Gateway]:
-        """A client of it. Raises Unavailable as `gateway`."""
-        address, source = gateway_address(self.gateway, home_of(self.home))
-        async with gateway(address, source) as client:
-            yield client
-
-    def run(self, body: Callable[[Gateway], Awaitable[int | None]]) -> int:
-        """Does something with a client of it; returns the exit code, OK where `body` gives none."""
-
-        async def whole() -> int | None:
-            async with self.open() as client:
-                return await body(client)
-
-        return asyncio.run(whole()) or OK

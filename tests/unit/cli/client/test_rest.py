@@ -8,8 +8,8 @@ import httpx
 import pytest
 
 from keelman.cli import exits
+from keelman.cli.client.rest import ConnectorRest
 from keelman.cli.exits import exit_code_of
-from keelman.cli.rest import ConnectorRest
 from keelman.model.errors import KeelmanError
 from keelman.testing.http_server import Request, http_server
 

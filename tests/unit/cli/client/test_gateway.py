@@ -3,7 +3,7 @@
 import pytest
 
 from keelman.api.connect.v1.connector_pb2 import Connector
-from keelman.cli.gateway import _noted
+from keelman.cli.client.gateway import _noted
 
 
 def test_notes_on_a_configuration_go_to_standard_error(capsys: pytest.CaptureFixture[str]) -> None:
