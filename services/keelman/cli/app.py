@@ -14,9 +14,9 @@ from typer.core import TyperGroup
 from keelman.cli.exits import MEANINGS
 
 COMMANDS = {
-    "up": ("machine", "Start the whole system on this machine."),
-    "down": ("machine", "Stop the system of this home."),
-    "status": ("machine", "Show what runs on this machine, and whether it is well."),
+    "up": ("up", "Start the whole system on this machine."),
+    "down": ("down", "Stop the system of this home."),
+    "status": ("status", "Show what runs on this machine, and whether it is well."),
     "get": ("get", "Show one thing or all of a kind."),
     "describe": ("describe", "Show everything about one thing."),
     "create": ("create", "Create a cluster or a connector."),

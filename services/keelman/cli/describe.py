@@ -12,9 +12,9 @@ from keelman.api.connect.v1.connector_pb2 import Connector
 from keelman.api.copy.v1.copy_run_pb2 import CopyRun
 from keelman.cli import kinds
 from keelman.cli.client.gateway import Gateway
-from keelman.cli.columns import key_of, run_state
 from keelman.cli.kinds import Kind
-from keelman.cli.output import as_yaml, plain, print_list
+from keelman.cli.output.columns import key_of, run_state
+from keelman.cli.output.printing import as_yaml, plain, print_list
 from keelman.model.errors import KeelmanError
 
 _LONG = (FieldDescriptor.CPPTYPE_INT64, FieldDescriptor.CPPTYPE_UINT64)  # texts in protobuf's JSON

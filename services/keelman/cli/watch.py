@@ -10,7 +10,7 @@ from keelman.api.copy.v1 import copy_run_service_pb2 as cr
 from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_ENDED, COPY_RUN_STATE_FAILED
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.kinds import COPY_RUNS
-from keelman.cli.output import plain, table
+from keelman.cli.output.printing import plain, table
 from keelman.rpc.errors import translated_stream
 
 OVER = (COPY_RUN_STATE_ENDED, COPY_RUN_STATE_FAILED)

@@ -16,7 +16,7 @@ from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterSpec
 from keelman.cli import kinds
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.exits import NOT_FOUND
-from keelman.cli.system import Process, System
+from keelman.cli.machine.system import Process, System
 from keelman.rpc.channels import channel
 from keelman.runtime.home import Home
 from keelman.testing.eventually import eventually

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -15,20 +14,15 @@ import typer
 
 from keelman.cli import kinds
 from keelman.cli.app import COMMANDS, apart, app
-from keelman.cli.client.target import gateway_address
 from keelman.cli.commands.create import broker_spec, check_options, connector_config, worker_spec
 from keelman.cli.complaint import complain
 from keelman.cli.exits import StartFailed, exit_code_of
 from keelman.cli.kinds import KINDS, cluster_and_name, kind_of
 from keelman.cli.main import SERVICES, main
-from keelman.cli.services import check_ports, free_settings, planned
-from keelman.cli.starting import options
-from keelman.cli.system import Process, Service, System, read_system, running_system
 from keelman.connectors.registry import find_connector
 from keelman.model import errors
-from keelman.model.errors import InvalidArgument, NotFound, Unavailable
+from keelman.model.errors import InvalidArgument, NotFound
 from keelman.runtime import main as runtime_main
-from keelman.runtime.home import Home
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -246,84 +240,6 @@ def test_help_is_quick_and_imports_nothing_heavy() -> None:
 )
 def test_an_error_class_has_one_exit_code(error: errors.KeelmanError, code: int) -> None:
     assert exit_code_of(error) == code
-
-
-def system_of(home: Home, process: Process) -> System:
-    services = [Service("state", "127.0.0.1:2", "log", process)]
-    return System(process, str(home.root), "n", "127.0.0.1:1", "http://x", "127.0.0.1:2", "127.0.0.1:3", True, services)
-
-
-def test_the_gateway_is_looked_up_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    home = Home(tmp_path)
-    monkeypatch.delenv("KEELMAN_GATEWAY", raising=False)
-    assert gateway_address(None, home) == ("127.0.0.1:7400", "default")
-    system_of(home, Process.of(os.getpid())).write(home)
-    assert gateway_address(None, home)[0] == "127.0.0.1:1"
-    monkeypatch.setenv("KEELMAN_GATEWAY", "there:2")
-    assert gateway_address(None, home)[0] == "there:2"
-    assert gateway_address("here:3", home)[0] == "here:3"
-
-
-def test_a_system_file_of_a_process_that_is_gone_names_no_gateway(tmp_path: Path) -> None:
-    home = Home(tmp_path)
-    written = system_of(home, Process(os.getpid(), "another start"))
-    written.write(home)
-    assert read_system(home) == written
-    assert running_system(home) is None
-    home.system.write_text("{")
-    assert read_system(home) is None
-
-
-def test_free_ports_stay_those_of_the_home(tmp_path: Path) -> None:
-    home, told = Home(tmp_path), list[str]()
-    made = free_settings(home, told.append)
-    assert free_settings(home, told.append) == made
-    assert told == []
-    plans = planned(home, made, environment={})
-    ports = [port for plan in plans.values() for *_, port in plan.ports]
-    assert len(set(ports)) == len(ports) == 4
-    assert plans["agent"].settings.state_address == plans["state"].address
-    check_ports(plans)
-
-
-def test_only_the_process_that_runs_the_system_takes_ports(tmp_path: Path) -> None:
-    """Whoever else held them would send it to others: `up --detach`, and a second `up` beside a running one."""
-    home = Home(tmp_path / "home")
-    options(home.root, [], port=None, http_port=None, free_ports=True, broker=False)
-    assert not home.root.exists()
-
-
-def test_when_a_kept_port_is_taken_the_new_ones_are_told(tmp_path: Path) -> None:
-    home, told = Home(tmp_path), list[str]()
-    port = int(free_settings(home, told.append)["gateway"]["port"])
-    with socket.create_server(("127.0.0.1", port)):
-        made = free_settings(home, told.append)
-    (note,) = told
-    assert note.startswith(f"port {port} is taken by another process: this home, which had ")
-    assert note.endswith(" now")
-    assert f"has ports {made['state']['port']} to " in note
-    assert free_settings(home, told.append) == made, "the new ones are kept"
-    assert len(told) == 1
-
-
-def test_a_taken_port_is_named_with_the_flag_that_gives_another(tmp_path: Path) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        made = free_settings(Home(tmp_path), print)
-        made["gateway"]["http_port"] = str(port)
-        plans = planned(Home(tmp_path), made, environment={})
-        with pytest.raises(Unavailable, match=f"gateway.http_port: {port} .* --http-port or KEELMAN_GATEWAY_HTTP_PORT"):
-            check_ports(plans)
-
-
-def test_a_port_given_twice_is_refused_before_anything_starts(tmp_path: Path) -> None:
-    made = free_settings(Home(tmp_path), print)
-    made["gateway"]["http_port"] = made["gateway"]["port"]
-    plans = planned(Home(tmp_path), made, environment={})
-    with pytest.raises(InvalidArgument, match=r"gateway.http_port: .* than gateway.port's \(--http-port\)"):
-        check_ports(plans)
 
 
 def test_an_error_of_several_lines_is_told_in_one(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_RUNNING, LAG_UNIT_UNSPECIFIED
-from keelman.cli import columns, kinds
+from keelman.cli import kinds
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.kinds import Kind
+from keelman.cli.output import columns
 from keelman.cli.waiting import progress_line, until
 from keelman.model.errors import DeadlineExceeded, FailedPrecondition, NotFound
 from keelman.model.traces import why_line

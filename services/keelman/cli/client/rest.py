@@ -18,7 +18,7 @@ from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.target import Target, gateway_address, home_of
 from keelman.cli.exits import OK
 from keelman.cli.kinds import CONNECTORS, WORKER_CLUSTERS, cluster_and_name
-from keelman.cli.system import running_system
+from keelman.cli.machine.system import running_system
 from keelman.model.errors import DeadlineExceeded, InvalidArgument, NotFound, Unavailable, class_of_http_status
 
 CALL_SECONDS = 100.0

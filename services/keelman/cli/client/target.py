@@ -11,7 +11,7 @@ from pathlib import Path
 
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.exits import OK
-from keelman.cli.system import running_system
+from keelman.cli.machine.system import running_system
 from keelman.model.errors import InvalidArgument, Unavailable
 from keelman.rpc.channels import channel
 from keelman.runtime.home import Home

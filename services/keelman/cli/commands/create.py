@@ -12,7 +12,7 @@ import typer
 
 from keelman.api.connect.v1.broker_cluster_pb2 import BrokerClusterSpec, ExternalBrokers, ManagedBrokers
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterSpec, WorkerNodes
-from keelman.cli import columns, kinds
+from keelman.cli import kinds
 from keelman.cli.client.effects import before, wait_for
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.rest import ConnectorRest, Where
@@ -36,7 +36,8 @@ from keelman.cli.options import (
     kind_word,
     seconds_of,
 )
-from keelman.cli.output import TEXT_FORMATS, checked_format, on_one_line, print_document, print_one
+from keelman.cli.output import columns
+from keelman.cli.output.printing import TEXT_FORMATS, checked_format, on_one_line, print_document, print_one
 from keelman.model.errors import InvalidArgument, KeelmanError, NotFound
 
 app = command_group()

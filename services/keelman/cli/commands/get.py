@@ -11,13 +11,14 @@ from typing import Annotated, Any
 
 import typer
 
-from keelman.cli import columns, kinds
+from keelman.cli import kinds
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.target import Target
 from keelman.cli.exits import OK
 from keelman.cli.kinds import Kind, kind_of
 from keelman.cli.options import Cluster, Form, GatewayAddress, HomeFolder, MaybeName, command_group, kind_word
-from keelman.cli.output import checked_format, plain, print_list, print_one, table
+from keelman.cli.output import columns
+from keelman.cli.output.printing import checked_format, plain, print_list, print_one, table
 from keelman.cli.plugins import plugins_of
 from keelman.cli.watch import print_watch
 from keelman.kafka.browsing import list_topics

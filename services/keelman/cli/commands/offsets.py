@@ -14,7 +14,7 @@ import typer
 from keelman.cli.client.rest import ConnectorRest, Where
 from keelman.cli.client.target import Target
 from keelman.cli.options import Cluster, GatewayAddress, HomeFolder, Name, TextForm, Worker, Yes, command_group
-from keelman.cli.output import TEXT_FORMATS, checked_format, cut_text, print_document
+from keelman.cli.output.printing import TEXT_FORMATS, checked_format, cut_text, print_document
 from keelman.connect.offsets import in_json
 from keelman.model.errors import FailedPrecondition, InvalidArgument
 

@@ -15,7 +15,7 @@ from keelman.cli.client.rest import ConnectorRest, Where
 from keelman.cli.client.target import Target
 from keelman.cli.commands.create import pairs, read_config
 from keelman.cli.options import Cluster, GatewayAddress, HomeFolder, Name, TextForm, Worker, command_group
-from keelman.cli.output import TEXT_FORMATS, checked_format, cut_text, print_document
+from keelman.cli.output.printing import TEXT_FORMATS, checked_format, cut_text, print_document
 from keelman.cli.waiting import progress_line
 from keelman.connect.offsets import in_json
 from keelman.connect.replayed import COUNTS, MAX_EXAMPLES

@@ -12,7 +12,7 @@ import typer
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.target import Target
 from keelman.cli.options import GatewayAddress, HomeFolder, TextForm, command_group
-from keelman.cli.output import TEXT_FORMATS, checked_format, cut_text, print_document
+from keelman.cli.output.printing import TEXT_FORMATS, checked_format, cut_text, print_document
 from keelman.kafka.browsing import PeekedRecord, last_records
 
 app = command_group()

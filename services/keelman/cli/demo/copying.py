@@ -16,7 +16,7 @@ from keelman.cli import kinds
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.demo.attempt import Decision, Pair
 from keelman.cli.demo.phases import Phases
-from keelman.cli.up import BROKER_CLUSTER
+from keelman.cli.machine.up import BROKER_CLUSTER
 from keelman.cli.waiting import until
 from keelman.engine.sink.journal import journal_path
 from keelman.kafka.data_topics import create_topic, delete_topics

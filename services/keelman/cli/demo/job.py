@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 
 from keelman.cli.client.gateway import connected
-from keelman.cli.columns import size
 from keelman.cli.complaint import complain
 from keelman.cli.demo.attempt import Decision, Pair, checked_output, decide
 from keelman.cli.demo.compare import Verdict, verdict
@@ -22,9 +21,9 @@ from keelman.cli.demo.system import TiedSystem
 from keelman.cli.demo.text import Facts, check_text
 from keelman.cli.demo.watching import watch_copy
 from keelman.cli.exits import FAILED, INTERRUPTED, OK
-from keelman.cli.starting import options as up_options
-from keelman.cli.system import System
-from keelman.cli.up import Options
+from keelman.cli.machine.options import Options
+from keelman.cli.machine.system import System
+from keelman.cli.output.columns import size
 from keelman.cli.waiting import Line, progress_line, until
 from keelman.model.errors import FailedPrecondition, InvalidArgument, KeelmanError, Unavailable
 from keelman.runtime.home import Home
@@ -74,7 +73,7 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     result = Result()
     try:
         source = Path(given.input).expanduser() if given.input else data_set()
-        options = up_options(given.home, given.set, port=None, http_port=None, free_ports=given.free_ports, broker=True)
+        options = Options.of(given.home, given.set, free_ports=given.free_ports)
         request = Request(options, source, Path(given.output).expanduser() if given.output else None, given.once)
         code = run_process("keelman demo", partial(_job, request, result), grace_seconds=STOP_SECONDS)
     except KeelmanError as error:

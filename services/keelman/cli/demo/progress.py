@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from keelman.cli.columns import run_state, size
+from keelman.cli.output.columns import run_state, size
 
 
 @dataclass(frozen=True, slots=True)

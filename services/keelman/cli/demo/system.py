@@ -8,9 +8,9 @@ import signal
 from collections.abc import AsyncIterator, Callable
 
 from keelman.cli.demo.phases import Phases
-from keelman.cli.detached import Detached, Heard, start_detached
-from keelman.cli.system import System, running_system
-from keelman.cli.up import Options
+from keelman.cli.machine.detached import Detached, Heard, start_detached
+from keelman.cli.machine.options import Options
+from keelman.cli.machine.system import System, running_system
 from keelman.cli.waiting import until
 from keelman.model.errors import Unavailable
 from keelman.runtime.supervise import Siblings

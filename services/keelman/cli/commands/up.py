@@ -4,53 +4,52 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine
 from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from keelman.cli.client.target import home_of
 from keelman.cli.complaint import complain
-from keelman.cli.detached import Heard, Told, start_detached
 from keelman.cli.exits import FAILED, INTERRUPTED, OK, exit_code_of
-from keelman.cli.system import System, running_system
-from keelman.cli.up import GRACE_SECONDS, Options, plans_for, run
+from keelman.cli.machine.detached import Heard, Told, start_detached
+from keelman.cli.machine.options import Options
+from keelman.cli.machine.system import System, running_system
+from keelman.cli.machine.up import GRACE_SECONDS, run
+from keelman.cli.options import HomeFolder, Settings, command_group
 from keelman.cli.waiting import Line, progress_line, until
-from keelman.model.errors import InvalidArgument, KeelmanError, Unavailable
+from keelman.model.errors import KeelmanError, Unavailable
 from keelman.runtime.logs.logging import configure
 from keelman.runtime.supervise import Siblings, run_process
 
+app = command_group()
 CUT = 3  # run_process's code for a life that had to be cut
 
 
-def options(
-    home: Path | None,
-    settings: Sequence[str],
+@app.command()
+def up(
     *,
-    port: int | None,
-    http_port: int | None,
-    free_ports: bool,
-    broker: bool,
-) -> Options:
-    """The options with every setting checked, before anything is begun. Raises InvalidArgument."""
-    given: dict[str, dict[str, str]] = {}
-    for text in settings:
-        name, equals, value = text.partition("=")
-        service, dot, key = name.partition(".")
-        if not (equals and dot and service and key):
-            raise InvalidArgument.of("--set", text, "service.key=value, e.g. state.port=7411")
-        given.setdefault(service, {})[key.replace("-", "_")] = value
-    for setting, number in (("port", port), ("http_port", http_port)):
-        if number == 0:
-            free_ports = True
-        elif number is not None:
-            given.setdefault("gateway", {})[setting] = str(number)
-    made = Options(home=home_of(home), given=given, free_ports=free_ports, broker=broker)
-    plans_for(made)
-    return made
+    home: HomeFolder = None,
+    detach: Annotated[bool, typer.Option("--detach", "-d", help="In the background; returns when ready.")] = False,
+    port: Annotated[int | None, typer.Option("--port", help="gRPC port of the gateway [7400].")] = None,
+    http_port: Annotated[int | None, typer.Option("--http-port", help="HTTP port of the gateway [7480].")] = None,
+    settings: Settings = None,
+    free_ports: Annotated[bool, typer.Option("--free-ports", help="Take free ports for everything.")] = False,
+    broker: Annotated[
+        bool, typer.Option("--broker/--no-broker", help="Have a managed broker cluster `default`.")
+    ] = True,
+    starter: Annotated[int | None, typer.Option("--starter", hidden=True)] = None,
+    tied: Annotated[bool, typer.Option("--tied", hidden=True)] = False,
+) -> int:
+    """Start the whole system on this machine: state, gateway, agent and a Kafka broker. Ctrl-C stops it all."""
+    options = Options.of(home, settings or [], port=port, http_port=http_port, free_ports=free_ports, broker=broker)
+    if starter is not None:
+        return _as_started(options, starter, tied=tied)
+    return asyncio.run(_detached(options)) if detach else _foreground(options)
 
 
-def foreground(options: Options) -> int:
+def _foreground(options: Options) -> int:
     """Runs until Ctrl-C or SIGTERM, then drains. A second one cuts."""
     system = running_system(options.home)
     if system is not None:
@@ -59,11 +58,6 @@ def foreground(options: Options) -> int:
     with progress_line() as line:
         code, _ = _life(partial(run, options, _Shown(line, options)))
     return code
-
-
-def detached(options: Options) -> int:
-    """Starts the system in the background and returns when it is ready."""
-    return asyncio.run(_detached(options))
 
 
 async def _detached(options: Options) -> int:
@@ -84,7 +78,7 @@ async def _detached(options: Options) -> int:
             system = await _awaited(options, system)
         else:
             print("already running")
-    print_system(system, options)
+    _print_system(system, options)
     return OK
 
 
@@ -102,7 +96,7 @@ async def _awaited(options: Options, system: System) -> System:
     return latest
 
 
-def as_started(options: Options, descriptor: int, *, tied: bool) -> int:
+def _as_started(options: Options, descriptor: int, *, tied: bool) -> int:
     """The process behind `--detach`: tells its starter how it goes; tied, it drains when the starter is gone."""
     told = Told(descriptor)
 
@@ -159,7 +153,7 @@ class _Shown:
 
     def ready(self, system: System) -> None:
         self._line.pause()
-        print_system(system, self._options)
+        _print_system(system, self._options)
         print("running; Ctrl-C stops everything", flush=True)
 
 
@@ -170,7 +164,7 @@ def _show(line: Line, heard: Heard) -> None:
         line.note(heard.text)
 
 
-def print_system(system: System, options: Options) -> None:
+def _print_system(system: System, options: Options) -> None:
     """Says where things are."""
     print(f"gateway  {system.gateway} (gRPC), {system.http} (HTTP; Connect's REST under /clusters/NAME/)")
     print(f"node     {system.node}, agent {system.agent}; state {system.state}")

@@ -13,8 +13,8 @@ from typing import Any
 
 from google.protobuf.json_format import MessageToDict
 
-from keelman.cli.columns import COLUMNS, key_of
 from keelman.cli.kinds import COPY_RUNS, Kind
+from keelman.cli.output.columns import COLUMNS, key_of
 from keelman.model.errors import InvalidArgument
 
 FORMATS = ("table", "wide", "json", "yaml", "name")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,23 +10,31 @@ import psutil
 
 from keelman.cli import kinds
 from keelman.cli.client.gateway import connected
-from keelman.cli.columns import cluster_state, counted, process_state, size
+from keelman.cli.client.target import home_of
 from keelman.cli.exits import FAILED, OK
-from keelman.cli.leftovers import living
-from keelman.cli.output import checked_format
-from keelman.cli.system import Service, System, running_system
+from keelman.cli.machine.leftovers import living
+from keelman.cli.machine.system import Service, System, running_system
+from keelman.cli.options import Form, HomeFolder, command_group
+from keelman.cli.output.columns import cluster_state, counted, process_state, size
+from keelman.cli.output.printing import checked_format, print_document
 from keelman.model.errors import KeelmanError
 from keelman.rpc.channels import is_serving
 from keelman.runtime.home import Home
 
 # Its node has not told of it yet; or what its node says until it answers for the first time.
 BEGINNING = ("UNSPECIFIED", "PENDING", "PREPARING", "STARTING")
+app = command_group()
 
 
-async def status(home: Home, form: str) -> int:
+@app.command()
+def status(home: HomeFolder = None, output: Form = "table") -> int:
+    """Show what runs on this machine: services, workloads, clusters. Exit code 1 when not all of it is well."""
+    return asyncio.run(_show(home_of(home), checked_format(output)))
+
+
+async def _show(home: Home, form: str) -> int:
     """Prints the state of the home's system; returns FAILED when it is not up, or something in it or a
     connector is not well."""
-    form = checked_format(form)
     system = running_system(home)
     if system is None:
         return _absent(home, form)
@@ -47,7 +55,7 @@ async def status(home: Home, form: str) -> int:
         "clusters": clusters,
     }
     if form in ("json", "yaml"):
-        _print_document(document, form)
+        print_document(document, form)
     else:
         _print_tables(document)
     well = state == "RUNNING" and not any(c.get("connectors_in_trouble") for c in clusters)
@@ -70,7 +78,7 @@ def _absent(home: Home, form: str) -> int:
     left = living(home) if home.workloads.exists() else []
     names = [r.name for r in left]
     if form in ("json", "yaml"):
-        _print_document({"state": "ABSENT", "home": str(home.root), "left_running": names}, form)
+        print_document({"state": "ABSENT", "home": str(home.root), "left_running": names}, form)
     else:
         print(f"keelman is not running in {home.root}: start it with `keelman up`")
         if names:
@@ -144,15 +152,6 @@ def _memory(pid: int) -> int:
         return int(psutil.Process(pid).memory_info().rss)
     except psutil.Error:
         return 0
-
-
-def _print_document(document: Any, form: str) -> None:
-    if form == "json":
-        print(json.dumps(document, indent=2))
-        return
-    import yaml  # noqa: PLC0415
-
-    print(yaml.safe_dump(document, sort_keys=False), end="")
 
 
 def _print_tables(document: dict[str, Any]) -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from keelman.cli.system import Process
+from keelman.cli.machine.system import Process
 from keelman.model.errors import InvalidArgument, Unavailable
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.home import Home, write_file

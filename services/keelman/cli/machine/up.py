@@ -7,9 +7,7 @@ import contextlib
 import fcntl
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import partial
-from pathlib import Path
 from typing import Any, Protocol
 
 from keelman.api.connect.v1.broker_cluster_pb2 import BrokerClusterSpec, ClusterState, ManagedBrokers
@@ -18,13 +16,14 @@ from keelman.api.node.v1.agent_service_pb2_grpc import AgentServiceStub
 from keelman.api.node.v1.node_pb2 import NodeState
 from keelman.cli import kinds
 from keelman.cli.client.gateway import Gateway, connected
-from keelman.cli.leftovers import kill_workloads, stop_workloads
-from keelman.cli.services import READY_SECONDS, Plan, Running, check_ports, free_settings, last_words, planned
-from keelman.cli.system import Process, Service, System, running_system
+from keelman.cli.machine.leftovers import kill_workloads, stop_workloads
+from keelman.cli.machine.options import NO_PORTS, Options, keep_node
+from keelman.cli.machine.services import READY_SECONDS, Plan, Running, check_ports, free_settings, last_words
+from keelman.cli.machine.system import Process, Service, System, running_system
 from keelman.cli.waiting import until
 from keelman.model.errors import AlreadyExists, FailedPrecondition, KeelmanError, NotFound, Unavailable
 from keelman.rpc.channels import channel, is_serving
-from keelman.runtime.home import Home, writable, write_file
+from keelman.runtime.home import Home, writable
 from keelman.runtime.java import installation as java
 from keelman.runtime.java import maven
 from keelman.runtime.supervise import Siblings, deadline, first_of
@@ -34,7 +33,6 @@ BROKER_SECONDS = 180.0
 DRAIN_SECONDS = 90.0
 GRACE_SECONDS = 150.0
 POLL_SECONDS = 0.1
-NO_PORTS: Mapping[str, Mapping[str, str]] = {}
 
 
 class Reporter(Protocol):
@@ -53,26 +51,6 @@ class Reporter(Protocol):
         """Everything asked for runs."""
 
 
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What `keelman up` was asked for. `given` is service -> setting -> value."""
-
-    home: Home
-    given: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    free_ports: bool = False
-    broker: bool = True
-
-
-def plans_for(options: Options, ports: Mapping[str, Mapping[str, str]] = NO_PORTS) -> dict[str, Plan]:
-    """The plans of all services, with `ports` for the settings that are not given. Raises InvalidArgument."""
-    merged = {s: {**ports.get(s, {}), **options.given.get(s, {})} for s in {*ports, *options.given}}
-    agent = dict(merged.get("agent", {}))
-    if "node" not in agent and "KEELMAN_AGENT_NODE" not in os.environ:
-        known = _known_node(options.home)
-        merged["agent"] = {**agent, **({"node": known} if known else {})}
-    return planned(options.home, merged)
-
-
 async def run(options: Options, reporter: Reporter, stop: asyncio.Event) -> None:
     """Runs the system until `stop`, then drains it. Cancelled, it kills every process of this home.
 
@@ -84,7 +62,7 @@ async def run(options: Options, reporter: Reporter, stop: asyncio.Event) -> None
     with locked(options.home):
         # Only here: whoever looks for ports holds them, and writes down those of this home.
         ports = free_settings(options.home, reporter.note) if options.free_ports else NO_PORTS
-        plans = plans_for(options, ports)
+        plans = options.plans(ports)
         check_ports(plans)
         if options.broker:
             await first_of(maven.jars(maven.Lock.read(maven.KAFKA_BROKER), progress=reporter.say), stop.wait())
@@ -116,7 +94,7 @@ async def _live(options: Options, plans: Mapping[str, Plan], reporter: Reporter,
 
     async def come_up() -> None:
         await _serving(known, reporter)
-        _keep_node(options.home, plans["agent"].settings.node_name)
+        keep_node(options.home, plans["agent"].settings.node_name)
         reporter.serving(written())
         if options.broker:
             await _broker(plans, reporter)
@@ -248,20 +226,3 @@ def _system(home: Home, plans: Mapping[str, Plan], known: Mapping[str, Running],
         ready=ready,
         services=[Service(n, r.plan.address, str(r.plan.log), r.process) for n, r in known.items()],
     )
-
-
-def _node_file(home: Home) -> Path:
-    return home.root / "node"
-
-
-def _known_node(home: Home) -> str:
-    """The name that this home's node had before: brokers are pinned to it, and a host's name can change."""
-    try:
-        return _node_file(home).read_text(encoding="utf-8").strip()
-    except OSError:
-        return ""
-
-
-def _keep_node(home: Home, name: str) -> None:
-    if _known_node(home) != name:
-        write_file(_node_file(home), f"{name}\n".encode())

@@ -7,18 +7,31 @@ import os
 import signal
 from collections.abc import Callable
 
-from keelman.cli.leftovers import living, stop_workloads
-from keelman.cli.system import running_system
-from keelman.cli.up import GRACE_SECONDS, locked
-from keelman.cli.waiting import until
+from keelman.cli.client.target import home_of
+from keelman.cli.exits import OK
+from keelman.cli.machine.leftovers import living, stop_workloads
+from keelman.cli.machine.system import running_system
+from keelman.cli.machine.up import GRACE_SECONDS, locked
+from keelman.cli.options import HomeFolder, command_group
+from keelman.cli.waiting import progress_line, until
 from keelman.model.errors import DeadlineExceeded
 from keelman.runtime.home import Home
 from keelman.runtime.supervise import deadline
 
+app = command_group()
 LATEST_SECONDS = GRACE_SECONDS + 15
 
 
-async def down(home: Home, say: Callable[[str], None]) -> str:
+@app.command()
+def down(home: HomeFolder = None) -> int:
+    """Stop the system of this home, or what a killed one left running."""
+    with progress_line() as line:
+        told = asyncio.run(_stop(home_of(home), line.say))
+    print(told)
+    return OK
+
+
+async def _stop(home: Home, say: Callable[[str], None]) -> str:
     """Stops everything of this home and returns what was done, one line for people.
 
     Raises DeadlineExceeded when the system does not end, FailedPrecondition while another `keelman up` is beginning.

@@ -16,9 +16,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from keelman.cli.exits import StartFailed
-from keelman.cli.services import last_words
-from keelman.cli.system import System, running_system
-from keelman.cli.up import Options
+from keelman.cli.machine.options import Options
+from keelman.cli.machine.services import last_words
+from keelman.cli.machine.system import System, running_system
 from keelman.model.errors import Unavailable
 from keelman.runtime.home import Home, writable
 
