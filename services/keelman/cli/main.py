@@ -9,8 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from keelman.cli.complaint import complain
-from keelman.cli.exits import FAILED, INTERRUPTED, OK, USAGE, exit_code_of
+from keelman.cli.exits import FAILED, INTERRUPTED, OK, USAGE, complain, exit_code_of
 from keelman.model.errors import KeelmanError
 
 SERVICES = ("gateway", "state", "agent", "broker", "spark", "worker")  # runtime.main's, without what it imports

@@ -15,8 +15,7 @@ import typer
 from keelman.cli import kinds
 from keelman.cli.app import COMMANDS, apart, app
 from keelman.cli.commands.create import broker_spec, check_options, connector_config, worker_spec
-from keelman.cli.complaint import complain
-from keelman.cli.exits import StartFailed, exit_code_of
+from keelman.cli.exits import StartFailed, complain, exit_code_of
 from keelman.cli.kinds import KINDS, cluster_and_name, kind_of
 from keelman.cli.main import SERVICES, main
 from keelman.connectors.registry import find_connector

@@ -20,7 +20,7 @@ import typer
 from keelman.cli.client.rest import Rest
 from keelman.cli.client.target import Target, home_of
 from keelman.cli.commands.create import pairs, read_config
-from keelman.cli.complaint import complain
+from keelman.cli.exits import complain
 from keelman.cli.one_file import ImportFault, OneFile, chosen
 from keelman.cli.options import ConfigFile, ConfigValues, GatewayAddress, HomeFolder, command_group
 from keelman.model.errors import InvalidArgument, KeelmanError

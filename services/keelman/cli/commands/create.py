@@ -17,8 +17,7 @@ from keelman.cli.client.effects import before, wait_for
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.rest import ConnectorRest, Where
 from keelman.cli.client.target import Target
-from keelman.cli.complaint import plain_plugins
-from keelman.cli.exits import FAILED, OK
+from keelman.cli.exits import FAILED, OK, plain_plugins
 from keelman.cli.kinds import Kind, cluster_and_name, kind_of
 from keelman.cli.options import (
     Cluster,

@@ -1,4 +1,4 @@
-"""`keelman get` and `watch`: things of a kind, once or as they change."""
+"""`keelman get`: things of a kind, once or as they change."""
 
 from __future__ import annotations
 
@@ -7,25 +7,24 @@ import contextlib
 import json
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
 
 from keelman.cli import kinds
 from keelman.cli.client.gateway import Gateway
+from keelman.cli.client.rest import Where
 from keelman.cli.client.target import Target
 from keelman.cli.exits import OK
 from keelman.cli.kinds import Kind, kind_of
 from keelman.cli.options import Cluster, Form, GatewayAddress, HomeFolder, MaybeName, command_group, kind_word
 from keelman.cli.output import columns
-from keelman.cli.output.printing import checked_format, plain, print_list, print_one, table
-from keelman.cli.plugins import plugins_of
-from keelman.cli.watch import print_watch
+from keelman.cli.output.printing import WATCH_FORMATS, checked_format, plain, print_list, print_one, table
 from keelman.kafka.browsing import list_topics
 from keelman.model.errors import InvalidArgument, NotFound
 
 app = command_group()
-WATCH_FORMATS = ("table", "wide", "json")
 WATCH_SECONDS = 1.0
 Find = Callable[[Gateway], Awaitable[Sequence[Any]]]
 
@@ -85,6 +84,29 @@ def get(
     return OK
 
 
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """A connector, converter, transform, predicate or the like; `name` is its class."""
+
+    name: str
+    type: str
+    version: str
+
+    @property
+    def names(self) -> tuple[str, str, str]:
+        """Its class, the simple name, and that without Connector."""
+        simple = self.name.rpartition(".")[2]
+        return self.name, simple, simple.removesuffix("Connector")
+
+
+async def plugins_of(target: Target, cluster: str) -> Sequence[Plugin]:
+    """Those of a worker cluster, connectors first, then by class; of the only cluster when none is named."""
+    async with Where(target, cluster).open() as rest:
+        found = await rest.ask("GET", "/connector-plugins?connectorsOnly=false")
+    listed = [Plugin(one["class"], one["type"], one.get("version") or "") for one in found]
+    return sorted(listed, key=lambda one: (one.type not in ("source", "sink"), one.type, one.name))
+
+
 def checked_state(kind: Kind, word: str) -> str:
     """The state that --state names; raises InvalidArgument that names the legal ones of this kind."""
     if not word:
@@ -131,30 +153,3 @@ async def _follow(client: Gateway, kind: Kind, find: Find, form: str) -> None:
         sys.stdout.flush()
         before = now
         await asyncio.sleep(WATCH_SECONDS)
-
-
-@app.command()
-def watch(
-    kind: Annotated[str, kind_word("watch")] = "copy-runs",
-    *,
-    connector: Annotated[str, typer.Option("--connector", metavar="NAME", help="Only this connector's.")] = "",
-    cluster: Cluster = "",
-    output: Annotated[str, typer.Option("-o", "--output", metavar="FORMAT", help="table, wide or json.")] = "table",
-    gateway: GatewayAddress = None,
-    home: HomeFolder = None,
-) -> int:
-    """Show the copy runs of now, and each change as it comes, until Ctrl-C; on a pipe one JSON document a change."""
-    kind_of(kind, "watch")
-    form = checked_format(output, WATCH_FORMATS)
-    shown = form if sys.stdout.isatty() else "json"
-
-    async def body(client: Gateway) -> None:
-        of, plain_name = cluster, connector
-        if connector:
-            found = await client.get(kinds.CONNECTORS, connector, cluster=cluster)
-            of, plain_name = found.worker_cluster, found.name
-        await print_watch(client, cluster=of, connector=plain_name, form=shown)
-
-    with contextlib.suppress(KeyboardInterrupt):
-        Target(gateway, home).run(body)
-    return OK

@@ -11,8 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from keelman.cli.client.target import home_of
-from keelman.cli.complaint import complain
-from keelman.cli.exits import FAILED, INTERRUPTED, OK, exit_code_of
+from keelman.cli.exits import FAILED, INTERRUPTED, OK, complain, exit_code_of
 from keelman.cli.machine.detached import Heard, Told, start_detached
 from keelman.cli.machine.options import Options
 from keelman.cli.machine.system import System, running_system

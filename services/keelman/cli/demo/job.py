@@ -12,7 +12,6 @@ from functools import partial
 from pathlib import Path
 
 from keelman.cli.client.gateway import connected
-from keelman.cli.complaint import complain
 from keelman.cli.demo.attempt import Decision, Pair, checked_output, decide
 from keelman.cli.demo.compare import Verdict, verdict
 from keelman.cli.demo.copying import WORKER_CLUSTER, Copy, begin_copy
@@ -20,7 +19,7 @@ from keelman.cli.demo.phases import Phases
 from keelman.cli.demo.system import TiedSystem
 from keelman.cli.demo.text import Facts, check_text
 from keelman.cli.demo.watching import watch_copy
-from keelman.cli.exits import FAILED, INTERRUPTED, OK
+from keelman.cli.exits import FAILED, INTERRUPTED, OK, complain
 from keelman.cli.machine.options import Options
 from keelman.cli.machine.system import System
 from keelman.cli.output.columns import size

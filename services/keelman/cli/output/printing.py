@@ -18,6 +18,7 @@ from keelman.cli.output.columns import COLUMNS, key_of
 from keelman.model.errors import InvalidArgument
 
 FORMATS = ("table", "wide", "json", "yaml", "name")
+WATCH_FORMATS = ("table", "wide", "json")
 TEXT_FORMATS = ("text", "json", "yaml")
 LONGEST = 160
 WIDEST = 32_767

@@ -18,10 +18,10 @@ from keelman.api.node.v1.node_pb2 import Node, NodeState, NodeStatus
 from keelman.api.node.v1.workload_pb2 import Workload
 from keelman.cli import kinds
 from keelman.cli.client.gateway import Gateway
+from keelman.cli.commands.describe import in_words, print_description
 from keelman.cli.commands.get import at_rest
-from keelman.cli.describe import in_words, print_description
+from keelman.cli.commands.logs import behind
 from keelman.cli.kinds import KINDS
-from keelman.cli.logs import behind
 from keelman.cli.output.columns import COLUMNS, age, key_of, size
 from keelman.cli.output.printing import print_list, print_one
 from keelman.model.errors import Unavailable
