@@ -20,8 +20,8 @@ COMMANDS = {
     "get": ("get", "Show one thing or all of a kind."),
     "describe": ("describe", "Show everything about one thing."),
     "create": ("create", "Create a cluster or a connector."),
-    "configure": ("create", "Change a connector's configuration."),
-    "validate": ("create", "Check a connector's configuration."),
+    "configure": ("configure", "Change a connector's configuration."),
+    "validate": ("validate", "Check a connector's configuration."),
     "watch": ("watch", "Show copy runs, and each change as it comes."),
     "delete": ("verbs", "Delete one thing; asks first on a terminal."),
     "start": ("verbs", "Start a cluster, or a stopped connector."),
@@ -32,9 +32,9 @@ COMMANDS = {
     "logs": ("logs", "Show the logs of the processes behind one thing."),
     "offsets": ("offsets", "Show, set or reset the offsets of a connector."),
     "peek": ("peek", "Show the last records of a topic."),
-    "preview": ("records", "Show what a connector makes of a few real records."),
-    "dead-letters": ("records", "Show the records that a connector could not copy."),
-    "replay": ("records", "Send a connector's dead letters back."),
+    "preview": ("preview", "Show what a connector makes of a few real records."),
+    "dead-letters": ("dead_letters", "Show the records that a connector could not copy."),
+    "replay": ("dead_letters", "Send a connector's dead letters back."),
     "connector": ("connector", "Run a connector from one Python file."),
 }
 """In the order of `keelman --help`: the command's module, and its line there."""

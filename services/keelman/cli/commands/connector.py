@@ -19,7 +19,7 @@ import typer
 
 from keelman.cli.client.rest import Rest
 from keelman.cli.client.target import Target, home_of
-from keelman.cli.commands.create import pairs, read_config
+from keelman.cli.configuration import given_config
 from keelman.cli.exits import complain
 from keelman.cli.one_file import ImportFault, OneFile, chosen
 from keelman.cli.options import ConfigFile, ConfigValues, GatewayAddress, HomeFolder, command_group
@@ -77,7 +77,8 @@ def run(
     --set or --config-file names other converters.
     """
     source = OneFile.of(file)
-    config = {**(read_config(config_file) if config_file else {}), **pairs("--set", values or ())}
+    whole, given = given_config(config_file, values)
+    config = {**(whole or {}), **given}
     which = which or config.get("connector.class", "")
     with contextlib.suppress(ImportFault):  # what is wrong with the file is told and waited for
         chosen(asyncio.run(source.classes()), which)

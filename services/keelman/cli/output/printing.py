@@ -106,6 +106,18 @@ def cut_text(value: Any) -> str:
     return text if len(text) <= LONGEST else text[: LONGEST - 1] + "\u2026"
 
 
+def value_text(value: Any) -> str:
+    """A key, value or header of a record's JSON form for people, with the name of its schema."""
+    schema = ""
+    if isinstance(value, dict):
+        schema = f" : {value['schema']}" if value.get("schema") else ""
+        for key in ("text", "base64", "value"):
+            if key in value:
+                value = f"base64 {value[key]}" if key == "base64" else value[key]
+                break
+    return cut_text(value) + schema
+
+
 def on_one_line(text: str) -> str:
     """With what would move the cursor written out, as \\n: others name connectors and word their errors."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

@@ -6,9 +6,9 @@ import pytest
 
 from keelman.api.connect.v1.connector_pb2 import Connector
 from keelman.cli import kinds
-from keelman.cli.commands.create import problems_of
 from keelman.cli.commands.get import Plugin, checked_state
 from keelman.cli.commands.peek import document, lines
+from keelman.cli.commands.validate import problems_of
 from keelman.cli.output.columns import state_of, states
 from keelman.cli.output.printing import print_list
 from keelman.kafka.browsing import PeekedRecord, Topic

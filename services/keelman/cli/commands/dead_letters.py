@@ -1,28 +1,24 @@
-"""`keelman preview`, `dead-letters` and `replay`: single records of a connector."""
+"""`keelman dead-letters` and `replay`: the records that a connector could not copy, shown and sent back."""
 
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from keelman.cli.client.rest import ConnectorRest, Where
 from keelman.cli.client.target import Target
-from keelman.cli.commands.create import pairs, read_config
 from keelman.cli.options import Cluster, GatewayAddress, HomeFolder, Name, TextForm, Worker, command_group
-from keelman.cli.output.printing import TEXT_FORMATS, checked_format, cut_text, print_document
+from keelman.cli.output.printing import TEXT_FORMATS, checked_format, print_document, value_text
 from keelman.cli.waiting import progress_line
 from keelman.connect.offsets import in_json
 from keelman.connect.replayed import COUNTS, MAX_EXAMPLES
-from keelman.model.errors import InvalidArgument, NotFound
+from keelman.model.errors import InvalidArgument
 
-BEGINNING = "beginning"
-SHOWN = ("topic", "partition", "offset", "timestamp_ms", "key", "value", "headers")
+app = command_group()
 MEANINGS = {
     "sent": "sent back",
     "failed": "still cannot be taken, and stay",
@@ -32,54 +28,6 @@ MEANINGS = {
 }
 _AGO = re.compile(r"(\d+)([smhd])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
-
-
-app = command_group()
-
-
-@app.command()
-def preview(
-    name: Name,
-    *,
-    config_file: Annotated[
-        Path | None,
-        typer.Option("--config-file", "--config", metavar="FILE", help="Try this configuration, .json or .properties."),
-    ] = None,
-    values: Annotated[
-        list[str] | None, typer.Option("--set", metavar="K=V", help="Try it with this value; may be repeated.")
-    ] = None,
-    records: Annotated[int, typer.Option("--records", metavar="N", help="How many.", min=1, max=100)] = 5,
-    begin: Annotated[
-        str,
-        typer.Option("--from", metavar="WHERE", help="Of a source committed or beginning, of a sink end or beginning."),
-    ] = "",
-    cluster: Cluster = "",
-    worker: Worker = "",
-    output: TextForm = "text",
-    gateway: GatewayAddress = None,
-    home: HomeFolder = None,
-) -> int:
-    """Show a few real records through each step of a connector, before and after. Nothing is written."""
-    form, given = checked_format(output, TEXT_FORMATS), pairs("--set", values or ())
-    config = read_config(config_file) if config_file is not None else None
-
-    async def body(rest: ConnectorRest) -> None:
-        asked: dict[str, Any] = {"records": records}
-        if begin:
-            asked["from"] = begin
-        if config is not None or given:
-            asked["config"] = {**(await _stored(rest) if config is None else config), **given}
-        found = await rest.ask("POST", "/preview", asked)
-        if form != "text":
-            print_document(found, form)
-            return
-        for line in preview_lines(found):
-            print(line)
-        if not found["records"]:
-            where = "" if found["from"] == BEGINNING else f" from {found['from']}; --from beginning may show some"
-            print(f"no records{where}", file=sys.stderr)
-
-    return Where(Target(gateway, home), cluster, worker).ask_connector(name, body)
 
 
 @app.command("dead-letters")
@@ -185,31 +133,6 @@ def since(text: str) -> str:
     return text
 
 
-def preview_lines(found: Mapping[str, Any]) -> Iterator[str]:
-    """A preview for people: of each step what is another than before it."""
-    for number, one in enumerate(found["records"], 1):
-        yield f"record {number}: {one['outcome']}"
-        before: Mapping[str, Any] = {}
-        for step in one["steps"]:
-            name = step.get("alias") or step["step"]
-            record = step["record"]
-            if record is None:
-                yield f"  {name:<14} dropped{_bound(step)}"
-                break
-            changed = [
-                f"{k} {_text(record[k])}" for k in SHOWN if record.get(k) != before.get(k, before) and _told(record, k)
-            ]
-            words = "not applied" if step.get("applied") is False else "  ".join(changed) or "as it was"
-            yield f"  {name:<14} {words}{_bound(step)}"
-            before = record
-        if "error" in one:
-            error = one["error"]
-            yield f"  {error['step']:<14} {error['stage']}: {error['class'].rpartition('.')[2]}: {error['message']}"
-            yield f"  {'':<14} {error['then']}"
-    if found["new_schemas"]:
-        yield f"schemas would be registered for: {', '.join(found['new_schemas'])}"
-
-
 def letter_lines(one: Mapping[str, Any]) -> list[str]:
     """A dead letter for people."""
     origin = one["origin"] or {}
@@ -222,7 +145,7 @@ def letter_lines(one: Mapping[str, Any]) -> list[str]:
     lines = [f"{one['partition']}@{one['offset']} {state}: {_kind(one)}", f"  of {place}: {one['message'] or ''}"]
     if one.get("why") and not (one["message"] and one["why"].endswith(" ".join(one["message"].split()))):
         lines.append(f"  {one['why']}")
-    return [*lines, f"  key {_text(one['key'])}  value {_text(one['value'])}"]
+    return [*lines, f"  key {value_text(one['key'])}  value {value_text(one['value'])}"]
 
 
 def replay_lines(told: Mapping[str, Any], examples: Sequence[Mapping[str, Any]]) -> Iterator[str]:
@@ -237,14 +160,6 @@ def replay_lines(told: Mapping[str, Any], examples: Sequence[Mapping[str, Any]])
         yield f"          {_kind(one)}: {counted}"
     for one in examples:
         yield from letter_lines(one)
-
-
-async def _stored(rest: ConnectorRest) -> dict[str, Any]:
-    try:
-        found: dict[str, Any] = await rest.ask("GET", "/config")
-    except NotFound:
-        return {}
-    return found
 
 
 def _add(total: dict[str, Any], kinds: dict[tuple[str, str], dict[str, Any]], found: Mapping[str, Any]) -> None:
@@ -262,25 +177,3 @@ def _add(total: dict[str, Any], kinds: dict[tuple[str, str], dict[str, Any]], fo
 def _kind(one: Mapping[str, Any]) -> str:
     exception = (one.get("exception") or "").rpartition(".")[2]
     return f"{one.get('stage') or 'without headers that tell'}{f' {exception}' if exception else ''}"
-
-
-def _bound(step: Mapping[str, Any]) -> str:
-    test = step.get("predicate")
-    if test is None:
-        return ""
-    return f"  ({test['alias']} is {'true' if test['holds'] else 'false'}{', negated' if test['negate'] else ''})"
-
-
-def _told(record: Mapping[str, Any], key: str) -> bool:
-    return record.get(key) not in (None, []) or key in ("key", "value")
-
-
-def _text(value: Any) -> str:
-    schema = ""
-    if isinstance(value, dict):
-        schema = f" : {value['schema']}" if value.get("schema") else ""
-        for key in ("text", "base64", "value"):
-            if key in value:
-                value = f"base64 {value[key]}" if key == "base64" else value[key]
-                break
-    return cut_text(value) + schema
