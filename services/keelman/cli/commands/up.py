@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from keelman.cli.client.target import home_of
 from keelman.cli.exits import FAILED, INTERRUPTED, OK, complain, exit_code_of
-from keelman.cli.machine.detached import Heard, Told, start_detached
+from keelman.cli.machine.detached import Message, Starter, start_detached
 from keelman.cli.machine.options import Options
+from keelman.cli.machine.services import last_words
 from keelman.cli.machine.system import System, running_system
-from keelman.cli.machine.up import GRACE_SECONDS, run
+from keelman.cli.machine.up import GRACE_SECONDS, Stage, run
 from keelman.cli.options import HomeFolder, Settings, command_group
-from keelman.cli.waiting import Line, progress_line, until
+from keelman.cli.waiting import progress_line, until
 from keelman.model.errors import KeelmanError, Unavailable
 from keelman.runtime.logs.logging import configure
 from keelman.runtime.supervise import Siblings, run_process
@@ -55,17 +56,32 @@ def _foreground(options: Options) -> int:
         complain(f"already running, gateway at {system.gateway}: stop it with {_command('down', options)}")
         return FAILED
     with progress_line() as line:
-        code, _ = _life(partial(run, options, _Shown(line, options)))
-    return code
+
+        def report(stage: Stage, text: str = "") -> None:
+            if stage == "ready":
+                line.pause()
+                _print_system(options)
+                print("running; Ctrl-C stops everything", flush=True)
+            elif stage == "note":
+                line.note(text)
+            else:
+                line.say(text or "services answer")
+
+        return _run_process(partial(run, options, report))
 
 
 async def _detached(options: Options) -> int:
     system = running_system(options.home)
     with progress_line() as line:
+
+        def show(message: Message) -> None:
+            if message.stage in ("step", "note"):
+                (line.note if message.stage == "note" else line.say)(message.text)
+
         if system is None:
             started = start_detached(options, tied=False)
             try:
-                system = await started.ready(partial(_show, line))
+                await started.ready(show)
             except (KeyboardInterrupt, asyncio.CancelledError):
                 line.say("interrupted: stopping what was started")
                 started.stop()
@@ -74,14 +90,14 @@ async def _detached(options: Options) -> int:
                 started.link.close()
         elif not system.ready:
             line.say("already starting: waiting until it is ready")
-            system = await _awaited(options, system)
+            await _wait_ready(options, system)
         else:
             print("already running")
-    _print_system(system, options)
+    _print_system(options)
     return OK
 
 
-async def _awaited(options: Options, system: System) -> System:
+async def _wait_ready(options: Options, system: System) -> None:
     latest = system
 
     def ready_or_gone() -> bool:
@@ -92,79 +108,52 @@ async def _awaited(options: Options, system: System) -> System:
     await until(ready_or_gone)
     if not latest.ready:
         raise Unavailable(f"the system of {options.home.root} ended before it was ready: see {options.home.log('up')}")
-    return latest
 
 
 def _as_started(options: Options, descriptor: int, *, tied: bool) -> int:
-    """The process behind `--detach`: tells its starter how it goes; tied, it drains when the starter is gone."""
-    told = Told(descriptor)
+    """The process behind `--detach`: reports its start to its starter; tied, it drains when the starter is gone."""
+    starter = Starter(descriptor)
 
     async def body(stop: asyncio.Event) -> None:
         async def watch_starter() -> None:
-            await told.starter_gone()
+            await starter.wait_gone()
             stop.set()
 
         async with Siblings() as siblings:
             if tied:
                 siblings.start(watch_starter())
-            await run(options, told, stop)
+            try:
+                await run(options, starter.report, stop)
+            except KeelmanError as error:
+                starter.report("failed", error.message, exit_code_of(error))
+                raise
 
-    code, error = _life(body)
-    if error is not None:
-        told.failed(error.message, exit_code_of(error))
-    return code
+    return _run_process(body)
 
 
-def _life(body: Any) -> tuple[int, KeelmanError | None]:
+def _run_process(body: Callable[[asyncio.Event], Awaitable[None]]) -> int:
     """Runs a body as a process and returns the exit code, by the class of the error where one ended it."""
     configure("up", level="warning")
-    seen: list[KeelmanError] = []
+    failures: list[KeelmanError] = []
 
-    async def remembered(stop: asyncio.Event) -> None:
-        work: Coroutine[Any, Any, None] = body(stop)
+    async def keep_failure(stop: asyncio.Event) -> None:
         try:
-            await work
+            await body(stop)
         except KeelmanError as error:
-            seen.append(error)
+            failures.append(error)
 
-    code = run_process("keelman up", remembered, grace_seconds=GRACE_SECONDS)
-    if seen:
-        complain(seen[0].message)
-        return exit_code_of(seen[0]), seen[0]
-    return (INTERRUPTED if code == CUT else code), None
-
-
-class _Shown:
-    """Shows a start in the foreground."""
-
-    def __init__(self, line: Line, options: Options) -> None:
-        self._line = line
-        self._options = options
-
-    def say(self, text: str) -> None:
-        self._line.say(text)
-
-    def note(self, text: str) -> None:
-        self._line.note(text)
-
-    def serving(self, system: System) -> None:
-        self._line.say("services answer")
-
-    def ready(self, system: System) -> None:
-        self._line.pause()
-        _print_system(system, self._options)
-        print("running; Ctrl-C stops everything", flush=True)
+    code = run_process("keelman up", keep_failure, grace_seconds=GRACE_SECONDS)
+    for error in failures:
+        complain(error.message)
+        return exit_code_of(error)
+    return INTERRUPTED if code == CUT else code
 
 
-def _show(line: Line, heard: Heard) -> None:
-    if heard.kind == "say":
-        line.say(heard.text)
-    elif heard.kind == "note":
-        line.note(heard.text)
-
-
-def _print_system(system: System, options: Options) -> None:
+def _print_system(options: Options) -> None:
     """Says where things are."""
+    system = running_system(options.home)
+    if system is None:
+        raise Unavailable(f"`keelman up` ended as soon as it was ready: {last_words(options.home.log('up'))}")
     print(f"gateway  {system.gateway} (gRPC), {system.http} (HTTP; Connect's REST under /clusters/NAME/)")
     print(f"node     {system.node}, agent {system.agent}; state {system.state}")
     print(f"home     {system.home} (logs in {options.home.log('state').parent})")

@@ -8,7 +8,7 @@ import signal
 from collections.abc import AsyncIterator, Callable
 
 from keelman.cli.demo.phases import Phases
-from keelman.cli.machine.detached import Detached, Heard, start_detached
+from keelman.cli.machine.detached import Detached, Message, start_detached
 from keelman.cli.machine.options import Options
 from keelman.cli.machine.system import System, running_system
 from keelman.cli.waiting import until
@@ -43,7 +43,7 @@ class TiedSystem:
             else:
                 self._phases.begin("services")
                 self._detached = start_detached(self._options, tied=True)
-                siblings.start(self._hear(self._detached))
+                siblings.start(self._follow(self._detached))
             try:
                 yield self
             finally:
@@ -65,15 +65,15 @@ class TiedSystem:
         """False when the system ended under the job."""
         return running_system(self._options.home) is not None
 
-    async def _hear(self, started: Detached) -> None:
-        await started.ready(self._heard)
+    async def _follow(self, started: Detached) -> None:
+        await started.ready(self._take)
         self._phases.end("broker")
         self._ready.set()
 
-    def _heard(self, heard: Heard) -> None:
-        if heard.kind in ("say", "note"):
-            self._say(heard.text)
-        elif heard.kind == "serving":
+    def _take(self, message: Message) -> None:
+        if message.stage in ("step", "note"):
+            self._say(message.text)
+        elif message.stage == "serving":
             self._phases.end("services")
             self._phases.begin("broker")
             self._serving.set()

@@ -13,62 +13,42 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from keelman.cli.exits import StartFailed
 from keelman.cli.machine.options import Options
 from keelman.cli.machine.services import last_words
-from keelman.cli.machine.system import System, running_system
+from keelman.cli.machine.up import Stage
 from keelman.model.errors import Unavailable
 from keelman.runtime.home import Home, writable
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
-    """One message of the started process. `kind` is say, note, serving, ready or failed; `text` is for people."""
+class Message:
+    """How the start of the started process goes; `text` is for people, `code` the exit code when it failed."""
 
-    kind: str
+    stage: Stage
     text: str = ""
     code: int = 0
 
 
-class Told:
-    """The started process's side: a reporter that tells its starter."""
+class Starter:
+    """The started process's side: how it reports to its starter."""
 
     def __init__(self, descriptor: int) -> None:
         self._socket = socket.socket(fileno=descriptor)
         self._socket.set_inheritable(False)
 
-    def say(self, text: str) -> None:
-        """What is done or waited for now."""
-        self._send(kind="say", text=text)
+    def report(self, stage: Stage, text: str = "", code: int = 0) -> None:
+        """Sends a message. A starter that left is no reason to stop: it may know all that it wanted to."""
+        with contextlib.suppress(OSError):
+            self._socket.sendall(json.dumps(asdict(Message(stage, text, code))).encode() + b"\n")
 
-    def note(self, text: str) -> None:
-        """What is to be known also when the start is over."""
-        self._send(kind="note", text=text)
-
-    def serving(self, system: System) -> None:
-        """All services answer."""
-        self._send(kind="serving", text=system.gateway)
-
-    def ready(self, system: System) -> None:
-        """Everything asked for runs."""
-        self._send(kind="ready", text=system.gateway)
-
-    def failed(self, text: str, code: int) -> None:
-        """The start failed; nothing is left of it."""
-        self._send(kind="failed", text=text, code=code)
-
-    async def starter_gone(self) -> None:
+    async def wait_gone(self) -> None:
         """Returns when the starter closed its side or died."""
         self._socket.setblocking(False)
         while await asyncio.get_running_loop().sock_recv(self._socket, 64):
             pass
-
-    def _send(self, **message: str | int) -> None:
-        # A starter that left is no reason to stop: it may have been told all it wanted to know.
-        with contextlib.suppress(OSError):
-            self._socket.sendall(json.dumps(message).encode() + b"\n")
 
 
 class Detached:
@@ -80,7 +60,7 @@ class Detached:
         self.link = link
         self._rest = b""
 
-    async def ready(self, on_message: Callable[[Heard], None]) -> System:
+    async def ready(self, on_message: Callable[[Message], None]) -> None:
         """Waits until it is ready. Raises the reason when it fails, with nothing left of it."""
         loop = asyncio.get_running_loop()
         self.link.setblocking(False)
@@ -93,18 +73,13 @@ class Detached:
                 )
             *lines, self._rest = (self._rest + received).split(b"\n")
             for line in lines:
-                heard = Heard(**json.loads(line))
-                on_message(heard)
-                if heard.kind == "failed":
+                message = Message(**json.loads(line))
+                on_message(message)
+                if message.stage == "failed":
                     self.process.wait()
-                    raise StartFailed(heard.text, exit_code=heard.code)
-                if heard.kind == "ready":
-                    system = running_system(self.home)
-                    if system is None:
-                        raise Unavailable(
-                            f"`keelman up` ended as soon as it was ready: {last_words(self.home.log('up'))}"
-                        )
-                    return system
+                    raise StartFailed(message.text, exit_code=message.code)
+                if message.stage == "ready":
+                    return
 
     def stop(self) -> None:
         """Asks it to drain and waits for its end."""

@@ -8,7 +8,7 @@ import fcntl
 import os
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, TypeAlias
 
 from keelman.api.connect.v1.broker_cluster_pb2 import BrokerClusterSpec, ClusterState, ManagedBrokers
 from keelman.api.node.v1.agent_service_pb2 import DrainRequest
@@ -35,42 +35,39 @@ GRACE_SECONDS = 150.0
 POLL_SECONDS = 0.1
 
 
-class Reporter(Protocol):
-    """Who is told how the start goes: a terminal, or the process that waits for a detached one."""
-
-    def say(self, text: str) -> None:
-        """What is being done or waited for now."""
-
-    def note(self, text: str) -> None:
-        """What is to be known also when the start is over."""
-
-    def serving(self, system: System) -> None:
-        """All services answer; the broker may still be starting."""
-
-    def ready(self, system: System) -> None:
-        """Everything asked for runs."""
+Stage: TypeAlias = Literal["step", "note", "serving", "ready", "failed"]
 
 
-async def run(options: Options, reporter: Reporter, stop: asyncio.Event) -> None:
+class Report(Protocol):
+    """Shows how a start goes: on a terminal, or to the process that waits for a detached one."""
+
+    def __call__(self, stage: Stage, text: str = "") -> None:
+        """`stage` is step (what is done or waited for now), note (what is to be known also when the start is over),
+        serving (all services answer; the broker may still be starting) or ready (everything asked for runs)."""
+
+
+async def run(options: Options, report: Report, stop: asyncio.Event) -> None:
     """Runs the system until `stop`, then drains it. Cancelled, it kills every process of this home.
 
     Raises FailedPrecondition when this home is up already or Java is missing, InvalidArgument for settings that are not
     legal, Unavailable for ports that are taken and for a service or broker that does not come up; nothing is left then.
     """
-    reporter.say("checking Java and ports")
+    report("step", "checking Java and ports")
     found = await asyncio.to_thread(java.find)
     with locked(options.home):
         # Only here: whoever looks for ports holds them, and writes down those of this home.
-        ports = free_settings(options.home, reporter.note) if options.free_ports else NO_PORTS
+        ports = free_settings(options.home, partial(report, "note")) if options.free_ports else NO_PORTS
         plans = options.plans(ports)
         check_ports(plans)
         if options.broker:
-            await first_of(maven.jars(maven.Lock.read(maven.KAFKA_BROKER), progress=reporter.say), stop.wait())
+            await first_of(
+                maven.jars(maven.Lock.read(maven.KAFKA_BROKER), progress=partial(report, "step")), stop.wait()
+            )
         if stop.is_set():
             return
         os.environ.setdefault("JAVA_HOME", str(found.home))
         try:
-            await _live(options, plans, reporter, stop)
+            await _live(options, plans, report, stop)
         except asyncio.CancelledError:
             await asyncio.to_thread(kill_workloads, options.home)
             raise
@@ -78,27 +75,27 @@ async def run(options: Options, reporter: Reporter, stop: asyncio.Event) -> None
             options.home.system.unlink(missing_ok=True)
 
 
-async def _live(options: Options, plans: Mapping[str, Plan], reporter: Reporter, stop: asyncio.Event) -> None:
+async def _live(options: Options, plans: Mapping[str, Plan], report: Report, stop: asyncio.Event) -> None:
     known: dict[str, Running] = {}
     ready = False
 
-    def written(*, is_ready: bool = False) -> System:
+    def write_system(*, is_ready: bool = False) -> None:
         nonlocal ready
         ready = ready or is_ready
-        system = _system(options.home, plans, known, ready=ready)
-        system.write(options.home)
-        return system
+        _system(options.home, plans, known, ready=ready).write(options.home)
 
     for name, plan in plans.items():
-        known[name] = Running(plan, written, reporter.say)
+        known[name] = Running(plan, write_system, partial(report, "step"))
 
     async def come_up() -> None:
-        await _serving(known, reporter)
+        await _serving(known, report)
         keep_node(options.home, plans["agent"].settings.node_name)
-        reporter.serving(written())
+        write_system()
+        report("serving")
         if options.broker:
-            await _broker(plans, reporter)
-        reporter.ready(written(is_ready=True))
+            await _broker(plans, report)
+        write_system(is_ready=True)
+        report("ready")
 
     async with Siblings() as siblings:
         failure: Exception | None = None
@@ -110,7 +107,7 @@ async def _live(options: Options, plans: Mapping[str, Plan], reporter: Reporter,
                 await stop.wait()
             except Exception as error:
                 failure = error
-            await _drain(options.home, known, reporter)
+            await _drain(options.home, known, report)
         except asyncio.CancelledError:
             for running in known.values():
                 running.kill()
@@ -119,10 +116,10 @@ async def _live(options: Options, plans: Mapping[str, Plan], reporter: Reporter,
             raise failure
 
 
-async def _serving(known: Mapping[str, Running], reporter: Reporter) -> None:
+async def _serving(known: Mapping[str, Running], report: Report) -> None:
     """Waits until every service answers its health check."""
     for name, running in known.items():
-        reporter.say(f"starting {name}")
+        report("step", f"starting {name}")
         error = Unavailable(f"{name} did not get ready in {READY_SECONDS:.0f} s: {last_words(running.plan.log)}")
         async with deadline(READY_SECONDS, error):
             await until(partial(_is_ready, running), every=POLL_SECONDS / 2)
@@ -135,11 +132,11 @@ async def _is_ready(running: Running) -> bool:
     return running.process.alive and await is_serving(running.plan.address, timeout_seconds=1.0)
 
 
-async def _broker(plans: Mapping[str, Plan], reporter: Reporter) -> None:
+async def _broker(plans: Mapping[str, Plan], report: Report) -> None:
     """Makes the broker cluster if there is none, and waits until it runs unless its user stopped it."""
     node = plans["agent"].settings.node_name
     async with connected(plans["gateway"].address) as gateway:
-        reporter.say(f"waiting for node {node}")
+        report("step", f"waiting for node {node}")
         async with deadline(
             READY_SECONDS, Unavailable(f"node {node} did not register: {last_words(plans['agent'].log)}")
         ):
@@ -152,14 +149,14 @@ async def _broker(plans: Mapping[str, Plan], reporter: Reporter) -> None:
                 await gateway.create_broker_cluster(BROKER_CLUSTER, spec)
             cluster = await gateway.get(kinds.BROKER_CLUSTERS, BROKER_CLUSTER)
         stopped = (ClusterState.CLUSTER_STATE_STOPPED, ClusterState.CLUSTER_STATE_STOPPING)
-        reporter.say(f"starting broker cluster {BROKER_CLUSTER}")
+        report("step", f"starting broker cluster {BROKER_CLUSTER}")
         end = asyncio.get_running_loop().time() + BROKER_SECONDS
         while cluster.status.state not in (ClusterState.CLUSTER_STATE_RUNNING, *stopped):
             if asyncio.get_running_loop().time() > end:
                 why = cluster.status.message or "no reason was told"
                 raise Unavailable(f"broker cluster {BROKER_CLUSTER} does not run after {BROKER_SECONDS:.0f} s: {why}")
             if cluster.status.message:
-                reporter.say(f"broker cluster {BROKER_CLUSTER}: {cluster.status.message}")
+                report("step", f"broker cluster {BROKER_CLUSTER}: {cluster.status.message}")
             await asyncio.sleep(POLL_SECONDS)
             cluster = await gateway.get(kinds.BROKER_CLUSTERS, BROKER_CLUSTER)
 
@@ -172,23 +169,23 @@ async def _online(gateway: Gateway, node: str) -> bool:
     return bool(found.status.state == NodeState.NODE_STATE_ONLINE)
 
 
-async def _drain(home: Home, known: Mapping[str, Running], reporter: Reporter) -> None:
+async def _drain(home: Home, known: Mapping[str, Running], report: Report) -> None:
     """Stops workloads, then services; whatever the agent did not stop is stopped from the workloads' records."""
     agent = known["agent"]
     if agent.process.alive and agent.was_ready:
-        reporter.say("stopping workers, Spark service and brokers")
+        report("step", "stopping workers, Spark service and brokers")
         try:
             async with channel(agent.plan.address) as link:
                 stub: Any = AgentServiceStub(link)
                 await stub.Drain(DrainRequest(), timeout=DRAIN_SECONDS)
         except KeelmanError as error:
-            reporter.say(f"the agent could not stop its workloads ({error.message}): stopping them directly")
+            report("step", f"the agent could not stop its workloads ({error.message}): stopping them directly")
     for name in ("agent", "gateway", "state"):
-        reporter.say(f"stopping {name}")
+        report("step", f"stopping {name}")
         if not await known[name].stop():
-            reporter.say(f"{name} did not end and was killed")
+            report("step", f"{name} did not end and was killed")
     for name in await stop_workloads(home):
-        reporter.say(f"stopped {name}")
+        report("step", f"stopped {name}")
 
 
 @contextlib.contextmanager
