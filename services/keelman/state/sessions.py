@@ -23,8 +23,8 @@ from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import first_of
 from keelman.state import store
 from keelman.state.database import Database
+from keelman.state.encoding import status_of, workload_message
 from keelman.state.hub import Hub
-from keelman.state.wire import status_of, workload_message
 
 log = get_logger()
 Write = Callable[[pb.OpenSessionResponse], Awaitable[None]]

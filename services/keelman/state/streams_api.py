@@ -14,7 +14,6 @@ from keelman.model.errors import NotFound, Unavailable
 from keelman.rpc.pages import copy_run_key, page
 from keelman.rpc.server import Context
 from keelman.runtime.supervise import first_of
-from keelman.state import store
 from keelman.state.api import loaded
 from keelman.state.database import Database
 from keelman.state.hub import Hub
@@ -85,7 +84,7 @@ class CopyRunApi(copy_run_service_pb2_grpc.CopyRunServiceServicer):
         """Raises NotFound for a worker cluster that is unknown. One that is deleted is known by its copy runs."""
         found = self.reports.copy_runs(snapshot)
         if cluster and not any(r.worker_cluster == cluster for r in found):
-            store.found_worker_cluster(snapshot, cluster)
+            snapshot.worker_cluster(cluster)
         return found
 
 

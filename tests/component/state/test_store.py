@@ -19,7 +19,7 @@ from keelman.api.event.v1 import event_pb2
 from keelman.model.cluster import ClusterState, ExternalBrokers, WorkerClusterSpec
 from keelman.model.errors import FailedPrecondition, InvalidArgument, Unavailable
 from keelman.runtime.processes.ports import free_ports
-from keelman.state import broker_clusters, store, worker_clusters
+from keelman.state import requests, store
 from keelman.state.database import opened
 from keelman.state.hub import Hub
 from keelman.state.migrate import NEWEST
@@ -130,7 +130,7 @@ async def test_each_write_has_its_event_and_they_are_numbered_without_gaps(url: 
 
         async def create(number: int) -> None:
             async with database.write() as tx:
-                await broker_clusters.create(tx, f"ext-{number}", EXTERNAL)
+                await requests.create_broker_cluster(tx, f"ext-{number}", EXTERNAL)
 
         await asyncio.gather(*(create(n) for n in range(20)))
         rows = await outbox(database)
@@ -145,13 +145,13 @@ async def test_each_write_has_its_event_and_they_are_numbered_without_gaps(url: 
 async def test_a_failed_write_leaves_nothing_and_takes_no_number(url: str) -> None:
     async with opened(url, settle) as database:
         async with database.write() as tx:
-            await broker_clusters.create(tx, "first", EXTERNAL)
+            await requests.create_broker_cluster(tx, "first", EXTERNAL)
         with pytest.raises(InvalidArgument):  # noqa: PT012
             async with database.write() as tx:
-                await broker_clusters.create(tx, "second", EXTERNAL)
+                await requests.create_broker_cluster(tx, "second", EXTERNAL)
                 raise InvalidArgument("after the write")
         async with database.write() as tx:
-            await broker_clusters.create(tx, "third", EXTERNAL)
+            await requests.create_broker_cluster(tx, "third", EXTERNAL)
         assert [(r.revision, r.name) for r in await outbox(database)] == [(1, "first"), (2, "third")]
         async with database.read() as session:
             assert sorted((await store.load(session)).broker_clusters) == ["first", "third"]
@@ -161,9 +161,9 @@ async def test_what_is_stored_comes_back(url: str) -> None:
     spec = WorkerClusterSpec("ext", count=2, properties={"a": "ä\n", "b": ""})
     async with opened(url, settle) as database:
         async with database.write() as tx:
-            await broker_clusters.create(tx, "ext", ExternalBrokers("h:1,i:2", {"security.protocol": "SSL"}))
+            await requests.create_broker_cluster(tx, "ext", ExternalBrokers("h:1,i:2", {"security.protocol": "SSL"}))
         async with database.write() as tx:
-            made = await worker_clusters.create(tx, "demo", spec)
+            made = await requests.create_worker_cluster(tx, "demo", spec)
     async with opened(url, settle) as database, database.read() as session:
         snapshot = await store.load(session)
     assert snapshot.worker_clusters["demo"] == made
@@ -174,7 +174,7 @@ async def test_what_is_stored_comes_back(url: str) -> None:
 
 async def test_readers_do_not_wait_for_a_writer(url: str) -> None:
     async with opened(url, settle) as database, database.write() as tx:
-        await broker_clusters.create(tx, "ext", EXTERNAL)
+        await requests.create_broker_cluster(tx, "ext", EXTERNAL)
         async with asyncio.timeout(60), database.read() as session:
             assert not (await store.load(session)).broker_clusters
 
@@ -183,7 +183,7 @@ async def test_a_reader_sees_one_moment(url: str) -> None:
     async with opened(url, settle) as database, database.read() as session:
         assert not (await store.load(session)).broker_clusters
         async with database.write() as tx:
-            await broker_clusters.create(tx, "ext", EXTERNAL)
+            await requests.create_broker_cluster(tx, "ext", EXTERNAL)
         assert not (await store.load(session)).broker_clusters
         assert (await store.workloads_of(session, "n"))[0] == 0, "nor the revision of the write"
 

@@ -1,8 +1,10 @@
-"""From the model to the wire, and the specs back."""
+"""The model's values as messages of the wire and as rows of the database, and back."""
 
 from __future__ import annotations
 
+import dataclasses
 from datetime import datetime
+from typing import Any
 
 from keelman.api.connect.v1 import broker_cluster_pb2, worker_cluster_pb2, worker_pb2
 from keelman.api.event.v1 import event_pb2
@@ -10,16 +12,32 @@ from keelman.api.node.v1 import node_pb2, workload_pb2
 from keelman.model.cluster import (
     BrokerCluster,
     BrokerClusterSpec,
+    BrokerClusterStatus,
+    ClusterGoal,
+    ClusterState,
     ExternalBrokers,
     ManagedBrokers,
     WorkerCluster,
     WorkerClusterSpec,
+    WorkerClusterStatus,
 )
 from keelman.model.errors import InvalidArgument
-from keelman.model.node import Node
-from keelman.model.workload import BrokerSpec, ProcessState, SparkSpec, WorkerSpec, Workload, WorkloadStatus
+from keelman.model.node import Node, NodeState
+from keelman.model.workload import (
+    BrokerSpec,
+    Goal,
+    ProcessState,
+    SparkSpec,
+    WorkerSpec,
+    Workload,
+    WorkloadKind,
+    WorkloadSpec,
+    WorkloadStatus,
+)
 from keelman.rpc.times import from_timestamp, to_timestamp
+from keelman.state.database import micros, moment
 from keelman.state.properties import group_of
+from keelman.state.tables import BrokerClusterRow, NodeRow, WorkerClusterRow, WorkloadRow
 
 
 def node_message(node: Node) -> node_pb2.Node:
@@ -52,12 +70,7 @@ def broker_cluster_message(cluster: BrokerCluster) -> broker_cluster_pb2.BrokerC
             spec.external.bootstrap_servers = bootstrap
             spec.external.client_properties.update(properties)
     return broker_cluster_pb2.BrokerCluster(
-        name=cluster.name,
-        uid=cluster.uid,
-        create_time=to_timestamp(cluster.create_time),
-        update_time=to_timestamp(cluster.update_time),
-        generation=cluster.generation,
-        etag=cluster.etag,
+        **_cluster_fields(cluster),
         spec=spec,
         status=broker_cluster_pb2.BrokerClusterStatus(
             state=broker_cluster_pb2.ClusterState.Value(f"CLUSTER_STATE_{cluster.status.state}"),
@@ -66,6 +79,17 @@ def broker_cluster_message(cluster: BrokerCluster) -> broker_cluster_pb2.BrokerC
             kafka_cluster_id=cluster.kafka_cluster_id,
         ),
     )
+
+
+def _cluster_fields(cluster: BrokerCluster | WorkerCluster) -> dict[str, Any]:
+    return {
+        "name": cluster.name,
+        "uid": cluster.uid,
+        "create_time": to_timestamp(cluster.create_time),
+        "update_time": to_timestamp(cluster.update_time),
+        "generation": cluster.generation,
+        "etag": cluster.etag,
+    }
 
 
 def broker_cluster_spec(message: broker_cluster_pb2.BrokerClusterSpec) -> BrokerClusterSpec:
@@ -89,12 +113,7 @@ def worker_cluster_message(cluster: WorkerCluster) -> worker_cluster_pb2.WorkerC
     else:
         spec.count = cluster.spec.count
     return worker_cluster_pb2.WorkerCluster(
-        name=cluster.name,
-        uid=cluster.uid,
-        create_time=to_timestamp(cluster.create_time),
-        update_time=to_timestamp(cluster.update_time),
-        generation=cluster.generation,
-        etag=cluster.etag,
+        **_cluster_fields(cluster),
         spec=spec,
         status=worker_cluster_pb2.WorkerClusterStatus(
             state=broker_cluster_pb2.ClusterState.Value(f"CLUSTER_STATE_{cluster.status.state}"),
@@ -234,3 +253,70 @@ def event_bytes(
         case Workload():
             event.workload.CopyFrom(workload_message(resource))
     return event.SerializeToString(deterministic=True)
+
+
+def plain(value: Any) -> dict[str, Any]:
+    """A dataclass as JSON values; times become microseconds."""
+    made = dataclasses.asdict(value)
+    return {k: micros(v) if hasattr(v, "tzinfo") else list(v) if isinstance(v, tuple) else v for k, v in made.items()}
+
+
+def node_of(row: NodeRow) -> Node:
+    """A node."""
+    return Node(
+        name=row.name, uid=row.uid, create_time=moment(row.create_time), update_time=moment(row.update_time),
+        state=NodeState(row.state), agent_address=row.agent_address, cpus=row.cpus, memory_bytes=row.memory_bytes,
+        version=row.version, message=row.message,
+    )  # fmt: skip
+
+
+def broker_cluster_of(row: BrokerClusterRow) -> BrokerCluster:
+    """A broker cluster."""
+    spec: BrokerClusterSpec
+    if "nodes" in row.spec:
+        spec = ManagedBrokers(tuple(row.spec["nodes"]), row.spec["properties"])
+    else:
+        spec = ExternalBrokers(**row.spec)
+    status = BrokerClusterStatus(**row.status | {"state": ClusterState(row.status["state"])})
+    return BrokerCluster(
+        **_of_cluster(row), spec=spec, kafka_cluster_id=row.kafka_cluster_id, reachable=row.reachable, status=status
+    )
+
+
+def worker_cluster_of(row: WorkerClusterRow) -> WorkerCluster:
+    """A worker cluster."""
+    spec = WorkerClusterSpec(**row.spec | {"nodes": tuple(row.spec["nodes"])})
+    status = WorkerClusterStatus(
+        **row.status | {"state": ClusterState(row.status["state"]), "rest_urls": tuple(row.status["rest_urls"])}
+    )
+    return WorkerCluster(**_of_cluster(row), spec=spec, status=status)
+
+
+def _of_cluster(row: BrokerClusterRow | WorkerClusterRow) -> dict[str, Any]:
+    return {
+        "name": row.name, "uid": row.uid, "create_time": moment(row.create_time),
+        "update_time": moment(row.update_time), "generation": row.generation, "etag": str(row.revision),
+        "goal": ClusterGoal(row.goal), "note": row.note,
+    }  # fmt: skip
+
+
+_SPECS: dict[WorkloadKind, type[WorkloadSpec]] = {
+    WorkloadKind.BROKER: BrokerSpec,
+    WorkloadKind.SPARK: SparkSpec,
+    WorkloadKind.WORKER: WorkerSpec,
+}
+
+
+def workload_of(row: WorkloadRow) -> Workload:
+    """A workload."""
+    return Workload(
+        name=row.name, uid=row.uid, node=row.node, generation=row.generation, goal=Goal(row.goal),
+        spec=_SPECS[WorkloadKind(row.name.partition("/")[0])](**row.spec),
+        status=None if row.status is None else _status(row.status), has_run=row.has_run,
+        tried_ports=tuple(row.tried_ports),
+    )  # fmt: skip
+
+
+def _status(plain: dict[str, Any]) -> WorkloadStatus:
+    times = {k: None if plain[k] is None else moment(plain[k]) for k in ("start_time", "observe_time")}
+    return WorkloadStatus(**plain | times | {"state": ProcessState(plain["state"])})
