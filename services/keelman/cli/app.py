@@ -58,7 +58,7 @@ class Commands(TyperGroup):
         """The command and its words, in which a kind and a name that came as one are two."""
         self.commands = cast("Any", dict.fromkeys(COMMANDS))  # the names to suggest from
         name, command, rest = super().resolve_command(ctx, args)
-        return name, command, rest if command is None else apart(command.params, rest)
+        return name, command, rest if command is None else split_first_argument(command.params, rest)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """The list, without importing anything."""
@@ -73,7 +73,7 @@ class Commands(TyperGroup):
         return [*named, *super(TyperGroup, self).shell_complete(ctx, incomplete)]
 
 
-def apart(params: list[Any], words: list[str]) -> list[str]:
+def split_first_argument(params: list[Any], words: list[str]) -> list[str]:
     """A command's words with the first argument in two where it is KIND/NAME."""
     options = [p for p in params if p.param_type_name == "option"]
     arguments = [p for p in params if p.param_type_name == "argument"]

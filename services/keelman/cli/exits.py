@@ -56,11 +56,11 @@ def exit_code_of(error: KeelmanError) -> int:
 
 
 def plain_plugins(message: str) -> str:
-    """Connect's message with plugins told by their classes only."""
+    """Connect's message in which plugins are only named by their classes."""
     return _PLUGIN.sub(r"\1", message)
 
 
-def complain(message: str) -> None:
-    """Writes one error line; a message of several lines is joined, and plugins are told by their classes only."""
+def print_error(message: str) -> None:
+    """Writes one error line: a message of several lines is joined, and plugins are only named by their classes."""
     text = "; ".join(line.strip() for line in plain_plugins(message).splitlines() if line.strip())
     print("keelman: " + text.replace(":; ", ": ").replace(".; ", "; "), file=sys.stderr)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from keelman.cli.commands.connector import status_lines
-from keelman.cli.one_file import FileClass, ImportFault, OneFile, chosen
+from keelman.cli.one_file import FileClass, ImportFault, OneFile, choose_class
 from keelman.connectors.plugins.plugin_path import scan
 from keelman.model.errors import InvalidArgument
 
@@ -82,11 +82,11 @@ async def test_a_worker_finds_the_classes_in_the_folder(tmp_path: Path) -> None:
 def test_one_of_several_classes_is_named() -> None:
     classes = [FileClass("One", "com.acme.OneConnector"), FileClass("Two", "com.acme.TwoConnector")]
     for word in ("Two", "TwoConnector", "com.acme.TwoConnector"):
-        assert chosen(classes, word) is classes[1]
-    assert chosen(classes[:1], "") is classes[0]
+        assert choose_class(classes, word) is classes[1]
+    assert choose_class(classes[:1], "") is classes[0]
     for word in ("", "Three"):
         with pytest.raises(InvalidArgument, match=r"--class: .*One, Two"):
-            chosen(classes, word)
+            choose_class(classes, word)
 
 
 @pytest.mark.parametrize("name", ["nosuch.py", "ticks.txt", "my-ticks.py", "json.py"])

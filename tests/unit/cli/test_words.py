@@ -12,8 +12,8 @@ import pytest
 import typer
 
 from keelman.cli import kinds
-from keelman.cli.app import COMMANDS, apart, app
-from keelman.cli.exits import StartFailed, complain, exit_code_of
+from keelman.cli.app import COMMANDS, app, split_first_argument
+from keelman.cli.exits import StartFailed, exit_code_of, print_error
 from keelman.cli.kinds import KINDS, cluster_and_name, kind_of
 from keelman.cli.main import SERVICES, main
 from keelman.connectors.registry import find_connector
@@ -66,7 +66,7 @@ def test_a_verb_that_a_kind_lacks_names_the_kinds_that_have_it() -> None:
 def test_what_is_printed_as_a_name_can_be_typed_again(words: list[str], taken: list[str] | None) -> None:
     group: Any = typer.main.get_command(app)
     command = group.get_command(None, words[0])
-    assert apart(command.params, words[1:]) == (words[1:] if taken is None else taken)
+    assert split_first_argument(command.params, words[1:]) == (words[1:] if taken is None else taken)
 
 
 def test_no_two_kinds_share_a_word() -> None:
@@ -240,7 +240,7 @@ def test_an_error_class_has_one_exit_code(error: errors.KeelmanError, code: int)
 
 
 def test_an_error_of_several_lines_is_told_in_one(capsys: pytest.CaptureFixture[str]) -> None:
-    complain("contains the following 2 error(s):\nOne.\nTwo.\n")
+    print_error("contains the following 2 error(s):\nOne.\nTwo.\n")
     assert capsys.readouterr().err == "keelman: contains the following 2 error(s): One; Two.\n"
 
 
@@ -248,7 +248,7 @@ def test_plugins_are_told_by_their_classes(capsys: pytest.CaptureFixture[str]) -
     with pytest.raises(NotFound) as raised:
         find_connector("FileStremSource")
     assert "PluginDesc{" in raised.value.message
-    complain(raised.value.message)
+    print_error(raised.value.message)
     told = capsys.readouterr().err
     assert "which name matches FileStremSource, available connectors are: " in told
     assert "org.apache.kafka.connect.file.FileStreamSourceConnector, " in told

@@ -56,18 +56,18 @@ async def wait_for(
 
     with progress_line() as line:
 
-        async def settled() -> bool:
+        async def has_settled() -> bool:
             nonlocal running_since
             now = time.monotonic()
             running_since = running_since or now
-            told = shown(latest.tasks, await _runs(gateway, name), former.runs)
-            if told is None and now - running_since < SETTLE_SECONDS:
-                line.say(f"connector/{name} RUNNING, no record copied yet")
+            copied = copied_text(latest.tasks, await _runs(gateway, name), former.runs)
+            if copied is None and now - running_since < SETTLE_SECONDS:
+                line.show(f"connector/{name} RUNNING, no record copied yet")
                 return False
-            line.say(f"connector/{name} RUNNING, {told or f'no record copied in {SETTLE_SECONDS:.0f} s'}")
+            line.show(f"connector/{name} RUNNING, {copied or f'no record copied in {SETTLE_SECONDS:.0f} s'}")
             return True
 
-        async def reached() -> bool:
+        async def has_effect() -> bool:
             nonlocal latest, running_since
             try:
                 latest = await gateway.get(kind, name)
@@ -78,9 +78,9 @@ async def wait_for(
             state = _state(kind, latest)
             if kind is kinds.CONNECTORS and verb in STARTING:
                 if _all_run(latest):
-                    return await settled()
+                    return await has_settled()
                 running_since = 0.0
-            line.say(f"{kind.singular}/{name} {state}{_detail(kind, latest)}")
+            line.show(f"{kind.singular}/{name} {state}{_detail(kind, latest)}")
             done = False
             if verb in STARTING and kind is not kinds.CONNECTORS:
                 done = state == "RUNNING" and not (former.worker and _same_process(former.worker, latest))
@@ -92,27 +92,27 @@ async def wait_for(
                 _raise_failure(name, [trace for trace in _traces(latest) if trace not in known])
             return done
 
-        async with deadline(seconds, lambda: DeadlineExceeded(late(verb, kind, name, latest, seconds))):
-            await until(reached)
+        async with deadline(seconds, lambda: DeadlineExceeded(late_message(verb, kind, name, latest, seconds))):
+            await until(has_effect)
     sys.stderr.flush()
     return latest
 
 
-def late(verb: str, kind: Kind, name: str, latest: Any, seconds: float) -> str:
+def late_message(verb: str, kind: Kind, name: str, latest: Any, seconds: float) -> str:
     """What to say when a verb has not had its effect in time: what was waited for, what there is instead, and why."""
     wanted = {"stop": "STOPPED", "pause": "PAUSED", "delete": "deleted"}.get(verb, "RUNNING")
-    told = f"{kind.singular}/{name} is not {wanted} after {seconds:.0f} s"
+    text = f"{kind.singular}/{name} is not {wanted} after {seconds:.0f} s"
     if latest is not None:
-        troubled = [one for one in (latest, *latest.tasks) if one.trace] if kind is kinds.CONNECTORS else []
-        state = troubled[0].state if troubled else _state(kind, latest)
-        why = f": {why_line(troubled[0].trace)}" if troubled else _detail(kind, latest)
-        told += f", but {state}{why}"
-    return f"{told}; see `keelman describe {kind.singular} {name}`"
+        failed = [one for one in (latest, *latest.tasks) if one.trace] if kind is kinds.CONNECTORS else []
+        state = failed[0].state if failed else _state(kind, latest)
+        why = f": {why_line(failed[0].trace)}" if failed else _detail(kind, latest)
+        text += f", but {state}{why}"
+    return f"{text}; see `keelman describe {kind.singular} {name}`"
 
 
-def shown(tasks: Sequence[Any], runs: Sequence[Any], former: Collection[str]) -> str | None:
-    """What a connector's tasks have shown, for people; None while one has neither copied a record nor told that there
-    is nothing to copy. `runs` are its copy runs, ended ones too, `former` the uids of those before the verb."""
+def copied_text(tasks: Sequence[Any], runs: Sequence[Any], former: Collection[str]) -> str | None:
+    """What a connector's tasks have copied, for people; None while one has neither copied a record nor reported that
+    there is nothing to copy. `runs` are its copy runs, ended ones too, `former` the uids of those before the verb."""
     newest: dict[int, Any] = {}
     for run in sorted(runs, key=lambda r: (r.create_time.seconds, r.create_time.nanos)):
         if not run.part and run.uid not in former:
@@ -127,7 +127,7 @@ def shown(tasks: Sequence[Any], runs: Sequence[Any], former: Collection[str]) ->
         if not (run.progress.records or at_rest):
             return None
         records += run.progress.records
-    return f"{columns.counted(records, 'record')} copied" if records else "nothing to copy so far"
+    return f"{columns.quantity(records, 'record')} copied" if records else "nothing to copy so far"
 
 
 async def _runs(gateway: Gateway, name: str) -> list[Any]:
@@ -150,8 +150,8 @@ def _state(kind: Kind, resource: Any) -> str:
 
 def _detail(kind: Kind, resource: Any) -> str:
     if kind is kinds.WORKER_CLUSTERS:
-        told = f" {resource.status.ready_workers}/{resource.status.wanted_workers} workers"
-        return told + (f": {resource.status.message}" if resource.status.message else "")
+        text = f" {resource.status.ready_workers}/{resource.status.wanted_workers} workers"
+        return text + (f": {resource.status.message}" if resource.status.message else "")
     if kind is kinds.BROKER_CLUSTERS and resource.status.message:
         return f": {resource.status.message}"
     return ""

@@ -28,7 +28,7 @@ from keelman.cli.kinds import Kind
 from keelman.model.errors import DeadlineExceeded, FailedPrecondition, InvalidArgument, NotFound, Unavailable
 from keelman.rpc.channels import channel
 
-Resource: TypeAlias = Any  # one of the wire contract's resources; which one, the kind tells
+Resource: TypeAlias = Any  # one of the wire contract's resources; the kind says which
 
 CALL_SECONDS = 30.0
 UID_LENGTH = 32
@@ -181,12 +181,12 @@ class Gateway:
     async def create_connector(self, cluster: str, name: str, config: dict[str, str]) -> Resource:
         """Creates a connector in a running worker cluster."""
         request = cn.CreateConnectorRequest(worker_cluster=cluster, name=name, config=config)
-        return _noted((await _answer(self.connectors.CreateConnector, request)).connector)
+        return _print_notes((await _answer(self.connectors.CreateConnector, request)).connector)
 
     async def configure_connector(self, cluster: str, name: str, config: dict[str, str]) -> Resource:
         """Replaces a connector's whole configuration."""
         request = cn.UpdateConnectorRequest(worker_cluster=cluster, name=name, config=config)
-        return _noted((await _answer(self.connectors.UpdateConnector, request)).connector)
+        return _print_notes((await _answer(self.connectors.UpdateConnector, request)).connector)
 
     async def client_properties(self, broker_cluster: str) -> dict[str, str]:
         """Java's client properties that reach a broker cluster; without a name the only one, or `default`.
@@ -208,7 +208,7 @@ class Gateway:
         return {**found.spec.external.client_properties, "bootstrap.servers": servers}
 
 
-def _noted(connector: Any) -> Resource:
+def _print_notes(connector: Any) -> Resource:
     """The connector; what is to be noted of its configuration goes to standard error."""
     for note in connector.notes:
         print(f"keelman: note: {note}", file=sys.stderr)
@@ -237,7 +237,7 @@ async def _pages(call: Any, request: Any) -> Sequence[Resource]:
 
 
 @contextlib.asynccontextmanager
-async def connected(address: str) -> AsyncIterator[Gateway]:
+async def connect(address: str) -> AsyncIterator[Gateway]:
     """A client of the gateway at host:port."""
     async with channel(address) as link:
         yield Gateway(link)

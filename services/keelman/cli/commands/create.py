@@ -123,7 +123,7 @@ def broker_spec(
         raise InvalidArgument("--bootstrap-servers: not together with --managed or --nodes: the brokers run elsewhere")
     if bootstrap_servers:
         return BrokerClusterSpec(external=ExternalBrokers(bootstrap_servers=bootstrap_servers, client_properties=found))
-    names = listed(nodes)
+    names = split_names(nodes)
     if not names:
         raise InvalidArgument(
             "--nodes: a managed broker cluster needs its nodes (see `keelman get nodes`); "
@@ -140,7 +140,7 @@ def worker_spec(
         raise InvalidArgument("--count: not together with --nodes: one worker runs on each of these")
     spec = WorkerClusterSpec(broker_cluster=broker_cluster, properties=pairs("--property", properties))
     if nodes:
-        spec.nodes.CopyFrom(WorkerNodes(names=listed(nodes)))
+        spec.nodes.CopyFrom(WorkerNodes(names=split_names(nodes)))
     else:
         spec.count = count or 1
     return spec
@@ -154,6 +154,6 @@ def connector_config(file: Path | None, values: Sequence[str] | None) -> dict[st
     return config
 
 
-def listed(text: str) -> list[str]:
+def split_names(text: str) -> list[str]:
     """Names separated by commas."""
     return [name.strip() for name in text.split(",") if name.strip()]

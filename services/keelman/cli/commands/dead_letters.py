@@ -54,7 +54,7 @@ def dead_letters(
         letters = "dead letter" if found["letters"] == 1 and not least else "dead letters"
         print(f"{least}{found['letters']} {letters} in topic {found['topic']}, {waiting}")
         for one in found["kinds"]:
-            print(f"  {one['letters']:>8}  {_kind(one)}")
+            print(f"  {one['letters']:>8}  {_kind_text(one)}")
         for one in found["newest"]:
             print("\n".join(letter_lines(one)))
 
@@ -91,17 +91,17 @@ def replay(
         asked["most"] = most
 
     async def body(rest: ConnectorRest) -> None:
-        told, examples = await _replayed(rest, asked)
+        counts, examples = await _replay_all(rest, asked)
         if form != "text":
-            print_document({**told, "examples": examples}, form)
+            print_document({**counts, "examples": examples}, form)
             return
-        for text in replay_lines(told, examples):
+        for text in replay_lines(counts, examples):
             print(text)
 
     return Where(Target(gateway, home), cluster, worker).ask_connector(name, body)
 
 
-async def _replayed(rest: ConnectorRest, asked: Mapping[str, Any]) -> tuple[dict[str, Any], list[Any]]:
+async def _replay_all(rest: ConnectorRest, asked: Mapping[str, Any]) -> tuple[dict[str, Any], list[Any]]:
     """Asks until all is looked at, or as many are sent as were wanted: counts, and examples."""
     total: dict[str, Any] = dict.fromkeys(COUNTS, 0)
     kinds: dict[tuple[str, str], dict[str, Any]] = {}
@@ -113,12 +113,12 @@ async def _replayed(rest: ConnectorRest, asked: Mapping[str, Any]) -> tuple[dict
             examples = [*examples, *found["examples"]][:MAX_EXAMPLES]
             if found["cursor"] is None or total["sent"] >= asked.get("most", float("inf")):
                 break
-            line.say(f"connector/{rest.name}: {total['sent']} sent back")
+            line.show(f"connector/{rest.name}: {total['sent']} sent back")
             request["cursor"] = found["cursor"]
             if "most" in asked:
                 request["most"] = asked["most"] - total["sent"]
-    told = {**{k: found[k] for k in ("connector", "topic", "dry_run")}, **total, "kinds": list(kinds.values())}
-    return told, examples
+    counts = {**{k: found[k] for k in ("connector", "topic", "dry_run")}, **total, "kinds": list(kinds.values())}
+    return counts, examples
 
 
 def since(text: str) -> str:
@@ -142,22 +142,22 @@ def letter_lines(one: Mapping[str, Any]) -> list[str]:
     elif origin.get("source_offset") is not None:
         place += f" from {in_json(origin['source_partition'] or {})} at {in_json(origin['source_offset'])}"
     state = one.get("outcome") or ("replayed" if one.get("replayed") else "waiting")
-    lines = [f"{one['partition']}@{one['offset']} {state}: {_kind(one)}", f"  of {place}: {one['message'] or ''}"]
+    lines = [f"{one['partition']}@{one['offset']} {state}: {_kind_text(one)}", f"  of {place}: {one['message'] or ''}"]
     if one.get("why") and not (one["message"] and one["why"].endswith(" ".join(one["message"].split()))):
         lines.append(f"  {one['why']}")
     return [*lines, f"  key {value_text(one['key'])}  value {value_text(one['value'])}"]
 
 
-def replay_lines(told: Mapping[str, Any], examples: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+def replay_lines(counts: Mapping[str, Any], examples: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """What became of a replay, for people."""
-    if told["dry_run"]:
-        yield f"nothing was sent: this is what a replay of topic {told['topic']} would do now"
+    if counts["dry_run"]:
+        yield f"nothing was sent: this is what a replay of topic {counts['topic']} would do now"
     for key in COUNTS:
-        if told[key] or key == "sent":
-            yield f"{told[key]:>8}  {MEANINGS[key]}"
-    for one in told["kinds"]:
-        counted = ", ".join(f"{one[key]} {key}" for key in COUNTS if one.get(key))
-        yield f"          {_kind(one)}: {counted}"
+        if counts[key] or key == "sent":
+            yield f"{counts[key]:>8}  {MEANINGS[key]}"
+    for one in counts["kinds"]:
+        parts = ", ".join(f"{one[key]} {key}" for key in COUNTS if one.get(key))
+        yield f"          {_kind_text(one)}: {parts}"
     for one in examples:
         yield from letter_lines(one)
 
@@ -174,6 +174,6 @@ def _add(total: dict[str, Any], kinds: dict[tuple[str, str], dict[str, Any]], fo
                 kind[key] = kind.get(key, 0) + one[key]
 
 
-def _kind(one: Mapping[str, Any]) -> str:
+def _kind_text(one: Mapping[str, Any]) -> str:
     exception = (one.get("exception") or "").rpartition(".")[2]
-    return f"{one.get('stage') or 'without headers that tell'}{f' {exception}' if exception else ''}"
+    return f"{one.get('stage') or 'no headers with a reason'}{f' {exception}' if exception else ''}"

@@ -11,7 +11,7 @@ from keelman.cli.client.target import home_of
 from keelman.cli.exits import OK
 from keelman.cli.machine.leftovers import living, stop_workloads
 from keelman.cli.machine.system import running_system
-from keelman.cli.machine.up import GRACE_SECONDS, locked
+from keelman.cli.machine.up import GRACE_SECONDS, lock
 from keelman.cli.options import HomeFolder, command_group
 from keelman.cli.waiting import progress_line, until
 from keelman.model.errors import DeadlineExceeded
@@ -26,19 +26,19 @@ LATEST_SECONDS = GRACE_SECONDS + 15
 def down(home: HomeFolder = None) -> int:
     """Stop the system of this home, or what a killed one left running."""
     with progress_line() as line:
-        told = asyncio.run(_stop(home_of(home), line.say))
-    print(told)
+        text = asyncio.run(_stop(home_of(home), line.show))
+    print(text)
     return OK
 
 
-async def _stop(home: Home, say: Callable[[str], None]) -> str:
+async def _stop(home: Home, show: Callable[[str], None]) -> str:
     """Stops everything of this home and returns what was done, one line for people.
 
     Raises DeadlineExceeded when the system does not end, FailedPrecondition while another `keelman up` is beginning.
     """
     system = running_system(home)
     if system is not None:
-        say(f"stopping the system of {home.root} (process {system.up.pid})")
+        show(f"stopping the system of {home.root} (process {system.up.pid})")
         os.kill(system.up.pid, signal.SIGTERM)
         late = DeadlineExceeded(
             f"process {system.up.pid} did not end within {LATEST_SECONDS:.0f} s: see {home.log('up')}, "
@@ -49,11 +49,11 @@ async def _stop(home: Home, say: Callable[[str], None]) -> str:
         return f"stopped the system of {home.root}"
     if not home.root.exists():
         return f"nothing runs: there is no {home.root}"
-    with locked(home):
+    with lock(home):
         left = await asyncio.to_thread(living, home)
         names = await stop_workloads(home)
         home.system.unlink(missing_ok=True)
     if left or names:
-        told = ", ".join(sorted({*names, *(r.name for r in left)}))
-        return f"`keelman up` of {home.root} was gone already; stopped what it had left: {told}"
+        names_stopped = ", ".join(sorted({*names, *(r.name for r in left)}))
+        return f"`keelman up` of {home.root} was gone already; stopped what it had left: {names_stopped}"
     return f"nothing runs in {home.root}"

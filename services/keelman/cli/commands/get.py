@@ -76,8 +76,8 @@ def get(
             return
         print_list(found, shown, form, state=wanted)
         if found is kinds.CONNECTORS and not shown and not wanted:
-            for told in at_rest(await client.list(kinds.WORKER_CLUSTERS), cluster):
-                print(told, file=sys.stderr)
+            for text in at_rest(await client.list(kinds.WORKER_CLUSTERS), cluster):
+                print(text, file=sys.stderr)
 
     with contextlib.suppress(*([KeyboardInterrupt] if watch else [])):
         return target.run(body)

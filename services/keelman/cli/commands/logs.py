@@ -76,7 +76,7 @@ def _slots_of(cluster: str, workloads: Sequence[Any]) -> list[Any]:
 
 
 def behind(kind: Kind, resource: Any, workloads: Sequence[Any]) -> list[Any]:
-    """The workloads whose logs tell about a resource."""
+    """The workloads whose logs are about a resource."""
 
     def named(prefix: str) -> list[Any]:
         return [w for w in workloads if w.name == prefix or w.name.startswith(f"{prefix}/")]

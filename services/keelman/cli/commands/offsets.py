@@ -79,7 +79,7 @@ def set_offsets(
     entries = entries_of(at or (), partition, offset, file)
 
     async def body(rest: ConnectorRest) -> None:
-        print((await _changed(rest, "PATCH", {"offsets": entries}))["message"])
+        print((await _change(rest, "PATCH", {"offsets": entries}))["message"])
 
     return Where(Target(gateway, home), cluster, worker).ask_connector(name, body)
 
@@ -102,12 +102,12 @@ def reset_offsets(
         typer.confirm(f"forget all offsets of connector {name}?", abort=True, err=True)
 
     async def body(rest: ConnectorRest) -> None:
-        print((await _changed(rest, "DELETE"))["message"])
+        print((await _change(rest, "DELETE"))["message"])
 
     return Where(Target(gateway, home), cluster, worker).ask_connector(name, body)
 
 
-async def _changed(rest: ConnectorRest, method: str, body: Any = None) -> Any:
+async def _change(rest: ConnectorRest, method: str, body: Any = None) -> Any:
     """Raises FailedPrecondition that names the command to type first where the connector is not stopped."""
     try:
         return await rest.ask(method, "/offsets", body)

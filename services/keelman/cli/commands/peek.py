@@ -54,9 +54,9 @@ def document(record: PeekedRecord) -> dict[str, Any]:
         "partition": record.partition,
         "offset": record.offset,
         "timestamp_ms": record.timestamp_ms,
-        "key": _shown(record.key),
-        "value": _shown(record.value),
-        "headers": [{"key": name, "value": _shown(raw)} for name, raw in record.headers],
+        "key": _as_text(record.key),
+        "value": _as_text(record.value),
+        "headers": [{"key": name, "value": _as_text(raw)} for name, raw in record.headers],
     }
 
 
@@ -72,11 +72,11 @@ def lines(record: PeekedRecord) -> Iterator[str]:
 
 
 def _text(raw: bytes | None) -> str:
-    shown = _shown(raw)
+    shown = _as_text(raw)
     return f"base64 {cut_text(shown['base64'])}" if isinstance(shown, dict) else cut_text(shown)
 
 
-def _shown(raw: bytes | None) -> Any:
+def _as_text(raw: bytes | None) -> Any:
     if raw is None:
         return None
     try:

@@ -51,7 +51,7 @@ def preview(
         if begin:
             asked["from"] = begin
         if whole is not None or given:
-            asked["config"] = {**(await _stored(rest) if whole is None else whole), **given}
+            asked["config"] = {**(await _stored_config(rest) if whole is None else whole), **given}
         found = await rest.ask("POST", "/preview", asked)
         if form != "text":
             print_document(found, form)
@@ -65,7 +65,7 @@ def preview(
     return Where(Target(gateway, home), cluster, worker).ask_connector(name, body)
 
 
-async def _stored(rest: ConnectorRest) -> dict[str, Any]:
+async def _stored_config(rest: ConnectorRest) -> dict[str, Any]:
     try:
         found: dict[str, Any] = await rest.ask("GET", "/config")
     except NotFound:
@@ -82,15 +82,15 @@ def preview_lines(found: Mapping[str, Any]) -> Iterator[str]:
             name = step.get("alias") or step["step"]
             record = step["record"]
             if record is None:
-                yield f"  {name:<14} dropped{_bound(step)}"
+                yield f"  {name:<14} dropped{_predicate_text(step)}"
                 break
             changed = [
                 f"{k} {value_text(record[k])}"
                 for k in SHOWN
-                if record.get(k) != before.get(k, before) and _told(record, k)
+                if record.get(k) != before.get(k, before) and _has(record, k)
             ]
             words = "not applied" if step.get("applied") is False else "  ".join(changed) or "as it was"
-            yield f"  {name:<14} {words}{_bound(step)}"
+            yield f"  {name:<14} {words}{_predicate_text(step)}"
             before = record
         if "error" in one:
             error = one["error"]
@@ -100,12 +100,12 @@ def preview_lines(found: Mapping[str, Any]) -> Iterator[str]:
         yield f"schemas would be registered for: {', '.join(found['new_schemas'])}"
 
 
-def _bound(step: Mapping[str, Any]) -> str:
+def _predicate_text(step: Mapping[str, Any]) -> str:
     test = step.get("predicate")
     if test is None:
         return ""
     return f"  ({test['alias']} is {'true' if test['holds'] else 'false'}{', negated' if test['negate'] else ''})"
 
 
-def _told(record: Mapping[str, Any], key: str) -> bool:
+def _has(record: Mapping[str, Any], key: str) -> bool:
     return record.get(key) not in (None, []) or key in ("key", "value")

@@ -9,19 +9,19 @@ from typing import Any
 import psutil
 
 from keelman.cli import kinds
-from keelman.cli.client.gateway import connected
+from keelman.cli.client.gateway import connect
 from keelman.cli.client.target import home_of
 from keelman.cli.exits import FAILED, OK
 from keelman.cli.machine.leftovers import living
 from keelman.cli.machine.system import Service, System, running_system
 from keelman.cli.options import Form, HomeFolder, command_group
-from keelman.cli.output.columns import cluster_state, counted, process_state, size
+from keelman.cli.output.columns import cluster_state, process_state, quantity, size
 from keelman.cli.output.printing import checked_format, print_document
 from keelman.model.errors import KeelmanError
 from keelman.rpc.channels import is_serving
 from keelman.runtime.home import Home
 
-# Its node has not told of it yet; or what its node says until it answers for the first time.
+# States before its node has reported it, and before it answers for the first time.
 BEGINNING = ("UNSPECIFIED", "PENDING", "PREPARING", "STARTING")
 app = command_group()
 
@@ -65,7 +65,7 @@ async def _show(home: Home, form: str) -> int:
 def state_of(workloads: Sequence[Mapping[str, Any]], *, whole: bool) -> str:
     """RUNNING, STARTING or DEGRADED, by the state and reason of each workload; `whole` when all services answer.
 
-    A process that starts without a reason is new, or was told to start; one that failed or fell silent before has one
+    A process that starts without a reason is new, or was asked to start; one that failed or fell silent before has one
     until it is healthy.
     """
     unwell = [w for w in workloads if w["state"] not in ("RUNNING", "STOPPED")]
@@ -100,7 +100,7 @@ async def _service(service: Service) -> dict[str, Any]:
 
 async def _resources(system: System) -> tuple[list[dict[str, Any]], list[dict[str, Any]], str]:
     try:
-        async with connected(system.gateway) as gateway:
+        async with connect(system.gateway) as gateway:
             workloads = [
                 {
                     "name": w.name,
@@ -175,5 +175,5 @@ def _print_tables(document: dict[str, Any]) -> None:
         where = f" at {c['where']}" if c["where"] else ""
         print(f"{c['kind']} {c['name']}: {c['state']}{where}{': ' + c['message'] if c['message'] else ''}")
         if c.get("connectors") or c.get("verdict"):
-            counts = f"{counted(c['connectors'], 'connector')}, {counted(c['tasks'], 'task')}"
+            counts = f"{quantity(c['connectors'], 'connector')}, {quantity(c['tasks'], 'task')}"
             print(f"  {counts}: {c['verdict'] or 'all well'}")

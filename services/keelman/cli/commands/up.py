@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from keelman.cli.client.target import home_of
-from keelman.cli.exits import FAILED, INTERRUPTED, OK, complain, exit_code_of
+from keelman.cli.exits import FAILED, INTERRUPTED, OK, exit_code_of, print_error
 from keelman.cli.machine.detached import Message, Starter, start_detached
 from keelman.cli.machine.options import Options
 from keelman.cli.machine.services import last_words
@@ -53,7 +53,7 @@ def _foreground(options: Options) -> int:
     """Runs until Ctrl-C or SIGTERM, then drains. A second one cuts."""
     system = running_system(options.home)
     if system is not None:
-        complain(f"already running, gateway at {system.gateway}: stop it with {_command('down', options)}")
+        print_error(f"already running, gateway at {system.gateway}: stop it with {_command('down', options)}")
         return FAILED
     with progress_line() as line:
 
@@ -63,9 +63,9 @@ def _foreground(options: Options) -> int:
                 _print_system(options)
                 print("running; Ctrl-C stops everything", flush=True)
             elif stage == "note":
-                line.note(text)
+                line.print(text)
             else:
-                line.say(text or "services answer")
+                line.show(text or "services answer")
 
         return _run_process(partial(run, options, report))
 
@@ -76,20 +76,20 @@ async def _detached(options: Options) -> int:
 
         def show(message: Message) -> None:
             if message.stage in ("step", "note"):
-                (line.note if message.stage == "note" else line.say)(message.text)
+                (line.print if message.stage == "note" else line.show)(message.text)
 
         if system is None:
             started = start_detached(options, tied=False)
             try:
                 await started.ready(show)
             except (KeyboardInterrupt, asyncio.CancelledError):
-                line.say("interrupted: stopping what was started")
+                line.show("interrupted: stopping what was started")
                 started.stop()
                 return INTERRUPTED
             finally:
                 started.link.close()
         elif not system.ready:
-            line.say("already starting: waiting until it is ready")
+            line.show("already starting: waiting until it is ready")
             await _wait_ready(options, system)
         else:
             print("already running")
@@ -144,7 +144,7 @@ def _run_process(body: Callable[[asyncio.Event], Awaitable[None]]) -> int:
 
     code = run_process("keelman up", keep_failure, grace_seconds=GRACE_SECONDS)
     for error in failures:
-        complain(error.message)
+        print_error(error.message)
         return exit_code_of(error)
     return INTERRUPTED if code == CUT else code
 

@@ -46,7 +46,7 @@ class Pair:
 
     @property
     def digest(self) -> str:
-        """Tells this pair from all others."""
+        """Identifies this pair among all others."""
         return hashlib.sha256(f"{self.input}\0{self.output}".encode()).hexdigest()[:8]
 
     @property

@@ -1,4 +1,4 @@
-"""The main job, step by step: check, bring up, connect, copy, verify, tell."""
+"""The main job, step by step: check, bring up, connect, copy, verify, report."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from keelman.cli.client.gateway import connected
+from keelman.cli.client.gateway import connect
 from keelman.cli.demo.attempt import Decision, Pair, checked_output, decide
 from keelman.cli.demo.compare import Verdict, verdict
 from keelman.cli.demo.copying import WORKER_CLUSTER, Copy, begin_copy
@@ -19,7 +19,7 @@ from keelman.cli.demo.phases import Phases
 from keelman.cli.demo.system import TiedSystem
 from keelman.cli.demo.text import Facts, check_text
 from keelman.cli.demo.watching import watch_copy
-from keelman.cli.exits import FAILED, INTERRUPTED, OK, complain
+from keelman.cli.exits import FAILED, INTERRUPTED, OK, print_error
 from keelman.cli.machine.options import Options
 from keelman.cli.machine.system import System
 from keelman.cli.output.columns import size
@@ -76,13 +76,13 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
         request = Request(options, source, Path(given.output).expanduser() if given.output else None, given.once)
         code = run_process("keelman demo", partial(_job, request, result), grace_seconds=STOP_SECONDS)
     except KeelmanError as error:
-        complain(error.message)
+        print_error(error.message)
         return FAILED
     if result.error is not None:
-        complain(result.error.message)
+        print_error(result.error.message)
         return FAILED
     if result.equal is None:
-        complain("interrupted before OUTPUT was verified: run it again to go on where it stopped")
+        print_error("interrupted before OUTPUT was verified: run it again to go on where it stopped")
         return INTERRUPTED
     return OK if result.equal and code == OK else FAILED
 
@@ -110,8 +110,8 @@ async def _whole(request: Request, result: Result) -> None:
     phases = Phases()
     with progress_line("checking INPUT and OUTPUT") as line:
         with phases.phase("checks"):
-            facts, pair = await asyncio.to_thread(_checked, request)
-            lock = _alone(pair)
+            facts, pair = await asyncio.to_thread(_check, request)
+            lock = _lock(pair)
         with lock:
             decision = await asyncio.to_thread(decide, pair, facts)
             await _on_system(request, result, phases, (facts, pair, decision), line)
@@ -123,30 +123,30 @@ async def _on_system(
     facts, pair, decision = what
     print(f"input    {pair.input} ({facts.lines} lines, {size(facts.size)}, sha256 {facts.sha256[:16]}...)")
     print(f"output   {pair.output} ({decision.fresh or 'going on where the last run stopped'})", flush=True)
-    tied = TiedSystem(request.options, phases, line.say)
+    tied = TiedSystem(request.options, phases, line.show)
     async with tied.up():
         system = await tied.serving()
-        async with connected(system.gateway) as gateway:
-            copy = await begin_copy(gateway, tied.ready, pair, decision, phases=phases, say=line.say)
-            line.say("copying")
+        async with connect(system.gateway) as gateway:
+            copy = await begin_copy(gateway, tied.ready, pair, decision, phases=phases, show=line.show)
+            line.show("copying")
             line.pause()
             with phases.phase("copy"):
                 await watch_copy(gateway, copy, facts, tied.alive)
         with phases.phase("verify"):
             found = await asyncio.to_thread(verdict, pair.output, pair.input)
-        result.equal = _tell_verdict(found, facts, pair)
+        result.equal = _print_verdict(found, facts, pair)
         if not request.once:
-            _tell_times(phases)
-            _tell_next(system, copy, request.options.home)
+            _print_times(phases)
+            _print_next(system, copy, request.options.home)
             if tied.ours:
                 print("\nrunning until Ctrl-C", flush=True)
                 await until(lambda: not tied.alive(), every=0.5)
                 raise Unavailable(f"the system ended: see {request.options.home.log('up')}")
     if request.once:
-        _tell_times(phases)
+        _print_times(phases)
 
 
-def _checked(request: Request) -> tuple[Facts, Pair]:
+def _check(request: Request) -> tuple[Facts, Pair]:
     """INPUT read once, OUTPUT found writable. Raises InvalidArgument."""
     facts = check_text(request.input)
     home, given = request.options.home, request.input.resolve()
@@ -158,7 +158,7 @@ def _checked(request: Request) -> tuple[Facts, Pair]:
 
 
 @contextlib.contextmanager
-def _alone(pair: Pair) -> Iterator[None]:
+def _lock(pair: Pair) -> Iterator[None]:
     """Holds the pair's lock. Raises FailedPrecondition while another run copies the same."""
     pair.record.parent.mkdir(parents=True, exist_ok=True)
     with pair.record.with_suffix(".lock").open("a") as file:
@@ -169,21 +169,21 @@ def _alone(pair: Pair) -> Iterator[None]:
         yield
 
 
-def _tell_verdict(found: Verdict, facts: Facts, pair: Pair) -> bool:
+def _print_verdict(found: Verdict, facts: Facts, pair: Pair) -> bool:
     if found.difference is None:
         print(f"verified {found.lines} lines in order, {found.size} bytes, sha256 {found.sha256}: OUTPUT equals INPUT")
         return True
     where = f"line {found.difference.line}, byte {found.difference.byte}"
     counts = f"OUTPUT has {found.lines} lines in {found.size} bytes, INPUT {facts.lines} in {facts.size}"
-    complain(f"OUTPUT {pair.output} differs from INPUT at {where}; {counts}")
+    print_error(f"OUTPUT {pair.output} differs from INPUT at {where}; {counts}")
     return False
 
 
-def _tell_times(phases: Phases) -> None:
+def _print_times(phases: Phases) -> None:
     print("\nwhere the seconds went (they overlap)\n" + "\n".join(phases.lines()), flush=True)
 
 
-def _tell_next(system: System, copy: Copy, home: Home) -> None:
+def _print_next(system: System, copy: Copy, home: Home) -> None:
     there = "" if home == Home.default() else f" --home {home.root}"
     print(
         "\nlook around\n"

@@ -19,10 +19,10 @@ from keelman.runtime.supervise import Siblings
 class TiedSystem:
     """Brings the system up and, if it was this job that started it, down again."""
 
-    def __init__(self, options: Options, phases: Phases, say: Callable[[str], None]) -> None:
+    def __init__(self, options: Options, phases: Phases, show: Callable[[str], None]) -> None:
         self._options = options
         self._phases = phases
-        self._say = say
+        self._show = show
         self._detached: Detached | None = None
         self._serving = asyncio.Event()
         self._ready = asyncio.Event()
@@ -38,7 +38,7 @@ class TiedSystem:
         known = running_system(self._options.home)
         async with Siblings() as siblings:
             if known is not None:
-                self._say(f"using the running system, gateway at {known.gateway}")
+                self._show(f"using the running system, gateway at {known.gateway}")
                 siblings.start(self._until_known_ready())
             else:
                 self._phases.begin("services")
@@ -72,7 +72,7 @@ class TiedSystem:
 
     def _take(self, message: Message) -> None:
         if message.stage in ("step", "note"):
-            self._say(message.text)
+            self._show(message.text)
         elif message.stage == "serving":
             self._phases.end("services")
             self._phases.begin("broker")
@@ -95,14 +95,14 @@ class TiedSystem:
         started = self._detached
         if started is None:
             return
-        self._say("stopping the system that this run started")
+        self._show("stopping the system that this run started")
         with self._phases.phase("stop"):
             if started.process.poll() is None:
                 started.process.send_signal(signal.SIGTERM)
             try:
                 await until(lambda: started.process.poll() is not None)
             except asyncio.CancelledError:
-                # A second Ctrl-C: the second signal tells it to cut.
+                # A second Ctrl-C: at the second signal it cuts.
                 started.process.send_signal(signal.SIGTERM)
                 await until(lambda: started.process.poll() is not None)
                 raise

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from keelman.cli.client.target import home_of
-from keelman.cli.machine.services import Plan, planned
+from keelman.cli.machine.services import Plan, make_plans
 from keelman.model.errors import InvalidArgument
 from keelman.runtime.home import Home, write_file
 
@@ -58,7 +58,7 @@ class Options:
         agent = merged.get("agent", {})
         if "node" not in agent and "KEELMAN_AGENT_NODE" not in os.environ and (known := _known_node(self.home)):
             merged["agent"] = {**agent, "node": known}
-        return planned(self.home, merged)
+        return make_plans(self.home, merged)
 
 
 def keep_node(home: Home, name: str) -> None:

@@ -51,7 +51,7 @@ class Plan:
         return [sys.executable, "-m", f"keelman.{self.name}", "run", *words]
 
 
-def planned(
+def make_plans(
     home: Home, given: Mapping[str, Mapping[str, str]], *, environment: Mapping[str, str] | None = None
 ) -> dict[str, Plan]:
     """The plans of all services, with every setting checked. `given` is service -> key -> value from the command line.

@@ -15,7 +15,7 @@ from keelman.api.node.v1.agent_service_pb2 import DrainRequest
 from keelman.api.node.v1.agent_service_pb2_grpc import AgentServiceStub
 from keelman.api.node.v1.node_pb2 import NodeState
 from keelman.cli import kinds
-from keelman.cli.client.gateway import Gateway, connected
+from keelman.cli.client.gateway import Gateway, connect
 from keelman.cli.machine.leftovers import kill_workloads, stop_workloads
 from keelman.cli.machine.options import NO_PORTS, Options, keep_node
 from keelman.cli.machine.services import READY_SECONDS, Plan, Running, check_ports, free_settings, last_words
@@ -54,7 +54,7 @@ async def run(options: Options, report: Report, stop: asyncio.Event) -> None:
     """
     report("step", "checking Java and ports")
     found = await asyncio.to_thread(java.find)
-    with locked(options.home):
+    with lock(options.home):
         # Only here: whoever looks for ports holds them, and writes down those of this home.
         ports = free_settings(options.home, partial(report, "note")) if options.free_ports else NO_PORTS
         plans = options.plans(ports)
@@ -135,7 +135,7 @@ async def _is_ready(running: Running) -> bool:
 async def _broker(plans: Mapping[str, Plan], report: Report) -> None:
     """Makes the broker cluster if there is none, and waits until it runs unless its user stopped it."""
     node = plans["agent"].settings.node_name
-    async with connected(plans["gateway"].address) as gateway:
+    async with connect(plans["gateway"].address) as gateway:
         report("step", f"waiting for node {node}")
         async with deadline(
             READY_SECONDS, Unavailable(f"node {node} did not register: {last_words(plans['agent'].log)}")
@@ -153,7 +153,7 @@ async def _broker(plans: Mapping[str, Plan], report: Report) -> None:
         end = asyncio.get_running_loop().time() + BROKER_SECONDS
         while cluster.status.state not in (ClusterState.CLUSTER_STATE_RUNNING, *stopped):
             if asyncio.get_running_loop().time() > end:
-                why = cluster.status.message or "no reason was told"
+                why = cluster.status.message or "no reason is known"
                 raise Unavailable(f"broker cluster {BROKER_CLUSTER} does not run after {BROKER_SECONDS:.0f} s: {why}")
             if cluster.status.message:
                 report("step", f"broker cluster {BROKER_CLUSTER}: {cluster.status.message}")
@@ -189,7 +189,7 @@ async def _drain(home: Home, known: Mapping[str, Running], report: Report) -> No
 
 
 @contextlib.contextmanager
-def locked(home: Home) -> Iterator[None]:
+def lock(home: Home) -> Iterator[None]:
     """Holds the home's lock. Raises FailedPrecondition when another process does, InvalidArgument where it cannot be
     written."""
     writable("home", home.root, home.log("up").parent)

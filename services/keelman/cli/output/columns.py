@@ -49,7 +49,7 @@ def size(amount: float) -> str:
     return f"{amount:.1f} GiB"
 
 
-def counted(number: int, noun: str) -> str:
+def quantity(number: int, noun: str) -> str:
     """A number of things for people: 1 record, 1,200 records."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
@@ -121,7 +121,7 @@ def _why(connector: Any) -> str:
 
 
 SHORT_ID = 6
-"""So many characters of a uid tell copy runs apart for people; commands take them too."""
+"""So many characters of a uid identify a copy run for people; commands take them too."""
 COLUMNS: dict[str, tuple[Column, ...]] = {
     "broker-clusters": (
         Column("NAME", lambda r: r.name),

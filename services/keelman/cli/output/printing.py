@@ -51,8 +51,8 @@ def print_list(kind: Kind, resources: Sequence[Any], form: str, *, state: str = 
             if resources:
                 _print_table(kind, resources, wide=form == "wide")
             else:
-                told = f" in state {state}" if state else _HINTS.get(kind, "")
-                print(f"no {kind.plural}{told}", file=sys.stderr)
+                which = f" in state {state}" if state else _HINTS.get(kind, "")
+                print(f"no {kind.plural}{which}", file=sys.stderr)
 
 
 def print_one(kind: Kind, resource: Any, form: str) -> None:

@@ -17,7 +17,7 @@ from keelman.api.copy.v1.copy_run_pb2 import (
     CopyProgress,
     CopyRun,
 )
-from keelman.cli.client.effects import late, shown
+from keelman.cli.client.effects import copied_text, late_message
 from keelman.cli.kinds import CONNECTORS
 
 TASKS = [ConnectorTask(task=number, state="RUNNING") for number in range(2)]
@@ -50,14 +50,16 @@ def run(task: int, records: int = 0, lag: int = -1, *, at: int = 1, **more: Any)
     ],
 )
 def test_each_task_shows_a_record_or_that_there_is_none(runs: list[CopyRun], told: str | None) -> None:
-    assert shown(TASKS, runs, {"former"}) == told
+    assert copied_text(TASKS, runs, {"former"}) == told
 
 
 def test_what_did_not_come_in_time_says_what_there_is_instead_and_why() -> None:
     trace = "org.acme.Full: [Errno 28] No space left on device\n at Sink.write"
     latest = Connector(state="RUNNING", tasks=[ConnectorTask(task=0, state="RESTARTING", trace=trace)])
-    assert late("start", CONNECTORS, "wc/out", latest, 25.0) == (
+    assert late_message("start", CONNECTORS, "wc/out", latest, 25.0) == (
         "connector/wc/out is not RUNNING after 25 s, but RESTARTING: org.acme.Full: [Errno 28] No space left on "
         "device; see `keelman describe connector wc/out`"
     )
-    assert late("stop", CONNECTORS, "wc/out", None, 3.0).startswith("connector/wc/out is not STOPPED after 3 s; see")
+    assert late_message("stop", CONNECTORS, "wc/out", None, 3.0).startswith(
+        "connector/wc/out is not STOPPED after 3 s; see"
+    )

@@ -14,8 +14,8 @@ from keelman.cli.demo.attempt import Attempt, Decision, Pair, checked_output, de
 from keelman.cli.demo.compare import Difference, is_beginning, verdict
 from keelman.cli.demo.job import data_set
 from keelman.cli.demo.phases import Phases
-from keelman.cli.demo.progress import Leg, Meter, line_of, newest_run, source_position
 from keelman.cli.demo.text import check_text
+from keelman.cli.demo.watching import Leg, Meter, line_of, newest_run, source_position
 from keelman.model.errors import InvalidArgument
 from keelman.runtime.home import Home
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from keelman.cli.machine.options import Options
-from keelman.cli.machine.services import check_ports, free_settings, planned
+from keelman.cli.machine.services import check_ports, free_settings, make_plans
 from keelman.model.errors import InvalidArgument, Unavailable
 from keelman.runtime.home import Home
 
@@ -18,7 +18,7 @@ def test_free_ports_stay_those_of_the_home(tmp_path: Path) -> None:
     made = free_settings(home, told.append)
     assert free_settings(home, told.append) == made
     assert told == []
-    plans = planned(home, made, environment={})
+    plans = make_plans(home, made, environment={})
     ports = [port for plan in plans.values() for *_, port in plan.ports]
     assert len(set(ports)) == len(ports) == 4
     assert plans["agent"].settings.state_address == plans["state"].address
@@ -52,7 +52,7 @@ def test_a_taken_port_is_named_with_the_flag_that_gives_another(tmp_path: Path) 
         port = taken.getsockname()[1]
         made = free_settings(Home(tmp_path), print)
         made["gateway"]["http_port"] = str(port)
-        plans = planned(Home(tmp_path), made, environment={})
+        plans = make_plans(Home(tmp_path), made, environment={})
         with pytest.raises(Unavailable, match=f"gateway.http_port: {port} .* --http-port or KEELMAN_GATEWAY_HTTP_PORT"):
             check_ports(plans)
 
@@ -60,6 +60,6 @@ def test_a_taken_port_is_named_with_the_flag_that_gives_another(tmp_path: Path) 
 def test_a_port_given_twice_is_refused_before_anything_starts(tmp_path: Path) -> None:
     made = free_settings(Home(tmp_path), print)
     made["gateway"]["http_port"] = made["gateway"]["port"]
-    plans = planned(Home(tmp_path), made, environment={})
+    plans = make_plans(Home(tmp_path), made, environment={})
     with pytest.raises(InvalidArgument, match=r"gateway.http_port: .* than gateway.port's \(--http-port\)"):
         check_ports(plans)
