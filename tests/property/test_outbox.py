@@ -14,7 +14,7 @@ from keelman.kafka.feed import event_topic
 from keelman.model.cluster import ExternalBrokers, WorkerClusterSpec
 from keelman.model.errors import KeelmanError, Unavailable
 from keelman.state import requests, store
-from keelman.state.database import opened
+from keelman.state.database import open_database
 from keelman.state.draft import Limits
 from keelman.state.encoding import broker_cluster_message, worker_cluster_message
 from keelman.state.executor import Executor
@@ -69,7 +69,7 @@ async def work(tx, verb: str, of: str) -> None:
 
 async def history(path: Path, writes: list[tuple[str, str]], failures: list[int]) -> None:
     brokers, hub = Brokers(failures), Hub()
-    async with opened(str(path), store.settle, hub.wake) as database:
+    async with open_database(str(path), store.settle, hub.wake) as database:
         async with database.write() as tx:
             await requests.create_broker_cluster(tx, "default", ExternalBrokers("127.0.0.1:1"))
         relay = Relay(database, hub, "default", sole=True, connect=brokers.connect)

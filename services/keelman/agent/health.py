@@ -18,7 +18,7 @@ UNWELL_ANSWER_SECONDS = 5.0
 
 
 class HealthWatch:
-    """Watches one workload's health socket. Told of news by calling `changed`."""
+    """Watches one workload's health socket. Calls `changed` when that is another than before."""
 
     def __init__(self, local: Local, home: Home, changed: Callable[[], None]) -> None:
         self._local = local

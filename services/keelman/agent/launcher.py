@@ -85,8 +85,8 @@ class Launcher:
         self._keep_end(local)
         log.info("ended", workload=local.name, pid=child.pid, exit_code=child.exit.code, message=local.message)
 
-    async def say_farewell(self, local: Local) -> None:
-        """Has said for a worker that died what it could not say itself. Whatever comes of it, the agent goes on."""
+    async def leave_for(self, local: Local) -> None:
+        """Takes a worker that died out of its group. Whatever comes of it, the agent goes on."""
         command = farewell(local.folder) if local.kind == "worker" else ()
         if not command:
             return

@@ -36,7 +36,7 @@ class Reporter:
         self._unheard.pop(name, None)
 
     def begin(self) -> None:
-        """A new session: everything is to be told again, all of it in the first report."""
+        """A new session: everything is to be reported again, all of it in the first report."""
         self._unheard = dict(self._statuses)
         self._sent, self._number, self._complete = {}, 0, False
         self._news.set()

@@ -49,9 +49,9 @@ class Sessions:
         self._assigned = assigned
 
     async def run(self) -> None:
-        """Runs until cancelled. While the state service is away the node goes on by what it was last told."""
+        """Runs until cancelled. While the state service is away the node goes on by what it was last assigned."""
         backoff = Backoff(most=MAX_BACKOFF_SECONDS)
-        told = ""
+        logged = ""
         while True:
             session = Session(self._registration, self._reporter, self._assigned)
             try:
@@ -59,10 +59,10 @@ class Sessions:
             except KeelmanError as error:
                 if session.number:
                     backoff.reset()
-                    told = ""
-                if error.message != told:  # the state service may be away for hours: one line, not one a second
+                    logged = ""
+                if error.message != logged:  # the state service may be away for hours: one line, not one a second
                     log.warning("session_lost", state_address=self._state_address, error=error.message)
-                told = error.message
+                logged = error.message
             await asyncio.sleep(backoff.next())
 
 

@@ -39,13 +39,13 @@ from keelman.state.snapshot import Snapshot
 T = TypeVar("T")
 
 
-async def loaded(database: Database) -> Snapshot:
+async def load_snapshot(database: Database) -> Snapshot:
     """Everything, as it is now."""
     async with database.read() as session:
         return await store.load(session)
 
 
-async def _written(database: Database, work: Callable[[Transaction], Awaitable[T]]) -> T:
+async def _write(database: Database, work: Callable[[Transaction], Awaitable[T]]) -> T:
     async with database.write() as tx:
         return await work(tx)
 
@@ -59,19 +59,19 @@ class NodeApi(nodes_grpc.NodeServiceServicer):
 
     async def GetNode(self, request: nodes_pb.GetNodeRequest, context: Context) -> nodes_pb.GetNodeResponse:
         """One node."""
-        node = (await loaded(self.database)).node(request.name)
+        node = (await load_snapshot(self.database)).node(request.name)
         return nodes_pb.GetNodeResponse(node=node_message(self.sessions.alive(node)))
 
     async def ListNodes(self, request: nodes_pb.ListNodesRequest, context: Context) -> nodes_pb.ListNodesResponse:
         """A page of nodes."""
-        found = (await loaded(self.database)).nodes.values()
+        found = (await load_snapshot(self.database)).nodes.values()
         part, token = page(found, lambda n: n.name, request.page_size, request.page_token)
         shown = [node_message(self.sessions.alive(n)) for n in part]
         return nodes_pb.ListNodesResponse(nodes=shown, next_page_token=token)
 
     async def DeleteNode(self, request: nodes_pb.DeleteNodeRequest, context: Context) -> nodes_pb.DeleteNodeResponse:
         """Forgets a node."""
-        await _written(self.database, lambda tx: requests.delete_node(tx, request.name))
+        await _write(self.database, lambda tx: requests.delete_node(tx, request.name))
         return nodes_pb.DeleteNodeResponse()
 
 
@@ -86,7 +86,7 @@ class WorkloadApi(workloads_grpc.WorkloadServiceServicer):
         self, request: workloads_pb.ListWorkloadsRequest, context: Context
     ) -> workloads_pb.ListWorkloadsResponse:
         """A page of workloads."""
-        everything = (await loaded(self.database)).workloads.values()
+        everything = (await load_snapshot(self.database)).workloads.values()
         found = [w for w in everything if not request.node or w.node == request.node]
         part, token = page(found, lambda w: w.name, request.page_size, request.page_token)
         shown = [workload_message(self.sessions.vital(w)) for w in part]
@@ -103,14 +103,14 @@ class BrokerClusterApi(brokers_grpc.BrokerClusterServiceServicer):
         self, request: brokers_pb.GetBrokerClusterRequest, context: Context
     ) -> brokers_pb.GetBrokerClusterResponse:
         """One broker cluster."""
-        cluster = (await loaded(self.database)).broker_cluster(request.name)
+        cluster = (await load_snapshot(self.database)).broker_cluster(request.name)
         return brokers_pb.GetBrokerClusterResponse(broker_cluster=broker_cluster_message(cluster))
 
     async def ListBrokerClusters(
         self, request: brokers_pb.ListBrokerClustersRequest, context: Context
     ) -> brokers_pb.ListBrokerClustersResponse:
         """A page of broker clusters."""
-        found = (await loaded(self.database)).broker_clusters.values()
+        found = (await load_snapshot(self.database)).broker_clusters.values()
         part, token = page(found, lambda c: c.name, request.page_size, request.page_token)
         shown = [broker_cluster_message(c) for c in part]
         return brokers_pb.ListBrokerClustersResponse(broker_clusters=shown, next_page_token=token)
@@ -125,7 +125,7 @@ class BrokerClusterApi(brokers_grpc.BrokerClusterServiceServicer):
             return brokers_pb.CreateBrokerClusterResponse(broker_cluster=broker_cluster_message(made))
 
         empty = brokers_pb.CreateBrokerClusterResponse()
-        return await _written(
+        return await _write(
             self.database,
             lambda tx: requests.once(tx, request.request_id, "CreateBrokerCluster", empty, lambda: make(tx)),
         )
@@ -134,23 +134,21 @@ class BrokerClusterApi(brokers_grpc.BrokerClusterServiceServicer):
         self, request: brokers_pb.DeleteBrokerClusterRequest, context: Context
     ) -> brokers_pb.DeleteBrokerClusterResponse:
         """Asks for a broker cluster's end."""
-        cluster = await _written(
-            self.database, lambda tx: requests.delete_broker_cluster(tx, request.name, request.etag)
-        )
+        cluster = await _write(self.database, lambda tx: requests.delete_broker_cluster(tx, request.name, request.etag))
         return brokers_pb.DeleteBrokerClusterResponse(broker_cluster=broker_cluster_message(cluster))
 
     async def StartBrokerCluster(
         self, request: brokers_pb.StartBrokerClusterRequest, context: Context
     ) -> brokers_pb.StartBrokerClusterResponse:
         """Asks a broker cluster to run."""
-        cluster = await _written(self.database, lambda tx: requests.start_broker_cluster(tx, request.name))
+        cluster = await _write(self.database, lambda tx: requests.start_broker_cluster(tx, request.name))
         return brokers_pb.StartBrokerClusterResponse(broker_cluster=broker_cluster_message(cluster))
 
     async def StopBrokerCluster(
         self, request: brokers_pb.StopBrokerClusterRequest, context: Context
     ) -> brokers_pb.StopBrokerClusterResponse:
         """Asks a broker cluster to stop."""
-        cluster = await _written(self.database, lambda tx: requests.stop_broker_cluster(tx, request.name))
+        cluster = await _write(self.database, lambda tx: requests.stop_broker_cluster(tx, request.name))
         return brokers_pb.StopBrokerClusterResponse(broker_cluster=broker_cluster_message(cluster))
 
 
@@ -165,7 +163,7 @@ class WorkerClusterApi(workers_grpc.WorkerClusterServiceServicer):
         self, request: workers_pb.GetWorkerClusterRequest, context: Context
     ) -> workers_pb.GetWorkerClusterResponse:
         """One worker cluster."""
-        snapshot = await loaded(self.database)
+        snapshot = await load_snapshot(self.database)
         cluster = snapshot.worker_cluster(request.name)
         return workers_pb.GetWorkerClusterResponse(worker_cluster=self._judged(cluster, snapshot))
 
@@ -173,7 +171,7 @@ class WorkerClusterApi(workers_grpc.WorkerClusterServiceServicer):
         self, request: workers_pb.ListWorkerClustersRequest, context: Context
     ) -> workers_pb.ListWorkerClustersResponse:
         """A page of worker clusters."""
-        snapshot = await loaded(self.database)
+        snapshot = await load_snapshot(self.database)
         found = snapshot.worker_clusters.values()
         part, token = page(found, lambda c: c.name, request.page_size, request.page_token)
         shown = [self._judged(c, snapshot) for c in part]
@@ -197,7 +195,7 @@ class WorkerClusterApi(workers_grpc.WorkerClusterServiceServicer):
             return workers_pb.CreateWorkerClusterResponse(worker_cluster=worker_cluster_message(made))
 
         empty = workers_pb.CreateWorkerClusterResponse()
-        return await _written(
+        return await _write(
             self.database,
             lambda tx: requests.once(tx, request.request_id, "CreateWorkerCluster", empty, lambda: make(tx)),
         )
@@ -206,23 +204,21 @@ class WorkerClusterApi(workers_grpc.WorkerClusterServiceServicer):
         self, request: workers_pb.DeleteWorkerClusterRequest, context: Context
     ) -> workers_pb.DeleteWorkerClusterResponse:
         """Asks for a worker cluster's end."""
-        cluster = await _written(
-            self.database, lambda tx: requests.delete_worker_cluster(tx, request.name, request.etag)
-        )
+        cluster = await _write(self.database, lambda tx: requests.delete_worker_cluster(tx, request.name, request.etag))
         return workers_pb.DeleteWorkerClusterResponse(worker_cluster=worker_cluster_message(cluster))
 
     async def StartWorkerCluster(
         self, request: workers_pb.StartWorkerClusterRequest, context: Context
     ) -> workers_pb.StartWorkerClusterResponse:
         """Asks a worker cluster to run."""
-        cluster = await _written(self.database, lambda tx: requests.start_worker_cluster(tx, request.name))
+        cluster = await _write(self.database, lambda tx: requests.start_worker_cluster(tx, request.name))
         return workers_pb.StartWorkerClusterResponse(worker_cluster=worker_cluster_message(cluster))
 
     async def StopWorkerCluster(
         self, request: workers_pb.StopWorkerClusterRequest, context: Context
     ) -> workers_pb.StopWorkerClusterResponse:
         """Asks a worker cluster to stop."""
-        cluster = await _written(self.database, lambda tx: requests.stop_worker_cluster(tx, request.name))
+        cluster = await _write(self.database, lambda tx: requests.stop_worker_cluster(tx, request.name))
         return workers_pb.StopWorkerClusterResponse(worker_cluster=worker_cluster_message(cluster))
 
 
@@ -236,14 +232,14 @@ class WorkerApi(worker_grpc.WorkerServiceServicer):
 
     async def GetWorker(self, request: worker_pb.GetWorkerRequest, context: Context) -> worker_pb.GetWorkerResponse:
         """One worker."""
-        worker = (await loaded(self.database)).worker(request.name)
+        worker = (await load_snapshot(self.database)).worker(request.name)
         return worker_pb.GetWorkerResponse(worker=self._shown(worker))
 
     async def ListWorkers(
         self, request: worker_pb.ListWorkersRequest, context: Context
     ) -> worker_pb.ListWorkersResponse:
         """A page of workers. Raises NotFound for an unknown worker cluster."""
-        snapshot, cluster = await loaded(self.database), request.worker_cluster
+        snapshot, cluster = await load_snapshot(self.database), request.worker_cluster
         if cluster:
             snapshot.worker_cluster(cluster)
         everything = snapshot.workloads.values()
@@ -255,7 +251,7 @@ class WorkerApi(worker_grpc.WorkerServiceServicer):
         self, request: worker_pb.RestartWorkerRequest, context: Context
     ) -> worker_pb.RestartWorkerResponse:
         """Asks for a new process of a worker."""
-        worker = await _written(self.database, lambda tx: requests.restart_worker(tx, request.name))
+        worker = await _write(self.database, lambda tx: requests.restart_worker(tx, request.name))
         return worker_pb.RestartWorkerResponse(worker=self._shown(worker))
 
     def _shown(self, worker: Workload) -> worker_pb2.Worker:

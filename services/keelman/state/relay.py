@@ -90,20 +90,20 @@ class Relay:
                 await self._update(epoch, {"beat": RelayRow.beat + 1})
 
     async def _publish(self, epoch: int) -> None:
-        backoff, told = Backoff(first=0.2, most=1.0), False
+        backoff, logged = Backoff(first=0.2, most=1.0), False
         while True:
             bootstrap = await self._bootstrap()
             try:
                 async with self.connect(bootstrap, TOPICS) as publisher:
                     log.info("relay_connected", bootstrap_servers=bootstrap)
-                    told = False
+                    logged = False
                     backoff.reset()
                     moved = events_moved(self.database, self.hub, self.events_broker_cluster, bootstrap)
                     await first_of(self._drain(epoch, publisher), moved)
             except Unavailable as error:
-                if not told:
+                if not logged:
                     log.info("relay_waits", error=error.message)
-                told = True
+                logged = True
                 await asyncio.sleep(backoff.next())
 
     async def _drain(self, epoch: int, publisher: Publisher) -> None:

@@ -183,7 +183,7 @@ def _lost(run: pb.CopyRun, why: str) -> pb.CopyRun:
 
 
 def judge(status: WorkerClusterStatus, memberships: Sequence[worker_pb2.WorkerMembership]) -> None:
-    """Fills in the troubles and the verdict. What two workers tell of is told once: it moves from one to the other."""
+    """Fills in the problems and the verdict. What two workers report counts once: it moves from one to the other."""
     newest: dict[tuple[str, int], ConnectorTrouble] = {}
     for membership in sorted(memberships, key=lambda m: m.report_time.ToNanoseconds()):
         newest |= {(one.connector, one.task): one for one in membership.troubles}
@@ -194,20 +194,20 @@ def judge(status: WorkerClusterStatus, memberships: Sequence[worker_pb2.WorkerMe
     status.verdict = verdict(status.troubles, status.troubled_connectors)
 
 
-def verdict(troubles: Sequence[ConnectorTrouble], count: int) -> str:
-    """One line; empty when there is no trouble."""
+def verdict(problems: Sequence[ConnectorTrouble], count: int) -> str:
+    """One line; empty when there is no problem."""
     if not count:
         return ""
-    told = "; ".join(_said(one) for one in troubles[:NAMED])
-    more = f"; and {len(troubles) - NAMED} more" if len(troubles) > NAMED else ""
-    return f"{count} connector{'s are' if count > 1 else ' is'} in trouble: {told}{more}"
+    named = "; ".join(_problem(one) for one in problems[:NAMED])
+    more = f"; and {len(problems) - NAMED} more" if len(problems) > NAMED else ""
+    return f"{count} connector{'s are' if count > 1 else ' is'} in trouble: {named}{more}"
 
 
 def _unnamed(membership: worker_pb2.WorkerMembership) -> int:
-    """Connectors in trouble of which it tells no trouble: it names 20 at most. Those may be another's too."""
+    """Connectors whose problems it does not name: it names 20 at most. Those may be another's too."""
     return max(0, membership.troubled_connectors - len({one.connector for one in membership.troubles}))
 
 
-def _said(one: ConnectorTrouble) -> str:
+def _problem(one: ConnectorTrouble) -> str:
     what = one.connector if one.task < 0 else f"{one.connector} task {one.task}"
     return f"{what} {one.state}" + (f" ({one.reason})" if one.reason else "")
