@@ -22,7 +22,7 @@ COMMANDS = {
     "create": ("create", "Create a cluster or a connector."),
     "configure": ("configure", "Change a connector's configuration."),
     "validate": ("validate", "Check a connector's configuration."),
-    "watch": ("watch", "Show copy runs, and each change as it comes."),
+    "watch": ("watch", "Show the current copy runs, and each change."),
     "delete": ("verbs", "Delete one thing; asks first on a terminal."),
     "start": ("verbs", "Start a cluster, or a stopped connector."),
     "stop": ("verbs", "Stop a cluster or a connector."),
@@ -93,7 +93,7 @@ app = typer.Typer(
     help="Launches and looks after worker clusters that copy data in and out of Kafka, on Spark.",
     epilog="Exit codes: " + "; ".join(f"{code} {text}" for code, text in MEANINGS) + ". "
     "`keelman <service> run|config` runs one service: gateway, state, agent, broker, spark, worker; "
-    "`keelman worker` alone needs but a broker.",
+    "`keelman worker` needs only a broker.",
     add_completion=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

@@ -43,7 +43,9 @@ def read_config(file: Path) -> dict[str, str]:
         raise InvalidArgument(f"--config-file: {file} is not JSON: {error}") from None
     config = document.get("config", document) if isinstance(document, dict) else None
     if not isinstance(config, dict) or any(isinstance(v, dict | list) for v in config.values()):
-        raise InvalidArgument(f"--config-file: {file}: wanted a JSON object of texts, or one under the key config")
+        raise InvalidArgument(
+            f"--config-file: {file}: expected a JSON object without nested values, or one under config"
+        )
     return {k: _text(v) for k, v in config.items() if v is not None}
 
 

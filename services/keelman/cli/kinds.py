@@ -73,8 +73,8 @@ def cluster_and_name(kind: Kind, name: str, cluster: str = "") -> tuple[str, str
     if not (slash and owner and plain):
         return cluster, name
     if cluster not in ("", owner):
-        other = f"; a {kind.singular} {name!r} of {cluster!r} is {cluster}/{name}" if kind is CONNECTORS else ""
-        raise InvalidArgument(f"--cluster: {kind.singular} {name!r} is of {owner!r}, not of {cluster!r}{other}")
+        other = f"; a {kind.singular} {name!r} of {cluster!r} is typed {cluster}/{name}" if kind is CONNECTORS else ""
+        raise InvalidArgument(f"--cluster: {kind.singular} {name!r} belongs to {owner!r}, not to {cluster!r}{other}")
     return owner, plain
 
 

@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _reader_left()
         if os.environ.get(TRACE):
             raise
-        print_error(f"a fault of keelman itself: {type(error).__name__}: {error} (with {TRACE}=1 the trace is shown)")
+        print_error(f"internal error: {type(error).__name__}: {error}; set {TRACE}=1 to see the trace")
         return FAILED
 
 

@@ -51,10 +51,10 @@ class OneFile:
         """Raises InvalidArgument for what is no Python file, or cannot be imported by its name."""
         found = path.expanduser().absolute()
         if found.suffix != ".py" or not found.is_file():
-            raise InvalidArgument.of("FILE", str(path), "a Python file that is there, such as ticks.py")
+            raise InvalidArgument.of("FILE", str(path), "an existing Python file, such as ticks.py")
         if not found.stem.isidentifier() or found.stem in sys.stdlib_module_names or found.stem == "keelman":
             raise InvalidArgument.of(
-                "FILE", str(path), "a file whose name can be imported and is no module of Python's"
+                "FILE", str(path), "a file whose name is a module name, and not that of a module of Python's"
             )
         return cls(found)
 
@@ -115,7 +115,9 @@ def choose_class(classes: Sequence[FileClass], wanted: str) -> FileClass:
         return named[0]
     legal = ", ".join(one.attribute for one in classes)
     raise (
-        InvalidArgument(f"--class: which one? {legal}") if not wanted else InvalidArgument.of("--class", wanted, legal)
+        InvalidArgument(f"--class: the file has several connector classes: give one of {legal}")
+        if not wanted
+        else InvalidArgument.of("--class", wanted, legal)
     )
 
 
@@ -137,7 +139,7 @@ def look(file: Path) -> Mapping[str, Any]:
     if classes:
         return {"classes": [asdict(one) for one in classes]}
     if not found:
-        return {"error": f"{file.name}: there is no subclass of keelman.connect.plugin.Connector in it"}
+        return {"error": f"{file.name}: has no subclass of keelman.connect.plugin.Connector"}
     name, one = min(found, key=lambda each: len(lacking[each[0]]))  # others are what it is derived from
     return {"error": f"{file.name}:{inspect.getsourcelines(one)[1]}: class {name} lacks {', '.join(lacking[name])}"}
 

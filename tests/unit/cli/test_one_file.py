@@ -58,7 +58,7 @@ async def test_the_classes_of_a_file_are_its_own_that_are_whole(tmp_path: Path) 
         ("import nosuch_module\n", "ticks.py:1: ModuleNotFoundError: No module named 'nosuch_module'"),
         ("import sys\nsys.exit(3)\n", "ticks.py:2: SystemExit: 3"),
         ("import os\nos._exit(3)\n", "ticks.py: its import ended the process (3)"),
-        ("x = 1\n", "ticks.py: there is no subclass of keelman.connect.plugin.Connector in it"),
+        ("x = 1\n", "ticks.py: has no subclass of keelman.connect.plugin.Connector"),
         (SOURCE.replace("    names", "    nams"), "ticks.py:17: class One lacks names"),
     ],
 )

@@ -90,7 +90,9 @@ class Gateway:
                 uid = await self._uid(name)
                 run = (await _answer(self.copy_runs.GetCopyRun, cr.GetCopyRunRequest(uid=uid))).copy_run
                 if cluster not in ("", run.worker_cluster):
-                    raise NotFound(f"copy run {name} is of worker cluster {run.worker_cluster!r}, not of {cluster!r}")
+                    raise NotFound(
+                        f"copy run {name} belongs to worker cluster {run.worker_cluster!r}, not to {cluster!r}"
+                    )
                 return run
             case kinds.NODES:
                 return (await _answer(self.nodes.GetNode, no.GetNodeRequest(name=name))).node
@@ -105,7 +107,9 @@ class Gateway:
             return name
         found = sorted({r.uid for r in await self.list(kinds.COPY_RUNS, ended=True) if r.uid.startswith(name)})
         if len(found) > 1:
-            raise InvalidArgument.of("copy run", name, "more characters: it is the beginning of " + ", ".join(found))
+            raise InvalidArgument.of(
+                "copy run", name, "more characters: several uids begin with it: " + ", ".join(found)
+            )
         return found[0] if found else name
 
     async def full_name(self, kind: Kind, name: str, cluster: str) -> str:
@@ -199,7 +203,7 @@ class Gateway:
             if not names:
                 raise NotFound("there is no broker cluster: see `keelman create broker-cluster --help`")
             if len(names) > 1 and "default" not in names:
-                raise InvalidArgument(f"--broker-cluster: which one? One of {', '.join(names)}")
+                raise InvalidArgument(f"--broker-cluster: there are several: give one of {', '.join(names)}")
             name = names[0] if len(names) == 1 else "default"
         found = await self.get(kinds.BROKER_CLUSTERS, name)
         servers = found.status.bootstrap_servers or found.spec.external.bootstrap_servers

@@ -73,7 +73,7 @@ class Where:
     def __post_init__(self) -> None:
         """Raises InvalidArgument for a cluster beside the worker that is asked."""
         if self.worker and self.cluster:
-            raise InvalidArgument("--cluster: not together with --worker, which is asked itself")
+            raise InvalidArgument("--cluster: not together with --worker, which names a worker directly")
 
     def ask_connector(
         self, name: str, body: Callable[[ConnectorRest], Awaitable[int | None]], *, new: bool = False
@@ -121,7 +121,7 @@ async def only_cluster(gateway: Gateway) -> str:
     if not names:
         raise NotFound("there is no worker cluster: `keelman create worker-cluster NAME --start` makes one")
     if len(names) > 1:
-        raise InvalidArgument(f"--cluster: which worker cluster? One of {', '.join(names)}")
+        raise InvalidArgument(f"--cluster: there are several worker clusters: give one of {', '.join(names)}")
     return str(names[0])
 
 

@@ -41,7 +41,7 @@ def configure(
     *,
     config_file: Annotated[
         Path | None,
-        typer.Option("--config-file", metavar="FILE", help="In place of its configuration, .json or .properties."),
+        typer.Option("--config-file", metavar="FILE", help="Its whole new configuration, .json or .properties."),
     ] = None,
     values: ConfigValues = None,
     gone: Annotated[

@@ -66,12 +66,12 @@ def run(
         str, typer.Option("--broker-cluster", metavar="BC", help="Broker cluster of the gateway [the only one].")
     ] = "",
     port: Annotated[int | None, typer.Option("--port", help="REST port of its worker [a free one].", min=1)] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Forget the offsets of former runs.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Forget the offsets of earlier runs.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Also show the worker's log.")] = False,
     gateway: GatewayAddress = None,
     home: HomeFolder = None,
 ) -> int:
-    """Run a connector from one Python file, without a wheel, until Ctrl-C; again whenever the file changes.
+    """Run a connector from one Python file, without a wheel, until Ctrl-C; run it again whenever the file changes.
 
     It runs on a standalone worker of its own, with a Spark service of its own. Keys are texts and values JSON unless
     --set or --config-file names other converters.
@@ -131,7 +131,10 @@ class ConnectorRun:
                         again, seen = bool(seen), now
                         worker = await self._changed(worker, again=again)
                     elif worker is not None and worker.returncode is not None:
-                        print(f"its worker ended ({worker.returncode}); the next change starts it again", flush=True)
+                        print(
+                            f"its worker ended with exit code {worker.returncode}; the next change starts it again",
+                            flush=True,
+                        )
                         worker = None
                     elif worker is not None:
                         await self._print_status(Rest(http, rest))
@@ -148,7 +151,7 @@ class ConnectorRun:
             one = choose_class(classes, self.which)
         except KeelmanError as error:
             print_error(error.message)
-            goes_on = " the version before runs on;" if worker is not None else ""
+            goes_on = " the previous version keeps running;" if worker is not None else ""
             print(f"{goes_on} waiting for a change of {self.source.path.name}".strip(), flush=True)
             return worker
         if again:

@@ -53,12 +53,12 @@ def create(
     name: Annotated[str, typer.Argument(metavar="NAME", help="The new name.")],
     *,
     nodes: Annotated[str, typer.Option("--nodes", metavar="A,B", help="Nodes for its brokers or workers.")] = "",
-    managed: Annotated[bool, typer.Option("--managed", help="Brokers on our nodes.")] = False,
+    managed: Annotated[bool, typer.Option("--managed", help="Run the brokers on nodes of keelman.")] = False,
     bootstrap_servers: Annotated[str, typer.Option("--bootstrap-servers", help="Brokers that exist already.")] = "",
     broker_cluster: Annotated[
         str, typer.Option("--broker-cluster", help="Broker cluster of a worker cluster.")
     ] = "default",
-    count: Annotated[int | None, typer.Option("--count", help="So many workers, anywhere [1].", min=1)] = None,
+    count: Annotated[int | None, typer.Option("--count", help="Number of workers, on any nodes [1].", min=1)] = None,
     properties: Annotated[
         list[str] | None, typer.Option("--property", metavar="K=V", help="Broker, client or worker property.")
     ] = None,

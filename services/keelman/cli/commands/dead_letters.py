@@ -21,10 +21,10 @@ from keelman.model.errors import InvalidArgument
 app = command_group()
 MEANINGS = {
     "sent": "sent back",
-    "failed": "still cannot be taken, and stay",
-    "lost": "without all of their record, and stay",
+    "failed": "failed again, and stay",
+    "lost": "without a complete record, and stay",
     "dropped": "dropped by a transform",
-    "filtered": "not asked for, and stay",
+    "filtered": "not selected, and stay",
 }
 _AGO = re.compile(r"(\d+)([smhd])")
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
@@ -34,7 +34,9 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 def dead_letters(
     name: Name,
     *,
-    records: Annotated[int, typer.Option("--records", metavar="N", help="How many of the newest.", min=0, max=100)] = 5,
+    records: Annotated[
+        int, typer.Option("--records", metavar="N", help="How many of the newest to show.", min=0, max=100)
+    ] = 5,
     cluster: Cluster = "",
     worker: Worker = "",
     output: TextForm = "text",
@@ -65,23 +67,27 @@ def dead_letters(
 def replay(
     name: Name,
     *,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would become of them.")] = False,
-    to: Annotated[str, typer.Option("--to", metavar="TOPIC", help="Of a sink: to this topic, as they are.")] = "",
-    stage: Annotated[
-        str, typer.Option("--stage", metavar="STAGE", help="Only those of it, e.g. VALUE_CONVERTER.")
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")] = False,
+    to: Annotated[
+        str, typer.Option("--to", metavar="TOPIC", help="Of a sink: send them to this topic, unchanged.")
     ] = "",
-    exception: Annotated[str, typer.Option("--exception", metavar="CLASS", help="Only those of it.")] = "",
+    stage: Annotated[
+        str, typer.Option("--stage", metavar="STAGE", help="Only those of this stage, e.g. VALUE_CONVERTER.")
+    ] = "",
+    exception: Annotated[
+        str, typer.Option("--exception", metavar="CLASS", help="Only those with this exception.")
+    ] = "",
     begin: Annotated[
         str, typer.Option("--since", metavar="TIME", help="Only records since then: a time, or 90m, 12h, 7d ago.")
     ] = "",
-    most: Annotated[int | None, typer.Option("--most", metavar="N", help="Send no more than these.", min=1)] = None,
+    most: Annotated[int | None, typer.Option("--most", metavar="N", help="Send at most N.", min=1)] = None,
     cluster: Cluster = "",
     worker: Worker = "",
     output: TextForm = "text",
     gateway: GatewayAddress = None,
     home: HomeFolder = None,
 ) -> int:
-    """Send a connector's dead letters back, each exactly once; those that still cannot be taken stay."""
+    """Send a connector's dead letters back, each exactly once; those that fail again stay."""
     form = checked_format(output, TEXT_FORMATS)
     asked: dict[str, Any] = {"dry_run": dry_run}
     asked |= {key: text for key, text in (("to", to), ("stage", stage), ("exception", exception)) if text}

@@ -55,5 +55,5 @@ async def _stop(home: Home, show: Callable[[str], None]) -> str:
         home.system.unlink(missing_ok=True)
     if left or names:
         names_stopped = ", ".join(sorted({*names, *(r.name for r in left)}))
-        return f"`keelman up` of {home.root} was gone already; stopped what it had left: {names_stopped}"
+        return f"`keelman up` of {home.root} had ended already; stopped what it left running: {names_stopped}"
     return f"nothing runs in {home.root}"

@@ -41,7 +41,7 @@ def get(
     ] = "",
     state: Annotated[str, typer.Option("--state", metavar="STATE", help="Only those in this state.")] = "",
     ended: Annotated[bool, typer.Option("--ended", help="Also copy runs that have ended.")] = False,
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Show changes as they come, until Ctrl-C.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Keep showing changes, until Ctrl-C.")] = False,
     gateway: GatewayAddress = None,
     home: HomeFolder = None,
 ) -> int:
@@ -122,7 +122,7 @@ def checked_state(kind: Kind, word: str) -> str:
 def at_rest(clusters: Sequence[Any], only: str) -> list[str]:
     """What to say of worker clusters that do not run: they may have connectors, which only their workers could show."""
     return [
-        f"worker cluster {c.name} is {columns.cluster_state(c)}: what connectors it has is known once it runs"
+        f"worker cluster {c.name} is {columns.cluster_state(c)}: its connectors are known once it runs"
         for c in clusters
         if not c.status.ready_workers and only in ("", c.name)
     ]

@@ -30,9 +30,9 @@ def logs(
     name: Name,
     *,
     cluster: Cluster = "",
-    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on with new lines as they come.")] = False,
+    follow: Annotated[bool, typer.Option("-f", "--follow", help="Keep printing new lines.")] = False,
     tail: Annotated[
-        int, typer.Option("--tail", metavar="LINES", help="Begin so many lines from the end.", min=1)
+        int, typer.Option("--tail", metavar="LINES", help="Begin this many lines from the end.", min=1)
     ] = 100,
     gateway: GatewayAddress = None,
     home: HomeFolder = None,

@@ -124,10 +124,10 @@ async def _change(rest: ConnectorRest, method: str, body: Any = None) -> Any:
 def entries_of(at: Sequence[str], partition: str, offset: str, file: Path | None) -> list[dict[str, Any]]:
     """The offsets that the options mean, in Connect's form. Raises InvalidArgument."""
     if bool(partition) != bool(offset):
-        raise InvalidArgument("--partition and --offset: only together: the one says where, the other how far")
+        raise InvalidArgument("--partition and --offset: only together: the partition, and its new offset")
     if sum((bool(at), bool(partition), file is not None)) != 1:
         raise InvalidArgument(
-            "what is to be set? Give --at (of a sink), --partition with --offset (of a source), or --file"
+            "give exactly one of --at (of a sink), --partition with --offset (of a source), and --file"
         )
     if file is not None:
         return _file_entries(file)

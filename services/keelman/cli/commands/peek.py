@@ -23,7 +23,7 @@ def peek(
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="See `keelman get topics`.")],
     *,
     records: Annotated[
-        int, typer.Option("-n", "--records", metavar="N", help="How many of the last.", min=1, max=1000)
+        int, typer.Option("-n", "--records", metavar="N", help="How many of the last records to show.", min=1, max=1000)
     ] = 5,
     brokers: Annotated[
         str, typer.Option("--broker-cluster", metavar="BC", help="Its broker cluster [the only one].")

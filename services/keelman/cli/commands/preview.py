@@ -32,10 +32,14 @@ def preview(
     values: Annotated[
         list[str] | None, typer.Option("--set", metavar="K=V", help="Try it with this value; may be repeated.")
     ] = None,
-    records: Annotated[int, typer.Option("--records", metavar="N", help="How many.", min=1, max=100)] = 5,
+    records: Annotated[int, typer.Option("--records", metavar="N", help="How many to show.", min=1, max=100)] = 5,
     begin: Annotated[
         str,
-        typer.Option("--from", metavar="WHERE", help="Of a source committed or beginning, of a sink end or beginning."),
+        typer.Option(
+            "--from",
+            metavar="WHERE",
+            help="Where to begin: committed or beginning of a source, end or beginning of a sink.",
+        ),
     ] = "",
     cluster: Cluster = "",
     worker: Worker = "",
@@ -89,7 +93,7 @@ def preview_lines(found: Mapping[str, Any]) -> Iterator[str]:
                 for k in SHOWN
                 if record.get(k) != before.get(k, before) and _has(record, k)
             ]
-            words = "not applied" if step.get("applied") is False else "  ".join(changed) or "as it was"
+            words = "not applied" if step.get("applied") is False else "  ".join(changed) or "unchanged"
             yield f"  {name:<14} {words}{_predicate_text(step)}"
             before = record
         if "error" in one:

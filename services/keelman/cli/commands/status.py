@@ -82,7 +82,8 @@ def _absent(home: Home, form: str) -> int:
     else:
         print(f"keelman is not running in {home.root}: start it with `keelman up`")
         if names:
-            print(f"left by a killed one: {', '.join(names)}; `keelman up` takes them over, `keelman down` stops them")
+            running = f"still running from a `keelman up` that was killed: {', '.join(names)}"
+            print(f"{running}; `keelman up` adopts them, `keelman down` stops them")
     return FAILED
 
 

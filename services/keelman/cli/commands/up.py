@@ -37,7 +37,7 @@ def up(
     settings: Settings = None,
     free_ports: Annotated[bool, typer.Option("--free-ports", help="Take free ports for everything.")] = False,
     broker: Annotated[
-        bool, typer.Option("--broker/--no-broker", help="Have a managed broker cluster `default`.")
+        bool, typer.Option("--broker/--no-broker", help="Run a managed broker cluster `default`.")
     ] = True,
     starter: Annotated[int | None, typer.Option("--starter", hidden=True)] = None,
     tied: Annotated[bool, typer.Option("--tied", hidden=True)] = False,
@@ -65,7 +65,7 @@ def _foreground(options: Options) -> int:
             elif stage == "note":
                 line.print(text)
             else:
-                line.show(text or "services answer")
+                line.show(text or "the services are ready")
 
         return _run_process(partial(run, options, report))
 

@@ -81,7 +81,7 @@ def restart(
     ] = None,
     failed: Annotated[bool, typer.Option("--failed", help="Of a connector: only what has FAILED.")] = False,
     tasks: Annotated[
-        bool | None, typer.Option("--tasks/--no-tasks", help="Of a connector: its tasks too, or it alone [--tasks].")
+        bool | None, typer.Option("--tasks/--no-tasks", help="Of a connector: with its tasks or without [--tasks].")
     ] = None,
     cluster: Cluster = "",
     wait: Wait = False,
@@ -109,7 +109,7 @@ def restart(
             if task is not None and not meant:
                 raise NotFound(f"connector {full} has no task {task}: {_numbers(len(here))}")
             if failed and not meant and connector.state != "FAILED":
-                print(f"{found.singular}/{full}: nothing of it has FAILED, so nothing is restarted")
+                print(f"{found.singular}/{full}: neither it nor a task has FAILED: nothing to restart")
                 return
         was = None if seconds is None else await before(client, "restart", found, full, tasks=meant)
         if task is not None:

@@ -33,7 +33,7 @@ def watch(
     gateway: GatewayAddress = None,
     home: HomeFolder = None,
 ) -> int:
-    """Show the copy runs of now, and each change as it comes, until Ctrl-C; on a pipe one JSON document a change."""
+    """Show the current copy runs, and each change, until Ctrl-C; on a pipe one JSON document a change."""
     kind_of(kind, "watch")
     form = checked_format(output, WATCH_FORMATS)
 

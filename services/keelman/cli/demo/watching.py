@@ -49,7 +49,7 @@ async def watch_copy(gateway: Gateway, copy: Copy, facts: Facts, alive: Callable
                 moved_at, best = now, (done, read)
             bad_since = (bad_since or now) if problem else None
             if not alive():
-                raise Unavailable("the system ended while the copy went on")
+                raise Unavailable("the system ended during the copy")
             if bad_since is not None and now - bad_since > CALM_SECONDS:
                 raise FailedPrecondition(problem)
             if now - moved_at > STALLED_SECONDS:

@@ -139,7 +139,7 @@ def _why_not_again(row: range) -> str:
     for port in row[:SERVICE_PORTS]:
         if not port_is_free("127.0.0.1", port):
             return f"port {port} is taken by another process"
-    return "" if hold_row(row) else f"ports {row[0]} to {row[-1]} are another `keelman up`'s"
+    return "" if hold_row(row) else f"ports {row[0]} to {row[-1]} are held by another `keelman up`"
 
 
 class Running:

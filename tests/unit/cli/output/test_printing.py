@@ -193,7 +193,7 @@ def test_logs_are_those_of_the_processes_behind() -> None:
 def test_clusters_that_do_not_run_may_have_connectors() -> None:
     stopped = WorkerCluster(name="night", status=WorkerClusterStatus(state=CLUSTER_STATE_STOPPED))
     running = WorkerCluster(name="day", status=WorkerClusterStatus(state=CLUSTER_STATE_RUNNING, ready_workers=1))
-    told = ["worker cluster night is STOPPED: what connectors it has is known once it runs"]
+    told = ["worker cluster night is STOPPED: its connectors are known once it runs"]
     assert at_rest([stopped, running], "") == at_rest([stopped, running], "night") == told
     assert at_rest([stopped, running], "day") == []
 
