@@ -7,8 +7,6 @@ import sys
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from google.protobuf.message import Message
-
 from keelman.api.connect.v1 import broker_cluster_service_pb2 as bc
 from keelman.api.connect.v1 import connector_service_pb2 as cn
 from keelman.api.connect.v1 import worker_cluster_service_pb2 as wc
@@ -27,6 +25,7 @@ from keelman.cli import kinds
 from keelman.cli.kinds import Kind
 from keelman.model.errors import DeadlineExceeded, FailedPrecondition, InvalidArgument, NotFound, Unavailable
 from keelman.rpc.channels import channel
+from keelman.rpc.errors import translated_stream
 
 Resource: TypeAlias = Any  # one of the wire contract's resources; the kind says which
 
@@ -39,67 +38,58 @@ class Gateway:
     """Calls on one channel. Errors come as the classes of keelman.model.errors."""
 
     def __init__(self, link: Any) -> None:
-        self.broker_clusters: Any = BrokerClusterServiceStub(link)
-        self.worker_clusters: Any = WorkerClusterServiceStub(link)
-        self.workers: Any = WorkerServiceStub(link)
-        self.connectors: Any = ConnectorServiceStub(link)
-        self.copy_runs: Any = CopyRunServiceStub(link)
-        self.nodes: Any = NodeServiceStub(link)
-        self.workloads: Any = WorkloadServiceStub(link)
+        self._services: Mapping[Kind, tuple[Any, Any]] = {
+            kinds.BROKER_CLUSTERS: (BrokerClusterServiceStub(link), bc),
+            kinds.WORKER_CLUSTERS: (WorkerClusterServiceStub(link), wc),
+            kinds.WORKERS: (WorkerServiceStub(link), wk),
+            kinds.CONNECTORS: (ConnectorServiceStub(link), cn),
+            kinds.COPY_RUNS: (CopyRunServiceStub(link), cr),
+            kinds.NODES: (NodeServiceStub(link), no),
+            kinds.WORKLOADS: (WorkloadServiceStub(link), wl),
+        }
 
-    async def list(  # noqa: PLR0911  (one line a kind)
-        self, kind: Kind, *, cluster: str = "", ended: bool = False
-    ) -> Sequence[Resource]:
+    async def list(self, kind: Kind, *, cluster: str = "", ended: bool = False) -> Sequence[Resource]:
         """All resources of a kind, page by page; `cluster` narrows workers, connectors and copy runs. Raises NotFound
         for a cluster that is unknown."""
-        match kind:
-            case kinds.BROKER_CLUSTERS:
-                return await _pages(self.broker_clusters.ListBrokerClusters, bc.ListBrokerClustersRequest())
-            case kinds.WORKER_CLUSTERS:
-                return await _pages(self.worker_clusters.ListWorkerClusters, wc.ListWorkerClustersRequest())
-            case kinds.WORKERS:
-                return await _pages(self.workers.ListWorkers, wk.ListWorkersRequest(worker_cluster=cluster))
-            case kinds.CONNECTORS:
-                return await _pages(self.connectors.ListConnectors, cn.ListConnectorsRequest(worker_cluster=cluster))
-            case kinds.COPY_RUNS:
-                request = cr.ListCopyRunsRequest(worker_cluster=cluster, include_ended=ended)
-                return await _pages(self.copy_runs.ListCopyRuns, request)
-            case kinds.NODES:
-                return await _pages(self.nodes.ListNodes, no.ListNodesRequest())
-        return await _pages(self.workloads.ListWorkloads, wl.ListWorkloadsRequest())
+        fields: dict[str, Any] = {"worker_cluster": cluster} if kind.in_cluster else {}
+        if kind is kinds.COPY_RUNS:
+            fields["include_ended"] = ended
+        items: list[Resource] = []
+        while True:
+            answer = await self._call("List", kind, **fields)
+            for name, reason in getattr(answer, "unreachable", {}).items():
+                print(f"keelman: worker cluster {name} could not be asked: {reason}", file=sys.stderr)
+            items += getattr(answer, kind.plural.replace("-", "_"))
+            if not answer.next_page_token:
+                return items
+            fields["page_token"] = answer.next_page_token
 
-    async def get(  # noqa: PLR0911  (one line a kind)
-        self, kind: Kind, name: str, *, cluster: str = ""
-    ) -> Resource:
+    async def get(self, kind: Kind, name: str, *, cluster: str = "") -> Resource:
         """One resource; `cluster` is the worker cluster that it is of. Raises NotFound."""
+        fields = {"name": name}
         match kind:
-            case kinds.BROKER_CLUSTERS:
-                request: Any = bc.GetBrokerClusterRequest(name=name)
-                return (await _answer(self.broker_clusters.GetBrokerCluster, request)).broker_cluster
-            case kinds.WORKER_CLUSTERS:
-                request = wc.GetWorkerClusterRequest(name=name)
-                return (await _answer(self.worker_clusters.GetWorkerCluster, request)).worker_cluster
+            case kinds.WORKLOADS:
+                for workload in await self.list(kind):
+                    if workload.name == name:
+                        return workload
+                raise NotFound(f"there is no workload {name!r}")
             case kinds.WORKERS:
-                request = wk.GetWorkerRequest(name=await self.full_name(kind, name, cluster))
-                return (await _answer(self.workers.GetWorker, request)).worker
+                fields = {"name": await self.full_name(kind, name, cluster)}
             case kinds.CONNECTORS:
                 owner, plain = await self.connector_name(name, cluster)
-                request = cn.GetConnectorRequest(worker_cluster=owner, name=plain)
-                return (await _answer(self.connectors.GetConnector, request)).connector
+                fields = {"worker_cluster": owner, "name": plain}
             case kinds.COPY_RUNS:
-                uid = await self._uid(name)
-                run = (await _answer(self.copy_runs.GetCopyRun, cr.GetCopyRunRequest(uid=uid))).copy_run
-                if cluster not in ("", run.worker_cluster):
-                    raise NotFound(
-                        f"copy run {name} belongs to worker cluster {run.worker_cluster!r}, not to {cluster!r}"
-                    )
-                return run
-            case kinds.NODES:
-                return (await _answer(self.nodes.GetNode, no.GetNodeRequest(name=name))).node
-        for workload in await self.list(kind):
-            if workload.name == name:
-                return workload
-        raise NotFound(f"there is no workload {name!r}")
+                fields = {"uid": await self._uid(name)}
+        found = _resource(kind, await self._call("Get", kind, **fields))
+        if kind is kinds.COPY_RUNS and cluster not in ("", found.worker_cluster):
+            raise NotFound(f"copy run {name} belongs to worker cluster {found.worker_cluster!r}, not to {cluster!r}")
+        return found
+
+    def watch_copy_runs(self, *, cluster: str, connector: str) -> AsyncIterator[cr.WatchCopyRunsResponse]:
+        """The present copy runs of a worker cluster and connector, where these are named, then each change."""
+        stub, _ = self._services[kinds.COPY_RUNS]
+        request = cr.WatchCopyRunsRequest(worker_cluster=cluster, connector=connector)
+        return translated_stream(stub.WatchCopyRuns(request))
 
     async def _uid(self, name: str) -> str:
         """The uid of a copy run that is named by the beginning of it. Raises InvalidArgument for that of several."""
@@ -135,62 +125,37 @@ class Gateway:
 
     async def act(
         self, verb: str, kind: Kind, name: str, *, cluster: str = "", of: Mapping[str, bool] = WITH_TASKS
-    ) -> Resource | None:
+    ) -> Resource:
         """Does a verb on one resource; returns the resource where the answer carries it. `of` are the fields
         of a RestartConnectorRequest that say what of a connector is restarted."""
-        match kind:
-            case kinds.BROKER_CLUSTERS | kinds.WORKER_CLUSTERS:
-                return await self._act_on_cluster(verb, kind, name)
-            case kinds.WORKERS:
-                return (await _answer(self.workers.RestartWorker, wk.RestartWorkerRequest(name=name))).worker
-            case kinds.NODES:
-                await _answer(self.nodes.DeleteNode, no.DeleteNodeRequest(name=name))
-                return None
-        owner, plain = await self.connector_name(name, cluster)
-        calls: dict[str, tuple[Any, Any]] = {
-            "delete": (self.connectors.DeleteConnector, cn.DeleteConnectorRequest),
-            "pause": (self.connectors.PauseConnector, cn.PauseConnectorRequest),
-            "resume": (self.connectors.ResumeConnector, cn.ResumeConnectorRequest),
-            "start": (self.connectors.ResumeConnector, cn.ResumeConnectorRequest),
-            "stop": (self.connectors.StopConnector, cn.StopConnectorRequest),
-            "restart": (self.connectors.RestartConnector, cn.RestartConnectorRequest),
-        }
-        call, make = calls[verb]
-        more = of if verb == "restart" else {}
-        await _answer(call, make(worker_cluster=owner, name=plain, **more))
-        return None
-
-    async def _act_on_cluster(self, verb: str, kind: Kind, name: str) -> Resource | None:
-        if verb == "restart":
+        if kind is kinds.WORKER_CLUSTERS and verb == "restart":
             for worker in await self.list(kinds.WORKERS, cluster=name):
-                await self.act("restart", kinds.WORKERS, worker.name)
+                await self.act(verb, kinds.WORKERS, worker.name)
             return await self.get(kind, name)
-        noun = "BrokerCluster" if kind is kinds.BROKER_CLUSTERS else "WorkerCluster"
-        module: Any = bc if kind is kinds.BROKER_CLUSTERS else wc
-        stub = self.broker_clusters if kind is kinds.BROKER_CLUSTERS else self.worker_clusters
-        call = f"{verb.capitalize()}{noun}"
-        answer = await _answer(getattr(stub, call), getattr(module, f"{call}Request")(name=name))
-        return getattr(answer, kind.singular.replace("-", "_"))
+        fields: dict[str, Any] = {"name": name}
+        if kind is kinds.CONNECTORS:
+            owner, plain = await self.connector_name(name, cluster)
+            fields = {"worker_cluster": owner, "name": plain, **(of if verb == "restart" else {})}
+            verb = "resume" if verb == "start" else verb
+        return _resource(kind, await self._call(verb.capitalize(), kind, **fields))
 
-    async def create_broker_cluster(self, name: str, spec: Any) -> Resource:
-        """Creates a broker cluster, which is then asked to run."""
-        request = bc.CreateBrokerClusterRequest(name=name, spec=spec)
-        return (await _answer(self.broker_clusters.CreateBrokerCluster, request)).broker_cluster
+    async def create_cluster(self, kind: Kind, name: str, spec: Any) -> Resource:
+        """Creates a broker cluster, which is then asked to run, or a worker cluster, stopped."""
+        return _resource(kind, await self._call("Create", kind, name=name, spec=spec))
 
-    async def create_worker_cluster(self, name: str, spec: Any) -> Resource:
-        """Creates a worker cluster, stopped."""
-        request = wc.CreateWorkerClusterRequest(name=name, spec=spec)
-        return (await _answer(self.worker_clusters.CreateWorkerCluster, request)).worker_cluster
+    async def create_connector(self, cluster: str, name: str, config: Mapping[str, str]) -> Resource:
+        """Creates a connector in a running worker cluster; prints the notes on its configuration to stderr."""
+        return await self._put_connector("Create", cluster, name, config)
 
-    async def create_connector(self, cluster: str, name: str, config: dict[str, str]) -> Resource:
-        """Creates a connector in a running worker cluster."""
-        request = cn.CreateConnectorRequest(worker_cluster=cluster, name=name, config=config)
-        return _print_notes((await _answer(self.connectors.CreateConnector, request)).connector)
+    async def configure_connector(self, cluster: str, name: str, config: Mapping[str, str]) -> Resource:
+        """Replaces a connector's whole configuration; prints the notes on it to stderr."""
+        return await self._put_connector("Update", cluster, name, config)
 
-    async def configure_connector(self, cluster: str, name: str, config: dict[str, str]) -> Resource:
-        """Replaces a connector's whole configuration."""
-        request = cn.UpdateConnectorRequest(worker_cluster=cluster, name=name, config=config)
-        return _print_notes((await _answer(self.connectors.UpdateConnector, request)).connector)
+    async def _put_connector(self, verb: str, cluster: str, name: str, config: Mapping[str, str]) -> Resource:
+        answer = await self._call(verb, kinds.CONNECTORS, worker_cluster=cluster, name=name, config=config)
+        for note in answer.connector.notes:
+            print(f"keelman: note: {note}", file=sys.stderr)
+        return answer.connector
 
     async def client_properties(self, broker_cluster: str) -> dict[str, str]:
         """Java's client properties that reach a broker cluster; without a name the only one, or `default`.
@@ -211,33 +176,23 @@ class Gateway:
             raise FailedPrecondition(f"broker cluster {name} has no address yet: see `keelman get bc {name}`")
         return {**found.spec.external.client_properties, "bootstrap.servers": servers}
 
+    async def _call(self, verb: str, kind: Kind, **fields: Any) -> Any:
+        """The answer of the RPC that is named by the verb and the kind: GetNode, ListNodes.
 
-def _print_notes(connector: Any) -> Resource:
-    """The connector; what is to be noted of its configuration goes to standard error."""
-    for note in connector.notes:
-        print(f"keelman: note: {note}", file=sys.stderr)
-    return connector
-
-
-async def _answer(call: Any, request: Message) -> Any:
-    """One answer. Raises Unavailable when there is none in time, and what the gateway refuses."""
-    try:
-        return await call(request, timeout=CALL_SECONDS)
-    except DeadlineExceeded as error:
-        raise Unavailable(f"the gateway gave no answer in time: {error.message}") from None
+        Raises Unavailable when there is none in time, and what the gateway refuses.
+        """
+        stub, messages = self._services[kind]
+        noun = kind.plural if verb == "List" else kind.singular
+        name = verb + "".join(word.capitalize() for word in noun.split("-"))
+        try:
+            return await getattr(stub, name)(getattr(messages, f"{name}Request")(**fields), timeout=CALL_SECONDS)
+        except DeadlineExceeded as error:
+            raise Unavailable(f"the gateway gave no answer in time: {error.message}") from None
 
 
-async def _pages(call: Any, request: Any) -> Sequence[Resource]:
-    items: list[Resource] = []
-    while True:
-        answer = await _answer(call, request)
-        for name, reason in getattr(answer, "unreachable", {}).items():
-            print(f"keelman: worker cluster {name} could not be asked: {reason}", file=sys.stderr)
-        fields = answer.DESCRIPTOR.fields
-        items += getattr(answer, fields[0].name)
-        if not answer.next_page_token:
-            return items
-        request.page_token = answer.next_page_token
+def _resource(kind: Kind, answer: Any) -> Resource:
+    """What the answer carries; None where it carries nothing."""
+    return getattr(answer, kind.singular.replace("-", "_"), None)
 
 
 @contextlib.asynccontextmanager

@@ -90,14 +90,12 @@ def create(
         made_of = connector_config(config_file, values)
 
     async def body(client: Gateway) -> None:
-        if found is kinds.BROKER_CLUSTERS:
-            made = await client.create_broker_cluster(name, made_of)
-        elif found is kinds.WORKER_CLUSTERS:
-            made = await client.create_worker_cluster(name, made_of)
-            if start:
-                made = await client.act("start", found, name)
-        else:
+        if found is kinds.CONNECTORS:
             made = await client.create_connector(owner, plain, made_of)
+        else:
+            made = await client.create_cluster(found, name, made_of)
+        if start:
+            made = await client.act("start", found, name)
         if seconds is not None:
             made = await wait_for(client, "start", found, columns.key_of(found, made), seconds=seconds)
         print_one(found, made, form)

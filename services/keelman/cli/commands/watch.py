@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 import typer
 
-from keelman.api.copy.v1 import copy_run_service_pb2 as cr
 from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_ENDED, COPY_RUN_STATE_FAILED
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.target import Target
@@ -17,7 +16,6 @@ from keelman.cli.exits import OK
 from keelman.cli.kinds import CONNECTORS, COPY_RUNS, kind_of
 from keelman.cli.options import Cluster, GatewayAddress, HomeFolder, command_group, kind_word
 from keelman.cli.output.printing import WATCH_FORMATS, checked_format, plain, table
-from keelman.rpc.errors import translated_stream
 
 app = command_group()
 OVER = (COPY_RUN_STATE_ENDED, COPY_RUN_STATE_FAILED)
@@ -38,11 +36,11 @@ def watch(
     form = checked_format(output, WATCH_FORMATS)
 
     async def body(client: Gateway) -> None:
-        request = cr.WatchCopyRunsRequest(worker_cluster=cluster)
+        owner, plain_name = cluster, connector
         if connector:
             found = await client.get(CONNECTORS, connector, cluster=cluster)
-            request = cr.WatchCopyRunsRequest(worker_cluster=found.worker_cluster, connector=found.name)
-        answers = translated_stream(client.copy_runs.WatchCopyRuns(request))
+            owner, plain_name = found.worker_cluster, found.name
+        answers = client.watch_copy_runs(cluster=owner, connector=plain_name)
         if form == "json" or not sys.stdout.isatty():
             async for answer in answers:
                 for run in answer.copy_runs:

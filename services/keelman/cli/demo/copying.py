@@ -130,8 +130,8 @@ async def _worker_cluster(gateway: Gateway) -> None:
     try:
         found = await gateway.get(kinds.WORKER_CLUSTERS, WORKER_CLUSTER)
     except NotFound:
-        found = await gateway.create_worker_cluster(
-            WORKER_CLUSTER, WorkerClusterSpec(broker_cluster=BROKER_CLUSTER, count=1)
+        found = await gateway.create_cluster(
+            kinds.WORKER_CLUSTERS, WORKER_CLUSTER, WorkerClusterSpec(broker_cluster=BROKER_CLUSTER, count=1)
         )
     if found.spec.broker_cluster != BROKER_CLUSTER:
         raise FailedPrecondition(f"worker cluster {WORKER_CLUSTER} is on broker cluster {found.spec.broker_cluster}")
