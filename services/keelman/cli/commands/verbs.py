@@ -29,14 +29,6 @@ from keelman.cli.options import (
 from keelman.model.errors import InvalidArgument, NotFound
 
 app = command_group()
-ASKED = {
-    "start": "asked to start",
-    "stop": "asked to stop",
-    "pause": "asked to pause",
-    "resume": "asked to resume",
-    "restart": "asked to restart",
-    "delete": "deletion requested",
-}
 DONE = {
     "start": "runs",
     "stop": "stopped",
@@ -118,7 +110,7 @@ def restart(
             await client.act("restart", found, full, of=more)
         if seconds is not None:
             await wait_for(client, "restart", found, full, seconds=seconds, was=was)
-        print(f"{found.singular}/{full}{about} {(ASKED if seconds is None else DONE)['restart']}")
+        print(f"{found.singular}/{full}{about} {_outcome('restart', seconds)}")
 
     return target.run(body)
 
@@ -157,9 +149,16 @@ def act(target: Target, verb: str, word: str, name: str, *, cluster: str, wait: 
         await client.act(verb, kind, full)
         if wait is not None:
             await wait_for(client, verb, kind, full, seconds=wait, was=was)
-        print(f"{kind.singular}/{full} {(ASKED if wait is None else DONE)[verb]}")
+        print(f"{kind.singular}/{full} {_outcome(verb, wait)}")
 
     return target.run(body)
+
+
+def _outcome(verb: str, wait: float | None) -> str:
+    """What is printed when the verb was done, or else only asked for."""
+    if wait is not None:
+        return DONE[verb]
+    return "deletion requested" if verb == "delete" else f"asked to {verb}"
 
 
 def _numbers(count: int) -> str:

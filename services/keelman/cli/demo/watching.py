@@ -21,6 +21,7 @@ from keelman.model.errors import Conflict, FailedPrecondition, NotFound, Unavail
 from keelman.model.traces import why_line
 
 STALLED_SECONDS = 180.0
+LINE_SECONDS = 2.0
 
 
 async def watch_copy(gateway: Gateway, copy: Copy, facts: Facts, alive: Callable[[], bool]) -> None:
@@ -166,8 +167,8 @@ class _Bars:
 
 
 class _Lines:
-    def __init__(self, total: int, every_seconds: float = 2.0) -> None:
-        self._total, self._every = total, every_seconds
+    def __init__(self, total: int) -> None:
+        self._total = total
         self._meters: dict[str, Meter] = {}
         self._printed_at = 0.0
         self._last = ""
@@ -180,7 +181,7 @@ class _Lines:
             lines.append(f"{name} {line_of(one, meter, now)}")
         text = "; ".join(lines)
         done = all(one.done_bytes >= self._total for one in legs.values())
-        if text != self._last and (done or now - self._printed_at >= self._every):
+        if text != self._last and (done or now - self._printed_at >= LINE_SECONDS):
             print(text, file=sys.stderr, flush=True)
             self._printed_at, self._last = now, text
 

@@ -8,7 +8,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -209,13 +209,13 @@ class Running:
             self._child.kill()
 
 
-def last_words(log: Path, lines: int = 1) -> str:
-    """The last lines of a log that say something."""
+def last_words(log: Path) -> str:
+    """The last line of a log that is not empty."""
     try:
         with log.open("rb") as file:
             file.seek(max(0, log.stat().st_size - 8192))
             text = file.read().decode("utf-8", "replace")
     except OSError:
         return "no log"
-    said: Sequence[str] = [line.strip() for line in text.splitlines() if line.strip()]
-    return f"{' / '.join(said[-lines:]) or 'nothing logged'} (log: {log})"
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return f"{lines[-1] if lines else 'nothing logged'} (log: {log})"
