@@ -142,7 +142,7 @@ class Reader:
 
     async def run(self) -> None:
         """Runs until cancelled; waits without harm while there is no broker."""
-        with self.hub.subscribed() as changed:
+        with self.hub.subscribe() as changed:
             while True:
                 changed.clear()
                 bootstrap = await events_bootstrap(self.database, self.events_broker_cluster)

@@ -95,7 +95,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
 
 
 async def _wake(commits: Hub, *reconcilers: Reconciler) -> None:
-    with commits.subscribed() as changed:
+    with commits.subscribe() as changed:
         while True:
             await changed.wait()
             changed.clear()

@@ -180,7 +180,7 @@ class Sessions:
         """Sends the complete set, then what differs from what was sent: it looks at the whole state at each wake."""
         sent: dict[str, Workload] = {}
         version = 0
-        with self._hub.subscribed() as changed:
+        with self._hub.subscribe() as changed:
             while True:
                 changed.clear()
                 async with self._database.read() as reader:

@@ -8,8 +8,7 @@ from pathlib import Path
 from keelman.model.errors import InvalidArgument
 from keelman.runtime.home import Home
 from keelman.runtime.settings import ProcessSettings, setting
-
-LARGEST_PORT = 65535
+from keelman.state.properties import LARGEST_PORT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -68,7 +68,7 @@ class CopyRunApi(copy_run_service_pb2_grpc.CopyRunServiceServicer):
         sent: dict[str, copy_run_pb2.CopyRun] = {}
         first = True
         self._all(request.worker_cluster, await load_snapshot(self.database))
-        with self.commits.subscribed() as commit, self.reports.hub.subscribed() as report:
+        with self.commits.subscribe() as commit, self.reports.hub.subscribe() as report:
             while not self.stopping.is_set():
                 commit.clear()
                 report.clear()

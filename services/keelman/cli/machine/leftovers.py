@@ -19,16 +19,11 @@ ORDER = ("worker/", "spark/", "broker/")  # those that use another come before i
 
 
 def living(home: Home) -> list[Record]:
-    """Records of the workloads whose process runs."""
-    return [r for r in records(home) if _lives(r)]
-
-
-def records(home: Home) -> list[Record]:
-    """The records of all workloads of this home, in the order in which they are to be stopped.
+    """Records of the workloads whose process runs, in the order in which they are to be stopped.
 
     Also those whose starter was killed before it wrote the process down: such a process is found by its mark.
     """
-    return [record for _, record in _folders(home)]
+    return [record for _, record in _folders(home) if _lives(record)]
 
 
 def _folders(home: Home) -> list[tuple[Path, Record]]:
@@ -62,8 +57,7 @@ async def stop_workloads(home: Home) -> list[str]:
 
 def kill_workloads(home: Home) -> None:
     """Kills every process of every workload at once."""
-    kept = records(home)
-    for pids in families([r.pid for r in kept if _lives(r)]).values():
+    for pids in families([r.pid for r in living(home)]).values():
         kill_all(pids)
 
 
