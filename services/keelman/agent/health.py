@@ -43,5 +43,5 @@ class HealthWatch:
             misses = 0 if answers else misses + 1
             if local.child is not child or (local.healthy_since is not None and 0 < misses < MISSES):
                 continue
-            if local.healthy(answers, time.monotonic()):
+            if local.note_health(answers, time.monotonic()):
                 self._changed()

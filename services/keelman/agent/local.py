@@ -91,7 +91,7 @@ class Local:
             return None
         return self.unwell_since + self.unwell_seconds
 
-    def ended(self, end: Exit, last_line: str, now: float, *, seen: bool) -> None:
+    def note_end(self, end: Exit, last_line: str, now: float, *, seen: bool) -> None:
         """Its process is gone. Sets when to start it again, if it is to run; and the words for people.
 
         One that ended in order while no agent was there had been asked to, by `keelman down` for one.
@@ -125,7 +125,7 @@ class Local:
         self.start_at = now + restart_delay(self.failures)
         self.failed, self.reason, self.message = True, reason, message
 
-    def healthy(self, answers: bool, now: float) -> bool:
+    def note_health(self, answers: bool, now: float) -> bool:
         """Notes whether it answers its health check; True when that is news."""
         if answers == (self.healthy_since is not None):
             return False

@@ -42,7 +42,7 @@ class Reporter:
         self._news.set()
 
     async def next(self) -> WorkloadReport:
-        """The next report, as soon as there is news. One is under way at a time: ask again after `heard`."""
+        """The next report, as soon as there is news. One is under way at a time: ask again after `acknowledge`."""
         while self._complete and not self._unheard:
             self._news.clear()
             await self._news.wait()
@@ -51,7 +51,7 @@ class Reporter:
         self._sent, self._complete = dict(self._unheard), True
         return report
 
-    def heard(self, number: int) -> bool:
+    def acknowledge(self, number: int) -> bool:
         """The state service has stored the report; True when that was the last one sent."""
         if number < self._number:
             return False

@@ -48,7 +48,7 @@ async def run(settings: Settings, stop: asyncio.Event, *, commands: Mapping[str,
         supervisor = Supervisor(
             home, commands, settings.grace_seconds, assignments, reporter, unwell_seconds=settings.unwell_seconds
         )
-        sessions = Sessions(settings.state_address, registration(settings, node), reporter, supervisor.assigned)
+        sessions = Sessions(settings.state_address, registration(settings, node), reporter, supervisor.assign)
         name = agent_service_pb2.DESCRIPTOR.services_by_name["AgentService"].full_name
         health = await stack.enter_async_context(
             serve(

@@ -159,7 +159,7 @@ class Supervisor:
                 await self._sample()
                 await asyncio.sleep(SAMPLE_SECONDS)
 
-    def assigned(self, message: session_service_pb2.Assignments) -> None:
+    def assign(self, message: session_service_pb2.Assignments) -> None:
         """Takes up assignments. A workload that is no longer named is stopped, its files stay, and it is forgotten."""
         self._assignments.apply(message)
         self._confirmed = self._confirmed or message.complete

@@ -113,8 +113,8 @@ async def test_the_newest_status_of_each_workload_is_sent_until_it_is_heard() ->
     assert sorted(first.statuses) == ["a", "b"]
     reporter.put("a", status("RUNNING"))
     reporter.put("a", status("FAILED"))
-    assert not reporter.heard(0)
-    assert reporter.heard(1)
+    assert not reporter.acknowledge(0)
+    assert reporter.acknowledge(1)
     second = await reporter.next()
     assert not second.complete
     assert dict(second.statuses) == {"a": status("FAILED")}
@@ -125,7 +125,7 @@ async def test_the_newest_status_of_each_workload_is_sent_until_it_is_heard() ->
     assert third.number == 1
     assert third.statuses["a"] == status("FAILED")
     reporter.forget("b")
-    assert reporter.heard(1)
+    assert reporter.acknowledge(1)
     waiting = asyncio.ensure_future(reporter.next())
     await asyncio.sleep(0)
     assert not waiting.done()

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from keelman.agent.logs import last_line
 from keelman.cli.machine.system import Process
 from keelman.model.errors import InvalidArgument, Unavailable
 from keelman.runtime.backoff import Backoff
@@ -210,12 +211,5 @@ class Running:
 
 
 def last_words(log: Path) -> str:
-    """The last line of a log that is not empty."""
-    try:
-        with log.open("rb") as file:
-            file.seek(max(0, log.stat().st_size - 8192))
-            text = file.read().decode("utf-8", "replace")
-    except OSError:
-        return "no log"
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return f"{lines[-1] if lines else 'nothing logged'} (log: {log})"
+    """The last line of a log that is not empty, and where the log is."""
+    return f"{last_line(log) or 'nothing logged'} (log: {log})"
