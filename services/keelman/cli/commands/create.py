@@ -15,7 +15,7 @@ from keelman.cli.client.effects import wait_for
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.target import Target
 from keelman.cli.configuration import class_of, given_config, pairs
-from keelman.cli.kinds import Kind, cluster_and_name, kind_of
+from keelman.cli.kinds import Kind, check_option, cluster_and_name, kind_of
 from keelman.cli.options import (
     Cluster,
     ConfigFile,
@@ -106,8 +106,8 @@ def create(
 def check_options(kind: Kind, given: Mapping[str, object], *, start: bool) -> None:
     """Raises InvalidArgument for an option that says nothing about this kind."""
     for option, value in given.items():
-        if value and kind not in (meant := _MEANT_FOR[option]):
-            raise InvalidArgument(f"{option}: not for a {kind.singular}, only for {', '.join(k.plural for k in meant)}")
+        if value:
+            check_option(option, kind, _MEANT_FOR[option])
     if start and kind is not kinds.WORKER_CLUSTERS:
         raise InvalidArgument(f"--start: only for worker-clusters; a {kind.singular} starts by itself")
 

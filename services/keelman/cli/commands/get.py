@@ -17,7 +17,7 @@ from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.rest import Where
 from keelman.cli.client.target import Target
 from keelman.cli.exits import OK
-from keelman.cli.kinds import Kind, kind_of
+from keelman.cli.kinds import Kind, check_option, kind_of
 from keelman.cli.options import Cluster, Form, GatewayAddress, HomeFolder, MaybeName, command_group, kind_word
 from keelman.cli.output import columns
 from keelman.cli.output.printing import WATCH_FORMATS, checked_format, plain, print_list, print_one, table
@@ -47,9 +47,10 @@ def get(
 ) -> int:
     """Show one thing or all of a kind."""
     found, form = kind_of(kind, "get", cluster=cluster), checked_format(output, *([WATCH_FORMATS] if watch else []))
-    for option, given, only in (("--ended", ended, kinds.COPY_RUNS), ("--broker-cluster", brokers, kinds.TOPICS)):
-        if given and found is not only:
-            raise InvalidArgument(f"{option}: not for {found.plural}, only for {only.plural}")
+    if ended:
+        check_option("--ended", found, [kinds.COPY_RUNS])
+    if brokers:
+        check_option("--broker-cluster", found, [kinds.TOPICS])
     wanted = checked_state(found, state)
     target, over = Target(gateway, home), ended or wanted in columns.OVER_STATES
 

@@ -13,7 +13,7 @@ from keelman.cli.client.effects import before, wait_for
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.rest import Where
 from keelman.cli.client.target import Target
-from keelman.cli.kinds import kind_of
+from keelman.cli.kinds import check_option, kind_of
 from keelman.cli.options import (
     Cluster,
     GatewayAddress,
@@ -84,9 +84,8 @@ def restart(
     """Restart a worker, the workers of a cluster, or a connector with its tasks."""
     found, target, seconds = kind_of(kind, "restart", cluster=cluster), Target(gateway, home), seconds_of(wait, timeout)
     given = {"--task": task is not None, "--failed": failed, "--tasks/--no-tasks": tasks is not None}
-    if found is not kinds.CONNECTORS and any(given.values()):
-        option = next(option for option, there in given.items() if there)
-        raise InvalidArgument(f"{option}: not for {found.plural}, only for {kinds.CONNECTORS.plural}")
+    for option in filter(given.get, given):
+        check_option(option, found, [kinds.CONNECTORS])
     if task is not None and (failed or tasks is not None):
         raise InvalidArgument("--task: not together with --failed, --tasks or --no-tasks: it is about one task")
     about = f", task {task}:" if task is not None else ", what had FAILED:" if failed else ""
