@@ -13,13 +13,13 @@ from keelman.api.event.v1 import event_pb2
 from keelman.kafka.feed import event_topic
 from keelman.model.cluster import ExternalBrokers, WorkerClusterSpec
 from keelman.model.errors import KeelmanError, Unavailable
-from keelman.state import broker_clusters, store, worker_clusters
-from keelman.state.database import opened
+from keelman.state import requests, store
+from keelman.state.database import open_database
 from keelman.state.draft import Limits
+from keelman.state.encoding import broker_cluster_message, worker_cluster_message
 from keelman.state.executor import Executor
 from keelman.state.hub import Hub
 from keelman.state.relay import Relay
-from keelman.state.wire import broker_cluster_message, worker_cluster_message
 from keelman.testing.eventually import eventually
 
 LIMITS = Limits(range(8083, 8090), range(9092, 9099), range(7430, 7439))
@@ -51,27 +51,27 @@ class Brokers:
 async def work(tx, verb: str, of: str) -> None:
     match verb:
         case "brokers":
-            await broker_clusters.create(tx, of, ExternalBrokers("127.0.0.1:1"))
+            await requests.create_broker_cluster(tx, of, ExternalBrokers("127.0.0.1:1"))
         case "workers":
-            await worker_clusters.create(tx, of, WorkerClusterSpec("default", count=1))
+            await requests.create_worker_cluster(tx, of, WorkerClusterSpec("default", count=1))
         case "start":
-            await worker_clusters.start(tx, of)
+            await requests.start_worker_cluster(tx, of)
         case "stop":
-            await worker_clusters.stop(tx, of)
+            await requests.stop_worker_cluster(tx, of)
         case "delete":
-            await worker_clusters.delete(tx, of, "")
+            await requests.delete_worker_cluster(tx, of, "")
         case "delete-brokers":
-            await broker_clusters.delete(tx, of, "")
+            await requests.delete_broker_cluster(tx, of, "")
         case "cut":
-            await broker_clusters.create(tx, "never", ExternalBrokers("127.0.0.1:1"))
+            await requests.create_broker_cluster(tx, "never", ExternalBrokers("127.0.0.1:1"))
             raise asyncio.CancelledError
 
 
 async def history(path: Path, writes: list[tuple[str, str]], failures: list[int]) -> None:
     brokers, hub = Brokers(failures), Hub()
-    async with opened(str(path), store.settle, hub.wake) as database:
+    async with open_database(str(path), store.settle, hub.wake) as database:
         async with database.write() as tx:
-            await broker_clusters.create(tx, "default", ExternalBrokers("127.0.0.1:1"))
+            await requests.create_broker_cluster(tx, "default", ExternalBrokers("127.0.0.1:1"))
         relay = Relay(database, hub, "default", sole=True, connect=brokers.connect)
         running = asyncio.ensure_future(relay.run())
         try:

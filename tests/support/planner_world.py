@@ -16,8 +16,7 @@ from keelman.model.node import Node, NodeState
 from keelman.model.workload import Goal, ProcessState, Workload, WorkloadStatus
 from keelman.state.draft import Limits
 from keelman.state.planner import Plan, make_plan
-from keelman.state.snapshot import Snapshot
-from keelman.state.statuses import broker_cluster_status, worker_cluster_status
+from keelman.state.snapshot import Snapshot, broker_cluster_status, worker_cluster_status
 from support.script_world import ScriptWorld
 
 TIME = datetime(2026, 1, 1, tzinfo=UTC)

@@ -18,7 +18,7 @@ UNWELL_ANSWER_SECONDS = 5.0
 
 
 class HealthWatch:
-    """Watches one workload's health socket. Told of news by calling `changed`."""
+    """Watches one workload's health socket. Calls `changed` when that is another than before."""
 
     def __init__(self, local: Local, home: Home, changed: Callable[[], None]) -> None:
         self._local = local
@@ -43,5 +43,5 @@ class HealthWatch:
             misses = 0 if answers else misses + 1
             if local.child is not child or (local.healthy_since is not None and 0 < misses < MISSES):
                 continue
-            if local.healthy(answers, time.monotonic()):
+            if local.note_health(answers, time.monotonic()):
                 self._changed()

@@ -41,14 +41,14 @@ class Launcher:
         local.record, local.child = found
         if local.child is not None:
             if local.record.ready:  # as for its own, three checks must fail before it is called unwell
-                local.healthy(True, time.monotonic())
+                local.note_health(True, time.monotonic())
             log.info("adopted", workload=local.name, pid=local.child.pid, generation=local.record.generation)
         elif local.record.ended:
             local.swept = False
         elif local.record.pid:
             end = children.exit_of(local.folder, local.record.pid, None)
             line = last_line(log_file(local.folder), local.record.log_offset)
-            local.ended(end, line, time.monotonic(), seen=False)
+            local.note_end(end, line, time.monotonic(), seen=False)
             self._keep_end(local)
             log.warning("ended_while_away", workload=local.name, pid=local.record.pid, exit_code=end.code)
 
@@ -81,12 +81,12 @@ class Launcher:
         if child is None or child.exit is None or local.record is None:
             return
         line = last_line(log_file(local.folder), local.record.log_offset)
-        local.ended(child.exit, line, time.monotonic(), seen=True)
+        local.note_end(child.exit, line, time.monotonic(), seen=True)
         self._keep_end(local)
         log.info("ended", workload=local.name, pid=child.pid, exit_code=child.exit.code, message=local.message)
 
-    async def say_farewell(self, local: Local) -> None:
-        """Has said for a worker that died what it could not say itself. Whatever comes of it, the agent goes on."""
+    async def leave_for(self, local: Local) -> None:
+        """Takes a worker that died out of its group. Whatever comes of it, the agent goes on."""
         command = farewell(local.folder) if local.kind == "worker" else ()
         if not command:
             return

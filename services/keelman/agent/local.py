@@ -22,11 +22,11 @@ GOALS = {
 
 @dataclass(slots=True, eq=False)
 class Local:
-    """One workload of this node. Written by its keeper only; times are of the monotonic clock, in seconds."""
+    """One workload of this node. Written by its loop only; times are of the monotonic clock, in seconds."""
 
     name: str
     folder: Path
-    workload: Workload | None = None  # None: nobody told this agent what it is
+    workload: Workload | None = None  # None: it was not assigned to this agent
     goal: Goal = Goal.UNTOUCHED
     record: Record | None = None  # of the process that runs, or of the last that did
     child: Child | None = None
@@ -57,7 +57,7 @@ class Local:
 
     @property
     def generation(self) -> int:
-        """Of what is wanted; of the process when nobody told."""
+        """Of what is wanted; of the process when nothing was assigned."""
         if self.workload is not None:
             return self.workload.generation
         return self.record.generation if self.record else 0
@@ -91,7 +91,7 @@ class Local:
             return None
         return self.unwell_since + self.unwell_seconds
 
-    def ended(self, end: Exit, last_line: str, now: float, *, seen: bool) -> None:
+    def note_end(self, end: Exit, last_line: str, now: float, *, seen: bool) -> None:
         """Its process is gone. Sets when to start it again, if it is to run; and the words for people.
 
         One that ended in order while no agent was there had been asked to, by `keelman down` for one.
@@ -125,7 +125,7 @@ class Local:
         self.start_at = now + restart_delay(self.failures)
         self.failed, self.reason, self.message = True, reason, message
 
-    def healthy(self, answers: bool, now: float) -> bool:
+    def note_health(self, answers: bool, now: float) -> bool:
         """Notes whether it answers its health check; True when that is news."""
         if answers == (self.healthy_since is not None):
             return False
@@ -181,7 +181,7 @@ class Local:
 
 
 def words_of(end: Exit, last_line: str, *, seen: bool) -> str:
-    """How a process ended, for people: the error that it told, else its exit and the last line of its log."""
+    """How a process ended, for people: the error that it gave, else its exit and the last line of its log."""
     if end.message:
         return end.message
     if end.code is None:

@@ -36,13 +36,13 @@ class Reporter:
         self._unheard.pop(name, None)
 
     def begin(self) -> None:
-        """A new session: everything is to be told again, all of it in the first report."""
+        """A new session: everything is to be reported again, all of it in the first report."""
         self._unheard = dict(self._statuses)
         self._sent, self._number, self._complete = {}, 0, False
         self._news.set()
 
     async def next(self) -> WorkloadReport:
-        """The next report, as soon as there is news. One is under way at a time: ask again after `heard`."""
+        """The next report, as soon as there is news. One is under way at a time: ask again after `acknowledge`."""
         while self._complete and not self._unheard:
             self._news.clear()
             await self._news.wait()
@@ -51,7 +51,7 @@ class Reporter:
         self._sent, self._complete = dict(self._unheard), True
         return report
 
-    def heard(self, number: int) -> bool:
+    def acknowledge(self, number: int) -> bool:
         """The state service has stored the report; True when that was the last one sent."""
         if number < self._number:
             return False

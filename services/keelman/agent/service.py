@@ -40,7 +40,7 @@ async def run(settings: Settings, stop: asyncio.Event, *, commands: Mapping[str,
     """
     home, node = settings.folder, settings.node_name
     async with contextlib.AsyncExitStack() as stack:
-        stack.enter_context(locked(home))
+        stack.enter_context(lock(home))
         writable("agent.home", home.workloads)
         writable("agent.home", home.socket("agent").parent, private=True)
         assignments, reporter = Assignments(home.assignments), Reporter()
@@ -48,7 +48,7 @@ async def run(settings: Settings, stop: asyncio.Event, *, commands: Mapping[str,
         supervisor = Supervisor(
             home, commands, settings.grace_seconds, assignments, reporter, unwell_seconds=settings.unwell_seconds
         )
-        sessions = Sessions(settings.state_address, registration(settings, node), reporter, supervisor.assigned)
+        sessions = Sessions(settings.state_address, registration(settings, node), reporter, supervisor.assign)
         name = agent_service_pb2.DESCRIPTOR.services_by_name["AgentService"].full_name
         health = await stack.enter_async_context(
             serve(
@@ -88,7 +88,7 @@ def own_version() -> str:
 
 
 @contextlib.contextmanager
-def locked(home: Home) -> Iterator[None]:
+def lock(home: Home) -> Iterator[None]:
     """Holds the home against other agents; the system lets go of it when this process ends, however that happens.
 
     Raises FailedPrecondition when another agent holds it and InvalidArgument when the home cannot be written.

@@ -41,39 +41,41 @@ class Sessions:
         state_address: str,
         registration: Registration,
         reporter: Reporter,
-        assigned: Callable[[Assignments], None],
+        on_assignments: Callable[[Assignments], None],
     ) -> None:
         self._state_address = state_address
         self._registration = registration
         self._reporter = reporter
-        self._assigned = assigned
+        self._on_assignments = on_assignments
 
     async def run(self) -> None:
-        """Runs until cancelled. While the state service is away the node goes on by what it was last told."""
+        """Runs until cancelled. While the state service is away the node goes on by what it was last assigned."""
         backoff = Backoff(most=MAX_BACKOFF_SECONDS)
-        told = ""
+        logged = ""
         while True:
-            session = Session(self._registration, self._reporter, self._assigned)
+            session = Session(self._registration, self._reporter, self._on_assignments)
             try:
                 await session.run(self._state_address)
             except KeelmanError as error:
                 if session.number:
                     backoff.reset()
-                    told = ""
-                if error.message != told:  # the state service may be away for hours: one line, not one a second
+                    logged = ""
+                if error.message != logged:  # the state service may be away for hours: one line, not one a second
                     log.warning("session_lost", state_address=self._state_address, error=error.message)
-                told = error.message
+                logged = error.message
             await asyncio.sleep(backoff.next())
 
 
 class Session:
     """One session, from its registration until anything fails. `number` is 0 until the state service said welcome."""
 
-    def __init__(self, registration: Registration, reporter: Reporter, assigned: Callable[[Assignments], None]) -> None:
+    def __init__(
+        self, registration: Registration, reporter: Reporter, on_assignments: Callable[[Assignments], None]
+    ) -> None:
         self.number = 0
         self._registration = registration
         self._reporter = reporter
-        self._assigned = assigned
+        self._on_assignments = on_assignments
         self._versions = Versions()
         self._welcome = asyncio.Event()
         self._heard = asyncio.Event()
@@ -125,9 +127,9 @@ class Session:
                 )
             case "assignments":
                 self._versions.follow(message.assignments)
-                self._assigned(message.assignments)
+                self._on_assignments(message.assignments)
             case "report_received":
-                if self._reporter.heard(message.report_received.number):
+                if self._reporter.acknowledge(message.report_received.number):
                     self._heard.set()
 
     async def _beat(self) -> None:

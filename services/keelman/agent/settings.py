@@ -28,7 +28,7 @@ class Settings(ProcessSettings):
     unwell_seconds: float = setting(
         30.0,
         "A Spark service or worker that ran well and then does not answer its health check for so long is killed and "
-        "started anew; 0 means never.",
+        "started again; 0 means never.",
         unit="s",
         minimum=0,
     )

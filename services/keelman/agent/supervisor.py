@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+
+import psutil
 
 from keelman.agent.assignments import Assignments
 from keelman.agent.commands import Command
@@ -15,7 +17,6 @@ from keelman.agent.health import HealthWatch
 from keelman.agent.launcher import Launcher
 from keelman.agent.local import GOALS, Local
 from keelman.agent.logs import cut_if_long, log_file
-from keelman.agent.memory import tree_bytes
 from keelman.agent.reporter import Reporter
 from keelman.agent.step import Action, Goal, drained_kinds, next_step
 from keelman.api.node.v1 import session_service_pb2
@@ -24,6 +25,7 @@ from keelman.model.errors import NotFound
 from keelman.runtime.home import Home
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.processes import children
+from keelman.runtime.processes.process_trees import families
 from keelman.runtime.supervise import Siblings, supervise
 
 log = get_logger()
@@ -32,7 +34,7 @@ FAULT_SECONDS = 5.0
 
 
 class WorkloadLoop:
-    """Keeps one workload: its loop wakes when its process ends, when told, and when time is up."""
+    """Keeps one workload: its loop wakes when its process ends, at `wake`, and when time is up."""
 
     def __init__(self, supervisor: Supervisor, local: Local) -> None:
         self.local = local
@@ -63,7 +65,7 @@ class WorkloadLoop:
                 self.local.child.release()
 
     def _changed(self) -> None:
-        self._supervisor.tell(self.local)
+        self._supervisor.report(self.local)
         self.wake()
 
     def _health_changed(self) -> None:
@@ -72,7 +74,7 @@ class WorkloadLoop:
 
     def _process_ended(self) -> None:
         self._supervisor.launcher.note_end(self.local)
-        self._supervisor.say_farewell(self.local)
+        self._supervisor.leave_for(self.local)
         self._changed()
 
     async def _steps(self) -> None:
@@ -80,7 +82,7 @@ class WorkloadLoop:
             self.local.child.watch(self._process_ended)
         while True:
             self._wake.clear()
-            self._supervisor.tell(self.local)
+            self._supervisor.report(self.local)
             until = await self._step()
             if until is not None and until <= time.monotonic():
                 continue
@@ -108,7 +110,7 @@ class WorkloadLoop:
 
 
 class Supervisor:
-    """All workloads of the node, each with its keeper."""
+    """All workloads of the node, each with its loop."""
 
     def __init__(
         self,
@@ -125,7 +127,7 @@ class Supervisor:
         self.launcher = Launcher(home, commands, grace_seconds)
         self._assignments = assignments
         self._reporter = reporter
-        self._keepers: dict[str, WorkloadLoop] = {}
+        self._loops: dict[str, WorkloadLoop] = {}
         self._siblings: Siblings | None = None
         self._confirmed = False
         self._draining = False
@@ -140,43 +142,43 @@ class Supervisor:
                 names.add(record.name)
         for name in sorted(names):
             local = self._local(name)
-            self._keepers[name] = WorkloadLoop(self, local)
+            self._loops[name] = WorkloadLoop(self, local)
             self._aim(local)
             self.launcher.adopt(local)
-            self.tell(local)
+            self.report(local)
 
     async def run(self) -> None:
         """Runs until cancelled; the processes go on."""
         async with Siblings() as siblings:
             self._siblings = siblings
-            for keeper in self._keepers.values():
-                keeper.begin(siblings)
-                if keeper.local.child is None:
-                    self.say_farewell(keeper.local)  # it may have died while no agent was there
+            for loop in self._loops.values():
+                loop.begin(siblings)
+                if loop.local.child is None:
+                    self.leave_for(loop.local)  # it may have died while no agent was there
             while True:
                 await self._sample()
                 await asyncio.sleep(SAMPLE_SECONDS)
 
-    def assigned(self, message: session_service_pb2.Assignments) -> None:
+    def assign(self, message: session_service_pb2.Assignments) -> None:
         """Takes up assignments. A workload that is no longer named is stopped, its files stay, and it is forgotten."""
         self._assignments.apply(message)
         self._confirmed = self._confirmed or message.complete
         for name in self._assignments.workloads:
-            if name not in self._keepers:
-                keeper = self._keepers[name] = WorkloadLoop(self, self._local(name))
+            if name not in self._loops:
+                loop = self._loops[name] = WorkloadLoop(self, self._local(name))
                 if self._siblings is not None:
-                    keeper.begin(self._siblings)
-        for keeper in self._keepers.values():
-            self._aim(keeper.local)
-            keeper.wake()
-        for name in [n for n, k in self._keepers.items() if self._is_over(k.local)]:
+                    loop.begin(self._siblings)
+        for loop in self._loops.values():
+            self._aim(loop.local)
+            loop.wake()
+        for name in [n for n, k in self._loops.items() if self._is_over(k.local)]:
             self._forget(name)
 
     def workloads(self) -> list[Workload]:
         """All workloads as this node sees them now, in the order of their names."""
         made = []
-        for name in sorted(self._keepers):
-            local = self._keepers[name].local
+        for name in sorted(self._loops):
+            local = self._loops[name].local
             workload = Workload(name=name)
             if local.workload is not None:
                 workload.CopyFrom(local.workload)
@@ -186,30 +188,30 @@ class Supervisor:
 
     def log_of(self, name: str) -> Path:
         """The log of a workload. Raises NotFound."""
-        if name not in self._keepers:
-            known = ", ".join(sorted(self._keepers)) or "none"
+        if name not in self._loops:
+            known = ", ".join(sorted(self._loops)) or "none"
             raise NotFound(f"workload {name!r} is not on this node; it has {known}")
-        return log_file(self._keepers[name].local.folder)
+        return log_file(self._loops[name].local.folder)
 
     async def drain(self) -> list[str]:
         """Stops everything in good order and starts nothing any more. Returns the names of what had to be killed."""
         log.info("draining")
         self._draining = True
-        running = [k.local for k in self._keepers.values() if k.local.child is not None]
+        running = [k.local for k in self._loops.values() if k.local.child is not None]
         while True:
             change = self._change
-            for keeper in self._keepers.values():
-                if self._aim(keeper.local):
-                    keeper.wake()
-            if all(k.local.child is None and k.local.swept for k in self._keepers.values()):
+            for loop in self._loops.values():
+                if self._aim(loop.local):
+                    loop.wake()
+            if all(k.local.child is None and k.local.swept for k in self._loops.values()):
                 break
             await change.wait()
         log.info("drained")
         return sorted(local.name for local in running if local.killed)
 
-    def tell(self, local: Local) -> None:
-        """A workload may have changed: its status is reported if it did."""
-        if local.name not in self._keepers:
+    def report(self, local: Local) -> None:
+        """Reports a workload's status if it has changed, and forgets the workload if it is over."""
+        if local.name not in self._loops:
             return
         local.observe_time = datetime.now(UTC)
         self._reporter.put(local.name, local.status(draining=self._draining))
@@ -218,11 +220,11 @@ class Supervisor:
         if self._is_over(local):
             self._forget(local.name)
 
-    def say_farewell(self, local: Local) -> None:
-        """Has said what a worker that died could not say itself, beside whatever is done about its end."""
+    def leave_for(self, local: Local) -> None:
+        """Takes a worker that died out of its group, beside whatever is done about its end."""
         if self._siblings is not None:
             with contextlib.suppress(RuntimeError):  # the agent ends: its next one says it
-                self._siblings.start(self.launcher.say_farewell(local), name=f"farewell of {local.name}")
+                self._siblings.start(self.launcher.leave_for(local), name=f"farewell of {local.name}")
 
     def _local(self, name: str) -> Local:
         return Local(name, self.home.workload(name), unwell_seconds=self._unwell_seconds)
@@ -240,7 +242,7 @@ class Supervisor:
         else:
             local.goal = Goal.STOPPED if self._confirmed else Goal.UNTOUCHED
         if self._draining and local.goal in (Goal.RUNNING, Goal.UNTOUCHED, Goal.STOPPED):
-            now = drained_kinds(k.local.kind for k in self._keepers.values() if k.local.child is not None)
+            now = drained_kinds(k.local.kind for k in self._loops.values() if k.local.child is not None)
             local.goal = Goal.STOPPED if local.child is None or local.kind in now else Goal.UNTOUCHED
         return before != (local.goal, local.plan)
 
@@ -249,18 +251,40 @@ class Supervisor:
         return self._confirmed and not known and local.child is None and local.swept
 
     def _forget(self, name: str) -> None:
-        keeper = self._keepers.pop(name)
+        loop = self._loops.pop(name)
         self._reporter.forget(name)
-        keeper.end()
-        log.info("forgotten", workload=name, folder=str(keeper.local.folder))
+        loop.end()
+        log.info("forgotten", workload=name, folder=str(loop.local.folder))
 
     async def _sample(self) -> None:
         """Memory and log lengths of all workloads."""
-        running = [k.local for k in self._keepers.values() if k.local.child is not None]
+        running = [k.local for k in self._loops.values() if k.local.child is not None]
         pids = {local.name: local.child.pid for local in running if local.child is not None}
         sizes = await asyncio.to_thread(tree_bytes, list(pids.values()))
         for local in running:
             if local.child is not None and local.child.pid == pids[local.name]:
                 local.memory_bytes = sizes.get(local.child.pid, 0)
-                self.tell(local)
+                self.report(local)
             await asyncio.to_thread(cut_if_long, log_file(local.folder))
+
+
+def tree_bytes(leaders: Sequence[int]) -> dict[int, int]:
+    """Bytes of each session leader's whole family; takes tens of milliseconds: work for a thread.
+
+    The sum of proportional set sizes (a page that n processes share counts as 1/n for each), so that forked Python
+    processes are not counted many times over; resident set sizes where the system does not give the former.
+    """
+    return {leader: sum(map(_bytes, pids)) for leader, pids in families(leaders).items()}
+
+
+def _bytes(pid: int) -> int:
+    try:
+        with open(f"/proc/{pid}/smaps_rollup", "rb") as file:
+            for line in file:
+                if line.startswith(b"Pss:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    with contextlib.suppress(psutil.Error):
+        return int(psutil.Process(pid).memory_info().rss)
+    return 0

@@ -14,27 +14,27 @@ from typer.core import TyperGroup
 from keelman.cli.exits import MEANINGS
 
 COMMANDS = {
-    "up": ("machine", "Start the whole system on this machine."),
-    "down": ("machine", "Stop the system of this home."),
-    "status": ("machine", "Show what runs on this machine, and whether it is well."),
+    "up": ("up", "Start the whole system on this machine."),
+    "down": ("down", "Stop the system of this home."),
+    "status": ("status", "Show what runs on this machine, and whether it is well."),
     "get": ("get", "Show one thing or all of a kind."),
     "describe": ("describe", "Show everything about one thing."),
     "create": ("create", "Create a cluster or a connector."),
-    "configure": ("create", "Change a connector's configuration."),
-    "validate": ("create", "Check a connector's configuration."),
-    "watch": ("get", "Show copy runs, and each change as it comes."),
+    "configure": ("configure", "Change a connector's configuration."),
+    "validate": ("validate", "Check a connector's configuration."),
+    "watch": ("watch", "Show the current copy runs, and each change."),
     "delete": ("verbs", "Delete one thing; asks first on a terminal."),
     "start": ("verbs", "Start a cluster, or a stopped connector."),
     "stop": ("verbs", "Stop a cluster or a connector."),
     "pause": ("verbs", "Pause a connector and its tasks."),
     "resume": ("verbs", "Resume a paused or stopped connector."),
     "restart": ("verbs", "Restart workers, a connector, or tasks of one."),
-    "logs": ("describe", "Show the logs of the processes behind one thing."),
+    "logs": ("logs", "Show the logs of the processes behind one thing."),
     "offsets": ("offsets", "Show, set or reset the offsets of a connector."),
-    "peek": ("topics", "Show the last records of a topic."),
-    "preview": ("records", "Show what a connector makes of a few real records."),
-    "dead-letters": ("records", "Show the records that a connector could not copy."),
-    "replay": ("records", "Send a connector's dead letters back."),
+    "peek": ("peek", "Show the last records of a topic."),
+    "preview": ("preview", "Show what a connector makes of a few real records."),
+    "dead-letters": ("dead_letters", "Show the records that a connector could not copy."),
+    "replay": ("dead_letters", "Send a connector's dead letters back."),
     "connector": ("connector", "Run a connector from one Python file."),
 }
 """In the order of `keelman --help`: the command's module, and its line there."""
@@ -58,7 +58,7 @@ class Commands(TyperGroup):
         """The command and its words, in which a kind and a name that came as one are two."""
         self.commands = cast("Any", dict.fromkeys(COMMANDS))  # the names to suggest from
         name, command, rest = super().resolve_command(ctx, args)
-        return name, command, rest if command is None else apart(command.params, rest)
+        return name, command, rest if command is None else split_first_argument(command.params, rest)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """The list, without importing anything."""
@@ -73,7 +73,7 @@ class Commands(TyperGroup):
         return [*named, *super(TyperGroup, self).shell_complete(ctx, incomplete)]
 
 
-def apart(params: list[Any], words: list[str]) -> list[str]:
+def split_first_argument(params: list[Any], words: list[str]) -> list[str]:
     """A command's words with the first argument in two where it is KIND/NAME."""
     options = [p for p in params if p.param_type_name == "option"]
     arguments = [p for p in params if p.param_type_name == "argument"]
@@ -93,7 +93,7 @@ app = typer.Typer(
     help="Launches and looks after worker clusters that copy data in and out of Kafka, on Spark.",
     epilog="Exit codes: " + "; ".join(f"{code} {text}" for code, text in MEANINGS) + ". "
     "`keelman <service> run|config` runs one service: gateway, state, agent, broker, spark, worker; "
-    "`keelman worker` alone needs but a broker.",
+    "`keelman worker` needs only a broker.",
     add_completion=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,

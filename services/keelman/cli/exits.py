@@ -1,6 +1,9 @@
-"""Exit codes: stable, told by `keelman --help` and docs/cli.md."""
+"""How a command ends: its exit code, which is stable, and the line on stderr that says why it failed."""
 
 from __future__ import annotations
+
+import re
+import sys
 
 from keelman.model.errors import (
     AlreadyExists,
@@ -33,6 +36,9 @@ _CODES: tuple[tuple[type[KeelmanError], int], ...] = (
     (Unavailable, UNREACHABLE),
 )
 
+# How Connect names a plugin that there is, in its words for one that there is not.
+_PLUGIN = re.compile(r"PluginDesc\{klass=class ([^,}]+),[^}]*\}")
+
 
 class StartFailed(FailedPrecondition):
     """A process started in the background could not come up; `exit_code` is what it would be in the foreground."""
@@ -47,3 +53,14 @@ def exit_code_of(error: KeelmanError) -> int:
     if isinstance(error, StartFailed):
         return error.exit_code
     return next((code for cls, code in _CODES if isinstance(error, cls)), FAILED)
+
+
+def plain_plugins(message: str) -> str:
+    """Connect's message in which plugins are only named by their classes."""
+    return _PLUGIN.sub(r"\1", message)
+
+
+def print_error(message: str) -> None:
+    """Writes one error line: a message of several lines is joined, and plugins are only named by their classes."""
+    text = "; ".join(line.strip() for line in plain_plugins(message).splitlines() if line.strip())
+    print("keelman: " + text.replace(":; ", ": ").replace(".; ", "; "), file=sys.stderr)

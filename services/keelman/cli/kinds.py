@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from keelman.model.errors import InvalidArgument
@@ -58,10 +59,15 @@ def kind_of(word: str, verb: str = "", *, cluster: str = "") -> Kind:
     Raises InvalidArgument naming the nearest and the legal kinds, or those with the verb, or those of clusters.
     """
     kind = _kind_of(word, verb)
-    if cluster and not kind.in_cluster:
-        legal = ", ".join(k.plural for k in KINDS if k.in_cluster)
-        raise InvalidArgument(f"--cluster: not for {kind.plural}, only for {legal}")
+    if cluster:
+        check_option("--cluster", kind, [k for k in KINDS if k.in_cluster])
     return kind
+
+
+def check_option(option: str, kind: Kind, legal: Sequence[Kind]) -> None:
+    """Raises InvalidArgument for an option that was given with another kind than it is for."""
+    if kind not in legal:
+        raise InvalidArgument(f"{option}: not for {kind.plural}, only for {', '.join(k.plural for k in legal)}")
 
 
 def cluster_and_name(kind: Kind, name: str, cluster: str = "") -> tuple[str, str]:
@@ -73,8 +79,8 @@ def cluster_and_name(kind: Kind, name: str, cluster: str = "") -> tuple[str, str
     if not (slash and owner and plain):
         return cluster, name
     if cluster not in ("", owner):
-        other = f"; a {kind.singular} {name!r} of {cluster!r} is {cluster}/{name}" if kind is CONNECTORS else ""
-        raise InvalidArgument(f"--cluster: {kind.singular} {name!r} is of {owner!r}, not of {cluster!r}{other}")
+        other = f"; a {kind.singular} {name!r} of {cluster!r} is typed {cluster}/{name}" if kind is CONNECTORS else ""
+        raise InvalidArgument(f"--cluster: {kind.singular} {name!r} belongs to {owner!r}, not to {cluster!r}{other}")
     return owner, plain
 
 

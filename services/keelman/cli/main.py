@@ -9,8 +9,7 @@ import os
 import sys
 from collections.abc import Sequence
 
-from keelman.cli.complaint import complain
-from keelman.cli.exits import FAILED, INTERRUPTED, OK, USAGE, exit_code_of
+from keelman.cli.exits import FAILED, INTERRUPTED, OK, USAGE, exit_code_of, print_error
 from keelman.model.errors import KeelmanError
 
 SERVICES = ("gateway", "state", "agent", "broker", "spark", "worker")  # runtime.main's, without what it imports
@@ -25,7 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _run(words)
     except KeelmanError as error:
-        complain(error.message)
+        print_error(error.message)
         return exit_code_of(error)
     except KeyboardInterrupt:
         return INTERRUPTED
@@ -34,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _reader_left()
         if os.environ.get(TRACE):
             raise
-        complain(f"a fault of keelman itself: {type(error).__name__}: {error} (with {TRACE}=1 the trace is shown)")
+        print_error(f"internal error: {type(error).__name__}: {error}; set {TRACE}=1 to see the trace")
         return FAILED
 
 
@@ -69,18 +68,18 @@ def _run(words: list[str]) -> int:
     try:
         code = command.main(args=words, prog_name="keelman", standalone_mode=False)
     except typer.Abort:
-        complain("not confirmed: nothing was changed")
+        print_error("not confirmed: nothing was changed")
         return FAILED
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
         where = context.command_path if context else "keelman"
-        complain(f"{_told(error)} See `{where} --help`")
+        print_error(f"{_usage_text(error)} See `{where} --help`")
         return USAGE
     sys.stdout.flush()
     return code if isinstance(code, int) else OK
 
 
-def _told(error: Exception) -> str:
+def _usage_text(error: Exception) -> str:
     text = str(error.format_message() if hasattr(error, "format_message") else error).strip()
     text = " ".join(text.split()).rstrip(".")
     return text if text.endswith("?") else text + "."

@@ -51,10 +51,10 @@ class OneFile:
         """Raises InvalidArgument for what is no Python file, or cannot be imported by its name."""
         found = path.expanduser().absolute()
         if found.suffix != ".py" or not found.is_file():
-            raise InvalidArgument.of("FILE", str(path), "a Python file that is there, such as ticks.py")
+            raise InvalidArgument.of("FILE", str(path), "an existing Python file, such as ticks.py")
         if not found.stem.isidentifier() or found.stem in sys.stdlib_module_names or found.stem == "keelman":
             raise InvalidArgument.of(
-                "FILE", str(path), "a file whose name can be imported and is no module of Python's"
+                "FILE", str(path), "a file whose name is a module name, and not that of a module of Python's"
             )
         return cls(found)
 
@@ -108,14 +108,16 @@ class OneFile:
         return sorted(p for p in found if p.suffix == ".py" or (p / "__init__.py").is_file())
 
 
-def chosen(classes: Sequence[FileClass], wanted: str) -> FileClass:
+def choose_class(classes: Sequence[FileClass], wanted: str) -> FileClass:
     """The class that is named, by either name, or the only one. Raises InvalidArgument that names them."""
     named = [one for one in classes if not wanted or wanted in (one.attribute, one.name, one.name.rpartition(".")[2])]
     if len(named) == 1:
         return named[0]
     legal = ", ".join(one.attribute for one in classes)
     raise (
-        InvalidArgument(f"--class: which one? {legal}") if not wanted else InvalidArgument.of("--class", wanted, legal)
+        InvalidArgument(f"--class: the file has several connector classes: give one of {legal}")
+        if not wanted
+        else InvalidArgument.of("--class", wanted, legal)
     )
 
 
@@ -126,40 +128,40 @@ def look(file: Path) -> Mapping[str, Any]:
         with contextlib.redirect_stdout(sys.stderr):
             module = importlib.import_module(file.stem)
     except BaseException as error:  # also sys.exit
-        return {"error": f"{_place(error, file)}: {type(error).__name__}: {_said(error)}"}
+        return {"error": f"{_place(error, file)}: {type(error).__name__}: {_text_of(error)}"}
     found = [
         (name, one)
         for name, one in vars(module).items()
         if isinstance(one, type) and issubclass(one, Connector) and one.__module__ == module.__name__
     ]
-    lacking = {name: _lacking(one) for name, one in found}
+    lacking = {name: _missing(one) for name, one in found}
     classes = [FileClass(name, one.names[0]) for name, one in found if not lacking[name]]
     if classes:
         return {"classes": [asdict(one) for one in classes]}
     if not found:
-        return {"error": f"{file.name}: there is no subclass of keelman.connect.plugin.Connector in it"}
+        return {"error": f"{file.name}: has no subclass of keelman.connect.plugin.Connector"}
     name, one = min(found, key=lambda each: len(lacking[each[0]]))  # others are what it is derived from
     return {"error": f"{file.name}:{inspect.getsourcelines(one)[1]}: class {name} lacks {', '.join(lacking[name])}"}
 
 
-def _lacking(one: type[Connector]) -> list[str]:
+def _missing(one: type[Connector]) -> list[str]:
     return [a for a in NEEDED if not hasattr(one, a)] + sorted(getattr(one, "__abstractmethods__", ()))
 
 
-def _said(error: BaseException) -> str:
+def _text_of(error: BaseException) -> str:
     return error.msg if isinstance(error, SyntaxError) else error_text(error)
 
 
 def _place(error: BaseException, file: Path) -> str:
     """Where in the file's folder it failed, as file:line."""
     if isinstance(error, SyntaxError) and error.filename:
-        return f"{_shown(Path(error.filename), file)}:{error.lineno}"
+        return f"{_relative(Path(error.filename), file)}:{error.lineno}"
     places = [(Path(frame.f_code.co_filename), line) for frame, line in traceback.walk_tb(error.__traceback__)]
     inside = [(path, line) for path, line in places if path.is_relative_to(file.parent)]
-    return f"{_shown(inside[-1][0], file)}:{inside[-1][1]}" if inside else file.name
+    return f"{_relative(inside[-1][0], file)}:{inside[-1][1]}" if inside else file.name
 
 
-def _shown(path: Path, file: Path) -> str:
+def _relative(path: Path, file: Path) -> str:
     return str(path.relative_to(file.parent)) if path.is_relative_to(file.parent) else str(path)
 
 

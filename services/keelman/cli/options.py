@@ -27,7 +27,7 @@ def kind_word(verb: str) -> typer.models.ArgumentInfo:
         ]
 
     info: typer.models.ArgumentInfo = typer.Argument(
-        metavar="KIND", help=f"One of {legal_kinds(verb)}; the singular will do.", autocompletion=complete
+        metavar="KIND", help=f"One of {legal_kinds(verb)}; the singular works too.", autocompletion=complete
     )
     return info
 
@@ -53,7 +53,7 @@ TextForm = Annotated[str, typer.Option("-o", "--output", metavar="FORMAT", help=
 Worker = Annotated[
     str, typer.Option("--worker", metavar="URL", help="REST address of a worker, in place of the gateway.")
 ]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 Wait = Annotated[bool, typer.Option("--wait", help="Wait, with live progress, until the state is reached.")]
 WaitSeconds = Annotated[
     float | None, typer.Option("--timeout", metavar="SECONDS", help="How long --wait waits [180].", min=0)

@@ -30,26 +30,26 @@ class Line:
         self._status = status
         self._last = ""
 
-    def say(self, text: str) -> None:
+    def show(self, text: str) -> None:
         """What is done or waited for now."""
         if text == self._last:
             return
         self._last = text
         if self._status is not None:
-            self._status.update(_escaped(text))
+            self._status.update(_escape(text))
             self._status.start()
         else:
             print(text, file=sys.stderr, flush=True)
 
-    def note(self, text: str) -> None:
+    def print(self, text: str) -> None:
         """What stays to be read: on a line of its own."""
         if self._status is not None:
-            self._status.console.print(_escaped(text))
+            self._status.console.print(_escape(text))
         else:
             print(text, file=sys.stderr, flush=True)
 
     def pause(self) -> None:
-        """Leaves the terminal to others until the next `say`."""
+        """Leaves the terminal to others until the next `show`."""
         if self._status is not None:
             self._status.stop()
 
@@ -60,16 +60,16 @@ def progress_line(first: str = "") -> Iterator[Line]:
     if not sys.stderr.isatty():
         line = Line()
         if first:
-            line.say(first)
+            line.show(first)
         yield line
         return
     from rich.console import Console  # noqa: PLC0415
 
-    with Console(stderr=True, highlight=False).status(_escaped(first)) as status:
+    with Console(stderr=True, highlight=False).status(_escape(first)) as status:
         yield Line(status)
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     from rich.markup import escape  # noqa: PLC0415
 
     return escape(text)

@@ -1,1 +1,1 @@
-"""The state service: nodes, clusters and placements in one database, planned, handed to the agents, told to Kafka."""
+"""The state service: nodes, clusters and placements in one database: planned, assigned to agents, put out to Kafka."""

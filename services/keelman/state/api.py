@@ -17,16 +17,13 @@ from keelman.api.node.v1 import node_service_pb2 as nodes_pb
 from keelman.api.node.v1 import node_service_pb2_grpc as nodes_grpc
 from keelman.api.node.v1 import workload_service_pb2 as workloads_pb
 from keelman.api.node.v1 import workload_service_pb2_grpc as workloads_grpc
-from keelman.model.cluster import BrokerCluster, WorkerCluster
+from keelman.model.cluster import WorkerCluster
 from keelman.model.workload import WorkerSpec, Workload
 from keelman.rpc.pages import page
 from keelman.rpc.server import Context
-from keelman.state import broker_clusters, health, nodes, requests, store, worker_clusters
+from keelman.state import requests, store
 from keelman.state.database import Database, Transaction
-from keelman.state.reports import Reports
-from keelman.state.sessions import Sessions
-from keelman.state.snapshot import Snapshot
-from keelman.state.wire import (
+from keelman.state.encoding import (
     broker_cluster_message,
     broker_cluster_spec,
     node_message,
@@ -35,17 +32,20 @@ from keelman.state.wire import (
     worker_message,
     workload_message,
 )
+from keelman.state.reports import Reports, judge
+from keelman.state.sessions import Sessions
+from keelman.state.snapshot import Snapshot
 
 T = TypeVar("T")
 
 
-async def loaded(database: Database) -> Snapshot:
+async def load_snapshot(database: Database) -> Snapshot:
     """Everything, as it is now."""
     async with database.read() as session:
         return await store.load(session)
 
 
-async def _written(database: Database, work: Callable[[Transaction], Awaitable[T]]) -> T:
+async def _write(database: Database, work: Callable[[Transaction], Awaitable[T]]) -> T:
     async with database.write() as tx:
         return await work(tx)
 
@@ -59,19 +59,19 @@ class NodeApi(nodes_grpc.NodeServiceServicer):
 
     async def GetNode(self, request: nodes_pb.GetNodeRequest, context: Context) -> nodes_pb.GetNodeResponse:
         """One node."""
-        node = store.found_node(await loaded(self.database), request.name)
+        node = (await load_snapshot(self.database)).node(request.name)
         return nodes_pb.GetNodeResponse(node=node_message(self.sessions.alive(node)))
 
     async def ListNodes(self, request: nodes_pb.ListNodesRequest, context: Context) -> nodes_pb.ListNodesResponse:
         """A page of nodes."""
-        found = (await loaded(self.database)).nodes.values()
+        found = (await load_snapshot(self.database)).nodes.values()
         part, token = page(found, lambda n: n.name, request.page_size, request.page_token)
         shown = [node_message(self.sessions.alive(n)) for n in part]
         return nodes_pb.ListNodesResponse(nodes=shown, next_page_token=token)
 
     async def DeleteNode(self, request: nodes_pb.DeleteNodeRequest, context: Context) -> nodes_pb.DeleteNodeResponse:
         """Forgets a node."""
-        await _written(self.database, lambda tx: nodes.delete(tx, request.name))
+        await _write(self.database, lambda tx: requests.delete_node(tx, request.name))
         return nodes_pb.DeleteNodeResponse()
 
 
@@ -86,7 +86,7 @@ class WorkloadApi(workloads_grpc.WorkloadServiceServicer):
         self, request: workloads_pb.ListWorkloadsRequest, context: Context
     ) -> workloads_pb.ListWorkloadsResponse:
         """A page of workloads."""
-        everything = (await loaded(self.database)).workloads.values()
+        everything = (await load_snapshot(self.database)).workloads.values()
         found = [w for w in everything if not request.node or w.node == request.node]
         part, token = page(found, lambda w: w.name, request.page_size, request.page_token)
         shown = [workload_message(self.sessions.vital(w)) for w in part]
@@ -103,14 +103,14 @@ class BrokerClusterApi(brokers_grpc.BrokerClusterServiceServicer):
         self, request: brokers_pb.GetBrokerClusterRequest, context: Context
     ) -> brokers_pb.GetBrokerClusterResponse:
         """One broker cluster."""
-        cluster = store.found_broker_cluster(await loaded(self.database), request.name)
+        cluster = (await load_snapshot(self.database)).broker_cluster(request.name)
         return brokers_pb.GetBrokerClusterResponse(broker_cluster=broker_cluster_message(cluster))
 
     async def ListBrokerClusters(
         self, request: brokers_pb.ListBrokerClustersRequest, context: Context
     ) -> brokers_pb.ListBrokerClustersResponse:
         """A page of broker clusters."""
-        found = (await loaded(self.database)).broker_clusters.values()
+        found = (await load_snapshot(self.database)).broker_clusters.values()
         part, token = page(found, lambda c: c.name, request.page_size, request.page_token)
         shown = [broker_cluster_message(c) for c in part]
         return brokers_pb.ListBrokerClustersResponse(broker_clusters=shown, next_page_token=token)
@@ -121,11 +121,11 @@ class BrokerClusterApi(brokers_grpc.BrokerClusterServiceServicer):
         """Creates a broker cluster and asks it to run."""
 
         async def make(tx: Transaction) -> brokers_pb.CreateBrokerClusterResponse:
-            made = await broker_clusters.create(tx, request.name, broker_cluster_spec(request.spec))
+            made = await requests.create_broker_cluster(tx, request.name, broker_cluster_spec(request.spec))
             return brokers_pb.CreateBrokerClusterResponse(broker_cluster=broker_cluster_message(made))
 
         empty = brokers_pb.CreateBrokerClusterResponse()
-        return await _written(
+        return await _write(
             self.database,
             lambda tx: requests.once(tx, request.request_id, "CreateBrokerCluster", empty, lambda: make(tx)),
         )
@@ -134,25 +134,22 @@ class BrokerClusterApi(brokers_grpc.BrokerClusterServiceServicer):
         self, request: brokers_pb.DeleteBrokerClusterRequest, context: Context
     ) -> brokers_pb.DeleteBrokerClusterResponse:
         """Asks for a broker cluster's end."""
-        cluster = await self._do(lambda tx: broker_clusters.delete(tx, request.name, request.etag))
+        cluster = await _write(self.database, lambda tx: requests.delete_broker_cluster(tx, request.name, request.etag))
         return brokers_pb.DeleteBrokerClusterResponse(broker_cluster=broker_cluster_message(cluster))
 
     async def StartBrokerCluster(
         self, request: brokers_pb.StartBrokerClusterRequest, context: Context
     ) -> brokers_pb.StartBrokerClusterResponse:
         """Asks a broker cluster to run."""
-        cluster = await self._do(lambda tx: broker_clusters.start(tx, request.name))
+        cluster = await _write(self.database, lambda tx: requests.start_broker_cluster(tx, request.name))
         return brokers_pb.StartBrokerClusterResponse(broker_cluster=broker_cluster_message(cluster))
 
     async def StopBrokerCluster(
         self, request: brokers_pb.StopBrokerClusterRequest, context: Context
     ) -> brokers_pb.StopBrokerClusterResponse:
         """Asks a broker cluster to stop."""
-        cluster = await self._do(lambda tx: broker_clusters.stop(tx, request.name))
+        cluster = await _write(self.database, lambda tx: requests.stop_broker_cluster(tx, request.name))
         return brokers_pb.StopBrokerClusterResponse(broker_cluster=broker_cluster_message(cluster))
-
-    async def _do(self, work: Callable[[Transaction], Awaitable[BrokerCluster]]) -> BrokerCluster:
-        return await _written(self.database, work)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,15 +163,15 @@ class WorkerClusterApi(workers_grpc.WorkerClusterServiceServicer):
         self, request: workers_pb.GetWorkerClusterRequest, context: Context
     ) -> workers_pb.GetWorkerClusterResponse:
         """One worker cluster."""
-        snapshot = await loaded(self.database)
-        cluster = store.found_worker_cluster(snapshot, request.name)
+        snapshot = await load_snapshot(self.database)
+        cluster = snapshot.worker_cluster(request.name)
         return workers_pb.GetWorkerClusterResponse(worker_cluster=self._judged(cluster, snapshot))
 
     async def ListWorkerClusters(
         self, request: workers_pb.ListWorkerClustersRequest, context: Context
     ) -> workers_pb.ListWorkerClustersResponse:
         """A page of worker clusters."""
-        snapshot = await loaded(self.database)
+        snapshot = await load_snapshot(self.database)
         found = snapshot.worker_clusters.values()
         part, token = page(found, lambda c: c.name, request.page_size, request.page_token)
         shown = [self._judged(c, snapshot) for c in part]
@@ -185,7 +182,7 @@ class WorkerClusterApi(workers_grpc.WorkerClusterServiceServicer):
         workers = (
             w for w in snapshot.workloads.values() if isinstance(w.spec, WorkerSpec) and w.cluster == cluster.name
         )
-        health.judge(message.status, [m for m in map(self.reports.membership, workers) if m is not None])
+        judge(message.status, [m for m in map(self.reports.membership, workers) if m is not None])
         return message
 
     async def CreateWorkerCluster(
@@ -194,11 +191,11 @@ class WorkerClusterApi(workers_grpc.WorkerClusterServiceServicer):
         """Creates a worker cluster, stopped."""
 
         async def make(tx: Transaction) -> workers_pb.CreateWorkerClusterResponse:
-            made = await worker_clusters.create(tx, request.name, worker_cluster_spec(request.spec))
+            made = await requests.create_worker_cluster(tx, request.name, worker_cluster_spec(request.spec))
             return workers_pb.CreateWorkerClusterResponse(worker_cluster=worker_cluster_message(made))
 
         empty = workers_pb.CreateWorkerClusterResponse()
-        return await _written(
+        return await _write(
             self.database,
             lambda tx: requests.once(tx, request.request_id, "CreateWorkerCluster", empty, lambda: make(tx)),
         )
@@ -207,25 +204,22 @@ class WorkerClusterApi(workers_grpc.WorkerClusterServiceServicer):
         self, request: workers_pb.DeleteWorkerClusterRequest, context: Context
     ) -> workers_pb.DeleteWorkerClusterResponse:
         """Asks for a worker cluster's end."""
-        cluster = await self._do(lambda tx: worker_clusters.delete(tx, request.name, request.etag))
+        cluster = await _write(self.database, lambda tx: requests.delete_worker_cluster(tx, request.name, request.etag))
         return workers_pb.DeleteWorkerClusterResponse(worker_cluster=worker_cluster_message(cluster))
 
     async def StartWorkerCluster(
         self, request: workers_pb.StartWorkerClusterRequest, context: Context
     ) -> workers_pb.StartWorkerClusterResponse:
         """Asks a worker cluster to run."""
-        cluster = await self._do(lambda tx: worker_clusters.start(tx, request.name))
+        cluster = await _write(self.database, lambda tx: requests.start_worker_cluster(tx, request.name))
         return workers_pb.StartWorkerClusterResponse(worker_cluster=worker_cluster_message(cluster))
 
     async def StopWorkerCluster(
         self, request: workers_pb.StopWorkerClusterRequest, context: Context
     ) -> workers_pb.StopWorkerClusterResponse:
         """Asks a worker cluster to stop."""
-        cluster = await self._do(lambda tx: worker_clusters.stop(tx, request.name))
+        cluster = await _write(self.database, lambda tx: requests.stop_worker_cluster(tx, request.name))
         return workers_pb.StopWorkerClusterResponse(worker_cluster=worker_cluster_message(cluster))
-
-    async def _do(self, work: Callable[[Transaction], Awaitable[WorkerCluster]]) -> WorkerCluster:
-        return await _written(self.database, work)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,16 +232,16 @@ class WorkerApi(worker_grpc.WorkerServiceServicer):
 
     async def GetWorker(self, request: worker_pb.GetWorkerRequest, context: Context) -> worker_pb.GetWorkerResponse:
         """One worker."""
-        worker = worker_clusters.found_worker(await loaded(self.database), request.name)
+        worker = (await load_snapshot(self.database)).worker(request.name)
         return worker_pb.GetWorkerResponse(worker=self._shown(worker))
 
     async def ListWorkers(
         self, request: worker_pb.ListWorkersRequest, context: Context
     ) -> worker_pb.ListWorkersResponse:
         """A page of workers. Raises NotFound for an unknown worker cluster."""
-        snapshot, cluster = await loaded(self.database), request.worker_cluster
+        snapshot, cluster = await load_snapshot(self.database), request.worker_cluster
         if cluster:
-            store.found_worker_cluster(snapshot, cluster)
+            snapshot.worker_cluster(cluster)
         everything = snapshot.workloads.values()
         found = [w for w in everything if isinstance(w.spec, WorkerSpec) and cluster in ("", w.cluster)]
         part, token = page(found, lambda w: w.name, request.page_size, request.page_token)
@@ -257,7 +251,7 @@ class WorkerApi(worker_grpc.WorkerServiceServicer):
         self, request: worker_pb.RestartWorkerRequest, context: Context
     ) -> worker_pb.RestartWorkerResponse:
         """Asks for a new process of a worker."""
-        worker = await _written(self.database, lambda tx: worker_clusters.restart_worker(tx, request.name))
+        worker = await _write(self.database, lambda tx: requests.restart_worker(tx, request.name))
         return worker_pb.RestartWorkerResponse(worker=self._shown(worker))
 
     def _shown(self, worker: Workload) -> worker_pb2.Worker:

@@ -77,7 +77,7 @@ class Database:
     @contextlib.asynccontextmanager
     async def read(self) -> AsyncIterator[AsyncSession]:
         """A session that sees one state of the database and writes nothing."""
-        with _translated():
+        with _translate():
             # READ COMMITTED, which writers need after their turn, would show each query another moment.
             engine = self.engine
             if engine.dialect.name == "postgresql":
@@ -87,8 +87,8 @@ class Database:
 
     @contextlib.asynccontextmanager
     async def write(self) -> AsyncIterator[Transaction]:
-        """One transaction: all of the block is stored, or nothing. Tells `after_commit` when an event is in it."""
-        with _translated():
+        """One transaction: all of the block is stored, or nothing. Calls `after_commit` when an event is in it."""
+        with _translate():
             async with (
                 self._turn,
                 self.engine.connect() as plain,
@@ -106,7 +106,7 @@ class Database:
 
 
 @contextlib.asynccontextmanager
-async def opened(
+async def open_database(
     url: str,
     before_commit: Callable[[Transaction], Awaitable[None]],
     after_commit: Callable[[], None] = lambda: None,
@@ -122,10 +122,10 @@ async def opened(
         elif "://" in url:
             raise InvalidArgument.of("state.database", _without_password(url), "a path, or a postgresql:// URL")
         else:
-            stack.enter_context(_locked(Path(url)))
+            stack.enter_context(_lock(Path(url)))
             engine = _sqlite(Path(url))
         try:
-            with _translated():
+            with _translate():
                 await migrate(engine)
             yield Database(engine, before_commit, after_commit)
         finally:
@@ -163,7 +163,7 @@ def _sqlite(path: Path) -> AsyncEngine:
 
 
 @contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def _lock(path: Path) -> Iterator[None]:
     """Held through the file's descriptor, so the kernel lets go of it however this process ends."""
     lock = path.with_name(path.name + ".lock")
     try:
@@ -192,7 +192,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _translated() -> Iterator[None]:
+def _translate() -> Iterator[None]:
     try:
         yield
     except (OperationalError, InterfaceError) as error:

@@ -42,14 +42,14 @@ async def _apply(tx: Transaction, plan: Plan) -> None:
     for workload in plan.put:
         await store.save_workload(tx, workload)
     for name in plan.drop:
-        await store.drop_workload(tx, name)
+        await store.drop(tx, store.WORKLOAD, name)
     for name in plan.gone_worker_clusters:
-        await store.drop_worker_cluster(tx, name)
+        await store.drop(tx, store.WORKER_CLUSTER, name)
     for name in plan.gone_broker_clusters:
-        await store.drop_broker_cluster(tx, name)
+        await store.drop(tx, store.BROKER_CLUSTER, name)
     if plan.broker_notes or plan.worker_notes:
         snapshot = await store.load(tx.session)
         for name, note in plan.broker_notes.items():
-            await store.save_broker_cluster(tx, dataclasses.replace(snapshot.broker_clusters[name], note=note))
+            await store.save_cluster(tx, dataclasses.replace(snapshot.broker_clusters[name], note=note))
         for name, note in plan.worker_notes.items():
-            await store.save_worker_cluster(tx, dataclasses.replace(snapshot.worker_clusters[name], note=note))
+            await store.save_cluster(tx, dataclasses.replace(snapshot.worker_clusters[name], note=note))

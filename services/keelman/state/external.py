@@ -34,7 +34,7 @@ class ExternalProbe:
             async with self.database.write() as tx:
                 present = (await store.load(tx.session)).broker_clusters.get(cluster.name)
                 if present is not None and present.uid == cluster.uid:
-                    await store.save_broker_cluster(tx, dataclasses.replace(present, reachable=answers))
+                    await store.save_cluster(tx, dataclasses.replace(present, reachable=answers))
 
 
 async def _answers(spec: ExternalBrokers) -> bool:

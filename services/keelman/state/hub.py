@@ -19,7 +19,7 @@ class Hub:
             event.set()
 
     @contextlib.contextmanager
-    def subscribed(self) -> Iterator[asyncio.Event]:
+    def subscribe(self) -> Iterator[asyncio.Event]:
         """An event that is set at each change; its user clears it before it looks."""
         event = asyncio.Event()
         self._waiting.add(event)

@@ -63,14 +63,14 @@ class Relay:
     async def run(self) -> None:
         """Runs until cancelled; waits without harm while there is no broker."""
         while True:
-            epoch = await self._taken()
+            epoch = await self._take()
             log.info("relay_taken", epoch=epoch)
             try:
                 await first_of(self._publish(epoch), self._beat(epoch))
             except Conflict as error:
                 log.warning("relay_lost", error=error.message)
 
-    async def _taken(self) -> int:
+    async def _take(self) -> int:
         """Waits until the row may be taken, takes it, and returns the new epoch."""
         seen, since = -1, self.clock()
         while True:
@@ -90,24 +90,24 @@ class Relay:
                 await self._update(epoch, {"beat": RelayRow.beat + 1})
 
     async def _publish(self, epoch: int) -> None:
-        backoff, told = Backoff(first=0.2, most=1.0), False
+        backoff, logged = Backoff(first=0.2, most=1.0), False
         while True:
             bootstrap = await self._bootstrap()
             try:
                 async with self.connect(bootstrap, TOPICS) as publisher:
                     log.info("relay_connected", bootstrap_servers=bootstrap)
-                    told = False
+                    logged = False
                     backoff.reset()
                     moved = events_moved(self.database, self.hub, self.events_broker_cluster, bootstrap)
                     await first_of(self._drain(epoch, publisher), moved)
             except Unavailable as error:
-                if not told:
+                if not logged:
                     log.info("relay_waits", error=error.message)
-                told = True
+                logged = True
                 await asyncio.sleep(backoff.next())
 
     async def _drain(self, epoch: int, publisher: Publisher) -> None:
-        with self.hub.subscribed() as changed:
+        with self.hub.subscribe() as changed:
             while True:
                 changed.clear()
                 async with self.database.read() as reader:
@@ -135,7 +135,7 @@ class Relay:
 
     async def _bootstrap(self) -> str:
         """Waits until the events' broker cluster has an address."""
-        with self.hub.subscribed() as changed:
+        with self.hub.subscribe() as changed:
             while True:
                 changed.clear()
                 if found := await events_bootstrap(self.database, self.events_broker_cluster):
@@ -152,7 +152,7 @@ async def events_bootstrap(database: Database, cluster: str) -> str:
 
 async def events_moved(database: Database, hub: Hub, cluster: str, bootstrap: str) -> None:
     """Returns when the events' broker cluster has another address than `bootstrap`; to have none is not another."""
-    with hub.subscribed() as changed:
+    with hub.subscribe() as changed:
         while True:
             changed.clear()
             found = await events_bootstrap(database, cluster)

@@ -6,12 +6,15 @@ is dropped with a tombstone.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from google.protobuf.message import DecodeError
 
 from keelman.api.connect.v1 import worker_pb2
+from keelman.api.connect.v1.connector_trouble_pb2 import ConnectorTrouble
+from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterStatus
 from keelman.api.copy.v1 import copy_run_pb2 as pb
 from keelman.api.event.v1 import report_pb2
 from keelman.kafka.feed import COPY_RUN_REPORTS, REPORT_TOPICS, Fact, ReportPublisher, consume
@@ -34,6 +37,7 @@ ALIVE = (ProcessState.STARTING, ProcessState.RUNNING, ProcessState.STOPPING)
 KEPT_OF_A_TASK = 10
 LOST = "LOST"
 NOBODY = (0, "")
+NAMED = 3  # in a verdict
 Copier = tuple[str, str, int, int]
 """Worker cluster, connector, task and part: what has one copy run at a time."""
 
@@ -138,7 +142,7 @@ class Reader:
 
     async def run(self) -> None:
         """Runs until cancelled; waits without harm while there is no broker."""
-        with self.hub.subscribed() as changed:
+        with self.hub.subscribe() as changed:
             while True:
                 changed.clear()
                 bootstrap = await events_bootstrap(self.database, self.events_broker_cluster)
@@ -176,3 +180,34 @@ def _lost(run: pb.CopyRun, why: str) -> pb.CopyRun:
     shown.state, shown.reason, shown.message = pb.COPY_RUN_STATE_FAILED, LOST, why
     shown.progress.records_per_second = shown.progress.bytes_per_second = 0.0
     return shown
+
+
+def judge(status: WorkerClusterStatus, memberships: Sequence[worker_pb2.WorkerMembership]) -> None:
+    """Fills in the problems and the verdict. What two workers report counts once: it moves from one to the other."""
+    newest: dict[tuple[str, int], ConnectorTrouble] = {}
+    for membership in sorted(memberships, key=lambda m: m.report_time.ToNanoseconds()):
+        newest |= {(one.connector, one.task): one for one in membership.troubles}
+    del status.troubles[:]
+    status.troubles.extend(newest[key] for key in sorted(newest))
+    named = {connector for connector, _ in newest}
+    status.troubled_connectors = len(named) + sum(_unnamed(membership) for membership in memberships)
+    status.verdict = verdict(status.troubles, status.troubled_connectors)
+
+
+def verdict(problems: Sequence[ConnectorTrouble], count: int) -> str:
+    """One line; empty when there is no problem."""
+    if not count:
+        return ""
+    named = "; ".join(_problem(one) for one in problems[:NAMED])
+    more = f"; and {len(problems) - NAMED} more" if len(problems) > NAMED else ""
+    return f"{count} connector{'s are' if count > 1 else ' is'} in trouble: {named}{more}"
+
+
+def _unnamed(membership: worker_pb2.WorkerMembership) -> int:
+    """Connectors whose problems it does not name: it names 20 at most. Those may be another's too."""
+    return max(0, membership.troubled_connectors - len({one.connector for one in membership.troubles}))
+
+
+def _problem(one: ConnectorTrouble) -> str:
+    what = one.connector if one.task < 0 else f"{one.connector} task {one.task}"
+    return f"{what} {one.state}" + (f" ({one.reason})" if one.reason else "")

@@ -18,7 +18,7 @@ from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.reconciler import Reconciler
 from keelman.runtime.supervise import Siblings
 from keelman.state.api import BrokerClusterApi, NodeApi, WorkerApi, WorkerClusterApi, WorkloadApi
-from keelman.state.database import POSTGRESQL, Database, opened
+from keelman.state.database import POSTGRESQL, Database, open_database
 from keelman.state.draft import Limits
 from keelman.state.executor import Executor
 from keelman.state.external import ExternalProbe
@@ -52,7 +52,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
     url = settings.database or str(settings.folder.database)
     commits, reports = Hub(), Reports(Hub())
     async with contextlib.AsyncExitStack() as stack:
-        database = await stack.enter_async_context(opened(url, settle, commits.wake))
+        database = await stack.enter_async_context(open_database(url, settle, commits.wake))
         sessions = Sessions(
             database,
             commits,
@@ -95,7 +95,7 @@ async def run(settings: Settings, stop: asyncio.Event) -> None:
 
 
 async def _wake(commits: Hub, *reconcilers: Reconciler) -> None:
-    with commits.subscribed() as changed:
+    with commits.subscribe() as changed:
         while True:
             await changed.wait()
             changed.clear()

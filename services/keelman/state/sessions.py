@@ -23,8 +23,8 @@ from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import first_of
 from keelman.state import store
 from keelman.state.database import Database
+from keelman.state.encoding import status_of, workload_message
 from keelman.state.hub import Hub
-from keelman.state.wire import status_of, workload_message
 
 log = get_logger()
 Write = Callable[[pb.OpenSessionResponse], Awaitable[None]]
@@ -45,7 +45,7 @@ class _Session:
         self.why = self.why or why
         self.over.set()
 
-    async def tell(self, message: pb.OpenSessionResponse) -> None:
+    async def send(self, message: pb.OpenSessionResponse) -> None:
         async with self.turn:
             await self.write(message)
 
@@ -79,10 +79,10 @@ class Sessions:
 
     async def serve(self, requests: AsyncIterator[pb.OpenSessionRequest], write: Write) -> None:
         """One session, from its registration to its end; raises what ended it, if an error did."""
-        session = await self._registered(requests, write)
+        session = await self._register(requests, write)
         log.info("session_opened", node=session.node, session=session.number)
         try:
-            await session.tell(
+            await session.send(
                 pb.OpenSessionResponse(
                     welcome=pb.Welcome(
                         session=session.number,
@@ -136,29 +136,29 @@ class Sessions:
         fresh = dataclasses.replace(status, memory_bytes=vital.memory_bytes, observe_time=vital.observe_time)
         return dataclasses.replace(workload, status=fresh)
 
-    async def _registered(self, requests: AsyncIterator[pb.OpenSessionRequest], write: Write) -> _Session:
+    async def _register(self, requests: AsyncIterator[pb.OpenSessionRequest], write: Write) -> _Session:
         first = await anext(aiter(requests), None)
         if first is None or first.WhichOneof("message") != "registration":
             raise InvalidArgument.of("message", "" if first is None else first.WhichOneof("message"), "a registration")
-        told = first.registration
-        checked_name("registration.node", told.node)
-        host, _, port = told.agent_address.rpartition(":")
+        given = first.registration
+        checked_name("registration.node", given.node)
+        host, _, port = given.agent_address.rpartition(":")
         if not host or not port.isdigit():
-            raise InvalidArgument.of("registration.agent_address", told.agent_address, "host:port")
+            raise InvalidArgument.of("registration.agent_address", given.agent_address, "host:port")
         async with self._database.write() as tx:
             number = await store.next_session(tx)
             node = Node(
-                name=told.node, uid="", create_time=tx.now, update_time=tx.now, state=NodeState.ONLINE,
-                agent_address=told.agent_address, cpus=told.cpus, memory_bytes=told.memory_bytes,
-                version=told.version,
+                name=given.node, uid="", create_time=tx.now, update_time=tx.now, state=NodeState.ONLINE,
+                agent_address=given.agent_address, cpus=given.cpus, memory_bytes=given.memory_bytes,
+                version=given.version,
             )  # fmt: skip
-            await store.register(tx, node, told.incarnation, number)
-            older = self._sessions.get(told.node)
-            session = _Session(told.node, number, self._clock(), datetime.now(UTC), write)
-            self._sessions[told.node] = session
+            await store.register(tx, node, given.incarnation, number)
+            older = self._sessions.get(given.node)
+            session = _Session(given.node, number, self._clock(), datetime.now(UTC), write)
+            self._sessions[given.node] = session
         if older is not None:
             older.end(
-                Conflict(f"node {told.node}: session {older.number} gave way to {number}", reason="SESSION_REPLACED")
+                Conflict(f"node {given.node}: session {older.number} gave way to {number}", reason="SESSION_REPLACED")
             )
         return session
 
@@ -168,11 +168,11 @@ class Sessions:
             match message.WhichOneof("message"):
                 case "heartbeat":
                     reply = pb.HeartbeatReply(heartbeat_interval=to_duration(self._heartbeat))
-                    await session.tell(pb.OpenSessionResponse(heartbeat_reply=reply))
+                    await session.send(pb.OpenSessionResponse(heartbeat_reply=reply))
                 case "report":
                     await self._store(session, message.report)
                     received = pb.ReportReceived(number=message.report.number)
-                    await session.tell(pb.OpenSessionResponse(report_received=received))
+                    await session.send(pb.OpenSessionResponse(report_received=received))
                 case other:
                     raise InvalidArgument.of("message", other or "", "heartbeat or report")
 
@@ -180,7 +180,7 @@ class Sessions:
         """Sends the complete set, then what differs from what was sent: it looks at the whole state at each wake."""
         sent: dict[str, Workload] = {}
         version = 0
-        with self._hub.subscribed() as changed:
+        with self._hub.subscribe() as changed:
             while True:
                 changed.clear()
                 async with self._database.read() as reader:
@@ -190,18 +190,18 @@ class Sessions:
                 removed = sorted((sent.keys() - wanted.keys()) | set(reused))
                 news = [w for n, w in sorted(wanted.items()) if n in reused or _differs(sent.get(n), w)]
                 if version == 0:
-                    await self._tell_assignments(session, 0, revision, news, (), complete=True)
+                    await self._send_assignments(session, 0, revision, news, (), complete=True)
                     version = revision
                 elif removed or news:
                     if reused:
-                        await self._tell_assignments(session, version, revision, (), removed)
+                        await self._send_assignments(session, version, revision, (), removed)
                         version, removed = revision, []
-                    await self._tell_assignments(session, version, revision, news, removed)
+                    await self._send_assignments(session, version, revision, news, removed)
                     version = revision
                 sent = wanted
                 await changed.wait()
 
-    async def _tell_assignments(
+    async def _send_assignments(
         self,
         session: _Session,
         old: int,
@@ -211,11 +211,14 @@ class Sessions:
         *,
         complete: bool = False,
     ) -> None:
-        told = [workload_message(dataclasses.replace(w, status=None)) for w in workloads]
         assignments = pb.Assignments(
-            complete=complete, from_version=old, to_version=new, workloads=told, removed=removed
+            complete=complete,
+            from_version=old,
+            to_version=new,
+            workloads=[workload_message(dataclasses.replace(w, status=None)) for w in workloads],
+            removed=removed,
         )
-        await session.tell(pb.OpenSessionResponse(assignments=assignments))
+        await session.send(pb.OpenSessionResponse(assignments=assignments))
 
     async def _store(self, session: _Session, report: pb.WorkloadReport) -> None:
         statuses = {name: status_of(status) for name, status in report.statuses.items()}

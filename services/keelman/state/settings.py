@@ -8,8 +8,7 @@ from pathlib import Path
 from keelman.model.errors import InvalidArgument
 from keelman.runtime.home import Home
 from keelman.runtime.settings import ProcessSettings, setting
-
-LARGEST_PORT = 65535
+from keelman.state.properties import LARGEST_PORT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +26,7 @@ class Settings(ProcessSettings):
         secret=True,
     )
     events_broker_cluster: str = setting("default", "Broker cluster that holds the topics of events and reports.")
-    heartbeat_seconds: float = setting(2.0, "How often an agent tells that it lives.", unit="s", minimum=0.05)
+    heartbeat_seconds: float = setting(2.0, "How often an agent sends a heartbeat.", unit="s", minimum=0.05)
     session_timeout_seconds: float = setting(
         10.0, "After this long without a heartbeat a node is offline.", unit="s", minimum=0.1
     )

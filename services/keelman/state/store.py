@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import uuid
-from collections.abc import Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 from sqlmodel import col, select
 from sqlmodel.ext.asyncio.session import AsyncSession
@@ -19,25 +19,27 @@ from keelman.model.cluster import (
     BrokerCluster,
     WorkerCluster,
 )
-from keelman.model.errors import Conflict, NotFound
+from keelman.model.errors import Conflict
 from keelman.model.node import Node, NodeState
 from keelman.model.workload import (
     Workload,
 )
-from keelman.state import statuses
 from keelman.state.database import Transaction, micros
-from keelman.state.rows import broker_cluster_of, node_of, plain, worker_cluster_of, workload_of
-from keelman.state.snapshot import Snapshot
+from keelman.state.encoding import broker_cluster_of, event_bytes, node_of, plain, worker_cluster_of, workload_of
+from keelman.state.snapshot import C, Snapshot, with_status
 from keelman.state.tables import BrokerClusterRow, CounterRow, NodeRow, WorkerClusterRow, WorkloadRow
-from keelman.state.wire import event_bytes
 
 CREATED = event_pb2.EVENT_TYPE_CREATED
 UPDATED = event_pb2.EVENT_TYPE_UPDATED
 DELETED = event_pb2.EVENT_TYPE_DELETED
 NODE, BROKER_CLUSTER, WORKER_CLUSTER, WORKLOAD = "node", "broker_cluster", "worker_cluster", "workload"
 NOUNS = (NODE, BROKER_CLUSTER, WORKER_CLUSTER, WORKLOAD)
-MAX_NAMED = 20  # in an error
-T = TypeVar("T")
+Resource: TypeAlias = BrokerCluster | WorkerCluster | Workload
+TABLES: dict[str, tuple[Any, Callable[[Any], Resource]]] = {
+    BROKER_CLUSTER: (BrokerClusterRow, broker_cluster_of),
+    WORKER_CLUSTER: (WorkerClusterRow, worker_cluster_of),
+    WORKLOAD: (WorkloadRow, workload_of),
+}
 
 
 async def load(session: AsyncSession) -> Snapshot:
@@ -102,64 +104,21 @@ async def forget_node(tx: Transaction, name: str) -> None:
     await tx.session.delete(row)
 
 
-async def _upsert(
-    tx: Transaction, table: type[BrokerClusterRow | WorkerClusterRow | WorkloadRow], name: str, values: dict[str, Any]
-) -> event_pb2.EventType.ValueType:
-    """Makes or changes the row of this name; returns which of the two it was."""
-    row = await tx.session.get(table, name)
-    if row is None:
-        tx.session.add(table(name=name, **values))
-        return CREATED
-    row.sqlmodel_update(values)
-    return UPDATED
-
-
-async def save_broker_cluster(tx: Transaction, cluster: BrokerCluster) -> BrokerCluster:
-    """Stores a new or changed broker cluster; returns it with its new etag."""
+async def save_cluster(tx: Transaction, cluster: C) -> C:
+    """Stores a new or changed cluster; returns it with its new etag."""
     cluster = dataclasses.replace(cluster, update_time=tx.now, etag=str(tx.revision + 1))
     values: dict[str, Any] = {
         "uid": cluster.uid, "create_time": micros(cluster.create_time), "update_time": micros(cluster.update_time),
         "generation": cluster.generation, "revision": tx.revision + 1, "goal": str(cluster.goal),
-        "spec": plain(cluster.spec), "kafka_cluster_id": cluster.kafka_cluster_id, "note": cluster.note,
-        "reachable": cluster.reachable, "status": plain(cluster.status),
+        "spec": plain(cluster.spec), "note": cluster.note, "status": plain(cluster.status),
     }  # fmt: skip
-    kind = await _upsert(tx, BrokerClusterRow, cluster.name, values)
-    tx.record(BROKER_CLUSTER, cluster.name, lambda r, t: event_bytes(kind, cluster, r, t))
-    await tx.session.flush()
+    if isinstance(cluster, BrokerCluster):
+        values |= {"kafka_cluster_id": cluster.kafka_cluster_id, "reachable": cluster.reachable}
+        await _save(tx, BROKER_CLUSTER, cluster, values)
+    else:
+        values |= {"broker_cluster": cluster.spec.broker_cluster}
+        await _save(tx, WORKER_CLUSTER, cluster, values)
     return cluster
-
-
-async def save_worker_cluster(tx: Transaction, cluster: WorkerCluster) -> WorkerCluster:
-    """Stores a new or changed worker cluster; returns it with its new etag."""
-    cluster = dataclasses.replace(cluster, update_time=tx.now, etag=str(tx.revision + 1))
-    values: dict[str, Any] = {
-        "uid": cluster.uid, "create_time": micros(cluster.create_time), "update_time": micros(cluster.update_time),
-        "generation": cluster.generation, "revision": tx.revision + 1, "goal": str(cluster.goal),
-        "broker_cluster": cluster.spec.broker_cluster, "spec": plain(cluster.spec), "note": cluster.note,
-        "status": plain(cluster.status),
-    }  # fmt: skip
-    kind = await _upsert(tx, WorkerClusterRow, cluster.name, values)
-    tx.record(WORKER_CLUSTER, cluster.name, lambda r, t: event_bytes(kind, cluster, r, t))
-    await tx.session.flush()
-    return cluster
-
-
-async def drop_broker_cluster(tx: Transaction, name: str) -> None:
-    """Deletes a broker cluster whose workloads are gone."""
-    row = await tx.session.get_one(BrokerClusterRow, name)
-    gone = broker_cluster_of(row)
-    await tx.session.delete(row)
-    tx.record(BROKER_CLUSTER, name, lambda r, t: event_bytes(DELETED, gone, r, t))
-    await tx.session.flush()
-
-
-async def drop_worker_cluster(tx: Transaction, name: str) -> None:
-    """Deletes a worker cluster whose workloads are gone."""
-    row = await tx.session.get_one(WorkerClusterRow, name)
-    gone = worker_cluster_of(row)
-    await tx.session.delete(row)
-    tx.record(WORKER_CLUSTER, name, lambda r, t: event_bytes(DELETED, gone, r, t))
-    await tx.session.flush()
 
 
 async def save_workload(tx: Transaction, workload: Workload) -> None:
@@ -172,17 +131,28 @@ async def save_workload(tx: Transaction, workload: Workload) -> None:
         "spec": plain(workload.spec), "status": None if workload.status is None else plain(workload.status),
         "has_run": workload.has_run, "tried_ports": list(workload.tried_ports),
     }  # fmt: skip
-    kind = await _upsert(tx, WorkloadRow, workload.name, values)
-    tx.record(WORKLOAD, workload.name, lambda r, t: event_bytes(kind, workload, r, t))
+    await _save(tx, WORKLOAD, workload, values)
+
+
+async def _save(tx: Transaction, noun: str, resource: Resource, values: dict[str, Any]) -> None:
+    table, _ = TABLES[noun]
+    row = await tx.session.get(table, resource.name)
+    kind = CREATED if row is None else UPDATED
+    if row is None:
+        tx.session.add(table(name=resource.name, **values))
+    else:
+        row.sqlmodel_update(values)
+    tx.record(noun, resource.name, lambda r, t: event_bytes(kind, resource, r, t))
     await tx.session.flush()
 
 
-async def drop_workload(tx: Transaction, name: str) -> None:
-    """Deletes a workload that its node no longer has."""
-    row = await tx.session.get_one(WorkloadRow, name)
-    gone = workload_of(row)
+async def drop(tx: Transaction, noun: str, name: str) -> None:
+    """Deletes a workload that its node no longer has, or a cluster whose workloads are gone."""
+    table, of = TABLES[noun]
+    row = await tx.session.get_one(table, name)
+    gone = of(row)
     await tx.session.delete(row)
-    tx.record(WORKLOAD, name, lambda r, t: event_bytes(DELETED, gone, r, t))
+    tx.record(noun, name, lambda r, t: event_bytes(DELETED, gone, r, t))
     await tx.session.flush()
 
 
@@ -193,38 +163,11 @@ async def settle(tx: Transaction) -> None:
     await tx.session.flush()
     snapshot = await load(tx.session)
     for brokers in snapshot.broker_clusters.values():
-        found = statuses.broker_cluster_status(brokers, snapshot)
-        if found != brokers.status:
-            await save_broker_cluster(tx, dataclasses.replace(brokers, status=found))
-    snapshot = await load(tx.session)
+        if (found := with_status(brokers, snapshot)) != brokers:
+            await save_cluster(tx, found)
     for workers in snapshot.worker_clusters.values():
-        seen = statuses.worker_cluster_status(workers, snapshot)
-        if seen != workers.status:
-            await save_worker_cluster(tx, dataclasses.replace(workers, status=seen))
-
-
-def found_broker_cluster(snapshot: Snapshot, name: str) -> BrokerCluster:
-    """The broker cluster of that name; raises NotFound."""
-    return _found(BROKER_CLUSTER, snapshot.broker_clusters, name)
-
-
-def found_worker_cluster(snapshot: Snapshot, name: str) -> WorkerCluster:
-    """The worker cluster of that name; raises NotFound."""
-    return _found(WORKER_CLUSTER, snapshot.worker_clusters, name)
-
-
-def found_node(snapshot: Snapshot, name: str) -> Node:
-    """The node of that name; raises NotFound."""
-    return _found(NODE, snapshot.nodes, name)
-
-
-def _found(noun: str, known: Mapping[str, T], name: str) -> T:
-    if name in known:
-        return known[name]
-    names = sorted(known)
-    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-    there = f"those there are: {', '.join(names[:MAX_NAMED])}{more}" if names else "there is none yet"
-    raise NotFound(f"no {noun.replace('_', ' ')} is named {name!r}: {there}", metadata={noun: name})
+        if (seen := with_status(workers, snapshot)) != workers:
+            await save_cluster(tx, seen)
 
 
 def check_etag(name: str, given: str, present: str) -> None:

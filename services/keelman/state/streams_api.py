@@ -14,8 +14,7 @@ from keelman.model.errors import NotFound, Unavailable
 from keelman.rpc.pages import copy_run_key, page
 from keelman.rpc.server import Context
 from keelman.runtime.supervise import first_of
-from keelman.state import store
-from keelman.state.api import loaded
+from keelman.state.api import load_snapshot
 from keelman.state.database import Database
 from keelman.state.hub import Hub
 from keelman.state.reports import ENDED, Reports
@@ -47,7 +46,7 @@ class CopyRunApi(copy_run_service_pb2_grpc.CopyRunServiceServicer):
 
     async def GetCopyRun(self, request: runs_pb.GetCopyRunRequest, context: Context) -> runs_pb.GetCopyRunResponse:
         """One copy run."""
-        for run in self.reports.copy_runs(await loaded(self.database)):
+        for run in self.reports.copy_runs(await load_snapshot(self.database)):
             if run.uid == request.uid:
                 return runs_pb.GetCopyRunResponse(copy_run=run)
         raise NotFound(f"no copy run has the uid {request.uid!r}", metadata={"uid": request.uid})
@@ -56,7 +55,7 @@ class CopyRunApi(copy_run_service_pb2_grpc.CopyRunServiceServicer):
         self, request: runs_pb.ListCopyRunsRequest, context: Context
     ) -> runs_pb.ListCopyRunsResponse:
         """A page of copy runs. Raises NotFound for an unknown worker cluster."""
-        everything = self._all(request.worker_cluster, await loaded(self.database))
+        everything = self._all(request.worker_cluster, await load_snapshot(self.database))
         found = [r for r in everything if _matches(request, r) and (request.include_ended or r.state not in ENDED)]
         part, token = page(found, copy_run_key, request.page_size, request.page_token)
         return runs_pb.ListCopyRunsResponse(copy_runs=part, next_page_token=token)
@@ -68,12 +67,14 @@ class CopyRunApi(copy_run_service_pb2_grpc.CopyRunServiceServicer):
         Raises NotFound for a worker cluster that is unknown when the watch begins."""
         sent: dict[str, copy_run_pb2.CopyRun] = {}
         first = True
-        self._all(request.worker_cluster, await loaded(self.database))
-        with self.commits.subscribed() as commit, self.reports.hub.subscribed() as report:
+        self._all(request.worker_cluster, await load_snapshot(self.database))
+        with self.commits.subscribe() as commit, self.reports.hub.subscribe() as report:
             while not self.stopping.is_set():
                 commit.clear()
                 report.clear()
-                found = {r.uid: r for r in self.reports.copy_runs(await loaded(self.database)) if _matches(request, r)}
+                found = {
+                    r.uid: r for r in self.reports.copy_runs(await load_snapshot(self.database)) if _matches(request, r)
+                }
                 news = [r for uid, r in found.items() if sent.get(uid) != r]
                 if first or news:
                     yield runs_pb.WatchCopyRunsResponse(snapshot=first, copy_runs=news)
@@ -85,7 +86,7 @@ class CopyRunApi(copy_run_service_pb2_grpc.CopyRunServiceServicer):
         """Raises NotFound for a worker cluster that is unknown. One that is deleted is known by its copy runs."""
         found = self.reports.copy_runs(snapshot)
         if cluster and not any(r.worker_cluster == cluster for r in found):
-            store.found_worker_cluster(snapshot, cluster)
+            snapshot.worker_cluster(cluster)
         return found
 
 

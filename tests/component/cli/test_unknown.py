@@ -14,9 +14,9 @@ import pytest
 from keelman.api.connect.v1.broker_cluster_pb2 import BrokerClusterSpec, ExternalBrokers
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterSpec
 from keelman.cli import kinds
+from keelman.cli.client.gateway import Gateway
 from keelman.cli.exits import NOT_FOUND
-from keelman.cli.gateway import Gateway
-from keelman.cli.system import Process, System
+from keelman.cli.machine.system import Process, System
 from keelman.rpc.channels import channel
 from keelman.runtime.home import Home
 from keelman.testing.eventually import eventually
@@ -84,11 +84,15 @@ async def test_an_unknown_name_is_said_to_be_none(tmp_path: Path) -> None:
             return len(await gateway.list(kinds.NODES)) == 2
 
         await eventually(both_nodes)
-        await gateway.create_broker_cluster(
-            "outside", BrokerClusterSpec(external=ExternalBrokers(bootstrap_servers="127.0.0.1:1"))
+        await gateway.create_cluster(
+            kinds.BROKER_CLUSTERS,
+            "outside",
+            BrokerClusterSpec(external=ExternalBrokers(bootstrap_servers="127.0.0.1:1")),
         )
         for name in ("other", "demo"):
-            await gateway.create_worker_cluster(name, WorkerClusterSpec(broker_cluster="outside", count=1))
+            await gateway.create_cluster(
+                kinds.WORKER_CLUSTERS, name, WorkerClusterSpec(broker_cluster="outside", count=1)
+            )
         here = Process.of(os.getpid())
         System(here, str(tmp_path), "n", system.gateway.address, system.http, "", "", ready=True, services=[]).write(
             Home(tmp_path)

@@ -19,8 +19,8 @@ from keelman.api.event.v1 import event_pb2
 from keelman.model.cluster import ClusterState, ExternalBrokers, WorkerClusterSpec
 from keelman.model.errors import FailedPrecondition, InvalidArgument, Unavailable
 from keelman.runtime.processes.ports import free_ports
-from keelman.state import broker_clusters, store, worker_clusters
-from keelman.state.database import opened
+from keelman.state import requests, store
+from keelman.state.database import open_database
 from keelman.state.hub import Hub
 from keelman.state.migrate import NEWEST
 from keelman.state.relay import Relay
@@ -103,7 +103,7 @@ async def outbox(database) -> list[OutboxRow]:
 
 
 async def test_the_migrations_make_the_tables_of_the_code(url: str) -> None:
-    async with opened(url, settle) as database:
+    async with open_database(url, settle) as database:
 
         def differences(connection: sa.Connection) -> list[object]:
             from alembic.autogenerate import compare_metadata  # noqa: PLC0415
@@ -118,19 +118,19 @@ async def test_the_migrations_make_the_tables_of_the_code(url: str) -> None:
 
 
 async def test_a_database_of_a_newer_version_is_refused(url: str) -> None:
-    async with opened(url, settle) as database, database.engine.begin() as connection:
+    async with open_database(url, settle) as database, database.engine.begin() as connection:
         await connection.execute(sa.text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(FailedPrecondition, match="have version 9999, this keelman knows versions up to"):
-        async with opened(url, settle):
+        async with open_database(url, settle):
             pass
 
 
 async def test_each_write_has_its_event_and_they_are_numbered_without_gaps(url: str) -> None:
-    async with opened(url, settle) as database:
+    async with open_database(url, settle) as database:
 
         async def create(number: int) -> None:
             async with database.write() as tx:
-                await broker_clusters.create(tx, f"ext-{number}", EXTERNAL)
+                await requests.create_broker_cluster(tx, f"ext-{number}", EXTERNAL)
 
         await asyncio.gather(*(create(n) for n in range(20)))
         rows = await outbox(database)
@@ -143,15 +143,15 @@ async def test_each_write_has_its_event_and_they_are_numbered_without_gaps(url: 
 
 
 async def test_a_failed_write_leaves_nothing_and_takes_no_number(url: str) -> None:
-    async with opened(url, settle) as database:
+    async with open_database(url, settle) as database:
         async with database.write() as tx:
-            await broker_clusters.create(tx, "first", EXTERNAL)
+            await requests.create_broker_cluster(tx, "first", EXTERNAL)
         with pytest.raises(InvalidArgument):  # noqa: PT012
             async with database.write() as tx:
-                await broker_clusters.create(tx, "second", EXTERNAL)
+                await requests.create_broker_cluster(tx, "second", EXTERNAL)
                 raise InvalidArgument("after the write")
         async with database.write() as tx:
-            await broker_clusters.create(tx, "third", EXTERNAL)
+            await requests.create_broker_cluster(tx, "third", EXTERNAL)
         assert [(r.revision, r.name) for r in await outbox(database)] == [(1, "first"), (2, "third")]
         async with database.read() as session:
             assert sorted((await store.load(session)).broker_clusters) == ["first", "third"]
@@ -159,12 +159,12 @@ async def test_a_failed_write_leaves_nothing_and_takes_no_number(url: str) -> No
 
 async def test_what_is_stored_comes_back(url: str) -> None:
     spec = WorkerClusterSpec("ext", count=2, properties={"a": "ä\n", "b": ""})
-    async with opened(url, settle) as database:
+    async with open_database(url, settle) as database:
         async with database.write() as tx:
-            await broker_clusters.create(tx, "ext", ExternalBrokers("h:1,i:2", {"security.protocol": "SSL"}))
+            await requests.create_broker_cluster(tx, "ext", ExternalBrokers("h:1,i:2", {"security.protocol": "SSL"}))
         async with database.write() as tx:
-            made = await worker_clusters.create(tx, "demo", spec)
-    async with opened(url, settle) as database, database.read() as session:
+            made = await requests.create_worker_cluster(tx, "demo", spec)
+    async with open_database(url, settle) as database, database.read() as session:
         snapshot = await store.load(session)
     assert snapshot.worker_clusters["demo"] == made
     assert made.spec == spec
@@ -173,17 +173,17 @@ async def test_what_is_stored_comes_back(url: str) -> None:
 
 
 async def test_readers_do_not_wait_for_a_writer(url: str) -> None:
-    async with opened(url, settle) as database, database.write() as tx:
-        await broker_clusters.create(tx, "ext", EXTERNAL)
+    async with open_database(url, settle) as database, database.write() as tx:
+        await requests.create_broker_cluster(tx, "ext", EXTERNAL)
         async with asyncio.timeout(60), database.read() as session:
             assert not (await store.load(session)).broker_clusters
 
 
 async def test_a_reader_sees_one_moment(url: str) -> None:
-    async with opened(url, settle) as database, database.read() as session:
+    async with open_database(url, settle) as database, database.read() as session:
         assert not (await store.load(session)).broker_clusters
         async with database.write() as tx:
-            await broker_clusters.create(tx, "ext", EXTERNAL)
+            await requests.create_broker_cluster(tx, "ext", EXTERNAL)
         assert not (await store.load(session)).broker_clusters
         assert (await store.workloads_of(session, "n"))[0] == 0, "nor the revision of the write"
 
@@ -191,7 +191,7 @@ async def test_a_reader_sees_one_moment(url: str) -> None:
 async def test_two_processes_do_not_both_relay(postgresql) -> None:
     """Both on one PostgreSQL: the second takes over only when the first one's beat stands still, by its own clock."""
     url, now = postgresql(), 0.0
-    async with opened(url, settle) as one, opened(url, settle) as two:
+    async with open_database(url, settle) as one, open_database(url, settle) as two:
         first = Relay(one, Hub(), "default", sole=False, lease_seconds=0.6, holder="first")
         second = Relay(two, Hub(), "default", sole=False, lease_seconds=0.6, holder="second", clock=lambda: now)
 
@@ -241,21 +241,22 @@ async def ended(task) -> None:
 async def test_an_sqlite_file_belongs_to_one_process(tmp_path) -> None:
     path = tmp_path / "state.db"
     script = (
-        "import asyncio, sys\nfrom keelman.state.database import opened\nfrom keelman.state.store import settle\n"
-        "async def main():\n async with opened(sys.argv[1], settle):\n  print('open', flush=True)\n"
+        "import asyncio, sys\n"
+        "from keelman.state.database import open_database\nfrom keelman.state.store import settle\n"
+        "async def main():\n async with open_database(sys.argv[1], settle):\n  print('open', flush=True)\n"
         "  await asyncio.Event().wait()\nasyncio.run(main())"
     )
     child = subprocess.Popen([sys.executable, "-c", script, str(path)], stdout=subprocess.PIPE)
     try:
         assert child.stdout.readline() == b"open\n"
         with pytest.raises(FailedPrecondition, match=rf"in use by another state service \(pid {child.pid}\)"):
-            async with opened(str(path), settle):
+            async with open_database(str(path), settle):
                 pass
     finally:
         child.kill()
         child.wait(30)
         child.stdout.close()
-    async with opened(str(path), settle):
+    async with open_database(str(path), settle):
         pass
 
 
@@ -273,5 +274,5 @@ async def test_an_sqlite_file_belongs_to_one_process(tmp_path) -> None:
 )
 async def test_a_database_that_cannot_be(database, error, text) -> None:
     with pytest.raises(error, match=text):
-        async with opened(database, settle):
+        async with open_database(database, settle):
             pass

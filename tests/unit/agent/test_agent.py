@@ -15,7 +15,7 @@ from keelman.agent.assignments import Assignments, Versions
 from keelman.agent.commands import COMMANDS, toml
 from keelman.agent.local import words_of
 from keelman.agent.reporter import Reporter
-from keelman.agent.service import locked
+from keelman.agent.service import lock
 from keelman.agent.settings import Settings, legal_name
 from keelman.api.node.v1.session_service_pb2 import Assignments as Message
 from keelman.api.node.v1.workload_pb2 import (
@@ -113,8 +113,8 @@ async def test_the_newest_status_of_each_workload_is_sent_until_it_is_heard() ->
     assert sorted(first.statuses) == ["a", "b"]
     reporter.put("a", status("RUNNING"))
     reporter.put("a", status("FAILED"))
-    assert not reporter.heard(0)
-    assert reporter.heard(1)
+    assert not reporter.acknowledge(0)
+    assert reporter.acknowledge(1)
     second = await reporter.next()
     assert not second.complete
     assert dict(second.statuses) == {"a": status("FAILED")}
@@ -125,7 +125,7 @@ async def test_the_newest_status_of_each_workload_is_sent_until_it_is_heard() ->
     assert third.number == 1
     assert third.statuses["a"] == status("FAILED")
     reporter.forget("b")
-    assert reporter.heard(1)
+    assert reporter.acknowledge(1)
     waiting = asyncio.ensure_future(reporter.next())
     await asyncio.sleep(0)
     assert not waiting.done()
@@ -239,12 +239,12 @@ def test_words_about_an_end(end: Exit, seen: bool, words: str) -> None:
 
 def test_one_agent_a_home(tmp_path: Path) -> None:
     home = Home(tmp_path)
-    with locked(home), pytest.raises(FailedPrecondition, match="another agent") as caught, locked(home):
+    with lock(home), pytest.raises(FailedPrecondition, match="another agent") as caught, lock(home):
         pass
     assert caught.value.reason == "HOME_IN_USE"
-    with locked(home):
+    with lock(home):
         pass
     file = tmp_path / "file"
     file.touch()
-    with pytest.raises(InvalidArgument, match=r"agent\.home"), locked(Home(file)):
+    with pytest.raises(InvalidArgument, match=r"agent\.home"), lock(Home(file)):
         pass

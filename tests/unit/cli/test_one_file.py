@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from keelman.cli.commands.connector import status_lines
-from keelman.cli.one_file import FileClass, ImportFault, OneFile, chosen
+from keelman.cli.one_file import FileClass, ImportFault, OneFile, choose_class
 from keelman.connectors.plugins.plugin_path import scan
 from keelman.model.errors import InvalidArgument
 
@@ -58,7 +58,7 @@ async def test_the_classes_of_a_file_are_its_own_that_are_whole(tmp_path: Path) 
         ("import nosuch_module\n", "ticks.py:1: ModuleNotFoundError: No module named 'nosuch_module'"),
         ("import sys\nsys.exit(3)\n", "ticks.py:2: SystemExit: 3"),
         ("import os\nos._exit(3)\n", "ticks.py: its import ended the process (3)"),
-        ("x = 1\n", "ticks.py: there is no subclass of keelman.connect.plugin.Connector in it"),
+        ("x = 1\n", "ticks.py: has no subclass of keelman.connect.plugin.Connector"),
         (SOURCE.replace("    names", "    nams"), "ticks.py:17: class One lacks names"),
     ],
 )
@@ -82,11 +82,11 @@ async def test_a_worker_finds_the_classes_in_the_folder(tmp_path: Path) -> None:
 def test_one_of_several_classes_is_named() -> None:
     classes = [FileClass("One", "com.acme.OneConnector"), FileClass("Two", "com.acme.TwoConnector")]
     for word in ("Two", "TwoConnector", "com.acme.TwoConnector"):
-        assert chosen(classes, word) is classes[1]
-    assert chosen(classes[:1], "") is classes[0]
+        assert choose_class(classes, word) is classes[1]
+    assert choose_class(classes[:1], "") is classes[0]
     for word in ("", "Three"):
         with pytest.raises(InvalidArgument, match=r"--class: .*One, Two"):
-            chosen(classes, word)
+            choose_class(classes, word)
 
 
 @pytest.mark.parametrize("name", ["nosuch.py", "ticks.txt", "my-ticks.py", "json.py"])

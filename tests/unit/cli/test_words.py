@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -14,21 +12,14 @@ import pytest
 import typer
 
 from keelman.cli import kinds
-from keelman.cli.app import COMMANDS, apart, app
-from keelman.cli.commands.create import broker_spec, check_options, connector_config, worker_spec
-from keelman.cli.complaint import complain
-from keelman.cli.exits import StartFailed, exit_code_of
+from keelman.cli.app import COMMANDS, app, split_first_argument
+from keelman.cli.exits import StartFailed, exit_code_of, print_error
 from keelman.cli.kinds import KINDS, cluster_and_name, kind_of
 from keelman.cli.main import SERVICES, main
-from keelman.cli.services import check_ports, free_settings, planned
-from keelman.cli.starting import options
-from keelman.cli.system import Process, Service, System, read_system, running_system
-from keelman.cli.target import gateway_address
 from keelman.connectors.registry import find_connector
 from keelman.model import errors
-from keelman.model.errors import InvalidArgument, NotFound, Unavailable
+from keelman.model.errors import InvalidArgument, NotFound
 from keelman.runtime import main as runtime_main
-from keelman.runtime.home import Home
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -75,7 +66,7 @@ def test_a_verb_that_a_kind_lacks_names_the_kinds_that_have_it() -> None:
 def test_what_is_printed_as_a_name_can_be_typed_again(words: list[str], taken: list[str] | None) -> None:
     group: Any = typer.main.get_command(app)
     command = group.get_command(None, words[0])
-    assert apart(command.params, words[1:]) == (words[1:] if taken is None else taken)
+    assert split_first_argument(command.params, words[1:]) == (words[1:] if taken is None else taken)
 
 
 def test_no_two_kinds_share_a_word() -> None:
@@ -92,9 +83,13 @@ def test_no_two_kinds_share_a_word() -> None:
         (["get", "nodes", "--ended"], 2, "--ended: not for nodes, only for copy-runs"),
         (["get", "nodes", "--cluster", "c"], 2, "--cluster: not for nodes, only for workers, connectors, copy-runs"),
         (["stop", "wc", "x", "--cluster", "c"], 2, "--cluster: not for worker-clusters, only for workers"),
-        (["create", "cn", "o/x", "--cluster", "c", "--set", "connector.class=x"], 2, "is of 'o', not of 'c'"),
+        (["create", "cn", "o/x", "--cluster", "c", "--set", "connector.class=x"], 2, "belongs to 'o', not to 'c'"),
         (["create", "cn", "x", "--set", "connector.class=x"], 2, "CLUSTER/NAME, or NAME with --cluster WC"),
-        (["preview", "o/x", "--cluster", "c"], 2, "is of 'o', not of 'c'; a connector 'o/x' of 'c' is c/o/x"),
+        (
+            ["preview", "o/x", "--cluster", "c"],
+            2,
+            "belongs to 'o', not to 'c'; a connector 'o/x' of 'c' is typed c/o/x",
+        ),
         (["preview", "x", "--worker", "h:1", "--cluster", "c"], 2, "--cluster: not together with --worker"),
         (["get", "nodes", "-o", "xml"], 2, "one of table, wide, json, yaml, name"),
         (["watch", "copy-runs", "-o", "yaml"], 2, "one of table, wide, json"),
@@ -125,9 +120,9 @@ def test_no_two_kinds_share_a_word() -> None:
         (["restart", "cn", "c/x", "--task", "1", "--failed"], 2, "--task: not together with --failed"),
         (["validate", "c/x", "--config-file", "nosuch.json"], 2, "--config-file: nosuch.json: No such file"),
         (["validate", "c/x", "-o", "table"], 2, "one of text, json, yaml"),
-        (["offsets", "set", "c/x"], 2, "what is to be set?"),
+        (["offsets", "set", "c/x"], 2, "give exactly one of"),
         (["offsets", "set", "c/x", "--at", "t=1"], 2, "TOPIC:PARTITION=OFFSET"),
-        (["offsets", "set", "c/x", "--at", "t:0=1", "--file", "f"], 2, "what is to be set?"),
+        (["offsets", "set", "c/x", "--at", "t:0=1", "--file", "f"], 2, "give exactly one of"),
         (["offsets", "set", "c/x", "--partition", "{}"], 2, "--partition and --offset: only together"),
         (["offsets", "set", "c/x", "--partition", "{}", "--offset", "7"], 2, "a JSON object or null"),
         (["offsets", "set", "c/x", "--file", "nosuch.json"], 2, "--file: nosuch.json: No such file"),
@@ -248,86 +243,8 @@ def test_an_error_class_has_one_exit_code(error: errors.KeelmanError, code: int)
     assert exit_code_of(error) == code
 
 
-def system_of(home: Home, process: Process) -> System:
-    services = [Service("state", "127.0.0.1:2", "log", process)]
-    return System(process, str(home.root), "n", "127.0.0.1:1", "http://x", "127.0.0.1:2", "127.0.0.1:3", True, services)
-
-
-def test_the_gateway_is_looked_up_in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    home = Home(tmp_path)
-    monkeypatch.delenv("KEELMAN_GATEWAY", raising=False)
-    assert gateway_address(None, home) == ("127.0.0.1:7400", "default")
-    system_of(home, Process.of(os.getpid())).write(home)
-    assert gateway_address(None, home)[0] == "127.0.0.1:1"
-    monkeypatch.setenv("KEELMAN_GATEWAY", "there:2")
-    assert gateway_address(None, home)[0] == "there:2"
-    assert gateway_address("here:3", home)[0] == "here:3"
-
-
-def test_a_system_file_of_a_process_that_is_gone_names_no_gateway(tmp_path: Path) -> None:
-    home = Home(tmp_path)
-    written = system_of(home, Process(os.getpid(), "another start"))
-    written.write(home)
-    assert read_system(home) == written
-    assert running_system(home) is None
-    home.system.write_text("{")
-    assert read_system(home) is None
-
-
-def test_free_ports_stay_those_of_the_home(tmp_path: Path) -> None:
-    home, told = Home(tmp_path), list[str]()
-    made = free_settings(home, told.append)
-    assert free_settings(home, told.append) == made
-    assert told == []
-    plans = planned(home, made, environment={})
-    ports = [port for plan in plans.values() for *_, port in plan.ports]
-    assert len(set(ports)) == len(ports) == 4
-    assert plans["agent"].settings.state_address == plans["state"].address
-    check_ports(plans)
-
-
-def test_only_the_process_that_runs_the_system_takes_ports(tmp_path: Path) -> None:
-    """Whoever else held them would send it to others: `up --detach`, and a second `up` beside a running one."""
-    home = Home(tmp_path / "home")
-    options(home.root, [], port=None, http_port=None, free_ports=True, broker=False)
-    assert not home.root.exists()
-
-
-def test_when_a_kept_port_is_taken_the_new_ones_are_told(tmp_path: Path) -> None:
-    home, told = Home(tmp_path), list[str]()
-    port = int(free_settings(home, told.append)["gateway"]["port"])
-    with socket.create_server(("127.0.0.1", port)):
-        made = free_settings(home, told.append)
-    (note,) = told
-    assert note.startswith(f"port {port} is taken by another process: this home, which had ")
-    assert note.endswith(" now")
-    assert f"has ports {made['state']['port']} to " in note
-    assert free_settings(home, told.append) == made, "the new ones are kept"
-    assert len(told) == 1
-
-
-def test_a_taken_port_is_named_with_the_flag_that_gives_another(tmp_path: Path) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        port = taken.getsockname()[1]
-        made = free_settings(Home(tmp_path), print)
-        made["gateway"]["http_port"] = str(port)
-        plans = planned(Home(tmp_path), made, environment={})
-        with pytest.raises(Unavailable, match=f"gateway.http_port: {port} .* --http-port or KEELMAN_GATEWAY_HTTP_PORT"):
-            check_ports(plans)
-
-
-def test_a_port_given_twice_is_refused_before_anything_starts(tmp_path: Path) -> None:
-    made = free_settings(Home(tmp_path), print)
-    made["gateway"]["http_port"] = made["gateway"]["port"]
-    plans = planned(Home(tmp_path), made, environment={})
-    with pytest.raises(InvalidArgument, match=r"gateway.http_port: .* than gateway.port's \(--http-port\)"):
-        check_ports(plans)
-
-
 def test_an_error_of_several_lines_is_told_in_one(capsys: pytest.CaptureFixture[str]) -> None:
-    complain("contains the following 2 error(s):\nOne.\nTwo.\n")
+    print_error("contains the following 2 error(s):\nOne.\nTwo.\n")
     assert capsys.readouterr().err == "keelman: contains the following 2 error(s): One; Two.\n"
 
 
@@ -335,48 +252,8 @@ def test_plugins_are_told_by_their_classes(capsys: pytest.CaptureFixture[str]) -
     with pytest.raises(NotFound) as raised:
         find_connector("FileStremSource")
     assert "PluginDesc{" in raised.value.message
-    complain(raised.value.message)
+    print_error(raised.value.message)
     told = capsys.readouterr().err
     assert "which name matches FileStremSource, available connectors are: " in told
     assert "org.apache.kafka.connect.file.FileStreamSourceConnector, " in told
     assert "PluginDesc" not in told
-
-
-def test_specs_say_what_was_typed() -> None:
-    spec = worker_spec("a, b", ["x=1=2"], count=None)
-    assert list(spec.nodes.names) == ["a", "b"]
-    assert dict(spec.properties) == {"x": "1=2"}
-    assert worker_spec("", (), count=None).count == 1
-    assert broker_spec("", (), bootstrap_servers="h:1").external.bootstrap_servers == "h:1"
-    assert list(broker_spec("a", (), managed=True).managed.nodes) == ["a"]
-    with pytest.raises(InvalidArgument, match="--count"):
-        worker_spec("a", (), count=2)
-    with pytest.raises(InvalidArgument, match="--bootstrap-servers"):
-        broker_spec("", (), bootstrap_servers="h:1", managed=True)
-    with pytest.raises(InvalidArgument, match="--property"):
-        worker_spec("", ["x"], count=None)
-    with pytest.raises(InvalidArgument, match="--start"):
-        check_options(kinds.CONNECTORS, {}, start=True)
-
-
-def test_a_connectors_file_may_be_json_or_properties(tmp_path: Path) -> None:
-    for content in (
-        {"connector.class": "C", "tasks.max": 2, "n": None},
-        {"name": "x", "config": {"connector.class": "C", "tasks.max": 2}},
-    ):
-        file = tmp_path / "c.json"
-        file.write_text(json.dumps(content))
-        assert connector_config(file, ()) == {"connector.class": "C", "tasks.max": "2"}
-    file = tmp_path / "c.properties"
-    file.write_text("connector.class=C\n# no\ntasks.max = 2\n")
-    assert connector_config(file, ["tasks.max=3"]) == {
-        "connector.class": "C",
-        "tasks.max": "3",
-    }
-    for name, text in (("a.json", "["), ("b.json", '{"config": {"a": {}}}'), ("c.json", "[1]")):
-        bad = tmp_path / name
-        bad.write_text(text)
-        with pytest.raises(InvalidArgument, match=name):
-            connector_config(bad, ())
-    with pytest.raises(InvalidArgument, match="No such file"):
-        connector_config(tmp_path / "none.json", ())

@@ -17,8 +17,7 @@ from keelman.state.hub import Hub
 from keelman.state.properties import worker_properties
 from keelman.state.reports import Reports
 from keelman.state.settings import port_range
-from keelman.state.snapshot import Snapshot
-from keelman.state.statuses import worker_cluster_status
+from keelman.state.snapshot import Snapshot, worker_cluster_status
 
 TIME = datetime(2026, 1, 1, tzinfo=UTC)
 CLUSTER = WorkerCluster("demo", "u", TIME, TIME, 1, "1", ClusterGoal.RUNNING, WorkerClusterSpec("default", count=1))

@@ -1,1 +1,1 @@
-"""The commands: one module a group of them, loaded when one of its commands is typed (see `keelman.cli.app`)."""
+"""The commands, each in the module that `keelman.cli.app` names, which is loaded when the command is typed."""

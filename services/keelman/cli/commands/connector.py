@@ -17,14 +17,12 @@ import httpx
 import javaproperties
 import typer
 
-from keelman.cli.commands.create import pairs, read_config
-from keelman.cli.complaint import complain
-from keelman.cli.gateway import Target
-from keelman.cli.one_file import ImportFault, OneFile, chosen
+from keelman.cli.client.rest import Rest
+from keelman.cli.client.target import Target, home_of
+from keelman.cli.configuration import given_config
+from keelman.cli.exits import print_error
+from keelman.cli.one_file import ImportFault, OneFile, choose_class
 from keelman.cli.options import ConfigFile, ConfigValues, GatewayAddress, HomeFolder, command_group
-from keelman.cli.rest import Rest
-from keelman.cli.target import home_of
-from keelman.cli.topics import Brokers
 from keelman.model.errors import InvalidArgument, KeelmanError
 from keelman.runtime.home import writable
 from keelman.runtime.logs.logging import configure
@@ -68,27 +66,28 @@ def run(
         str, typer.Option("--broker-cluster", metavar="BC", help="Broker cluster of the gateway [the only one].")
     ] = "",
     port: Annotated[int | None, typer.Option("--port", help="REST port of its worker [a free one].", min=1)] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Forget the offsets of former runs.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Forget the offsets of earlier runs.")] = False,
     verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Also show the worker's log.")] = False,
     gateway: GatewayAddress = None,
     home: HomeFolder = None,
 ) -> int:
-    """Run a connector from one Python file, without a wheel, until Ctrl-C; again whenever the file changes.
+    """Run a connector from one Python file, without a wheel, until Ctrl-C; run it again whenever the file changes.
 
     It runs on a standalone worker of its own, with a Spark service of its own. Keys are texts and values JSON unless
     --set or --config-file names other converters.
     """
     source = OneFile.of(file)
-    config = {**(read_config(config_file) if config_file else {}), **pairs("--set", values or ())}
+    whole, given = given_config(config_file, values)
+    config = {**(whole or {}), **given}
     which = which or config.get("connector.class", "")
-    with contextlib.suppress(ImportFault):  # what is wrong with the file is told and waited for
-        chosen(asyncio.run(source.classes()), which)
+    with contextlib.suppress(ImportFault):  # what is wrong with the file is printed, and its change waited for
+        choose_class(asyncio.run(source.classes()), which)
     if bootstrap_servers and brokers:
         raise InvalidArgument("--broker-cluster: not together with --bootstrap-servers")
     plain = name or config.get("name") or source.path.stem
     client = {"bootstrap.servers": bootstrap_servers}
     if not bootstrap_servers:
-        client = asyncio.run(_brokers(Target(gateway, home), brokers))
+        client = asyncio.run(_client_properties(Target(gateway, home), brokers))
     folder = home_of(home).root / "connector-runs" / quote(plain, safe="")
     writable("--home", folder)
     if fresh:
@@ -99,9 +98,9 @@ def run(
     return run_process("keelman", life.run, grace_seconds=STOP_SECONDS + ASK_SECONDS)
 
 
-async def _brokers(target: Target, name: str) -> dict[str, str]:
+async def _client_properties(target: Target, broker_cluster: str) -> dict[str, str]:
     async with target.open() as gateway:
-        return dict((await Brokers.of(gateway, name)).properties)
+        return await gateway.client_properties(broker_cluster)
 
 
 @dataclass(slots=True)
@@ -116,10 +115,10 @@ class ConnectorRun:
     folder: Path
     verbose: bool
     port: int = 0
-    _told: list[str] = field(default_factory=list)
+    _printed: list[str] = field(default_factory=list)
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Until it is told to stop."""
+        """Runs until `stop`."""
         worker: asyncio.subprocess.Process | None = None
         seen: dict[Path, int] = {}
         rest = f"http://127.0.0.1:{self.port}/connectors/{quote(self.name, safe='')}"
@@ -132,10 +131,13 @@ class ConnectorRun:
                         again, seen = bool(seen), now
                         worker = await self._changed(worker, again=again)
                     elif worker is not None and worker.returncode is not None:
-                        print(f"its worker ended ({worker.returncode}); the next change starts it again", flush=True)
+                        print(
+                            f"its worker ended with exit code {worker.returncode}; the next change starts it again",
+                            flush=True,
+                        )
                         worker = None
                     elif worker is not None:
-                        await self._tell(Rest(http, rest))
+                        await self._print_status(Rest(http, rest))
                     await wait_or_stop(stop, LOOK_SECONDS)
         finally:
             await _end(worker)
@@ -146,17 +148,17 @@ class ConnectorRun:
         """Another worker for what the file is now; the one that there is where the file cannot be imported."""
         try:
             classes = await self.source.classes()
-            one = chosen(classes, self.which)
+            one = choose_class(classes, self.which)
         except KeelmanError as error:
-            complain(error.message)
-            goes_on = " the version before runs on;" if worker is not None else ""
+            print_error(error.message)
+            goes_on = " the previous version keeps running;" if worker is not None else ""
             print(f"{goes_on} waiting for a change of {self.source.path.name}".strip(), flush=True)
             return worker
         if again:
             print(f"{self.source.path.name} has changed: starting again", flush=True)
         await _end(worker)
         self.source.lay_out(self.folder / "plugins" / self.source.path.stem, classes)
-        self._told = []
+        self._printed = []
         return await self._start({**ONCE, **self.config, "name": self.name, "connector.class": one.name})
 
     async def _start(self, config: Mapping[str, str]) -> asyncio.subprocess.Process:
@@ -179,14 +181,14 @@ class ConnectorRun:
             env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},  # two changes within a second are two versions
         )
 
-    async def _tell(self, rest: Rest) -> None:
-        """Says how the connector and its tasks stand, when it is another thing than before."""
+    async def _print_status(self, rest: Rest) -> None:
+        """Prints the states of the connector and its tasks where they have changed."""
         with contextlib.suppress(KeelmanError):  # it is starting, or has just ended
             lines = status_lines(await rest.ask("GET", "/status"))
             for line in lines:
-                if line not in self._told:
+                if line not in self._printed:
                     print(line, flush=True)
-            self._told = lines
+            self._printed = lines
 
 
 def status_lines(status: Mapping[str, Any]) -> list[str]:
@@ -194,7 +196,7 @@ def status_lines(status: Mapping[str, Any]) -> list[str]:
     found = []
     for what, one in [("connector", status["connector"]), *((f"task {t['id']}", t) for t in status["tasks"])]:
         trace = one.get("trace", "").rstrip().expandtabs(4)
-        if one["state"] == "UNASSIGNED":  # it waits: for what, is all that there is to tell
+        if one["state"] == "UNASSIGNED":  # it waits: only for what is worth a line
             trace = trace.partition(": ")[2]
         if trace or one["state"] != "UNASSIGNED":
             found.append(f"{what} {one['state']}" + (f": {trace}" if trace else ""))

@@ -1,18 +1,26 @@
-"""`keelman describe` and `logs`: all about one thing."""
+"""`keelman describe`: one resource in full, and the things that belong to it."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
-import typer
+from google.protobuf.descriptor import FieldDescriptor
 
-from keelman.cli.describe import print_description
-from keelman.cli.gateway import Gateway, Target
-from keelman.cli.kinds import kind_of
-from keelman.cli.logs import print_logs
+from keelman.api.connect.v1.connector_pb2 import Connector
+from keelman.api.copy.v1.copy_run_pb2 import CopyRun
+from keelman.cli import kinds
+from keelman.cli.client.gateway import Gateway
+from keelman.cli.client.target import Target
+from keelman.cli.kinds import Kind, kind_of
 from keelman.cli.options import Cluster, GatewayAddress, HomeFolder, Name, command_group, kind_word
+from keelman.cli.output.columns import key_of, run_state
+from keelman.cli.output.printing import as_yaml, plain, print_list
+from keelman.model.errors import KeelmanError
 
 app = command_group()
+_LONG = (FieldDescriptor.CPPTYPE_INT64, FieldDescriptor.CPPTYPE_UINT64)  # texts in protobuf's JSON
 
 
 @app.command()
@@ -33,23 +41,119 @@ def describe(
     return Target(gateway, home).run(body)
 
 
-@app.command()
-def logs(
-    kind: Annotated[str, kind_word("logs")],
-    name: Name,
-    *,
-    cluster: Cluster = "",
-    follow: Annotated[bool, typer.Option("-f", "--follow", help="Go on with new lines as they come.")] = False,
-    tail: Annotated[
-        int, typer.Option("--tail", metavar="LINES", help="Begin so many lines from the end.", min=1)
-    ] = 100,
-    gateway: GatewayAddress = None,
-    home: HomeFolder = None,
-) -> int:
-    """Show the logs of the processes behind one thing."""
-    found = kind_of(kind, "logs", cluster=cluster)
+async def print_description(gateway: Gateway, kind: Kind, resource: Any) -> None:
+    """Prints the resource as YAML, then tables of its parts."""
+    print(f"# {kind.singular} {key_of(kind, resource)}")
+    print(as_yaml(in_words(resource)), end="")
+    for part, rows in (await _parts(gateway, kind, resource)).items():
+        if rows:
+            print(f"\n# {part.plural}")
+            print_list(part, sorted(rows, key=_order), "table")
+            if part is kinds.COPY_RUNS:
+                print_messages(rows)
 
-    async def body(client: Gateway) -> None:
-        await print_logs(client, found, await client.get(found, name, cluster=cluster), follow=follow, tail=tail)
 
-    return Target(gateway, home).run(body)
+def print_messages(runs: Sequence[Any]) -> None:
+    """What the newest copy run of each task says, for those that say something."""
+    newest = {(r.connector, r.task, r.part): r for r in sorted(runs, key=lambda r: r.create_time.ToNanoseconds())}
+    for run in newest.values():
+        if run.message:
+            print(f"{run.connector}, task {run.task}: {run_state(run)}: {' '.join(run.message.split())}")
+
+
+def in_words(resource: Any) -> dict[str, Any]:
+    """A resource for people: states as the tables have them, maps sorted, nothing that is empty, and the tasks of a
+    connector that are alike in one line."""
+    found = _words(plain(resource), resource.DESCRIPTOR)
+    if isinstance(resource, Connector) and resource.tasks:
+        found["tasks"] = task_lines(resource.tasks)
+    return found
+
+
+def task_lines(tasks: Sequence[Any]) -> list[Any]:
+    """A line for all tasks that are alike, such as `tasks 0-7 RUNNING on worker h:8083`; with it the trace, if any."""
+    alike: dict[tuple[str, str, str], list[int]] = {}
+    for task in sorted(tasks, key=lambda one: one.task):
+        alike.setdefault((task.state, task.worker_id, task.trace), []).append(task.task)
+    lines: list[Any] = []
+    for (state, worker, trace), numbers in alike.items():
+        line = f"{'task' if len(numbers) == 1 else 'tasks'} {_ranges(numbers)} {state}"
+        line += f" on worker {worker}" if worker else ""
+        lines.append({line: trace.expandtabs(4)} if trace else line)
+    return lines
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """Ascending numbers in few words: 0-3, 5."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1] = [runs[-1][0], number]
+        else:
+            runs.append([number])
+    return ", ".join("-".join(map(str, run)) for run in runs)
+
+
+def _words(values: Mapping[str, Any], descriptor: Any) -> dict[str, Any]:
+    fields = descriptor.fields_by_name
+    found = {name: _word(value, fields[name]) for name, value in values.items()}
+    return {name: value for name, value in found.items() if value not in ("", [], {})}
+
+
+def _word(value: Any, field: Any) -> Any:
+    inner = field.message_type
+    if field.enum_type is not None and isinstance(value, str):
+        return "" if value.endswith("_UNSPECIFIED") else value.removeprefix(_prefix(field.enum_type.name))
+    if field.cpp_type in _LONG and isinstance(value, str):
+        return int(value)
+    if inner is not None and inner.GetOptions().map_entry:
+        return {key: _plainly(value[key]) for key in sorted(value)}
+    if inner is not None and isinstance(value, dict):
+        return _words(value, inner)
+    if inner is not None and isinstance(value, list):
+        return [_words(one, inner) if isinstance(one, dict) else one for one in value]
+    return _plainly(value)
+
+
+def _plainly(value: Any) -> Any:
+    """YAML shows no text with tabs, as traces have, in lines."""
+    return value.expandtabs(4) if isinstance(value, str) else value
+
+
+def _prefix(enum: str) -> str:
+    """What the names of an enum's values begin with: CLUSTER_STATE_ for ClusterState."""
+    return "".join(f"_{c}" if c.isupper() and at else c for at, c in enumerate(enum)).upper() + "_"
+
+
+def _order(resource: Any) -> Any:
+    """By name; copy runs by task and part, the newest first."""
+    if isinstance(resource, CopyRun):
+        return (resource.connector, resource.task, resource.part, -resource.create_time.ToNanoseconds())
+    return resource.name
+
+
+async def _parts(gateway: Gateway, kind: Kind, resource: Any) -> dict[Kind, list[Any]]:
+    if kind is kinds.WORKER_CLUSTERS:
+        of = resource.name
+        found: dict[Kind, list[Any]] = {}
+        for part in (kinds.WORKERS, kinds.CONNECTORS, kinds.COPY_RUNS):
+            try:
+                found[part] = list(await gateway.list(part, cluster=of))
+            except KeelmanError as error:  # one in trouble is described all the more: by what can be known
+                print(f"no {part.plural}: {error.message}", file=sys.stderr)
+        return found
+    if kind is kinds.CONNECTORS:
+        runs = await gateway.list(kinds.COPY_RUNS, cluster=resource.worker_cluster, ended=True)
+        return {kinds.COPY_RUNS: [r for r in runs if r.connector == resource.name]}
+    if kind is kinds.BROKER_CLUSTERS:
+        prefix = f"broker/{resource.name}/"
+        workloads = [w for w in await gateway.list(kinds.WORKLOADS) if w.name.startswith(prefix)]
+        users = [c for c in await gateway.list(kinds.WORKER_CLUSTERS) if c.spec.broker_cluster == resource.name]
+        return {kinds.WORKLOADS: workloads, kinds.WORKER_CLUSTERS: users}
+    if kind is kinds.NODES:
+        return {kinds.WORKLOADS: [w for w in await gateway.list(kinds.WORKLOADS) if w.node == resource.name]}
+    if kind is kinds.WORKERS:
+        return {
+            kinds.WORKLOADS: [w for w in await gateway.list(kinds.WORKLOADS) if w.name == f"worker/{resource.name}"]
+        }
+    return {}

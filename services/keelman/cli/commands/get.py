@@ -1,4 +1,4 @@
-"""`keelman get` and `watch`: things of a kind, once or as they change."""
+"""`keelman get`: things of a kind, once or as they change."""
 
 from __future__ import annotations
 
@@ -7,23 +7,24 @@ import contextlib
 import json
 import sys
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
 
-from keelman.cli import columns, kinds
+from keelman.cli import kinds
+from keelman.cli.client.gateway import Gateway
+from keelman.cli.client.rest import Where
+from keelman.cli.client.target import Target
 from keelman.cli.exits import OK
-from keelman.cli.gateway import Gateway, Target
-from keelman.cli.kinds import Kind, kind_of
+from keelman.cli.kinds import Kind, check_option, kind_of
 from keelman.cli.options import Cluster, Form, GatewayAddress, HomeFolder, MaybeName, command_group, kind_word
-from keelman.cli.output import checked_format, plain, print_list, print_one, table
-from keelman.cli.plugins import plugins_of
-from keelman.cli.topics import Brokers, topics_of
-from keelman.cli.watch import print_watch
+from keelman.cli.output import columns
+from keelman.cli.output.printing import WATCH_FORMATS, checked_format, plain, print_list, print_one, table
+from keelman.kafka.browsing import list_topics
 from keelman.model.errors import InvalidArgument, NotFound
 
 app = command_group()
-WATCH_FORMATS = ("table", "wide", "json")
 WATCH_SECONDS = 1.0
 Find = Callable[[Gateway], Awaitable[Sequence[Any]]]
 
@@ -40,15 +41,16 @@ def get(
     ] = "",
     state: Annotated[str, typer.Option("--state", metavar="STATE", help="Only those in this state.")] = "",
     ended: Annotated[bool, typer.Option("--ended", help="Also copy runs that have ended.")] = False,
-    watch: Annotated[bool, typer.Option("--watch", "-w", help="Show changes as they come, until Ctrl-C.")] = False,
+    watch: Annotated[bool, typer.Option("--watch", "-w", help="Keep showing changes, until Ctrl-C.")] = False,
     gateway: GatewayAddress = None,
     home: HomeFolder = None,
 ) -> int:
     """Show one thing or all of a kind."""
     found, form = kind_of(kind, "get", cluster=cluster), checked_format(output, *([WATCH_FORMATS] if watch else []))
-    for option, given, only in (("--ended", ended, kinds.COPY_RUNS), ("--broker-cluster", brokers, kinds.TOPICS)):
-        if given and found is not only:
-            raise InvalidArgument(f"{option}: not for {found.plural}, only for {only.plural}")
+    if ended:
+        check_option("--ended", found, [kinds.COPY_RUNS])
+    if brokers:
+        check_option("--broker-cluster", found, [kinds.TOPICS])
     wanted = checked_state(found, state)
     target, over = Target(gateway, home), ended or wanted in columns.OVER_STATES
 
@@ -58,7 +60,7 @@ def get(
             if not everything:
                 raise NotFound(f"there is no plugin {name!r}: see `keelman get plugins`")
         elif found is kinds.TOPICS:
-            everything = await topics_of(await Brokers.of(client, brokers), name)
+            everything = await list_topics(await client.client_properties(brokers), name)
         elif name is not None:
             everything = [await client.get(found, name, cluster=cluster)]
         else:
@@ -75,12 +77,35 @@ def get(
             return
         print_list(found, shown, form, state=wanted)
         if found is kinds.CONNECTORS and not shown and not wanted:
-            for told in at_rest(await client.list(kinds.WORKER_CLUSTERS), cluster):
-                print(told, file=sys.stderr)
+            for text in at_rest(await client.list(kinds.WORKER_CLUSTERS), cluster):
+                print(text, file=sys.stderr)
 
     with contextlib.suppress(*([KeyboardInterrupt] if watch else [])):
         return target.run(body)
     return OK
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """A connector, converter, transform, predicate or the like; `name` is its class."""
+
+    name: str
+    type: str
+    version: str
+
+    @property
+    def names(self) -> tuple[str, str, str]:
+        """Its class, the simple name, and that without Connector."""
+        simple = self.name.rpartition(".")[2]
+        return self.name, simple, simple.removesuffix("Connector")
+
+
+async def plugins_of(target: Target, cluster: str) -> Sequence[Plugin]:
+    """Those of a worker cluster, connectors first, then by class; of the only cluster when none is named."""
+    async with Where(target, cluster).open() as rest:
+        found = await rest.ask("GET", "/connector-plugins?connectorsOnly=false")
+    listed = [Plugin(one["class"], one["type"], one.get("version") or "") for one in found]
+    return sorted(listed, key=lambda one: (one.type not in ("source", "sink"), one.type, one.name))
 
 
 def checked_state(kind: Kind, word: str) -> str:
@@ -98,7 +123,7 @@ def checked_state(kind: Kind, word: str) -> str:
 def at_rest(clusters: Sequence[Any], only: str) -> list[str]:
     """What to say of worker clusters that do not run: they may have connectors, which only their workers could show."""
     return [
-        f"worker cluster {c.name} is {columns.cluster_state(c)}: what connectors it has is known once it runs"
+        f"worker cluster {c.name} is {columns.cluster_state(c)}: its connectors are known once it runs"
         for c in clusters
         if not c.status.ready_workers and only in ("", c.name)
     ]
@@ -129,30 +154,3 @@ async def _follow(client: Gateway, kind: Kind, find: Find, form: str) -> None:
         sys.stdout.flush()
         before = now
         await asyncio.sleep(WATCH_SECONDS)
-
-
-@app.command()
-def watch(
-    kind: Annotated[str, kind_word("watch")] = "copy-runs",
-    *,
-    connector: Annotated[str, typer.Option("--connector", metavar="NAME", help="Only this connector's.")] = "",
-    cluster: Cluster = "",
-    output: Annotated[str, typer.Option("-o", "--output", metavar="FORMAT", help="table, wide or json.")] = "table",
-    gateway: GatewayAddress = None,
-    home: HomeFolder = None,
-) -> int:
-    """Show the copy runs of now, and each change as it comes, until Ctrl-C; on a pipe one JSON document a change."""
-    kind_of(kind, "watch")
-    form = checked_format(output, WATCH_FORMATS)
-    shown = form if sys.stdout.isatty() else "json"
-
-    async def body(client: Gateway) -> None:
-        of, plain_name = cluster, connector
-        if connector:
-            found = await client.get(kinds.CONNECTORS, connector, cluster=cluster)
-            of, plain_name = found.worker_cluster, found.name
-        await print_watch(client, cluster=of, connector=plain_name, form=shown)
-
-    with contextlib.suppress(KeyboardInterrupt):
-        Target(gateway, home).run(body)
-    return OK

@@ -11,10 +11,10 @@ from typing import Annotated, Any
 
 import typer
 
-from keelman.cli.gateway import Target
+from keelman.cli.client.rest import ConnectorRest, Where
+from keelman.cli.client.target import Target
 from keelman.cli.options import Cluster, GatewayAddress, HomeFolder, Name, TextForm, Worker, Yes, command_group
-from keelman.cli.output import TEXT_FORMATS, checked_format, cut_text, print_document
-from keelman.cli.rest import ConnectorRest, Where
+from keelman.cli.output.printing import TEXT_FORMATS, checked_format, cut_text, print_document
 from keelman.connect.offsets import in_json
 from keelman.model.errors import FailedPrecondition, InvalidArgument
 
@@ -79,7 +79,7 @@ def set_offsets(
     entries = entries_of(at or (), partition, offset, file)
 
     async def body(rest: ConnectorRest) -> None:
-        print((await _changed(rest, "PATCH", {"offsets": entries}))["message"])
+        print((await _change(rest, "PATCH", {"offsets": entries}))["message"])
 
     return Where(Target(gateway, home), cluster, worker).ask_connector(name, body)
 
@@ -102,12 +102,12 @@ def reset_offsets(
         typer.confirm(f"forget all offsets of connector {name}?", abort=True, err=True)
 
     async def body(rest: ConnectorRest) -> None:
-        print((await _changed(rest, "DELETE"))["message"])
+        print((await _change(rest, "DELETE"))["message"])
 
     return Where(Target(gateway, home), cluster, worker).ask_connector(name, body)
 
 
-async def _changed(rest: ConnectorRest, method: str, body: Any = None) -> Any:
+async def _change(rest: ConnectorRest, method: str, body: Any = None) -> Any:
     """Raises FailedPrecondition that names the command to type first where the connector is not stopped."""
     try:
         return await rest.ask(method, "/offsets", body)
@@ -124,10 +124,10 @@ async def _changed(rest: ConnectorRest, method: str, body: Any = None) -> Any:
 def entries_of(at: Sequence[str], partition: str, offset: str, file: Path | None) -> list[dict[str, Any]]:
     """The offsets that the options mean, in Connect's form. Raises InvalidArgument."""
     if bool(partition) != bool(offset):
-        raise InvalidArgument("--partition and --offset: only together: the one says where, the other how far")
+        raise InvalidArgument("--partition and --offset: only together: the partition, and its new offset")
     if sum((bool(at), bool(partition), file is not None)) != 1:
         raise InvalidArgument(
-            "what is to be set? Give --at (of a sink), --partition with --offset (of a source), or --file"
+            "give exactly one of --at (of a sink), --partition with --offset (of a source), and --file"
         )
     if file is not None:
         return _file_entries(file)

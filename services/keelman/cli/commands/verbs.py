@@ -9,8 +9,11 @@ from urllib.parse import quote
 import typer
 
 from keelman.cli import kinds
-from keelman.cli.gateway import Gateway, Target
-from keelman.cli.kinds import kind_of
+from keelman.cli.client.effects import before, wait_for
+from keelman.cli.client.gateway import Gateway
+from keelman.cli.client.rest import Where
+from keelman.cli.client.target import Target
+from keelman.cli.kinds import check_option, kind_of
 from keelman.cli.options import (
     Cluster,
     GatewayAddress,
@@ -23,19 +26,9 @@ from keelman.cli.options import (
     kind_word,
     seconds_of,
 )
-from keelman.cli.reached import before, wait_for
-from keelman.cli.rest import Where
 from keelman.model.errors import InvalidArgument, NotFound
 
 app = command_group()
-ASKED = {
-    "start": "asked to start",
-    "stop": "asked to stop",
-    "pause": "asked to pause",
-    "resume": "asked to resume",
-    "restart": "asked to restart",
-    "delete": "deletion requested",
-}
 DONE = {
     "start": "runs",
     "stop": "stopped",
@@ -80,7 +73,7 @@ def restart(
     ] = None,
     failed: Annotated[bool, typer.Option("--failed", help="Of a connector: only what has FAILED.")] = False,
     tasks: Annotated[
-        bool | None, typer.Option("--tasks/--no-tasks", help="Of a connector: its tasks too, or it alone [--tasks].")
+        bool | None, typer.Option("--tasks/--no-tasks", help="Of a connector: with its tasks or without [--tasks].")
     ] = None,
     cluster: Cluster = "",
     wait: Wait = False,
@@ -91,9 +84,8 @@ def restart(
     """Restart a worker, the workers of a cluster, or a connector with its tasks."""
     found, target, seconds = kind_of(kind, "restart", cluster=cluster), Target(gateway, home), seconds_of(wait, timeout)
     given = {"--task": task is not None, "--failed": failed, "--tasks/--no-tasks": tasks is not None}
-    if found is not kinds.CONNECTORS and any(given.values()):
-        option = next(option for option, there in given.items() if there)
-        raise InvalidArgument(f"{option}: not for {found.plural}, only for {kinds.CONNECTORS.plural}")
+    for option in filter(given.get, given):
+        check_option(option, found, [kinds.CONNECTORS])
     if task is not None and (failed or tasks is not None):
         raise InvalidArgument("--task: not together with --failed, --tasks or --no-tasks: it is about one task")
     about = f", task {task}:" if task is not None else ", what had FAILED:" if failed else ""
@@ -108,7 +100,7 @@ def restart(
             if task is not None and not meant:
                 raise NotFound(f"connector {full} has no task {task}: {_numbers(len(here))}")
             if failed and not meant and connector.state != "FAILED":
-                print(f"{found.singular}/{full}: nothing of it has FAILED, so nothing is restarted")
+                print(f"{found.singular}/{full}: neither it nor a task has FAILED: nothing to restart")
                 return
         was = None if seconds is None else await before(client, "restart", found, full, tasks=meant)
         if task is not None:
@@ -117,7 +109,7 @@ def restart(
             await client.act("restart", found, full, of=more)
         if seconds is not None:
             await wait_for(client, "restart", found, full, seconds=seconds, was=was)
-        print(f"{found.singular}/{full}{about} {(ASKED if seconds is None else DONE)['restart']}")
+        print(f"{found.singular}/{full}{about} {_outcome('restart', seconds)}")
 
     return target.run(body)
 
@@ -156,9 +148,16 @@ def act(target: Target, verb: str, word: str, name: str, *, cluster: str, wait: 
         await client.act(verb, kind, full)
         if wait is not None:
             await wait_for(client, verb, kind, full, seconds=wait, was=was)
-        print(f"{kind.singular}/{full} {(ASKED if wait is None else DONE)[verb]}")
+        print(f"{kind.singular}/{full} {_outcome(verb, wait)}")
 
     return target.run(body)
+
+
+def _outcome(verb: str, wait: float | None) -> str:
+    """What is printed when the verb was done, or else only asked for."""
+    if wait is not None:
+        return DONE[verb]
+    return "deletion requested" if verb == "delete" else f"asked to {verb}"
 
 
 def _numbers(count: int) -> str:

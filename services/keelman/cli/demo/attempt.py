@@ -46,7 +46,7 @@ class Pair:
 
     @property
     def digest(self) -> str:
-        """Tells this pair from all others."""
+        """Identifies this pair among all others."""
         return hashlib.sha256(f"{self.input}\0{self.output}".encode()).hexdigest()[:8]
 
     @property
@@ -87,8 +87,8 @@ def decide(pair: Pair, facts: Facts) -> Decision:
     if former is None:
         if difference is not None:
             raise InvalidArgument(
-                f"OUTPUT {pair.output}: exists and is something else (line {difference.line}, byte {difference.byte} "
-                "is not as in INPUT): legal is a name that is free, or what an earlier run of this INPUT wrote"
+                f"OUTPUT {pair.output}: exists, and differs from INPUT at line {difference.line}, "
+                f"byte {difference.byte}: legal is a new name, or what an earlier run wrote from this INPUT"
             )
         return Decision(begun, "first run" if not there else "OUTPUT holds nothing but the beginning of INPUT")
     if _same_or_grown(former, facts):
@@ -96,19 +96,14 @@ def decide(pair: Pair, facts: Facts) -> Decision:
             return Decision(begun, "OUTPUT was removed")
         if difference is not None:
             raise InvalidArgument(
-                f"OUTPUT {pair.output}: line {difference.line}, byte {difference.byte} is not as in INPUT: "
-                "someone else changed it; remove it to have it written anew, or name another OUTPUT"
+                f"OUTPUT {pair.output}: was changed by someone else: it differs from INPUT at line {difference.line}, "
+                f"byte {difference.byte}; remove it to have it written again, or name another OUTPUT"
             )
         return Decision(Attempt(former.number, facts.size, facts.sha256))
-    ours = (
-        not there
-        or difference is None
-        or sha256_of_first(pair.output, pair.output.stat().st_size) == former.input_sha256
-    )
-    if not ours:
+    if difference is not None and sha256_of_first(pair.output, pair.output.stat().st_size) != former.input_sha256:
         raise InvalidArgument(
-            f"OUTPUT {pair.output}: holds what was copied of another content of INPUT, and not all of it: remove it to "
-            "have it written anew, or name another OUTPUT"
+            f"OUTPUT {pair.output}: holds an incomplete copy of an earlier content of INPUT: remove it to have it "
+            "written again, or name another OUTPUT"
         )
     return Decision(begun, "INPUT was replaced")
 

@@ -13,10 +13,10 @@ from keelman.api.connect.v1.broker_cluster_pb2 import ClusterState
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterSpec
 from keelman.api.node.v1.workload_pb2 import WorkloadState
 from keelman.cli import kinds
+from keelman.cli.client.gateway import Gateway
 from keelman.cli.demo.attempt import Decision, Pair
 from keelman.cli.demo.phases import Phases
-from keelman.cli.gateway import Gateway
-from keelman.cli.up import BROKER_CLUSTER
+from keelman.cli.machine.up import BROKER_CLUSTER
 from keelman.cli.waiting import until
 from keelman.engine.sink.journal import journal_path
 from keelman.kafka.data_topics import create_topic, delete_topics
@@ -67,15 +67,15 @@ async def begin_copy(
     decision: Decision,
     *,
     phases: Phases,
-    say: Callable[[str], None],
+    show: Callable[[str], None],
 ) -> Copy:
     """Brings about everything that the copy needs, as far as it is not there; all of it can be done again."""
     async with Siblings() as siblings:
         watcher = siblings.start(_time_starts(gateway, phases))
         await _worker_cluster(gateway)
-        say("starting the broker, the Spark service and a worker")
+        show("starting the broker, the Spark service and a worker")
         await brokers_ready()
-        cluster = await _running(gateway)
+        cluster = await _wait_running(gateway)
         watcher.cancel()
     phases.end("spark")
     phases.end("worker")
@@ -88,10 +88,10 @@ async def begin_copy(
             await _begin_fresh(gateway, client, pair, decision, [*former, f"{stem}-source", f"{stem}-sink"])
         else:
             pair.write(decision.attempt)
-        await _patiently(partial(create_topic, client, stem, partitions=1))
+        await _retry(partial(create_topic, client, stem, partitions=1))
         for name, config in connectors_of(stem, pair.input, pair.output).items():
-            say(f"connector {name}")
-            await _patiently(partial(_connector, gateway, name, config))
+            show(f"connector {name}")
+            await _retry(partial(_connector, gateway, name, config))
     url = cluster.status.rest_urls[0] if cluster.status.rest_urls else ""
     return Copy(stem, f"{stem}-source", f"{stem}-sink", pair.input, pair.output, servers, url)
 
@@ -130,8 +130,8 @@ async def _worker_cluster(gateway: Gateway) -> None:
     try:
         found = await gateway.get(kinds.WORKER_CLUSTERS, WORKER_CLUSTER)
     except NotFound:
-        found = await gateway.create_worker_cluster(
-            WORKER_CLUSTER, WorkerClusterSpec(broker_cluster=BROKER_CLUSTER, count=1)
+        found = await gateway.create_cluster(
+            kinds.WORKER_CLUSTERS, WORKER_CLUSTER, WorkerClusterSpec(broker_cluster=BROKER_CLUSTER, count=1)
         )
     if found.spec.broker_cluster != BROKER_CLUSTER:
         raise FailedPrecondition(f"worker cluster {WORKER_CLUSTER} is on broker cluster {found.spec.broker_cluster}")
@@ -139,7 +139,7 @@ async def _worker_cluster(gateway: Gateway) -> None:
         await gateway.act("start", kind, name)
 
 
-async def _running(gateway: Gateway) -> Any:
+async def _wait_running(gateway: Gateway) -> Any:
     """Waits until all workers of the cluster run; returns the cluster."""
     latest: Any = None
 
@@ -167,10 +167,10 @@ async def _begin_fresh(
     present = set(await _connectors(gateway))
     for name in connectors:
         if name in present:
-            await _patiently(partial(_forget, gateway, name))
+            await _retry(partial(_forget, gateway, name))
     await until(lambda: _none_copies(gateway, pair.prefix), every=POLL_SECONDS)
     stems = {c.rpartition("-")[0] for c in connectors}
-    await _patiently(partial(delete_topics, client, sorted(stems)))
+    await _retry(partial(delete_topics, client, sorted(stems)))
     journal_path(pair.output).unlink(missing_ok=True)
     pair.output.unlink(missing_ok=True)
     pair.write(decision.attempt)
@@ -200,11 +200,11 @@ async def _connector(gateway: Gateway, name: str, config: dict[str, str]) -> Non
 
 
 async def _connectors(gateway: Gateway) -> list[str]:
-    found = await _patiently(lambda: gateway.list(kinds.CONNECTORS, cluster=WORKER_CLUSTER))
+    found = await _retry(lambda: gateway.list(kinds.CONNECTORS, cluster=WORKER_CLUSTER))
     return [c.name for c in found]
 
 
-async def _patiently(call: Callable[[], Awaitable[Any]]) -> Any:
+async def _retry(call: Callable[[], Awaitable[Any]]) -> Any:
     """Calls until it is answered: a group that has just begun, or moves, refuses for a moment, and what was killed with
     everything may be said to run until somebody has looked."""
     end = asyncio.get_running_loop().time() + CALM_SECONDS

@@ -1,4 +1,4 @@
-"""The main job, step by step: check, bring up, connect, copy, verify, tell."""
+"""The main job, step by step: check, bring up, connect, copy, verify, report."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ import contextlib
 import fcntl
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
-from keelman.cli.columns import size
-from keelman.cli.complaint import complain
+from keelman.cli.client.gateway import connect
 from keelman.cli.demo.attempt import Decision, Pair, checked_output, decide
 from keelman.cli.demo.compare import Verdict, verdict
 from keelman.cli.demo.copying import WORKER_CLUSTER, Copy, begin_copy
@@ -20,10 +18,10 @@ from keelman.cli.demo.phases import Phases
 from keelman.cli.demo.system import TiedSystem
 from keelman.cli.demo.text import Facts, check_text
 from keelman.cli.demo.watching import watch_copy
-from keelman.cli.exits import FAILED, INTERRUPTED, OK
-from keelman.cli.starting import options as up_options
-from keelman.cli.system import System
-from keelman.cli.up import Options, connected
+from keelman.cli.exits import FAILED, INTERRUPTED, OK, print_error
+from keelman.cli.machine.options import Options
+from keelman.cli.machine.system import System
+from keelman.cli.output.columns import size
 from keelman.cli.waiting import Line, progress_line, until
 from keelman.model.errors import FailedPrecondition, InvalidArgument, KeelmanError, Unavailable
 from keelman.runtime.home import Home
@@ -32,24 +30,6 @@ from keelman.runtime.supervise import first_of, run_process
 
 DATA_SET = "airports.csv"
 STOP_SECONDS = 180.0
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What the job is asked to do."""
-
-    options: Options
-    input: Path
-    output: Path | None
-    once: bool
-
-
-@dataclass(slots=True)
-class Result:
-    """How it went; `equal` is None until it was verified."""
-
-    equal: bool | None = None
-    error: KeelmanError | None = None
 
 
 def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
@@ -70,22 +50,21 @@ def main(arguments: Sequence[str], environment: Mapping[str, str]) -> int:
     )
     given = parser.parse_args(arguments)
     configure("demo", level="warning")
-    result = Result()
     try:
         source = Path(given.input).expanduser() if given.input else data_set()
-        options = up_options(given.home, given.set, port=None, http_port=None, free_ports=given.free_ports, broker=True)
-        request = Request(options, source, Path(given.output).expanduser() if given.output else None, given.once)
-        code = run_process("keelman demo", partial(_job, request, result), grace_seconds=STOP_SECONDS)
+        options = Options.of(given.home, given.set, free_ports=given.free_ports)
+        job = Job(options, source, Path(given.output).expanduser() if given.output else None, given.once)
+        code = run_process("keelman demo", job.run, grace_seconds=STOP_SECONDS)
     except KeelmanError as error:
-        complain(error.message)
+        print_error(error.message)
         return FAILED
-    if result.error is not None:
-        complain(result.error.message)
+    if job.error is not None:
+        print_error(job.error.message)
         return FAILED
-    if result.equal is None:
-        complain("interrupted before OUTPUT was verified: run it again to go on where it stopped")
+    if job.equal is None:
+        print_error("interrupted before OUTPUT was verified: run it again to go on where it stopped")
         return INTERRUPTED
-    return OK if result.equal and code == OK else FAILED
+    return OK if job.equal and code == OK else FAILED
 
 
 def data_set() -> Path:
@@ -100,66 +79,72 @@ def data_set() -> Path:
     raise InvalidArgument("INPUT: not given, and the package vega-datasets is not installed: give INPUT=path")
 
 
-async def _job(request: Request, result: Result, stop: asyncio.Event) -> None:
-    try:
-        await first_of(_whole(request, result), stop.wait())
-    except KeelmanError as error:
-        result.error = error
+@dataclass(slots=True)
+class Job:
+    """What the job is asked to do, and how it went: `equal` is None until OUTPUT was verified."""
 
+    options: Options
+    input: Path
+    output: Path | None
+    once: bool
+    equal: bool | None = None
+    error: KeelmanError | None = None
 
-async def _whole(request: Request, result: Result) -> None:
-    phases = Phases()
-    with progress_line("checking INPUT and OUTPUT") as line:
-        with phases.phase("checks"):
-            facts, pair = await asyncio.to_thread(_checked, request)
-            lock = _alone(pair)
-        with lock:
-            decision = await asyncio.to_thread(decide, pair, facts)
-            await _on_system(request, result, phases, (facts, pair, decision), line)
+    async def run(self, stop: asyncio.Event) -> None:
+        """Runs the job until it is done, or `stop`."""
+        try:
+            await first_of(self._copy_alone(), stop.wait())
+        except KeelmanError as error:
+            self.error = error
 
+    async def _copy_alone(self) -> None:
+        phases = Phases()
+        with progress_line("checking INPUT and OUTPUT") as line:
+            with phases.phase("checks"):
+                facts, pair = await asyncio.to_thread(self._check)
+                lock = _lock(pair)
+            with lock:
+                decision = await asyncio.to_thread(decide, pair, facts)
+                await self._copy(phases, facts, pair, decision, line)
 
-async def _on_system(
-    request: Request, result: Result, phases: Phases, what: tuple[Facts, Pair, Decision], line: Line
-) -> None:
-    facts, pair, decision = what
-    print(f"input    {pair.input} ({facts.lines} lines, {size(facts.size)}, sha256 {facts.sha256[:16]}...)")
-    print(f"output   {pair.output} ({decision.fresh or 'going on where the last run stopped'})", flush=True)
-    tied = TiedSystem(request.options, phases, line.say)
-    async with tied.up():
-        system = await tied.serving()
-        async with connected(system.gateway) as gateway:
-            copy = await begin_copy(gateway, tied.ready, pair, decision, phases=phases, say=line.say)
-            line.say("copying")
-            line.pause()
-            with phases.phase("copy"):
-                await watch_copy(gateway, copy, facts, tied.alive)
-        with phases.phase("verify"):
-            found = await asyncio.to_thread(verdict, pair.output, pair.input)
-        result.equal = _tell_verdict(found, facts, pair)
-        if not request.once:
-            _tell_times(phases)
-            _tell_next(system, copy, request.options.home)
-            if tied.ours:
-                print("\nrunning until Ctrl-C", flush=True)
-                await until(lambda: not tied.alive(), every=0.5)
-                raise Unavailable(f"the system ended: see {request.options.home.log('up')}")
-    if request.once:
-        _tell_times(phases)
+    async def _copy(self, phases: Phases, facts: Facts, pair: Pair, decision: Decision, line: Line) -> None:
+        print(f"input    {pair.input} ({facts.lines} lines, {size(facts.size)}, sha256 {facts.sha256[:16]}...)")
+        print(f"output   {pair.output} ({decision.fresh or 'going on where the last run stopped'})", flush=True)
+        tied = TiedSystem(self.options, phases, line.show)
+        async with tied.up():
+            system = await tied.serving()
+            async with connect(system.gateway) as gateway:
+                copy = await begin_copy(gateway, tied.ready, pair, decision, phases=phases, show=line.show)
+                line.show("copying")
+                line.pause()
+                with phases.phase("copy"):
+                    await watch_copy(gateway, copy, facts, tied.alive)
+            with phases.phase("verify"):
+                found = await asyncio.to_thread(verdict, pair.output, pair.input)
+            self.equal = _print_verdict(found, facts, pair)
+            if not self.once:
+                _print_times(phases)
+                _print_next(system, copy, self.options.home)
+                if tied.ours:
+                    print("\nrunning until Ctrl-C", flush=True)
+                    await until(lambda: not tied.alive(), every=0.5)
+                    raise Unavailable(f"the system ended: see {self.options.home.log('up')}")
+        if self.once:
+            _print_times(phases)
 
-
-def _checked(request: Request) -> tuple[Facts, Pair]:
-    """INPUT read once, OUTPUT found writable. Raises InvalidArgument."""
-    facts = check_text(request.input)
-    home, given = request.options.home, request.input.resolve()
-    output = request.output
-    if output is None:
-        output = home.root / "copies" / given.name
-        output.parent.mkdir(parents=True, exist_ok=True)
-    return facts, Pair(home, given, checked_output(output, given))
+    def _check(self) -> tuple[Facts, Pair]:
+        """INPUT read once, OUTPUT found writable. Raises InvalidArgument."""
+        facts = check_text(self.input)
+        home, given = self.options.home, self.input.resolve()
+        output = self.output
+        if output is None:
+            output = home.root / "copies" / given.name
+            output.parent.mkdir(parents=True, exist_ok=True)
+        return facts, Pair(home, given, checked_output(output, given))
 
 
 @contextlib.contextmanager
-def _alone(pair: Pair) -> Iterator[None]:
+def _lock(pair: Pair) -> Iterator[None]:
     """Holds the pair's lock. Raises FailedPrecondition while another run copies the same."""
     pair.record.parent.mkdir(parents=True, exist_ok=True)
     with pair.record.with_suffix(".lock").open("a") as file:
@@ -170,21 +155,21 @@ def _alone(pair: Pair) -> Iterator[None]:
         yield
 
 
-def _tell_verdict(found: Verdict, facts: Facts, pair: Pair) -> bool:
+def _print_verdict(found: Verdict, facts: Facts, pair: Pair) -> bool:
     if found.difference is None:
         print(f"verified {found.lines} lines in order, {found.size} bytes, sha256 {found.sha256}: OUTPUT equals INPUT")
         return True
     where = f"line {found.difference.line}, byte {found.difference.byte}"
     counts = f"OUTPUT has {found.lines} lines in {found.size} bytes, INPUT {facts.lines} in {facts.size}"
-    complain(f"OUTPUT {pair.output} differs from INPUT at {where}; {counts}")
+    print_error(f"OUTPUT {pair.output} differs from INPUT at {where}; {counts}")
     return False
 
 
-def _tell_times(phases: Phases) -> None:
+def _print_times(phases: Phases) -> None:
     print("\nwhere the seconds went (they overlap)\n" + "\n".join(phases.lines()), flush=True)
 
 
-def _tell_next(system: System, copy: Copy, home: Home) -> None:
+def _print_next(system: System, copy: Copy, home: Home) -> None:
     there = "" if home == Home.default() else f" --home {home.root}"
     print(
         "\nlook around\n"

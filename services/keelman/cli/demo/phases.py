@@ -43,17 +43,12 @@ class Phases:
             if phase.name == name and phase.end is None:
                 phase.end = self._now()
 
-    @property
-    def total(self) -> float:
-        """Seconds since the job began."""
-        return self._now()
-
     def _now(self) -> float:
         return self._clock() - self._zero
 
     def lines(self) -> list[str]:
         """A table for people: each stretch with its length and when it began, as a bar on one scale."""
-        total = max(self.total, 1e-9)
+        total = max(self._now(), 1e-9)
         width = 30
         made = []
         for phase in self.all:

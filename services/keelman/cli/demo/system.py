@@ -8,9 +8,9 @@ import signal
 from collections.abc import AsyncIterator, Callable
 
 from keelman.cli.demo.phases import Phases
-from keelman.cli.detached import Detached, Heard, start_detached
-from keelman.cli.system import System, running_system
-from keelman.cli.up import Options
+from keelman.cli.machine.detached import Detached, Message, start_detached
+from keelman.cli.machine.options import Options
+from keelman.cli.machine.system import System, running_system
 from keelman.cli.waiting import until
 from keelman.model.errors import Unavailable
 from keelman.runtime.supervise import Siblings
@@ -19,10 +19,10 @@ from keelman.runtime.supervise import Siblings
 class TiedSystem:
     """Brings the system up and, if it was this job that started it, down again."""
 
-    def __init__(self, options: Options, phases: Phases, say: Callable[[str], None]) -> None:
+    def __init__(self, options: Options, phases: Phases, show: Callable[[str], None]) -> None:
         self._options = options
         self._phases = phases
-        self._say = say
+        self._show = show
         self._detached: Detached | None = None
         self._serving = asyncio.Event()
         self._ready = asyncio.Event()
@@ -38,12 +38,12 @@ class TiedSystem:
         known = running_system(self._options.home)
         async with Siblings() as siblings:
             if known is not None:
-                self._say(f"using the running system, gateway at {known.gateway}")
+                self._show(f"using the running system, gateway at {known.gateway}")
                 siblings.start(self._until_known_ready())
             else:
                 self._phases.begin("services")
                 self._detached = start_detached(self._options, tied=True)
-                siblings.start(self._hear(self._detached))
+                siblings.start(self._follow(self._detached))
             try:
                 yield self
             finally:
@@ -65,15 +65,15 @@ class TiedSystem:
         """False when the system ended under the job."""
         return running_system(self._options.home) is not None
 
-    async def _hear(self, started: Detached) -> None:
-        await started.ready(self._heard)
+    async def _follow(self, started: Detached) -> None:
+        await started.ready(self._take)
         self._phases.end("broker")
         self._ready.set()
 
-    def _heard(self, heard: Heard) -> None:
-        if heard.kind in ("say", "note"):
-            self._say(heard.text)
-        elif heard.kind == "serving":
+    def _take(self, message: Message) -> None:
+        if message.stage in ("step", "note"):
+            self._show(message.text)
+        elif message.stage == "serving":
             self._phases.end("services")
             self._phases.begin("broker")
             self._serving.set()
@@ -95,14 +95,14 @@ class TiedSystem:
         started = self._detached
         if started is None:
             return
-        self._say("stopping the system that this run started")
+        self._show("stopping the system that this run started")
         with self._phases.phase("stop"):
             if started.process.poll() is None:
                 started.process.send_signal(signal.SIGTERM)
             try:
                 await until(lambda: started.process.poll() is not None)
             except asyncio.CancelledError:
-                # A second Ctrl-C: the second signal tells it to cut.
+                # A second Ctrl-C: at the second signal it cuts.
                 started.process.send_signal(signal.SIGTERM)
                 await until(lambda: started.process.poll() is not None)
                 raise

@@ -24,19 +24,19 @@ class Facts:
     sha256: str
 
 
-def check_text(path: Path, field: str = "INPUT") -> Facts:
+def check_text(path: Path) -> Facts:
     """Reads the whole file in pieces. Raises InvalidArgument naming line and byte of the first thing not legal."""
     try:
         if path.is_dir():
-            raise InvalidArgument(f"{field} {path}: is a folder: legal is a readable file of text lines")
+            raise InvalidArgument(f"INPUT {path}: is a folder: legal is a readable file of text lines")
         if path.exists() and not path.is_file():
-            raise InvalidArgument(f"{field} {path}: is not a regular file: legal is a readable file of text lines")
-        return _read(path, field)
+            raise InvalidArgument(f"INPUT {path}: is not a regular file: legal is a readable file of text lines")
+        return _read(path)
     except OSError as error:
-        raise InvalidArgument(f"{field} {path}: {error.strerror}: legal is a readable file of text lines") from None
+        raise InvalidArgument(f"INPUT {path}: {error.strerror}: legal is a readable file of text lines") from None
 
 
-def _read(path: Path, field: str) -> Facts:
+def _read(path: Path) -> Facts:
     digest, decoder = hashlib.sha256(), codecs.getincrementaldecoder("utf-8")()
     size = lines = 0
     line_start = 0  # offset of the line that is being read
@@ -48,12 +48,12 @@ def _read(path: Path, field: str) -> Facts:
             if problem is not None:
                 what, at = problem
                 line = lines + chunk[: max(0, at)].count(b"\n") + 1
-                raise InvalidArgument(f"{field} {path}: line {line}, byte {size + at}: {what}: {LEGAL}")
+                raise InvalidArgument(f"INPUT {path}: line {line}, byte {size + at}: {what}: {LEGAL}")
             first = chunk.find(b"\n")
             longest = size + (first if first >= 0 else len(chunk)) - line_start
             if longest > LONGEST_LINE_BYTES:
                 raise InvalidArgument(
-                    f"{field} {path}: line {lines + 1}, byte {line_start}: longer than {LONGEST_LINE_BYTES} bytes: "
+                    f"INPUT {path}: line {lines + 1}, byte {line_start}: longer than {LONGEST_LINE_BYTES} bytes: "
                     "legal are lines that fit into one Kafka record"
                 )
             digest.update(chunk)
@@ -63,12 +63,12 @@ def _read(path: Path, field: str) -> Facts:
             size += len(chunk)
             last = chunk
     if not size:
-        raise InvalidArgument(f"{field} {path}: is empty: legal is a file with at least one line")
+        raise InvalidArgument(f"INPUT {path}: is empty: legal is a file with at least one line")
     if decoder.getstate()[0]:
         at = size - len(decoder.getstate()[0])
-        raise InvalidArgument(f"{field} {path}: line {lines + 1}, byte {at}: ends within a UTF-8 character: {LEGAL}")
+        raise InvalidArgument(f"INPUT {path}: line {lines + 1}, byte {at}: ends within a UTF-8 character: {LEGAL}")
     if not last.endswith(b"\n"):
-        raise InvalidArgument(f"{field} {path}: line {lines + 1}, byte {size}: no line feed at the end: {LEGAL}")
+        raise InvalidArgument(f"INPUT {path}: line {lines + 1}, byte {size}: no line feed at the end: {LEGAL}")
     return Facts(path, size, lines, digest.hexdigest())
 
 

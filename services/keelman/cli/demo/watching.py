@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from keelman.cli import kinds
+from keelman.cli.client.gateway import Gateway
 from keelman.cli.demo.copying import CALM_SECONDS, POLL_SECONDS, WORKER_CLUSTER, Copy
-from keelman.cli.demo.progress import display, leg, newest_run, source_position
 from keelman.cli.demo.text import Facts
-from keelman.cli.gateway import Gateway
+from keelman.cli.output.columns import run_state, size
 from keelman.model.errors import Conflict, FailedPrecondition, NotFound, Unavailable
 from keelman.model.traces import why_line
 
 STALLED_SECONDS = 180.0
+LINE_SECONDS = 2.0
 
 
 async def watch_copy(gateway: Gateway, copy: Copy, facts: Facts, alive: Callable[[], bool]) -> None:
@@ -24,15 +31,15 @@ async def watch_copy(gateway: Gateway, copy: Copy, facts: Facts, alive: Callable
     """
     clock = asyncio.get_running_loop().time
     moved_at, best, bad_since = clock(), (-1, -1), None
-    with display(facts.size) as shown:
+    with display(facts.size) as show:
         while True:
             problem = ""
             try:
                 runs = await gateway.list(kinds.COPY_RUNS, cluster=WORKER_CLUSTER, ended=True)
-                done, read = _written(copy.output), 0
+                done = _written(copy.output)
                 source, sink = newest_run(runs, copy.source), newest_run(runs, copy.sink)
                 read = max(source_position(source) or 0, done)
-                shown.show({"file -> topic": leg(read, source), "topic -> file": leg(done, sink)})
+                show({"file -> topic": leg(read, source), "topic -> file": leg(done, sink)})
                 if done >= facts.size:
                     return
                 problem = await _failure(gateway, copy)
@@ -43,7 +50,7 @@ async def watch_copy(gateway: Gateway, copy: Copy, facts: Facts, alive: Callable
                 moved_at, best = now, (done, read)
             bad_since = (bad_since or now) if problem else None
             if not alive():
-                raise Unavailable("the system ended while the copy went on")
+                raise Unavailable("the system ended during the copy")
             if bad_since is not None and now - bad_since > CALM_SECONDS:
                 raise FailedPrecondition(problem)
             if now - moved_at > STALLED_SECONDS:
@@ -69,3 +76,123 @@ async def _failure(gateway: Gateway, copy: Copy) -> str:
             if state == "FAILED":
                 return f"connector {name} failed: {why_line(trace)}"
     return ""
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """How far one leg is: bytes of INPUT done of all; records of its present copy run; a word on its state."""
+
+    done_bytes: int
+    records: int
+    bytes_per_second: float
+    state: str
+
+
+@dataclass(slots=True)
+class Meter:
+    """Turns what is seen of a leg into a rate over the last seconds and the seconds left."""
+
+    total: int
+    window_seconds: float = 5.0
+    _marks: list[tuple[float, int]] = field(default_factory=list)
+
+    def rate(self, done: int, now: float) -> float:
+        """Bytes a second over the window; 0 while nothing is known."""
+        self._marks.append((now, done))
+        while len(self._marks) > 2 and now - self._marks[1][0] >= self.window_seconds:
+            self._marks.pop(0)
+        begun, first = self._marks[0]
+        return max(0.0, (done - first) / (now - begun)) if now > begun else 0.0
+
+    def seconds_left(self, done: int, rate: float) -> float | None:
+        """None while the rate is 0."""
+        left = self.total - done
+        if left <= 0:
+            return 0.0
+        return left / rate if rate > 0 else None
+
+
+def newest_run(runs: Sequence[Any], connector: str) -> Any | None:
+    """The latest copy run of a connector."""
+    mine = [r for r in runs if r.connector == connector]
+    return max(mine, key=lambda r: (r.create_time.seconds, r.create_time.nanos), default=None)
+
+
+def source_position(run: Any | None) -> int | None:
+    """Committed position of a file source in bytes, as its copy run reports it; None before the first report."""
+    if run is None:
+        return None
+    for text in run.progress.offsets.values():
+        try:
+            return int(json.loads(text)["position"])
+        except (ValueError, KeyError, TypeError):
+            continue
+    return None
+
+
+def leg(done: int, run: Any | None) -> Leg:
+    """A leg as its newest copy run reports it."""
+    if run is None:
+        return Leg(done, 0, 0.0, "WAITING")
+    return Leg(done, int(run.progress.records), float(run.progress.bytes_per_second), run_state(run))
+
+
+@contextmanager
+def display(total: int) -> Iterator[Callable[[dict[str, Leg]], None]]:
+    """What shows the newest state of each leg: bars on a terminal; elsewhere a line every two seconds."""
+    if not sys.stderr.isatty():
+        yield _Lines(total).show
+        return
+    from rich.console import Console  # noqa: PLC0415
+    from rich.progress import BarColumn, Progress, TextColumn  # noqa: PLC0415
+
+    columns = (TextColumn("{task.description:<14}"), BarColumn(), TextColumn("{task.fields[text]}"))
+    with Progress(*columns, console=Console(stderr=True, highlight=False), transient=False) as progress:
+        yield _Bars(total, progress).show
+
+
+class _Bars:
+    def __init__(self, total: int, progress: Any) -> None:
+        self._total, self._progress = total, progress
+        self._tasks: dict[str, Any] = {}
+        self._meters: dict[str, Meter] = {}
+
+    def show(self, legs: dict[str, Leg]) -> None:
+        for name, one in legs.items():
+            if name not in self._tasks:
+                self._tasks[name] = self._progress.add_task(name, total=self._total, text="")
+                self._meters[name] = Meter(self._total)
+            text = line_of(one, self._meters[name], time.monotonic())
+            self._progress.update(self._tasks[name], completed=one.done_bytes, text=text)
+
+
+class _Lines:
+    def __init__(self, total: int) -> None:
+        self._total = total
+        self._meters: dict[str, Meter] = {}
+        self._printed_at = 0.0
+        self._last = ""
+
+    def show(self, legs: dict[str, Leg]) -> None:
+        now = time.monotonic()
+        lines = []
+        for name, one in legs.items():
+            meter = self._meters.setdefault(name, Meter(self._total))
+            lines.append(f"{name} {line_of(one, meter, now)}")
+        text = "; ".join(lines)
+        done = all(one.done_bytes >= self._total for one in legs.values())
+        if text != self._last and (done or now - self._printed_at >= LINE_SECONDS):
+            print(text, file=sys.stderr, flush=True)
+            self._printed_at, self._last = now, text
+
+
+def line_of(one: Leg, meter: Meter, now: float) -> str:
+    """One leg as a line for people."""
+    rate = meter.rate(one.done_bytes, now)
+    left = meter.seconds_left(one.done_bytes, rate)
+    share = f"{one.done_bytes * 100 // max(1, meter.total)}% of {size(meter.total)}"
+    if left == 0.0:
+        return f"{share}, all there"
+    eta = "" if left is None else f", {left:.0f} s left"
+    state = "" if one.state == "RUNNING" else f" ({one.state.lower()})"
+    return f"{share}, {one.records} records, {rate / 1e6:.1f} MB/s{eta}{state}"

@@ -8,7 +8,7 @@ from keelman.api.connect.v1.connector_trouble_pb2 import ConnectorTrouble
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterStatus
 from keelman.api.connect.v1.worker_pb2 import WorkerMembership
 from keelman.model.work import Work
-from keelman.state.health import judge
+from keelman.state.reports import judge
 from keelman.worker.metrics.troubles import LONGEST, MOST, troubles_of
 from keelman.worker.storage.status_state import Status
 

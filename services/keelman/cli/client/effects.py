@@ -1,0 +1,170 @@
+"""Whether a verb has had its effect: what `--wait` waits for."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_RUNNING, LAG_UNIT_UNSPECIFIED
+from keelman.cli import kinds
+from keelman.cli.client.gateway import Gateway
+from keelman.cli.kinds import Kind
+from keelman.cli.output import columns
+from keelman.cli.waiting import progress_line, until
+from keelman.model.errors import DeadlineExceeded, FailedPrecondition, NotFound
+from keelman.model.traces import why_line
+from keelman.runtime.supervise import deadline
+
+SETTLE_SECONDS = 10.0
+"""How long tasks that run and show nothing are looked at: what a first record does to them may still come."""
+STARTING = ("start", "resume", "restart", "configure")
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """What there was before the verb: a worker's process; a connector's copy runs, and traces of its failures."""
+
+    worker: Any = None
+    runs: frozenset[str] = frozenset()
+    traces: frozenset[str] = frozenset()
+
+
+async def before(gateway: Gateway, verb: str, kind: Kind, name: str, *, tasks: Collection[int] | None = None) -> Before:
+    """To be asked before the verb, so that nothing of before is taken for its effect. `tasks` are those of a connector
+    that the verb is about; without them all of them."""
+    if verb == "restart" and kind is kinds.WORKERS:
+        return Before(worker=await gateway.get(kind, name))
+    if verb in STARTING and kind is kinds.CONNECTORS:
+        runs = frozenset(run.uid for run in await _runs(gateway, name) if tasks is None or run.task in tasks)
+        return Before(runs=runs, traces=frozenset(_traces(await gateway.get(kind, name))))
+    return Before()
+
+
+async def wait_for(
+    gateway: Gateway, verb: str, kind: Kind, name: str, *, seconds: float, was: Before | None = None
+) -> Any:
+    """Waits until a verb has had its effect, showing the state on stderr; returns the resource.
+
+    A connector that is to run has its effect once each of its tasks has copied a record or found nothing to copy, or
+    has run for SETTLE_SECONDS. Raises FailedPrecondition when it fails, DeadlineExceeded.
+    """
+    latest: Any = None
+    former, began, running_since = (was or Before()), time.monotonic(), 0.0
+
+    with progress_line() as line:
+
+        async def has_settled() -> bool:
+            nonlocal running_since
+            now = time.monotonic()
+            running_since = running_since or now
+            copied = copied_text(latest.tasks, await _runs(gateway, name), former.runs)
+            if copied is None and now - running_since < SETTLE_SECONDS:
+                line.show(f"connector/{name} RUNNING, no record copied yet")
+                return False
+            line.show(f"connector/{name} RUNNING, {copied or f'no record copied in {SETTLE_SECONDS:.0f} s'}")
+            return True
+
+        async def has_effect() -> bool:
+            nonlocal latest, running_since
+            try:
+                latest = await gateway.get(kind, name)
+            except NotFound:
+                if verb == "delete":
+                    return True
+                raise
+            state = _state(kind, latest)
+            if kind is kinds.CONNECTORS and verb in STARTING:
+                if _all_run(latest):
+                    return await has_settled()
+                running_since = 0.0
+            line.show(f"{kind.singular}/{name} {state}{_detail(kind, latest)}")
+            done = False
+            if verb in STARTING and kind is not kinds.CONNECTORS:
+                done = state == "RUNNING" and not (former.worker and _same_process(former.worker, latest))
+            elif verb in ("stop", "pause"):
+                done = state == {"stop": "STOPPED", "pause": "PAUSED"}[verb]
+            if kind is kinds.CONNECTORS and not done:
+                # A failure of before is what the verb is to mend, and is gone in a moment.
+                known = former.traces if time.monotonic() - began < SETTLE_SECONDS else ()
+                _raise_failure(name, [trace for trace in _traces(latest) if trace not in known])
+            return done
+
+        async with deadline(seconds, lambda: DeadlineExceeded(late_message(verb, kind, name, latest, seconds))):
+            await until(has_effect)
+    sys.stderr.flush()
+    return latest
+
+
+def late_message(verb: str, kind: Kind, name: str, latest: Any, seconds: float) -> str:
+    """What to say when a verb has not had its effect in time: what was waited for, what there is instead, and why."""
+    wanted = {"stop": "STOPPED", "pause": "PAUSED", "delete": "deleted"}.get(verb, "RUNNING")
+    text = f"{kind.singular}/{name} is not {wanted} after {seconds:.0f} s"
+    if latest is not None:
+        failed = [one for one in (latest, *latest.tasks) if one.trace] if kind is kinds.CONNECTORS else []
+        state = failed[0].state if failed else _state(kind, latest)
+        why = f": {why_line(failed[0].trace)}" if failed else _detail(kind, latest)
+        text += f", but {state}{why}"
+    return f"{text}; see `keelman describe {kind.singular} {name}`"
+
+
+def copied_text(tasks: Sequence[Any], runs: Sequence[Any], former: Collection[str]) -> str | None:
+    """What a connector's tasks have copied, for people; None while one has neither copied a record nor reported that
+    there is nothing to copy. `runs` are its copy runs, ended ones too, `former` the uids of those before the verb."""
+    newest: dict[int, Any] = {}
+    for run in sorted(runs, key=lambda r: (r.create_time.seconds, r.create_time.nanos)):
+        if not run.part and run.uid not in former:
+            newest[run.task] = run
+    records = 0
+    for task in tasks:
+        run = newest.get(task.task)
+        parked = run is not None and run.reason == "PARKED"
+        if run is None or not (parked or run.state == COPY_RUN_STATE_RUNNING):
+            return None
+        at_rest = parked or (run.progress.lag == 0 and run.progress.lag_unit != LAG_UNIT_UNSPECIFIED)
+        if not (run.progress.records or at_rest):
+            return None
+        records += run.progress.records
+    return f"{columns.quantity(records, 'record')} copied" if records else "nothing to copy so far"
+
+
+async def _runs(gateway: Gateway, name: str) -> list[Any]:
+    cluster, _, plain = name.partition("/")
+    return [run for run in await gateway.list(kinds.COPY_RUNS, cluster=cluster, ended=True) if run.connector == plain]
+
+
+def _all_run(connector: Any) -> bool:
+    tasks = connector.tasks
+    return connector.state == "RUNNING" and bool(tasks) and all(task.state == "RUNNING" for task in tasks)
+
+
+def _state(kind: Kind, resource: Any) -> str:
+    if kind is kinds.CONNECTORS:
+        return str(resource.state)
+    if kind is kinds.WORKERS:
+        return columns.process_state(resource.process)
+    return columns.cluster_state(resource)
+
+
+def _detail(kind: Kind, resource: Any) -> str:
+    if kind is kinds.WORKER_CLUSTERS:
+        text = f" {resource.status.ready_workers}/{resource.status.wanted_workers} workers"
+        return text + (f": {resource.status.message}" if resource.status.message else "")
+    if kind is kinds.BROKER_CLUSTERS and resource.status.message:
+        return f": {resource.status.message}"
+    return ""
+
+
+def _same_process(before: Any, now: Any) -> bool:
+    return bool(before.process.pid == now.process.pid and before.process.start_time == now.process.start_time)
+
+
+def _traces(connector: Any) -> list[str]:
+    return [one.trace for one in (connector, *connector.tasks) if one.state == "FAILED"]
+
+
+def _raise_failure(name: str, traces: Sequence[str]) -> None:
+    if traces:
+        raise FailedPrecondition(f"connector {name} failed: {why_line(traces[0])}")

@@ -1,0 +1,202 @@
+"""A client of the gateway: one method a question, in the kinds and verbs of the command line."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+from keelman.api.connect.v1 import broker_cluster_service_pb2 as bc
+from keelman.api.connect.v1 import connector_service_pb2 as cn
+from keelman.api.connect.v1 import worker_cluster_service_pb2 as wc
+from keelman.api.connect.v1 import worker_service_pb2 as wk
+from keelman.api.connect.v1.broker_cluster_service_pb2_grpc import BrokerClusterServiceStub
+from keelman.api.connect.v1.connector_service_pb2_grpc import ConnectorServiceStub
+from keelman.api.connect.v1.worker_cluster_service_pb2_grpc import WorkerClusterServiceStub
+from keelman.api.connect.v1.worker_service_pb2_grpc import WorkerServiceStub
+from keelman.api.copy.v1 import copy_run_service_pb2 as cr
+from keelman.api.copy.v1.copy_run_service_pb2_grpc import CopyRunServiceStub
+from keelman.api.node.v1 import node_service_pb2 as no
+from keelman.api.node.v1 import workload_service_pb2 as wl
+from keelman.api.node.v1.node_service_pb2_grpc import NodeServiceStub
+from keelman.api.node.v1.workload_service_pb2_grpc import WorkloadServiceStub
+from keelman.cli import kinds
+from keelman.cli.kinds import Kind
+from keelman.model.errors import DeadlineExceeded, FailedPrecondition, InvalidArgument, NotFound, Unavailable
+from keelman.rpc.channels import channel
+from keelman.rpc.errors import translated_stream
+
+Resource: TypeAlias = Any  # one of the wire contract's resources; the kind says which
+
+CALL_SECONDS = 30.0
+UID_LENGTH = 32
+WITH_TASKS: Mapping[str, bool] = {"include_tasks": True}
+
+
+class Gateway:
+    """Calls on one channel. Errors come as the classes of keelman.model.errors."""
+
+    def __init__(self, link: Any) -> None:
+        self._services: Mapping[Kind, tuple[Any, Any]] = {
+            kinds.BROKER_CLUSTERS: (BrokerClusterServiceStub(link), bc),
+            kinds.WORKER_CLUSTERS: (WorkerClusterServiceStub(link), wc),
+            kinds.WORKERS: (WorkerServiceStub(link), wk),
+            kinds.CONNECTORS: (ConnectorServiceStub(link), cn),
+            kinds.COPY_RUNS: (CopyRunServiceStub(link), cr),
+            kinds.NODES: (NodeServiceStub(link), no),
+            kinds.WORKLOADS: (WorkloadServiceStub(link), wl),
+        }
+
+    async def list(self, kind: Kind, *, cluster: str = "", ended: bool = False) -> Sequence[Resource]:
+        """All resources of a kind, page by page; `cluster` narrows workers, connectors and copy runs. Raises NotFound
+        for a cluster that is unknown."""
+        fields: dict[str, Any] = {"worker_cluster": cluster} if kind.in_cluster else {}
+        if kind is kinds.COPY_RUNS:
+            fields["include_ended"] = ended
+        items: list[Resource] = []
+        while True:
+            answer = await self._call("List", kind, **fields)
+            for name, reason in getattr(answer, "unreachable", {}).items():
+                print(f"keelman: worker cluster {name} could not be asked: {reason}", file=sys.stderr)
+            items += getattr(answer, kind.plural.replace("-", "_"))
+            if not answer.next_page_token:
+                return items
+            fields["page_token"] = answer.next_page_token
+
+    async def get(self, kind: Kind, name: str, *, cluster: str = "") -> Resource:
+        """One resource; `cluster` is the worker cluster that it is of. Raises NotFound."""
+        fields = {"name": name}
+        match kind:
+            case kinds.WORKLOADS:
+                for workload in await self.list(kind):
+                    if workload.name == name:
+                        return workload
+                raise NotFound(f"there is no workload {name!r}")
+            case kinds.WORKERS:
+                fields = {"name": await self.full_name(kind, name, cluster)}
+            case kinds.CONNECTORS:
+                owner, plain = await self.connector_name(name, cluster)
+                fields = {"worker_cluster": owner, "name": plain}
+            case kinds.COPY_RUNS:
+                fields = {"uid": await self._uid(name)}
+        found = _resource(kind, await self._call("Get", kind, **fields))
+        if kind is kinds.COPY_RUNS and cluster not in ("", found.worker_cluster):
+            raise NotFound(f"copy run {name} belongs to worker cluster {found.worker_cluster!r}, not to {cluster!r}")
+        return found
+
+    def watch_copy_runs(self, *, cluster: str, connector: str) -> AsyncIterator[cr.WatchCopyRunsResponse]:
+        """The present copy runs of a worker cluster and connector, where these are named, then each change."""
+        stub, _ = self._services[kinds.COPY_RUNS]
+        request = cr.WatchCopyRunsRequest(worker_cluster=cluster, connector=connector)
+        return translated_stream(stub.WatchCopyRuns(request))
+
+    async def _uid(self, name: str) -> str:
+        """The uid of a copy run that is named by the beginning of it. Raises InvalidArgument for that of several."""
+        if len(name) >= UID_LENGTH:
+            return name
+        found = sorted({r.uid for r in await self.list(kinds.COPY_RUNS, ended=True) if r.uid.startswith(name)})
+        if len(found) > 1:
+            raise InvalidArgument.of(
+                "copy run", name, "more characters: several uids begin with it: " + ", ".join(found)
+            )
+        return found[0] if found else name
+
+    async def full_name(self, kind: Kind, name: str, cluster: str) -> str:
+        """The name that says all: a connector's and a worker's with its worker cluster. Raises NotFound, and
+        InvalidArgument for a name of another worker cluster than `cluster`."""
+        if kind is kinds.CONNECTORS:
+            return "/".join(await self.connector_name(name, cluster))
+        if kind is kinds.WORKERS:
+            return "/".join(filter(None, kinds.cluster_and_name(kind, name, cluster)))
+        return name
+
+    async def connector_name(self, name: str, cluster: str) -> tuple[str, str]:
+        """Worker cluster and plain name of a connector; without a cluster, the only one that has it."""
+        owner, plain = kinds.cluster_and_name(kinds.CONNECTORS, name, cluster)
+        if owner:
+            return owner, plain
+        owners = [c.worker_cluster for c in await self.list(kinds.CONNECTORS) if c.name == name]
+        if len(owners) == 1:
+            return owners[0], name
+        if not owners:
+            raise NotFound(f"there is no connector {name!r}")
+        raise InvalidArgument.of("connector", name, "CLUSTER/NAME, as it is in " + ", ".join(owners))
+
+    async def act(
+        self, verb: str, kind: Kind, name: str, *, cluster: str = "", of: Mapping[str, bool] = WITH_TASKS
+    ) -> Resource:
+        """Does a verb on one resource; returns the resource where the answer carries it. `of` are the fields
+        of a RestartConnectorRequest that say what of a connector is restarted."""
+        if kind is kinds.WORKER_CLUSTERS and verb == "restart":
+            for worker in await self.list(kinds.WORKERS, cluster=name):
+                await self.act(verb, kinds.WORKERS, worker.name)
+            return await self.get(kind, name)
+        fields: dict[str, Any] = {"name": name}
+        if kind is kinds.CONNECTORS:
+            owner, plain = await self.connector_name(name, cluster)
+            fields = {"worker_cluster": owner, "name": plain, **(of if verb == "restart" else {})}
+            verb = "resume" if verb == "start" else verb
+        return _resource(kind, await self._call(verb.capitalize(), kind, **fields))
+
+    async def create_cluster(self, kind: Kind, name: str, spec: Any) -> Resource:
+        """Creates a broker cluster, which is then asked to run, or a worker cluster, stopped."""
+        return _resource(kind, await self._call("Create", kind, name=name, spec=spec))
+
+    async def create_connector(self, cluster: str, name: str, config: Mapping[str, str]) -> Resource:
+        """Creates a connector in a running worker cluster; prints the notes on its configuration to stderr."""
+        return await self._put_connector("Create", cluster, name, config)
+
+    async def configure_connector(self, cluster: str, name: str, config: Mapping[str, str]) -> Resource:
+        """Replaces a connector's whole configuration; prints the notes on it to stderr."""
+        return await self._put_connector("Update", cluster, name, config)
+
+    async def _put_connector(self, verb: str, cluster: str, name: str, config: Mapping[str, str]) -> Resource:
+        answer = await self._call(verb, kinds.CONNECTORS, worker_cluster=cluster, name=name, config=config)
+        for note in answer.connector.notes:
+            print(f"keelman: note: {note}", file=sys.stderr)
+        return answer.connector
+
+    async def client_properties(self, broker_cluster: str) -> dict[str, str]:
+        """Java's client properties that reach a broker cluster; without a name the only one, or `default`.
+
+        Raises NotFound, InvalidArgument where there are several, FailedPrecondition for one that has no address yet.
+        """
+        name = broker_cluster
+        if not name:
+            names = [one.name for one in await self.list(kinds.BROKER_CLUSTERS)]
+            if not names:
+                raise NotFound("there is no broker cluster: see `keelman create broker-cluster --help`")
+            if len(names) > 1 and "default" not in names:
+                raise InvalidArgument(f"--broker-cluster: there are several: give one of {', '.join(names)}")
+            name = names[0] if len(names) == 1 else "default"
+        found = await self.get(kinds.BROKER_CLUSTERS, name)
+        servers = found.status.bootstrap_servers or found.spec.external.bootstrap_servers
+        if not servers:
+            raise FailedPrecondition(f"broker cluster {name} has no address yet: see `keelman get bc {name}`")
+        return {**found.spec.external.client_properties, "bootstrap.servers": servers}
+
+    async def _call(self, verb: str, kind: Kind, **fields: Any) -> Any:
+        """The answer of the RPC that is named by the verb and the kind: GetNode, ListNodes.
+
+        Raises Unavailable when there is none in time, and what the gateway refuses.
+        """
+        stub, messages = self._services[kind]
+        noun = kind.plural if verb == "List" else kind.singular
+        name = verb + "".join(word.capitalize() for word in noun.split("-"))
+        try:
+            return await getattr(stub, name)(getattr(messages, f"{name}Request")(**fields), timeout=CALL_SECONDS)
+        except DeadlineExceeded as error:
+            raise Unavailable(f"the gateway gave no answer in time: {error.message}") from None
+
+
+def _resource(kind: Kind, answer: Any) -> Resource:
+    """What the answer carries; None where it carries nothing."""
+    return getattr(answer, kind.singular.replace("-", "_"), None)
+
+
+@contextlib.asynccontextmanager
+async def connect(address: str) -> AsyncIterator[Gateway]:
+    """A client of the gateway at host:port."""
+    async with channel(address) as link:
+        yield Gateway(link)

@@ -1,0 +1,136 @@
+"""Connect's REST API as commands ask it: of the worker that --worker names, else through the gateway."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+
+from keelman.cli.client.gateway import Gateway
+from keelman.cli.client.target import Target, gateway_address, home_of
+from keelman.cli.exits import OK
+from keelman.cli.kinds import CONNECTORS, WORKER_CLUSTERS, cluster_and_name
+from keelman.cli.machine.system import running_system
+from keelman.model.errors import DeadlineExceeded, InvalidArgument, NotFound, Unavailable, class_of_http_status
+
+CALL_SECONDS = 100.0
+HTTP_PORT = 7480
+
+
+class Rest:
+    """Connect's REST API below one URL. Raises the errors of keelman.model.errors with the answer's message."""
+
+    def __init__(self, http: httpx.AsyncClient, url: str) -> None:
+        self._http = http
+        self._url = url.rstrip("/")
+
+    async def ask(self, method: str, path: str = "", body: Any = None) -> Any:
+        """The answer's JSON."""
+        try:
+            answer = await self._http.request(method, self._url + path, json=body)
+        except httpx.TimeoutException:
+            raise DeadlineExceeded(f"no answer from {self._url} in {CALL_SECONDS:g} s") from None
+        except (httpx.HTTPError, httpx.InvalidURL, ssl.SSLError) as error:
+            raise Unavailable(f"cannot reach {self._url}: {error or type(error).__name__}") from None
+        cls = class_of_http_status(answer.status_code)
+        try:
+            found = answer.json() if answer.content else None
+        except ValueError:
+            what = f"{self._url}{path}: HTTP {answer.status_code}, and the answer is not JSON"
+            raise cls(f"{what}: is this Connect's REST API?") from None
+        if answer.status_code < 300:
+            return found
+        message = found.get("message") if isinstance(found, dict) else None
+        raise cls(str(message or f"HTTP {answer.status_code}"))
+
+
+class ConnectorRest(Rest):
+    """One connector of one worker cluster; `full` is how people name it."""
+
+    def __init__(self, http: httpx.AsyncClient, url: str, name: str, cluster: str = "") -> None:
+        super().__init__(http, f"{url.rstrip('/')}/connectors/{quote(name, safe='')}")
+        self.cluster = Rest(http, url)
+        self.name = name
+        self.full = f"{cluster}/{name}" if cluster else name
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Whom to ask: the gateway for a worker cluster, or the worker behind --worker."""
+
+    target: Target
+    cluster: str = ""
+    worker: str = ""
+
+    def __post_init__(self) -> None:
+        """Raises InvalidArgument for a cluster beside the worker that is asked."""
+        if self.worker and self.cluster:
+            raise InvalidArgument("--cluster: not together with --worker, which names a worker directly")
+
+    def ask_connector(
+        self, name: str, body: Callable[[ConnectorRest], Awaitable[int | None]], *, new: bool = False
+    ) -> int:
+        """Does something with one connector, named CLUSTER/NAME or NAME; returns the exit code.
+
+        One that is `new` need not exist, so its cluster must be named, or be the only one.
+        """
+
+        async def whole() -> int | None:
+            cluster, plain = ("", name) if self.worker else cluster_and_name(CONNECTORS, name, self.cluster)
+            if not self.worker and not cluster:
+                async with self.target.open() as gateway:
+                    cluster, plain = (
+                        (await only_cluster(gateway), name) if new else await gateway.connector_name(name, "")
+                    )
+            async with self._http(cluster) as (http, url):
+                return await body(ConnectorRest(http, url, plain, cluster))
+
+        return asyncio.run(whole()) or OK
+
+    @contextlib.asynccontextmanager
+    async def open(self) -> AsyncIterator[Rest]:
+        """The REST API of the worker, or of the cluster; that of the only one when none is named."""
+        cluster = self.cluster
+        if not self.worker and not cluster:
+            async with self.target.open() as gateway:
+                cluster = await only_cluster(gateway)
+        async with self._http(cluster) as (http, url):
+            yield Rest(http, url)
+
+    @contextlib.asynccontextmanager
+    async def _http(self, cluster: str) -> AsyncIterator[tuple[httpx.AsyncClient, str]]:
+        if not self.worker:
+            url = f"{_gateway_http(self.target.gateway, self.target.home)}/clusters/{quote(cluster, safe='')}"
+        else:
+            url = self.worker if "://" in self.worker else f"http://{self.worker}"
+        async with httpx.AsyncClient(timeout=CALL_SECONDS, trust_env=False) as http:
+            yield http, url
+
+
+async def only_cluster(gateway: Gateway) -> str:
+    """The name of the only worker cluster. Raises NotFound where there is none, InvalidArgument for several."""
+    names = [cluster.name for cluster in await gateway.list(WORKER_CLUSTERS)]
+    if not names:
+        raise NotFound("there is no worker cluster: `keelman create worker-cluster NAME --start` makes one")
+    if len(names) > 1:
+        raise InvalidArgument(f"--cluster: there are several worker clusters: give one of {', '.join(names)}")
+    return str(names[0])
+
+
+def _gateway_http(given: str | None, home: Path | None) -> str:
+    """The gateway's HTTP address: that of the home's system, else its usual port where the gateway is."""
+    system = running_system(home_of(home))
+    if system is not None and not given and not os.environ.get("KEELMAN_GATEWAY"):
+        return system.http.rstrip("/")
+    address, _ = gateway_address(given, home_of(home))
+    if system is not None and system.gateway == address:
+        return system.http.rstrip("/")
+    return f"http://{address.rpartition(':')[0]}:{HTTP_PORT}"

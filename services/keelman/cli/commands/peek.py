@@ -1,0 +1,85 @@
+"""`keelman peek`: the last records of a topic."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Annotated, Any
+
+import typer
+
+from keelman.cli.client.gateway import Gateway
+from keelman.cli.client.target import Target
+from keelman.cli.options import GatewayAddress, HomeFolder, TextForm, command_group
+from keelman.cli.output.printing import TEXT_FORMATS, checked_format, cut_text, print_document
+from keelman.kafka.browsing import PeekedRecord, last_records
+
+app = command_group()
+
+
+@app.command()
+def peek(
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="See `keelman get topics`.")],
+    *,
+    records: Annotated[
+        int, typer.Option("-n", "--records", metavar="N", help="How many of the last records to show.", min=1, max=1000)
+    ] = 5,
+    brokers: Annotated[
+        str, typer.Option("--broker-cluster", metavar="BC", help="Its broker cluster [the only one].")
+    ] = "",
+    output: TextForm = "text",
+    gateway: GatewayAddress = None,
+    home: HomeFolder = None,
+) -> int:
+    """Show the last committed records of a topic: key, value and headers, as text where they are text."""
+    form = checked_format(output, TEXT_FORMATS)
+
+    async def body(client: Gateway) -> None:
+        found = await last_records(await client.client_properties(brokers), topic, records)
+        if form != "text":
+            print_document({"topic": topic, "records": [document(one) for one in found]}, form)
+            return
+        if not found:
+            typer.echo(f"topic {topic} has no records", err=True)
+        for one in found:
+            print("\n".join(lines(one)))
+
+    return Target(gateway, home).run(body)
+
+
+def document(record: PeekedRecord) -> dict[str, Any]:
+    """A record as JSON-able values; bytes that are no text are {"base64": ...}."""
+    return {
+        "partition": record.partition,
+        "offset": record.offset,
+        "timestamp_ms": record.timestamp_ms,
+        "key": _as_text(record.key),
+        "value": _as_text(record.value),
+        "headers": [{"key": name, "value": _as_text(raw)} for name, raw in record.headers],
+    }
+
+
+def lines(record: PeekedRecord) -> Iterator[str]:
+    """A record for people."""
+    at = ""
+    if record.timestamp_ms >= 0:
+        at = f"  {datetime.fromtimestamp(record.timestamp_ms / 1000, UTC):%Y-%m-%d %H:%M:%S}Z"
+    yield f"{record.partition}@{record.offset}{at}  key {_text(record.key)}"
+    yield f"  {_text(record.value)}"
+    if record.headers:
+        yield "  headers " + ", ".join(f"{cut_text(name)}={_text(raw)}" for name, raw in record.headers)
+
+
+def _text(raw: bytes | None) -> str:
+    shown = _as_text(raw)
+    return f"base64 {cut_text(shown['base64'])}" if isinstance(shown, dict) else cut_text(shown)
+
+
+def _as_text(raw: bytes | None) -> Any:
+    if raw is None:
+        return None
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(raw).decode()}

@@ -1,0 +1,120 @@
+"""Starts `keelman up` as a process of its own and hears from it how the start goes, over a socket pair.
+
+Tied, the started process drains itself as soon as the starter is gone, be it by kill -9.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+
+from keelman.cli.exits import StartFailed
+from keelman.cli.machine.options import Options
+from keelman.cli.machine.services import last_words
+from keelman.cli.machine.up import Stage
+from keelman.model.errors import Unavailable
+from keelman.runtime.home import Home, writable
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """How the start of the started process goes; `text` is for people, `code` the exit code when it failed."""
+
+    stage: Stage
+    text: str = ""
+    code: int = 0
+
+
+class Starter:
+    """The started process's side: how it reports to its starter."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._socket = socket.socket(fileno=descriptor)
+        self._socket.set_inheritable(False)
+
+    def report(self, stage: Stage, text: str = "", code: int = 0) -> None:
+        """Sends a message. A starter that left is no reason to stop: it may know all that it wanted to."""
+        with contextlib.suppress(OSError):
+            self._socket.sendall(json.dumps(asdict(Message(stage, text, code))).encode() + b"\n")
+
+    async def wait_gone(self) -> None:
+        """Returns when the starter closed its side or died."""
+        self._socket.setblocking(False)
+        while await asyncio.get_running_loop().sock_recv(self._socket, 64):
+            pass
+
+
+class Detached:
+    """A started `keelman up`. Keep `link` open as long as a tied one is to live."""
+
+    def __init__(self, home: Home, process: subprocess.Popen[bytes], link: socket.socket) -> None:
+        self.home = home
+        self.process = process
+        self.link = link
+        self._rest = b""
+
+    async def ready(self, on_message: Callable[[Message], None]) -> None:
+        """Waits until it is ready. Raises the reason when it fails, with nothing left of it."""
+        loop = asyncio.get_running_loop()
+        self.link.setblocking(False)
+        while True:
+            received = await loop.sock_recv(self.link, 65536)
+            if not received:
+                words = last_words(self.home.log("up"))
+                raise Unavailable(
+                    f"`keelman up` ended with exit code {self.process.wait()} before it was ready: {words}"
+                )
+            *lines, self._rest = (self._rest + received).split(b"\n")
+            for line in lines:
+                message = Message(**json.loads(line))
+                on_message(message)
+                if message.stage == "failed":
+                    self.process.wait()
+                    raise StartFailed(message.text, exit_code=message.code)
+                if message.stage == "ready":
+                    return
+
+    def stop(self) -> None:
+        """Asks it to drain and waits for its end."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        self.process.wait()
+
+
+def start_detached(options: Options, *, tied: bool) -> Detached:
+    """Starts `keelman up` in a session of its own, its output appended to <home>/logs/up.log."""
+    ours, theirs = socket.socketpair()
+    log = options.home.log("up")
+    writable("home", options.home.root, log.parent)
+    words = [sys.executable, "-m", "keelman.cli", "up", *arguments_of(options)]
+    words += ["--starter", str(theirs.fileno()), *(["--tied"] if tied else [])]
+    with theirs, log.open("ab") as output:
+        process = subprocess.Popen(
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+            pass_fds=[theirs.fileno()],
+        )
+    return Detached(options.home, process, ours)
+
+
+def arguments_of(options: Options) -> Sequence[str]:
+    """The options as words of a command line."""
+    words = ["--home", str(options.home.root)]
+    for service, values in options.given.items():
+        for key, value in values.items():
+            words += ["--set", f"{service}.{key}={value}"]
+    if options.free_ports:
+        words.append("--free-ports")
+    if not options.broker:
+        words.append("--no-broker")
+    return words

@@ -1,0 +1,76 @@
+"""Workloads that live on without an agent: found and stopped by the records that the agent keeps of them."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from pathlib import Path
+
+from keelman.cli.waiting import until
+from keelman.runtime.home import Home
+from keelman.runtime.processes import children
+from keelman.runtime.processes.children import Record
+from keelman.runtime.processes.process_trees import families, family, kill_all, start_of
+
+STOP_SECONDS = 30.0
+POLL_SECONDS = 0.05
+ORDER = ("worker/", "spark/", "broker/")  # those that use another come before it
+
+
+def living(home: Home) -> list[Record]:
+    """Records of the workloads whose process runs, in the order in which they are to be stopped.
+
+    Also those whose starter was killed before it wrote the process down: such a process is found by its mark.
+    """
+    return [record for _, record in _folders(home) if _lives(record)]
+
+
+def _folders(home: Home) -> list[tuple[Path, Record]]:
+    found: list[tuple[Path, Record]] = []
+    for folder in sorted(home.workloads.glob("*")):
+        adopted = children.adopt(folder)
+        if adopted is not None:
+            record, child = adopted
+            if child is not None:
+                child.release()
+            found.append((folder, record))
+    return sorted(found, key=lambda pair: _rank(pair[1]))
+
+
+async def stop_workloads(home: Home) -> list[str]:
+    """Stops them in good order, and kills what does not end or was left behind. Returns the names of those stopped."""
+    stopped = []
+    for folder, record in _folders(home):
+        seen = _lives(record)
+        if seen:
+            stopped.append(record.name)
+            _signal(record.pid, signal.SIGTERM)
+            try:
+                async with asyncio.timeout(STOP_SECONDS):
+                    await until(lambda record=record: not _lives(record), every=POLL_SECONDS)  # type: ignore[misc]
+            except TimeoutError:
+                kill_all(family(record.pid))
+        await children.sweep(folder, record, seen=seen)
+    return stopped
+
+
+def kill_workloads(home: Home) -> None:
+    """Kills every process of every workload at once."""
+    for pids in families([r.pid for r in living(home)]).values():
+        kill_all(pids)
+
+
+def _lives(record: Record) -> bool:
+    return record.pid > 0 and start_of(record.pid) == record.start
+
+
+def _rank(record: Record) -> tuple[int, str]:
+    return next((n for n, prefix in enumerate(ORDER) if record.name.startswith(prefix)), len(ORDER)), record.name
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return

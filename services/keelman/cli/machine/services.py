@@ -1,0 +1,215 @@
+"""The services that `keelman up` runs: what each is started with, and keeping it running."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from keelman.agent.logs import last_line
+from keelman.cli.machine.system import Process
+from keelman.model.errors import InvalidArgument, Unavailable
+from keelman.runtime.backoff import Backoff
+from keelman.runtime.home import Home, write_file
+from keelman.runtime.main import Program
+from keelman.runtime.processes.die_with_parent import tethered
+from keelman.runtime.processes.ports import free_row, hold_row, port_is_free, variable
+from keelman.runtime.settings import load
+from keelman.runtime.supervise import wait_or_stop
+
+NAMES = ("state", "gateway", "agent")
+STOP_SECONDS = 12.0
+READY_SECONDS = 60.0
+WORKER_PORTS, BROKER_PORTS, SPARK_PORTS, SERVICE_PORTS = 16, 16, 4, 4
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How one service is started. `ports` are (setting, flag to name in messages, host, port) to probe before."""
+
+    name: str
+    flags: Mapping[str, str]
+    settings: Any
+    log: Path
+    ports: tuple[tuple[str, str, str, int], ...]
+
+    @property
+    def address(self) -> str:
+        """Where its gRPC answers, as host:port."""
+        return f"{self.settings.host}:{self.settings.port}"
+
+    @property
+    def command(self) -> list[str]:
+        """The command line of the service."""
+        words = [w for key, value in self.flags.items() for w in (f"--{key.replace('_', '-')}", value)]
+        return [sys.executable, "-m", f"keelman.{self.name}", "run", *words]
+
+
+def make_plans(
+    home: Home, given: Mapping[str, Mapping[str, str]], *, environment: Mapping[str, str] | None = None
+) -> dict[str, Plan]:
+    """The plans of all services, with every setting checked. `given` is service -> key -> value from the command line.
+
+    Raises InvalidArgument for an unknown service or key, naming the legal ones, and for values that are not legal.
+    """
+    environment = os.environ if environment is None else environment
+    for service in given:
+        if service not in NAMES:
+            raise InvalidArgument.of("--set", service, "service.key=value with a service of " + ", ".join(NAMES))
+    plans: dict[str, Plan] = {}
+    for name in NAMES:
+        cls = Program.of(name).settings
+        known = {f.name for f in dataclasses.fields(cls)}
+        ours = {"home": str(home.root), "state_address": plans["state"].address if plans else ""}
+        flags = {k: v for k, v in ours.items() if k in known} | dict(given.get(name, {}))
+        settings = load(cls, name, flags=flags, environment=environment).settings
+        flag = "--port" if name == "gateway" else f"--set {name}.port="
+        ports = [("port", flag, settings.host, settings.port)]
+        if name == "gateway":
+            ports.append(("http_port", "--http-port", settings.http_host, settings.http_port))
+        plans[name] = Plan(name, flags, settings, home.log(name), tuple(ports))
+    return plans
+
+
+def check_ports(plans: Mapping[str, Plan]) -> None:
+    """Raises Unavailable naming the port that is taken, InvalidArgument for one given twice; both name the flag."""
+    given: dict[tuple[str, int], str] = {}
+    for plan in plans.values():
+        for setting, flag, host, port in plan.ports:
+            other = given.setdefault((host, port), f"{plan.name}.{setting}")
+            if other != f"{plan.name}.{setting}":
+                raise InvalidArgument.of(f"{plan.name}.{setting}", port, f"another port than {other}'s ({flag})")
+            if not port_is_free(host, port):
+                raise Unavailable(
+                    f"{plan.name}.{setting}: {port} on {host} is taken by another process: stop it, or give another "
+                    f"free port with {flag} or {variable(f'{plan.name}.{setting}')}, or free ports for all with "
+                    "--free-ports (`make run FREE_PORTS=1`)",
+                    reason="PORT_TAKEN",
+                    metadata={"port": str(port)},
+                )
+
+
+def free_settings(home: Home, note: Callable[[str], None]) -> dict[str, dict[str, str]]:
+    """Settings with ports that are free now: those that this home was given before, or else others, which is noted.
+
+    This process holds them as long as it lives. Call it with the home locked. Raises Unavailable (NO_FREE_PORTS).
+    """
+    file = home.root / "ports.json"
+    count = SERVICE_PORTS + WORKER_PORTS + BROKER_PORTS + SPARK_PORTS
+    first = _kept_port(file)
+    why = _why_not_again(range(first, first + count)) if first else "none before"
+    if why:
+        before, first = first, free_row(count)[0]
+        if before:
+            had, has = (f"{one} to {one + count - 1}" for one in (before, first))
+            note(f"{why}: this home, which had {had}, has ports {has} now")
+        home.root.mkdir(parents=True, exist_ok=True)
+        write_file(file, json.dumps({"first": first, "count": count}).encode())
+    state, gateway, http, agent = range(first, first + SERVICE_PORTS)
+    workers = first + SERVICE_PORTS
+    brokers, spark = workers + WORKER_PORTS, workers + WORKER_PORTS + BROKER_PORTS
+    return {
+        "state": {
+            "port": str(state),
+            "worker_ports": f"{workers}-{brokers - 1}",
+            "broker_ports": f"{brokers}-{spark - 1}",
+            "spark_ports": f"{spark}-{spark + SPARK_PORTS - 1}",
+        },
+        "gateway": {"port": str(gateway), "http_port": str(http)},
+        "agent": {"port": str(agent)},
+    }
+
+
+def _kept_port(file: Path) -> int:
+    """The first port that the home had before; 0 for none."""
+    try:
+        return int(json.loads(file.read_text(encoding="utf-8"))["first"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return 0
+
+
+def _why_not_again(row: range) -> str:
+    # A broker or worker that lives on from before holds its port rightly: only the services' own must be free.
+    for port in row[:SERVICE_PORTS]:
+        if not port_is_free("127.0.0.1", port):
+            return f"port {port} is taken by another process"
+    return "" if hold_row(row) else f"ports {row[0]} to {row[-1]} are held by another `keelman up`"
+
+
+class Running:
+    """One service kept running: started, and started again with a growing pause when it ends by itself."""
+
+    def __init__(self, plan: Plan, changed: Callable[[], object], died: Callable[[str], None]) -> None:
+        self.plan = plan
+        self.process = Process(0, "")
+        self.was_ready = False
+        self.failure: Unavailable | None = None
+        self._changed = changed
+        self._died = died
+        self._child: asyncio.subprocess.Process | None = None
+        self._stopping = asyncio.Event()
+
+    async def keep(self) -> None:
+        """Runs until `stop`, or until the service ends before it was ever ready: `failure` then says why."""
+        backoff = Backoff()
+        while True:
+            code = await self._once()
+            if self._stopping.is_set():
+                return
+            if not self.was_ready:
+                words = last_words(self.plan.log)
+                self.failure = Unavailable(f"{self.plan.name} ended with exit code {code} before it was ready: {words}")
+                return
+            pause = backoff.next()
+            self._died(f"{self.plan.name} ended with exit code {code}: starting it again, see {self.plan.log}")
+            if await wait_or_stop(self._stopping, pause):
+                return
+
+    async def _once(self) -> int:
+        self.plan.log.parent.mkdir(parents=True, exist_ok=True)
+        with self.plan.log.open("ab") as log:
+            # A session of its own: Ctrl-C in a terminal goes to the whole group, and services end only after the drain.
+            self._child = await asyncio.create_subprocess_exec(
+                *tethered(self.plan.command),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        self.process = Process.of(self._child.pid)
+        self._changed()
+        return await self._child.wait()
+
+    async def stop(self) -> bool:
+        """Asks the service to end, and kills it after a while. True when it ended by itself."""
+        self._stopping.set()
+        child = self._child
+        if child is None or child.returncode is not None:
+            return True
+        child.send_signal(signal.SIGTERM)
+        try:
+            async with asyncio.timeout(STOP_SECONDS):
+                await child.wait()
+        except TimeoutError:
+            self.kill()
+            await child.wait()
+            return False
+        return True
+
+    def kill(self) -> None:
+        """Kills the service at once."""
+        self._stopping.set()
+        if self._child is not None and self._child.returncode is None:
+            self._child.kill()
+
+
+def last_words(log: Path) -> str:
+    """The last line of a log that is not empty, and where the log is."""
+    return f"{last_line(log) or 'nothing logged'} (log: {log})"

@@ -1,0 +1,249 @@
+"""The columns of each kind's table, and the words for states, sizes and times in them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from keelman.api.connect.v1.broker_cluster_pb2 import ClusterState
+from keelman.api.connect.v1.connector_pb2 import ConnectorType
+from keelman.api.copy.v1.copy_run_pb2 import CopyRunState, LagUnit
+from keelman.api.node.v1.node_pb2 import NodeState
+from keelman.api.node.v1.workload_pb2 import WorkloadState
+from keelman.cli.kinds import CONNECTORS, COPY_RUNS, Kind
+from keelman.model.traces import why_line
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: its title and what it shows of a resource. `wide` columns are shown by `-o wide` only."""
+
+    title: str
+    cell: Callable[[Any], str]
+    wide: bool = False
+    number: bool = False
+
+
+def key_of(kind: Kind, resource: Any) -> str:
+    """The name a user types for a resource."""
+    if kind is CONNECTORS:
+        return f"{resource.worker_cluster}/{resource.name}"
+    return str(resource.uid if kind is COPY_RUNS else resource.name)
+
+
+def word(enum: Any, prefix: str, value: int) -> str:
+    """An enum value as a word: RUNNING for CLUSTER_STATE_RUNNING."""
+    return str(enum.Name(value)).removeprefix(prefix)
+
+
+def size(amount: float) -> str:
+    """A number of bytes for people."""
+    for unit in ("B", "KiB", "MiB"):
+        if amount < 1024:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1024
+    return f"{amount:.1f} GiB"
+
+
+def quantity(number: int, noun: str) -> str:
+    """A number of things for people: 1 record, 1,200 records."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def age(stamp: Timestamp, now: float | None = None) -> str:
+    """How long ago, in the largest fitting unit; empty for a time that is not set."""
+    if not stamp.seconds:
+        return ""
+    seconds = max(0, int((time.time() if now is None else now) - stamp.seconds))
+    for length, unit in ((86_400, "d"), (3_600, "h"), (60, "m")):
+        if seconds >= length:
+            return f"{seconds // length}{unit}"
+    return f"{seconds}s"
+
+
+def cluster_state(resource: Any) -> str:
+    """State of a broker or worker cluster."""
+    return word(ClusterState, "CLUSTER_STATE_", resource.status.state)
+
+
+def node_state(node: Any) -> str:
+    """State of a node."""
+    return word(NodeState, "NODE_STATE_", node.status.state)
+
+
+def process_state(status: Any) -> str:
+    """State of a workload's process."""
+    return word(WorkloadState, "WORKLOAD_STATE_", status.state)
+
+
+def run_state(run: Any) -> str:
+    """State of a copy run."""
+    return word(CopyRunState, "COPY_RUN_STATE_", run.state)
+
+
+def _lag(run: Any) -> str:
+    lag, unit = run.progress.lag, run.progress.lag_unit
+    if not run.HasField("progress") or lag < 0 or unit == LagUnit.LAG_UNIT_UNSPECIFIED:
+        return ""
+    return size(lag) if unit == LagUnit.LAG_UNIT_BYTES else f"{lag} records"
+
+
+def _time_left(run: Any) -> str:
+    seconds = run.progress.seconds_left
+    if not run.HasField("progress") or seconds < 0:
+        return ""
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}h{minutes:02}m" if hours else f"{minutes}m{rest:02}s" if minutes else f"{rest}s"
+
+
+def _tasks(connector: Any) -> str:
+    running = sum(t.state == "RUNNING" for t in connector.tasks)
+    failed = sum(t.state == "FAILED" for t in connector.tasks)
+    return f"{running}/{len(connector.tasks)}" + (f" ({failed} failed)" if failed else "")
+
+
+def _brokers(cluster: Any) -> str:
+    return str(cluster.spec.WhichOneof("kind") or "")
+
+
+def _first_line(text: str) -> str:
+    return text.strip().partition("\n")[0]
+
+
+def _why(connector: Any) -> str:
+    traces = (connector.trace, *(t.trace for t in connector.tasks))
+    return next((why_line(t) for t in traces if t), "")
+
+
+SHORT_ID = 6
+"""So many characters of a uid identify a copy run for people; commands take them too."""
+COLUMNS: dict[str, tuple[Column, ...]] = {
+    "broker-clusters": (
+        Column("NAME", lambda r: r.name),
+        Column("STATE", cluster_state),
+        Column("KIND", _brokers),
+        Column("BOOTSTRAP", lambda r: r.status.bootstrap_servers),
+        Column("AGE", lambda r: age(r.create_time)),
+        Column("NODES", lambda r: ",".join(r.spec.managed.nodes), wide=True),
+        Column("KAFKA-CLUSTER", lambda r: r.status.kafka_cluster_id, wide=True),
+        Column("MESSAGE", lambda r: _first_line(r.status.message), wide=True),
+    ),
+    "worker-clusters": (
+        Column("NAME", lambda r: r.name),
+        Column("STATE", cluster_state),
+        Column("WORKERS", lambda r: f"{r.status.ready_workers}/{r.status.wanted_workers}"),
+        Column("IN-TROUBLE", lambda r: str(r.status.troubled_connectors), number=True),
+        Column("BROKERS", lambda r: r.spec.broker_cluster),
+        Column("AGE", lambda r: age(r.create_time)),
+        Column("GROUP", lambda r: r.status.group_id, wide=True),
+        Column("REST", lambda r: ",".join(r.status.rest_urls), wide=True),
+        Column("MESSAGE", lambda r: _first_line(r.status.message or r.status.verdict), wide=True),
+    ),
+    "workers": (
+        Column("NAME", lambda r: r.name),
+        Column("NODE", lambda r: r.node),
+        Column("STATE", lambda r: process_state(r.process)),
+        Column("MEMBER", lambda r: ("leader" if r.membership.leader else "yes") if r.membership.joined else "no"),
+        Column("CONNECTORS", lambda r: str(r.membership.connectors), number=True),
+        Column("TASKS", lambda r: str(r.membership.tasks), number=True),
+        Column("REST", lambda r: r.rest_url),
+        Column("PID", lambda r: str(r.process.pid or ""), wide=True, number=True),
+        Column("MEMORY", lambda r: size(r.process.memory_bytes), wide=True, number=True),
+        Column("RESTARTS", lambda r: str(r.process.restarts), wide=True, number=True),
+        Column("MESSAGE", lambda r: _first_line(r.process.message), wide=True),
+    ),
+    "connectors": (
+        Column("CLUSTER", lambda r: r.worker_cluster),
+        Column("NAME", lambda r: r.name),
+        Column("TYPE", lambda r: word(ConnectorType, "CONNECTOR_TYPE_", r.type)),
+        Column("STATE", lambda r: r.state),
+        Column("TASKS", _tasks),
+        Column("WORKER", lambda r: r.worker_id),
+        Column("CLASS", lambda r: r.config.get("connector.class", ""), wide=True),
+        Column("TRACE", _why, wide=True),
+    ),
+    "nodes": (
+        Column("NAME", lambda r: r.name),
+        Column("STATE", node_state),
+        Column("AGENT", lambda r: r.status.agent_address),
+        Column("CPUS", lambda r: str(r.status.cpus), number=True),
+        Column("MEMORY", lambda r: size(r.status.memory_bytes), number=True),
+        Column("VERSION", lambda r: r.status.version),
+        Column("HEARTBEAT", lambda r: age(r.status.heartbeat_time), wide=True, number=True),
+        Column("MESSAGE", lambda r: _first_line(r.status.message), wide=True),
+    ),
+    "copy-runs": (
+        Column("ID", lambda r: r.uid[:SHORT_ID]),
+        Column("CONNECTOR", lambda r: f"{r.worker_cluster}/{r.connector}"),
+        Column("TASK", lambda r: f"{r.task}-b{r.part}" if r.part else str(r.task), number=True),
+        Column("STATE", run_state),
+        Column("RECORDS", lambda r: str(r.progress.records), number=True),
+        Column("BYTES", lambda r: size(r.progress.bytes), number=True, wide=True),
+        Column("RATE", lambda r: f"{size(r.progress.bytes_per_second)}/s", number=True),
+        Column("LEFT", _lag, number=True),
+        Column("TIME LEFT", _time_left, number=True, wide=True),
+        Column("REASON", lambda r: r.reason),
+        Column("UID", lambda r: r.uid, wide=True),
+        Column("RECORDS/S", lambda r: f"{r.progress.records_per_second:,.0f}", wide=True, number=True),
+        Column("ERRORS", lambda r: str(r.progress.errors), wide=True, number=True),
+        Column("SLOT", lambda r: r.slot, wide=True),
+        Column("WORKER", lambda r: r.worker, wide=True),
+        Column("AGE", lambda r: age(r.create_time), wide=True),
+        Column("MESSAGE", lambda r: _first_line(r.message), wide=True),
+    ),
+    "plugins": (
+        Column("TYPE", lambda r: r.type),
+        Column("VERSION", lambda r: r.version),
+        Column("NAME", lambda r: r.names[1]),
+        Column("CLASS", lambda r: r.name, wide=True),
+    ),
+    "topics": (
+        Column("NAME", lambda r: r.name),
+        Column("PARTITIONS", lambda r: str(r.partitions), number=True),
+        Column("REPLICATION", lambda r: str(r.replication), number=True),
+        Column("RECORDS", lambda r: f"{r.records:,}", number=True),
+    ),
+    "workloads": (
+        Column("NAME", lambda r: r.name),
+        Column("NODE", lambda r: r.node),
+        Column("STATE", lambda r: process_state(r.status)),
+        Column("PID", lambda r: str(r.status.pid or ""), number=True),
+        Column("MEMORY", lambda r: size(r.status.memory_bytes), number=True),
+        Column("RESTARTS", lambda r: str(r.status.restarts), number=True),
+        Column("AGE", lambda r: age(r.status.start_time)),
+        Column("GENERATION", lambda r: str(r.generation), wide=True, number=True),
+        Column("REASON", lambda r: r.status.reason, wide=True),
+        Column("MESSAGE", lambda r: _first_line(r.status.message), wide=True),
+    ),
+}
+OVER_STATES = ("ENDED", "FAILED")
+"""States of copy runs that are listed only when they are asked for."""
+_ENUMS: dict[str, tuple[Any, str]] = {
+    "broker-clusters": (ClusterState, "CLUSTER_STATE_"),
+    "worker-clusters": (ClusterState, "CLUSTER_STATE_"),
+    "workers": (WorkloadState, "WORKLOAD_STATE_"),
+    "nodes": (NodeState, "NODE_STATE_"),
+    "copy-runs": (CopyRunState, "COPY_RUN_STATE_"),
+    "workloads": (WorkloadState, "WORKLOAD_STATE_"),
+}
+CONNECTOR_STATES = ("RUNNING", "PAUSED", "STOPPED", "FAILED", "UNASSIGNED", "RESTARTING")
+
+
+def states(kind: Kind) -> tuple[str, ...]:
+    """The states that things of a kind may be in; none for a kind without states."""
+    if kind is CONNECTORS:
+        return CONNECTOR_STATES
+    if kind.plural not in _ENUMS:
+        return ()
+    enum, prefix = _ENUMS[kind.plural]
+    return tuple(word(enum, prefix, value) for value in enum.values() if value)
+
+
+def state_of(kind: Kind, resource: Any) -> str:
+    """The state of one, as the table shows it."""
+    return next(c.cell(resource) for c in COLUMNS[kind.plural] if c.title == "STATE")

@@ -1,0 +1,138 @@
+"""How answers are printed: table, wide, json, yaml or name. Progress and remarks go to stderr, answers to stdout.
+
+JSON and YAML are the wire contract's JSON mapping with the protos' own field names; a list is {"items": [...]}.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, is_dataclass
+from typing import Any
+
+from google.protobuf.json_format import MessageToDict
+
+from keelman.cli.kinds import COPY_RUNS, Kind
+from keelman.cli.output.columns import COLUMNS, key_of
+from keelman.model.errors import InvalidArgument
+
+FORMATS = ("table", "wide", "json", "yaml", "name")
+WATCH_FORMATS = ("table", "wide", "json")
+TEXT_FORMATS = ("text", "json", "yaml")
+LONGEST = 160
+WIDEST = 32_767
+_HINTS = {COPY_RUNS: ": what has nothing to copy is parked; --ended shows former ones too"}
+
+
+def checked_format(word: str, legal: Sequence[str] = FORMATS) -> str:
+    """The format; raises InvalidArgument for an unknown one."""
+    if word not in legal:
+        raise InvalidArgument.of("-o", word, "one of " + ", ".join(legal))
+    return word
+
+
+def plain(resource: Any) -> dict[str, Any]:
+    """A resource as JSON-able values; fields without presence are always there, zeros and all."""
+    if is_dataclass(resource):
+        return asdict(resource)  # type: ignore[arg-type]
+    return MessageToDict(resource, preserving_proto_field_name=True, always_print_fields_with_no_presence=True)
+
+
+def print_list(kind: Kind, resources: Sequence[Any], form: str, *, state: str = "") -> None:
+    """Prints many, all of them in this state if one is named."""
+    match form:
+        case "json" | "yaml":
+            print_document({"items": [plain(r) for r in resources]}, form)
+        case "name":
+            for resource in resources:
+                print(on_one_line(f"{kind.singular}/{key_of(kind, resource)}"))
+        case _:
+            if resources:
+                _print_table(kind, resources, wide=form == "wide")
+            else:
+                which = f" in state {state}" if state else _HINTS.get(kind, "")
+                print(f"no {kind.plural}{which}", file=sys.stderr)
+
+
+def print_one(kind: Kind, resource: Any, form: str) -> None:
+    """Prints one."""
+    if form in ("json", "yaml"):
+        print_document(plain(resource), form)
+    else:
+        print_list(kind, [resource], form)
+
+
+def print_document(document: Any, form: str) -> None:
+    """Prints JSON-able values as json or yaml."""
+    if form == "json":
+        print(json.dumps(document, indent=2, ensure_ascii=False))
+        return
+    print(as_yaml(document), end="")
+
+
+def as_yaml(document: Any) -> str:
+    """JSON-able values as YAML; texts of several lines are blocks, where YAML can have them so."""
+    import yaml  # noqa: PLC0415
+
+    class Dumper(yaml.SafeDumper):
+        pass
+
+    def text(dumper: Any, value: str) -> Any:
+        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
+
+    Dumper.add_representer(str, text)
+    return str(yaml.dump(document, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120))
+
+
+def table(kind: Kind, resources: Sequence[Any], *, wide: bool) -> Any:
+    """The table of these resources, for rich to print."""
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    columns = [c for c in COLUMNS[kind.plural] if wide or not c.wide]
+    for column in columns:
+        made.add_column(column.title, justify="right" if column.number else "left", no_wrap=True)
+    for resource in resources:
+        made.add_row(*(Text(on_one_line(c.cell(resource)) or "-") for c in columns))
+    return made
+
+
+def cut_text(value: Any) -> str:
+    """A foreign text or JSON-able value for people: cut where it is long, without what a terminal would obey."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = on_one_line(text)
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "\u2026"
+
+
+def value_text(value: Any) -> str:
+    """A key, value or header of a record's JSON form for people, with the name of its schema."""
+    schema = ""
+    if isinstance(value, dict):
+        schema = f" : {value['schema']}" if value.get("schema") else ""
+        for key in ("text", "base64", "value"):
+            if key in value:
+                value = f"base64 {value[key]}" if key == "base64" else value[key]
+                break
+    return cut_text(value) + schema
+
+
+def on_one_line(text: str) -> str:
+    """With what would move the cursor written out, as \\n: others name connectors and word their errors."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def _print_table(kind: Kind, resources: Sequence[Any], *, wide: bool) -> None:
+    from rich.console import Console  # noqa: PLC0415
+
+    made = table(kind, resources, wide=wide)
+    # A pipe has no width, and a wide table is asked for whole: both get lines as long as they need to be.
+    if wide or not sys.stdout.isatty():
+        whole = Console(width=WIDEST, highlight=False)
+        with whole.capture() as printed:
+            whole.print(made, crop=False, overflow="ignore", soft_wrap=True)
+        # Each line without the blanks that make the last column as wide as its longest cell.
+        print("\n".join(map(str.rstrip, printed.get().rstrip("\n").split("\n"))))
+    else:
+        Console(highlight=False).print(made)

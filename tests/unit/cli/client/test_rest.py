@@ -1,0 +1,60 @@
+"""What commands make of answers of Connect's REST API: which error, with which exit code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from keelman.cli import exits
+from keelman.cli.client.rest import ConnectorRest
+from keelman.cli.exits import exit_code_of
+from keelman.model.errors import KeelmanError
+from keelman.testing.http_server import Request, http_server
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with http_server(serve) as port:
+        yield f"http://127.0.0.1:{port}"
+
+
+def serve(request: Request) -> None:
+    """Answers /connectors/x/503/{...} with that status and body."""
+    status, _, body = request.path.removeprefix("/connectors/x/").partition("/")
+    request.answer(int(status), httpx.URL(f"http://x/{body}").path[1:].encode())
+
+
+async def refused(url: str, status: int, body: str) -> KeelmanError:
+    async with httpx.AsyncClient(trust_env=False) as http:
+        with pytest.raises(KeelmanError) as caught:
+            await ConnectorRest(http, url, "x").ask("GET", f"/{status}/{body}")
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        (400, exits.USAGE),
+        (401, exits.FAILED),
+        (403, exits.FAILED),
+        (404, exits.NOT_FOUND),
+        (409, exits.CONFLICT),
+        (422, exits.USAGE),
+        (429, exits.FAILED),
+        (500, exits.FAILED),
+        (502, exits.UNREACHABLE),
+        (503, exits.UNREACHABLE),
+    ],
+)
+async def test_a_refusal_ends_with_the_exit_code_that_is_promised(url: str, status: int, code: int) -> None:
+    error = await refused(url, status, '{"message":"why"}')
+    assert (error.message, exit_code_of(error)) == ("why", code)
+
+
+async def test_what_no_worker_answered_is_told_with_its_status(url: str) -> None:
+    error = await refused(url, 502, "bad gateway")
+    assert exit_code_of(error) == exits.UNREACHABLE
+    assert "HTTP 502" in error.message
+    assert "is not JSON" in error.message

@@ -1,0 +1,74 @@
+"""Records, plugins and problems as people see them."""
+
+from __future__ import annotations
+
+import pytest
+
+from keelman.api.connect.v1.connector_pb2 import Connector
+from keelman.cli import kinds
+from keelman.cli.commands.get import Plugin, checked_state
+from keelman.cli.commands.peek import document, lines
+from keelman.cli.commands.validate import problems_of
+from keelman.cli.output.columns import state_of, states
+from keelman.cli.output.printing import print_list
+from keelman.kafka.browsing import PeekedRecord, Topic
+from keelman.model.errors import InvalidArgument
+
+
+def test_a_record_is_shown_as_text_where_it_is_text() -> None:
+    record = PeekedRecord(1, 7, 0, b"k", b'{"a":1}', (("h", b"x\x1b[2J"), ("raw", b"\xff"), ("none", None)))
+    assert list(lines(record)) == [
+        "1@7  1970-01-01 00:00:00Z  key k",
+        '  {"a":1}',
+        "  headers h=x\\x1b[2J, raw=base64 /w==, none=null",
+    ]
+    assert document(record)["headers"][1:] == [
+        {"key": "raw", "value": {"base64": "/w=="}},
+        {"key": "none", "value": None},
+    ]
+
+
+def test_a_record_may_have_no_time_no_key_and_no_value() -> None:
+    assert list(lines(PeekedRecord(0, 0, -1, None, None, ()))) == ["0@0  key null", "  null"]
+
+
+def test_topics_and_plugins_have_tables_and_names(capsys: pytest.CaptureFixture[str]) -> None:
+    print_list(kinds.TOPICS, [Topic("lines", 3, 1, 1200)], "table")
+    assert capsys.readouterr().out.split() == [
+        "NAME",
+        "PARTITIONS",
+        "REPLICATION",
+        "RECORDS",
+        "lines",
+        "3",
+        "1",
+        "1,200",
+    ]
+    plugin = Plugin("org.acme.TicksSourceConnector", "source", "1.0")
+    print_list(kinds.PLUGINS, [plugin], "name")
+    assert capsys.readouterr().out == "plugin/org.acme.TicksSourceConnector\n"
+    assert plugin.names == ("org.acme.TicksSourceConnector", "TicksSourceConnector", "TicksSource")
+    print_list(kinds.PLUGINS, [plugin], "json")
+    assert '"type": "source"' in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", [k for k in kinds.KINDS if k not in (kinds.PLUGINS, kinds.TOPICS)])
+def test_each_kind_with_states_names_them(kind: kinds.Kind) -> None:
+    assert checked_state(kind, states(kind)[0].lower()) == states(kind)[0]
+    with pytest.raises(InvalidArgument, match=states(kind)[-1]):
+        checked_state(kind, "NOSUCH")
+
+
+def test_a_state_is_that_of_the_table() -> None:
+    assert state_of(kinds.CONNECTORS, Connector(state="PAUSED")) == "PAUSED"
+
+
+def test_problems_are_told_by_key() -> None:
+    def value(name: str, *errors: str) -> dict[str, object]:
+        return {"definition": {}, "value": {"name": name, "errors": list(errors)}}
+
+    assert problems_of({"configs": [value("topic", "late", "early"), value("file"), value("a", "x")]}) == [
+        {"key": "a", "problem": "x"},
+        {"key": "topic", "problem": "early"},
+        {"key": "topic", "problem": "late"},
+    ]

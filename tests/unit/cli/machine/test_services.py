@@ -1,0 +1,65 @@
+"""The services of `keelman up`: which ports they get."""
+
+from __future__ import annotations
+
+import socket
+from pathlib import Path
+
+import pytest
+
+from keelman.cli.machine.options import Options
+from keelman.cli.machine.services import check_ports, free_settings, make_plans
+from keelman.model.errors import InvalidArgument, Unavailable
+from keelman.runtime.home import Home
+
+
+def test_free_ports_stay_those_of_the_home(tmp_path: Path) -> None:
+    home, told = Home(tmp_path), list[str]()
+    made = free_settings(home, told.append)
+    assert free_settings(home, told.append) == made
+    assert told == []
+    plans = make_plans(home, made, environment={})
+    ports = [port for plan in plans.values() for *_, port in plan.ports]
+    assert len(set(ports)) == len(ports) == 4
+    assert plans["agent"].settings.state_address == plans["state"].address
+    check_ports(plans)
+
+
+def test_only_the_process_that_runs_the_system_takes_ports(tmp_path: Path) -> None:
+    """Whoever else held them would send it to others: `up --detach`, and a second `up` beside a running one."""
+    home = Home(tmp_path / "home")
+    Options.of(home.root, [], free_ports=True, broker=False)
+    assert not home.root.exists()
+
+
+def test_when_a_kept_port_is_taken_the_new_ones_are_told(tmp_path: Path) -> None:
+    home, told = Home(tmp_path), list[str]()
+    port = int(free_settings(home, told.append)["gateway"]["port"])
+    with socket.create_server(("127.0.0.1", port)):
+        made = free_settings(home, told.append)
+    (note,) = told
+    assert note.startswith(f"port {port} is taken by another process: this home, which had ")
+    assert note.endswith(" now")
+    assert f"has ports {made['state']['port']} to " in note
+    assert free_settings(home, told.append) == made, "the new ones are kept"
+    assert len(told) == 1
+
+
+def test_a_taken_port_is_named_with_the_flag_that_gives_another(tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        made = free_settings(Home(tmp_path), print)
+        made["gateway"]["http_port"] = str(port)
+        plans = make_plans(Home(tmp_path), made, environment={})
+        with pytest.raises(Unavailable, match=f"gateway.http_port: {port} .* --http-port or KEELMAN_GATEWAY_HTTP_PORT"):
+            check_ports(plans)
+
+
+def test_a_port_given_twice_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    made = free_settings(Home(tmp_path), print)
+    made["gateway"]["http_port"] = made["gateway"]["port"]
+    plans = make_plans(Home(tmp_path), made, environment={})
+    with pytest.raises(InvalidArgument, match=r"gateway.http_port: .* than gateway.port's \(--http-port\)"):
+        check_ports(plans)

@@ -1,0 +1,210 @@
+"""What is printed: tables for people, proto JSON for programs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, cast
+
+import pytest
+import yaml
+from google.protobuf.timestamp_pb2 import Timestamp
+
+from keelman.api.connect.v1.broker_cluster_pb2 import CLUSTER_STATE_RUNNING, CLUSTER_STATE_STOPPED
+from keelman.api.connect.v1.connector_pb2 import Connector, ConnectorTask, ConnectorType
+from keelman.api.connect.v1.worker_cluster_pb2 import WorkerCluster, WorkerClusterStatus
+from keelman.api.connect.v1.worker_pb2 import Worker
+from keelman.api.copy.v1.copy_run_pb2 import LAG_UNIT_BYTES, CopyProgress, CopyRun, CopyRunState
+from keelman.api.node.v1.node_pb2 import Node, NodeState, NodeStatus
+from keelman.api.node.v1.workload_pb2 import Workload
+from keelman.cli import kinds
+from keelman.cli.client.gateway import Gateway
+from keelman.cli.commands.describe import in_words, print_description
+from keelman.cli.commands.get import at_rest
+from keelman.cli.commands.logs import behind
+from keelman.cli.kinds import KINDS
+from keelman.cli.output.columns import COLUMNS, age, key_of, size
+from keelman.cli.output.printing import print_list, print_one
+from keelman.model.errors import Unavailable
+from keelman.model.traces import why_line
+
+NODE = Node(name="n1", status=NodeStatus(state=NodeState.NODE_STATE_ONLINE, cpus=2, memory_bytes=3 << 30))
+CONNECTOR = Connector(
+    worker_cluster="w",
+    name="c",
+    type=ConnectorType.CONNECTOR_TYPE_SINK,
+    state="RUNNING",
+    tasks=[ConnectorTask(task=0, state="RUNNING"), ConnectorTask(task=1, state="FAILED", trace="why\nmore")],
+)
+
+
+def test_every_kind_has_columns() -> None:
+    assert set(COLUMNS) == {kind.plural for kind in KINDS}
+
+
+def test_a_table_has_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
+    print_list(kinds.NODES, [NODE], "table")
+    head, line = capsys.readouterr().out.splitlines()
+    assert head.split()[:2] == ["NAME", "STATE"]
+    assert line.split()[:2] == ["n1", "ONLINE"]
+    assert "3.0 GiB" in line
+
+
+def test_what_would_break_a_line_is_written_out(capsys: pytest.CaptureFixture[str]) -> None:
+    found = [Connector(worker_cluster="demo", name="two\nlines\x1b[2J \N{SNOWMAN}", state="RUNNING")]
+    for form in ("table", "name"):
+        print_list(kinds.CONNECTORS, found, form)
+        *_, last = capsys.readouterr().out.splitlines()
+        assert "two\\nlines\\x1b[2J \N{SNOWMAN}" in last
+
+
+def test_failed_tasks_are_seen_without_looking_further(capsys: pytest.CaptureFixture[str]) -> None:
+    print_list(kinds.CONNECTORS, [CONNECTOR], "table")
+    assert "1/2 (1 failed)" in capsys.readouterr().out
+
+
+def test_wide_shows_more_and_cuts_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    long = Connector(worker_cluster="w", name="x" * 300, state="RUNNING", config={"connector.class": "C" * 200})
+    print_list(kinds.CONNECTORS, [long, CONNECTOR], "wide")
+    out = capsys.readouterr().out
+    assert "x" * 300 in out
+    assert "C" * 200 in out
+    assert "why" in out
+    assert "more" not in out
+    assert "1/2" in out
+    assert not [line for line in out.splitlines() if line.endswith(" ")], "no blanks behind the last column"
+
+
+def test_json_and_yaml_have_the_protos_names_and_zeros(capsys: pytest.CaptureFixture[str]) -> None:
+    print_list(kinds.NODES, [NODE], "json")
+    (item,) = json.loads(capsys.readouterr().out)["items"]
+    assert item["status"]["memory_bytes"] == str(3 << 30)
+    assert item["status"]["state"] == "NODE_STATE_ONLINE"
+    assert item["status"]["message"] == ""
+    print_one(kinds.NODES, NODE, "yaml")
+    assert yaml.safe_load(capsys.readouterr().out)["name"] == "n1"
+    print_list(kinds.NODES, [], "json")
+    assert json.loads(capsys.readouterr().out) == {"items": []}
+
+
+def test_names_can_be_typed_again(capsys: pytest.CaptureFixture[str]) -> None:
+    print_list(kinds.CONNECTORS, [CONNECTOR], "name")
+    assert capsys.readouterr().out == "connector/w/c\n"
+    assert key_of(kinds.CONNECTORS, CONNECTOR) == "w/c"
+
+
+def test_a_trace_is_shown_in_lines(capsys: pytest.CaptureFixture[str]) -> None:
+    print_one(kinds.CONNECTORS, CONNECTOR, "yaml")
+    out = capsys.readouterr().out
+    assert "trace: |-\n    why\n    more\n" in out
+    assert yaml.safe_load(out)["tasks"][1]["trace"] == "why\nmore"
+
+
+async def test_a_description_shows_traces_and_why_copy_runs_wait(capsys: pytest.CaptureFixture[str]) -> None:
+    task = ConnectorTask(task=0, state="FAILED", worker_id="h:1", trace="why\n\tat f(x.py:1)")
+    failed = Connector(worker_cluster="w", name="c", tasks=[task])
+    runs = [
+        CopyRun(uid="2", worker_cluster="w", connector="c", create_time=Timestamp(seconds=2), message="no\nroom"),
+        CopyRun(uid="1", worker_cluster="w", connector="c", create_time=Timestamp(seconds=1), message="of before"),
+    ]
+    runs[0].state, runs[0].reason = CopyRunState.COPY_RUN_STATE_PENDING, "NO_FREE_SLOT"
+
+    class Listed:
+        async def list(self, *_: Any, **__: Any) -> list[CopyRun]:
+            return runs
+
+    await print_description(cast("Gateway", Listed()), kinds.CONNECTORS, failed)
+    out = capsys.readouterr().out
+    assert "tasks:\n- task 0 FAILED on worker h:1: |-\n    why\n        at f(x.py:1)\n" in out
+    assert "NO_FREE_SLOT" in out
+    assert "c, task 0: PENDING: no room\n" in out
+    assert "of before" not in out
+
+
+def test_a_description_is_in_words_and_folds_equal_tasks() -> None:
+    tasks = [ConnectorTask(task=n, state="RUNNING", worker_id="h:1") for n in (2, 0, 1, 4)]
+    tasks.append(ConnectorTask(task=3, state="UNASSIGNED"))
+    found = Connector(worker_cluster="w", name="c", type=ConnectorType.CONNECTOR_TYPE_SOURCE, tasks=tasks)
+    found.config.update({"tasks.max": "5", "connector.class": "X"})
+    words = in_words(found)
+    assert words == {
+        "worker_cluster": "w",
+        "name": "c",
+        "type": "SOURCE",
+        "config": {"connector.class": "X", "tasks.max": "5"},
+        "tasks": ["tasks 0-2, 4 RUNNING on worker h:1", "task 3 UNASSIGNED"],
+    }
+    assert list(words["config"]) == ["connector.class", "tasks.max"]
+    assert in_words(NODE)["status"]["memory_bytes"] == 3 << 30
+
+
+async def test_a_cluster_without_workers_is_described_by_what_can_be_known(capsys: pytest.CaptureFixture[str]) -> None:
+    class Listed:
+        async def list(self, kind: kinds.Kind, **_: Any) -> list[Any]:
+            if kind is kinds.CONNECTORS:
+                raise Unavailable("no running worker")
+            return [Worker(name="w/0")] if kind is kinds.WORKERS else []
+
+    await print_description(cast("Gateway", Listed()), kinds.WORKER_CLUSTERS, WorkerCluster(name="w"))
+    told = capsys.readouterr()
+    assert "w/0" in told.out
+    assert told.err == "no connectors: no running worker\n"
+
+
+def test_nothing_is_said_on_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    print_list(kinds.NODES, [], "table")
+    told = capsys.readouterr()
+    assert (told.out, told.err) == ("", "no nodes\n")
+    print_list(kinds.COPY_RUNS, [], "table")
+    assert "--ended" in capsys.readouterr().err
+
+
+def test_a_head_that_names_no_record_gives_way_to_what_is_behind_it() -> None:
+    bare = "a.ConnectException: Tolerance exceeded in error handler\n"
+    assert why_line(bare + "Caused by: a.DataException: bad (topic t, offset 1)\n\tat x") == (
+        "a.DataException: bad (topic t, offset 1)"
+    )
+    assert why_line(bare) == bare.strip()
+    assert why_line("a.KafkaException: X\nCaused by: b: y\n") == "a.KafkaException: X"
+
+
+def test_ages_and_sizes() -> None:
+    stamp = Timestamp(seconds=1000)
+    assert [age(stamp, 1000 + s) for s in (0, 59, 60, 3600, 90_000)] == ["0s", "59s", "1m", "1h", "1d"]
+    assert age(Timestamp()) == ""
+    assert [size(n) for n in (0, 1023, 1536, 5 << 20, 5 << 40)] == ["0 B", "1023 B", "1.5 KiB", "5.0 MiB", "5120.0 GiB"]
+
+
+def test_logs_are_those_of_the_processes_behind() -> None:
+    names = ("broker/default/0", "spark/n1", "spark/n2", "worker/w/0", "worker/ww/0")
+    all_of_them = [Workload(name=n, node="n2" if n in ("spark/n2", "worker/ww/0") else "n1") for n in names]
+
+    def of(kind: kinds.Kind, **fields: str) -> list[str]:
+        return [w.name for w in behind(kind, type("Resource", (), fields), all_of_them)]
+
+    assert of(kinds.WORKER_CLUSTERS, name="w") == ["worker/w/0"]
+    assert of(kinds.WORKERS, name="w/0") == ["worker/w/0"]
+    assert of(kinds.BROKER_CLUSTERS, name="default") == ["broker/default/0"]
+    assert of(kinds.CONNECTORS, worker_cluster="ww") == ["worker/ww/0", "spark/n2"]
+    assert of(kinds.COPY_RUNS, worker_cluster="w") == ["spark/n1"]
+    assert of(kinds.NODES, name="n2") == ["spark/n2", "worker/ww/0"]
+    assert of(kinds.WORKLOADS, name="spark/n1") == ["spark/n1"]
+
+
+def test_clusters_that_do_not_run_may_have_connectors() -> None:
+    stopped = WorkerCluster(name="night", status=WorkerClusterStatus(state=CLUSTER_STATE_STOPPED))
+    running = WorkerCluster(name="day", status=WorkerClusterStatus(state=CLUSTER_STATE_RUNNING, ready_workers=1))
+    told = ["worker cluster night is STOPPED: its connectors are known once it runs"]
+    assert at_rest([stopped, running], "") == at_rest([stopped, running], "night") == told
+    assert at_rest([stopped, running], "day") == []
+
+
+def test_copy_runs_fit_into_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    progress = CopyProgress(records=1_234_567, bytes=99_999_999, bytes_per_second=12_345_678, lag=123_456_789)
+    progress.lag_unit = LAG_UNIT_BYTES
+    run = CopyRun(uid="0123456789abcdef" * 2, worker_cluster="first", connector="lines-out", progress=progress)
+    run.state, run.reason = CopyRunState.COPY_RUN_STATE_RUNNING, "PARKED"
+    print_list(kinds.COPY_RUNS, [run], "table")
+    title, row = capsys.readouterr().out.splitlines()
+    assert title.split() == ["ID", "CONNECTOR", "TASK", "STATE", "RECORDS", "RATE", "LEFT", "REASON"]
+    assert row.split()[:2] == ["012345", "first/lines-out"]
+    assert max(map(len, (title, row))) <= 80
