@@ -7,10 +7,11 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
 from keelman.kafka.bootstrap_errors import bootstrap_errors
+from keelman.kafka.broker_client import BrokerConsumer
 from keelman.kafka.clients import admin_client, client_arguments, no_broker
 from keelman.kafka.error_codes import name_of
 from keelman.model.errors import DeadlineExceeded, NotFound, Unavailable
@@ -80,7 +81,7 @@ async def last_records(properties: Mapping[str, str], topic: str, count: int) ->
 
 
 async def _last_of(
-    consumer: AIOKafkaConsumer, part: TopicPartition, begin: int, end: int, count: int
+    consumer: BrokerConsumer, part: TopicPartition, begin: int, end: int, count: int
 ) -> list[PeekedRecord]:
     """The last of one partition. Not every offset is a record: it goes back further until there are enough."""
     back = count
@@ -92,7 +93,7 @@ async def _last_of(
         back *= WIDER
 
 
-async def _between(consumer: AIOKafkaConsumer, part: TopicPartition, first: int, end: int) -> list[PeekedRecord]:
+async def _between(consumer: BrokerConsumer, part: TopicPartition, first: int, end: int) -> list[PeekedRecord]:
     if first >= end:
         return []
     consumer.assign([part])
@@ -127,9 +128,9 @@ async def _described(properties: Mapping[str, str], only: str | None) -> dict[st
 
 
 @contextlib.asynccontextmanager
-async def _consumer(properties: Mapping[str, str]) -> AsyncIterator[AIOKafkaConsumer]:
+async def _consumer(properties: Mapping[str, str]) -> AsyncIterator[BrokerConsumer]:
     """Reads what is committed, commits nothing, is in no group."""
-    made = AIOKafkaConsumer(
+    made = BrokerConsumer(
         **client_arguments(properties),
         client_id=CLIENT,
         enable_auto_commit=False,

@@ -13,10 +13,11 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka import TopicPartition
+from aiokafka.admin import NewTopic
 from aiokafka.errors import KafkaError
 
+from keelman.kafka.broker_client import BrokerAdminClient, BrokerConsumer, BrokerProducer
 from keelman.kafka.probe import broker_answers
 from keelman.kafka.topics import made
 from keelman.model.errors import Unavailable
@@ -65,7 +66,7 @@ async def ensure_topics(bootstrap_servers: str, topics: Iterable[str]) -> None:
     Raises Unavailable when the brokers cannot be reached or refuse.
     """
     with _translated(bootstrap_servers):
-        admin = AIOKafkaAdminClient(
+        admin = BrokerAdminClient(
             bootstrap_servers=_servers(bootstrap_servers), client_id="keelman-feed", request_timeout_ms=REQUEST_MS
         )
         try:
@@ -221,7 +222,7 @@ async def consume(bootstrap_servers: str, topics: Sequence[str]) -> AsyncIterato
 
 
 async def _from_the_beginning(bootstrap_servers: str, topics: Sequence[str]) -> AsyncIterator[Fact]:
-    consumer = AIOKafkaConsumer(
+    consumer = BrokerConsumer(
         bootstrap_servers=_servers(bootstrap_servers),
         client_id="keelman-feed",
         group_id=None,
@@ -247,7 +248,7 @@ async def _from_the_beginning(bootstrap_servers: str, topics: Sequence[str]) -> 
 
 
 async def _producer(bootstrap_servers: str) -> Any:
-    producer = AIOKafkaProducer(
+    producer = BrokerProducer(
         bootstrap_servers=_servers(bootstrap_servers),
         client_id="keelman-feed",
         acks="all",
