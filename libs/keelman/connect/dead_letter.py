@@ -150,8 +150,8 @@ def read_letter(key: bytes | None, value: bytes | None, headers: Headers | None)
 
     What is told by a header that does not make sense is not known.
     """
-    own, told = _parted(headers or ())
-    texts = {name: None if raw is None else raw.decode("utf-8", "replace") for name, raw in told}
+    own, added = _parted(headers or ())
+    texts = {name: None if raw is None else raw.decode("utf-8", "replace") for name, raw in added}
     topic, stage = texts.get(TOPIC), texts.get(STAGE)
     whence = None
     if topic is not None:

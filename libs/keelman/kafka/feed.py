@@ -166,18 +166,18 @@ class ReportPublisher:
         self._some.set()
 
     async def _run(self) -> None:
-        backoff, told = Backoff(first=0.2, most=1.0), False
+        backoff, logged = Backoff(first=0.2, most=1.0), False
         while True:
             try:
                 async with EventPublisher(self._bootstrap, REPORT_TOPICS) as publisher:
-                    if told:
+                    if logged:
                         log.info("reports_flow_again", source=self._source)
-                    told = False
+                    logged = False
                     await self._drain_into(publisher, backoff)
             except Unavailable as error:
-                if not told:
+                if not logged:
                     log.warning("reports_wait", source=self._source, error=error.message)
-                told = True
+                logged = True
                 await asyncio.sleep(backoff.next())
 
     async def _drain_into(self, publisher: EventPublisher, backoff: Backoff) -> None:
@@ -204,20 +204,20 @@ async def consume(bootstrap_servers: str, topics: Sequence[str]) -> AsyncIterato
 
     After any trouble it begins again from the beginning, so a reader must take an old fact for what it is.
     """
-    backoff, told = Backoff(first=0.2, most=1.0), False
+    backoff, logged = Backoff(first=0.2, most=1.0), False
     while True:
         try:
             if not await broker_answers(bootstrap_servers):
                 raise Unavailable(f"no broker answers at {bootstrap_servers}")
             await ensure_topics(bootstrap_servers, topics)
             async for fact in _from_the_beginning(bootstrap_servers, topics):
-                told = False
+                logged = False
                 backoff.reset()
                 yield fact
         except Unavailable as error:
-            if not told:
+            if not logged:
                 log.warning("feed_waits", topics=list(topics), error=error.message)
-            told = True
+            logged = True
             await asyncio.sleep(backoff.next())
 
 

@@ -58,7 +58,7 @@ class TopicTable:
         self._positions = {**dict.fromkeys(range(partitions), EARLIEST), **(begin or {})}
         self._moved = asyncio.Event()
         self._seen = asyncio.Event()
-        self._problem = self._told = ""
+        self._problem = self._logged = ""
         self._since = 0.0
 
     @contextlib.asynccontextmanager
@@ -142,12 +142,12 @@ class TopicTable:
         """What may pass is told once it lasts: partitions of a topic that was just made have no leader for a moment."""
         now = time.monotonic()
         if not problem:
-            self._told = ""
+            self._logged = ""
         elif not self._problem:
             self._since = now
-        if problem != self._told and (not passes or now - self._since > QUIET_SECONDS):
+        if problem != self._logged and (not passes or now - self._since > QUIET_SECONDS):
             log.warning("topic_read_failed", topic=self.topic, error=problem)
-            self._told = problem
+            self._logged = problem
         self._problem = problem
         self._seen.set()
         self._seen = asyncio.Event()

@@ -120,8 +120,8 @@ def parse_whole(text: str, bits: int) -> int:
     value = int(text)
     if not -(1 << bits - 1) <= value < 1 << bits - 1:
         out_of = bits < 32
-        told = f'Value out of range. Value:"{text}" Radix:10' if out_of else f'For input string: "{text}"'
-        raise NumberFormatError(told)
+        message = f'Value out of range. Value:"{text}" Radix:10' if out_of else f'For input string: "{text}"'
+        raise NumberFormatError(message)
     return value
 
 

@@ -55,7 +55,7 @@ def _overrides(client: Client, config: Config, worker: Mapping[str, str]) -> lis
     return prefixed_infos(keys, values, prefix)
 
 
-def tell_faults(configs: list[Info], config: Config, worker: Mapping[str, str]) -> None:
+def add_client_faults(configs: list[Info], config: Config, worker: Mapping[str, str]) -> None:
     """Adds what is wrong with clients' properties, under whatever prefix, that Connect would not say or only later:
     what cannot be used here, login modules and token URLs that are not allowed."""
     known = {info["value"]["name"]: info["value"] for info in configs}

@@ -122,7 +122,7 @@ class ReplayDecisions:
                 record = Record(topic, partition, timestamp_ms=time_ms(message), offset=message.offset())
                 self._walk.through(self._walk.opened(record, letter.key, letter.value, letter.headers))
             except StepFailure as failure:
-                return Fate(message, letter, "failed", why=_told(failure))
+                return Fate(message, letter, "failed", why=_text_of(failure))
         sent = Written(topic, partition, time_ms(message), letter.key, letter.value, letter.headers)
         return Fate(message, letter, "sent", sent)
 
@@ -146,7 +146,7 @@ class ReplayDecisions:
                 after.partition = None
             return Fate(message, letter, "sent", self._walk.written(after, raw=raw))
         except StepFailure as failure:
-            return Fate(message, letter, "failed", why=_told(failure))
+            return Fate(message, letter, "failed", why=_text_of(failure))
         except ConnectError as error:
             return Fate(message, letter, "lost", why=f"its record cannot be read again: {error}")
 
@@ -156,5 +156,5 @@ class ReplayDecisions:
         return opened(self._envelope, data)
 
 
-def _told(failure: StepFailure) -> str:
+def _text_of(failure: StepFailure) -> str:
     return f"{failure.stage} ({failure.step}): {in_one_line(failure.error)}"

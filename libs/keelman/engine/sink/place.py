@@ -60,10 +60,10 @@ class Place:
     def _dealt(self) -> set[TopicPartition] | None:
         """What the group's members have together; None while it deals again in any case."""
         asked = AdminClient(with_token(client_settings(self._properties, "admin")))
-        told = asked.describe_consumer_groups([self._group], request_timeout=ANSWER_SECONDS)[self._group].result()
-        if told.state != ConsumerGroupState.STABLE:
+        group = asked.describe_consumer_groups([self._group], request_timeout=ANSWER_SECONDS)[self._group].result()
+        if group.state != ConsumerGroupState.STABLE:
             return None
-        return {place for member in told.members for place in _places(member.assignment.topic_partitions)}
+        return {place for member in group.members for place in _places(member.assignment.topic_partitions)}
 
 
 def outdated(mine: set[TopicPartition], wanted: set[TopicPartition], dealt: set[TopicPartition] | None) -> bool:

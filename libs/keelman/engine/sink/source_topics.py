@@ -67,17 +67,17 @@ class SourceTopics:
         unless that was done so many seconds ago."""
         if self._changed or not self._ids or time.monotonic() - self._looked_at < seconds:
             return self._changed
-        told = self._asked(self._told_now())
+        answer = self._asked(self._ids_now())
         self._looked_at = time.monotonic()
-        if told is None:
+        if answer is None:
             self._ids = {}
             return ""
         for topic, known in self._ids.items():
-            now = told.get(topic, "")
+            now = answer.get(topic, "")
             if now and known and now != known:
                 self._changed = f"topic {topic} was deleted and made anew (its id is {now})"
             self._ids[topic] = now or known
-        if not self._changed and all(told.get(topic) for topic in self._ids):
+        if not self._changed and all(answer.get(topic) for topic in self._ids):
             self.doubtful = False
         return self._changed
 
@@ -110,11 +110,11 @@ class SourceTopics:
             self._client = await self._stack.enter_async_context(opening)
         return self._client
 
-    async def _told_now(self) -> dict[str, str] | None:
+    async def _ids_now(self) -> dict[str, str] | None:
         """Nothing where no broker answers soon: what is read is of one that did. None where they never tell."""
         try:
             async with asyncio.timeout(TOPICS_SECONDS):
-                return await self._told(set(self._ids), [])
+                return await self._ask_ids(set(self._ids), [])
         except (KeelmanError, TimeoutError) as error:
             _log.info("topic_ids_not_told", error=repr(error))
             await self._closed()  # what it knows of the brokers may be of before
@@ -127,31 +127,31 @@ class SourceTopics:
     async def _agreed(self, topics: set[str], expected: Mapping[str, str]) -> dict[str, str]:
         client = await self._opened()
         nodes = sorted(broker.nodeId for broker in client.cluster.brokers())
-        told = await self._told(topics, nodes[:1]) or {}
-        if len(nodes) > 1 and any(told.get(topic, known) != known for topic, known in expected.items()):
-            again = await self._told(topics, nodes[1:]) or {}
-            if again != told:
+        answer = await self._ask_ids(topics, nodes[:1]) or {}
+        if len(nodes) > 1 and any(answer.get(topic, known) != known for topic, known in expected.items()):
+            again = await self._ask_ids(topics, nodes[1:]) or {}
+            if again != answer:
                 raise Unavailable(f"brokers tell different ids of topics {', '.join(sorted(topics))}")
-        return told
+        return answer
 
-    async def _told(self, topics: set[str], first: list[int]) -> dict[str, str] | None:
+    async def _ask_ids(self, topics: set[str], first: list[int]) -> dict[str, str] | None:
         try:
-            told = await metadata_of(await self._opened(), topics, first=first)
+            answer = await metadata_of(await self._opened(), topics, first=first)
         except TooOld as error:
             _log.info("topic_ids_not_told", error=repr(error))
             return None
         except (ClientError, OSError) as error:
             raise Unavailable(f"no broker tells about topics: {error!r}") from None
-        return {name: one.id for name, one in told.topics.items() if one.id}
+        return {name: one.id for name, one in answer.topics.items() if one.id}
 
     async def _ends(self, epochs: Mapping[tuple[str, int], int]) -> dict[TopicPartition, int]:
         try:
-            told = await epoch_ends(await self._opened(), epochs, seconds=EPOCH_SECONDS)
+            answer = await epoch_ends(await self._opened(), epochs, seconds=EPOCH_SECONDS)
         except TooOld as error:
             _log.info("epoch_ends_not_told", error=repr(error))
             return {}
-        for (topic, number), end in told.items():
+        for (topic, number), end in answer.items():
             if end.code:
                 why = f"{name_of(end.code)} where epoch {epochs[topic, number]} ends"
                 raise Unavailable(f"partition {number} of topic {topic}: {why}")
-        return {TopicPartition(*where): end.offset for where, end in told.items() if end.offset >= 0}
+        return {TopicPartition(*where): end.offset for where, end in answer.items() if end.offset >= 0}

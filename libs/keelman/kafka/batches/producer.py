@@ -116,16 +116,16 @@ class BatchProducer:
         partition: int,
         batch: bytearray,
         records: int,
-        told: Callable[[int], None] | None = None,
+        on_stored: Callable[[int], None] | None = None,
     ) -> None:
         """Queues an unstamped batch of so many records, and begins a transaction where there is none; never waits.
 
-        `batch` is the producer's from now on. `told` is called in the loop with the base offset, or -1 when the broker
-        only said that it had the batch already. What is sent without a pause between goes out in as few requests as
-        possible. After a failure nothing is queued any more.
+        `batch` is the producer's from now on. `on_stored` is called in the loop with the base offset, or -1 when the
+        broker only said that it had the batch already. What is sent without a pause between goes out in as few
+        requests as possible. After a failure nothing is queued any more.
         """
         if self._failure is None:
-            self._sender.send(topic, partition, batch, records, told)
+            self._sender.send(topic, partition, batch, records, on_stored)
 
     @property
     def most_bytes(self) -> Mapping[str, int]:
@@ -207,10 +207,10 @@ class BatchProducer:
                 break
             try:
                 async with asyncio.timeout(self._settings.request_timeout_ms / 1000):
-                    told = await asked_about(self._client, topic)
+                    answered = await asked_about(self._client, topic)
             except TimeoutError:
-                told = False
-            if not told:
+                answered = False
+            if not answered:
                 raise ProduceFailure(NETWORK, f"no broker tells about topic {topic}")
             if topic in cluster.unauthorized_topics:
                 raise ProduceFailure(TOPIC_DENIED, topic)
@@ -301,4 +301,4 @@ class BatchProducer:
                 self._sender.drain()
         finally:
             self._is_adding = False
-            self._sender.tell()
+            self._sender.notify()

@@ -316,13 +316,13 @@ def passes(code: int) -> bool:
 
 
 async def _ends_once(client: Client, epochs: Mapping[Part, int]) -> dict[Part, EpochEnd]:
-    told = await metadata_of(client, {topic for topic, _ in epochs})
+    metadata = await metadata_of(client, {topic for topic, _ in epochs})
     answered: dict[Part, EpochEnd] = {}
     by_node: dict[int, dict[Part, AskedEpoch]] = {}
     for (topic, number), epoch in epochs.items():
-        leader = told.topics[topic].partitions.get(number) if topic in told.topics else None
+        leader = metadata.topics[topic].partitions.get(number) if topic in metadata.topics else None
         if leader is None:
-            code = told.topics[topic].code if topic in told.topics else 0
+            code = metadata.topics[topic].code if topic in metadata.topics else 0
             unknown = code or CODES["UNKNOWN_TOPIC_OR_PARTITION"]
             answered[topic, number] = EpochEnd(NO_EPOCH, -1, unknown)
         elif leader.node < 0:

@@ -59,9 +59,9 @@ class Leaders:
                     del self._leaders[part]
             self._ids[topic.name] = topic.id
         newest: dict[int, Leader] = {}
-        for number, told in topic.partitions.items():
+        for number, leader in topic.partitions.items():
             before = self._leaders.get((topic.name, number))
             # Without ids nobody can say that a smaller epoch is not that of another topic.
-            behind = topic.id and before is not None and told.epoch != NO_EPOCH and told.epoch < before.epoch
-            newest[number] = self._leaders[topic.name, number] = before if before is not None and behind else told
+            behind = topic.id and before is not None and leader.epoch != NO_EPOCH and leader.epoch < before.epoch
+            newest[number] = self._leaders[topic.name, number] = before if before is not None and behind else leader
         return TopicInfo(topic.name, topic.id, 0, newest, topic.internal)

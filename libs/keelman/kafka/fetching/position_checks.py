@@ -175,8 +175,8 @@ async def offsets_of(
         old = await answer_of(client, node, OffsetRequest(-1, isolation, list(topics.items())))
         found = {
             (topic, number): FoundOffset(offset, code)
-            for topic, told in old.topics
-            for number, code, _time, offset in told
+            for topic, partitions in old.topics
+            for number, code, _time, offset in partitions
         }
     silent = FoundOffset(-1, CODES["UNKNOWN_SERVER_ERROR"])
     return {one: found.get(one, silent) for one in asked}
