@@ -136,7 +136,7 @@ def _any_number(found: object) -> bool:
 
 
 def _whole_numbers(found: Any) -> bool:
-    """A batch may have many of them: they are looked at one by one only where their types alone do not tell."""
+    """A batch may have many of them: they are looked at one by one only where their types alone do not decide."""
     some = found[:1] if isinstance(found, Repeated) else found
     return _in_order(found) and (set(map(type, some)) <= {int, type(None)} or _all(_none_or(_whole_number), some))
 

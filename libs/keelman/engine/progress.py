@@ -30,11 +30,11 @@ class Progress:
 
     @property
     def left(self) -> bool:
-        """Whether it was told last that something is left to copy."""
+        """Whether the last report said that something is left to copy."""
         return bool(self._reported[1])
 
     def news(self, lag: int | None) -> bool:
-        """Whether there is something to tell: a change, a rate that has not fallen to 0 yet, or another lag."""
+        """Whether there is something to report: a change, a rate that has not fallen to 0 yet, or another lag."""
         return self.changed or self._reported[0] > 0 or self._reported[1] != lag
 
     def commit(
@@ -57,7 +57,7 @@ class Progress:
         self.changed = True
 
     def message(self, lag: int | None, unit: LagUnit.ValueType, now: float | None = None) -> CopyProgress:
-        """The progress to tell; `lag` is what is left in its unit, None when not known."""
+        """The progress to report; `lag` is what is left in its unit, None when not known."""
         at = time.monotonic() if now is None else now
         self._marks.append((at, self._records, self._bytes, self._passed))
         while len(self._marks) > 2 and at - self._marks[1][0] >= WINDOW_SECONDS:

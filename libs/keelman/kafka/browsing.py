@@ -53,7 +53,7 @@ async def list_topics(properties: Mapping[str, str], only: str | None = None) ->
 
     Raises NotFound, Unavailable, Unauthenticated, InvalidArgument, DeadlineExceeded.
     """
-    async with deadline(SECONDS, DeadlineExceeded(f"the brokers did not tell their topics in {SECONDS:g} s")):
+    async with deadline(SECONDS, DeadlineExceeded(f"the brokers did not list their topics in {SECONDS:g} s")):
         described = await _described(properties, only)
         parts = [TopicPartition(name, p["partition"]) for name, found in described.items() for p in found]
         async with _consumer(properties) as consumer:
@@ -115,7 +115,7 @@ async def _described(properties: Mapping[str, str], only: str | None) -> dict[st
         try:
             answers = await admin.describe_topics(None if only is None else [only])
         except KafkaError as error:
-            raise Unavailable(f"the brokers do not tell their topics: {error}") from None
+            raise Unavailable(f"the brokers do not list their topics: {error}") from None
     found = {one["topic"]: one["partitions"] for one in answers if not one["error_code"]}
     if only is None:
         internal = {one["topic"] for one in answers if one["is_internal"]}

@@ -1,7 +1,7 @@
-"""Events and reports: compacted topics that tell facts, keyed by name, the newest of a key winning.
+"""Events and reports: compacted topics of facts, keyed by name; the newest fact of a key wins.
 
 Nothing needs them to be correct, so nobody waits for them: a publisher of reports keeps the newest value of each key
-while the broker is away, and a reader begins again from the beginning after any trouble.
+while the broker is away, and a reader begins again from the beginning after any problem.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import Siblings
 
 log = get_logger()
-logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # it repeats each failed try; an outage is told once, here
+logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # it repeats each failed try; an outage is logged once, here
 
 COPY_RUN_REPORTS = "keelman.reports.copy_run.v1"
 WORKER_REPORTS = "keelman.reports.worker.v1"
@@ -128,8 +128,8 @@ class EventPublisher:
 class ReportPublisher:
     """Publishes reports in the background: the newest of each key wins while the broker is away.
 
-    An async context manager. Without bootstrap servers it does nothing. It never raises into its user; trouble is
-    logged once until it is over. Used by workers and Spark services, and by state to drop what is out of date.
+    An async context manager. Without bootstrap servers it does nothing. It never raises into its user; a problem
+    is logged once until it is over. Used by workers and Spark services, and by state to drop what is out of date.
     """
 
     def __init__(self, bootstrap_servers: str, source: str) -> None:
@@ -202,7 +202,7 @@ class ReportPublisher:
 async def consume(bootstrap_servers: str, topics: Sequence[str]) -> AsyncIterator[Fact]:
     """Every fact of the topics from their beginning, then each new one as it comes; never ends by itself.
 
-    After any trouble it begins again from the beginning, so a reader must take an old fact for what it is.
+    After any problem it begins again from the beginning, so a reader must take an old fact for what it is.
     """
     backoff, logged = Backoff(first=0.2, most=1.0), False
     while True:

@@ -91,7 +91,7 @@ class TopicTable:
 
     @property
     def heard_at(self) -> float:
-        """When the brokers that have the topic had last answered whoever follows it, by the monotonic clock.
+        """When the brokers that have the topic had last answered its follower, by the monotonic clock.
 
         They answer every two seconds at least, also while nothing is written.
         """
@@ -139,7 +139,7 @@ class TopicTable:
         self._moved = asyncio.Event()
 
     def _see(self, problem: str, *, passes: bool = False) -> None:
-        """What may pass is told once it lasts: partitions of a topic that was just made have no leader for a moment."""
+        """Logs a problem once it lasts: partitions of a topic that was just made have no leader for a moment."""
         now = time.monotonic()
         if not problem:
             self._logged = ""
@@ -167,7 +167,7 @@ class TopicTable:
             async with asyncio.timeout(seconds):
                 ends = await self.end_offsets()
         except TimeoutError:
-            raise Unavailable(f"no broker tells the end of topic {self.topic} within {seconds} s") from None
+            raise Unavailable(f"no broker reports the end of topic {self.topic} within {seconds} s") from None
         await self.read_to(ends, seconds=max(0.1, seconds - (time.monotonic() - begun)))
 
     async def read_to(self, ends: Mapping[int, int], *, seconds: float = 30.0) -> None:

@@ -183,7 +183,7 @@ class _Errors(grpc.aio.ServerInterceptor):
 
 @contextlib.asynccontextmanager
 async def _errors_as_status(context: Any, method: str) -> AsyncIterator[None]:
-    """What is raised within is told to the client as a status."""
+    """Reports an error raised within to the client as a status."""
     try:
         yield
     except KeelmanError as error:

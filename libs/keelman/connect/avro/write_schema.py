@@ -284,5 +284,5 @@ def _part(schema: Schema | None, kind: str) -> Schema:
 
 
 def _nameless(schema: Schema) -> Schema:
-    """The schema by which a struct is told from another one of the same name."""
+    """The schema that distinguishes a struct from another one of the same name."""
     return replace(schema, optional=False, default=None)

@@ -86,7 +86,7 @@ class NumberFormatError(ValueError):
 
 
 def java_class(value: object) -> str:
-    """The name of the class that a value would have in Java, as Class.getName tells it."""
+    """The name of the class that a value would have in Java, as Class.getName returns it."""
     found = _BY_TYPE.get(type(value))
     if found is None:
         found = next((name for kind, name in _CLASSES if isinstance(value, kind)), "java.lang.Object")

@@ -191,7 +191,7 @@ class _Replay:
             letters.ends[int(number)] = min(end, letters.ends.get(int(number), 0))
 
     def run(self) -> View:
-        """Looks at letter after letter, and tells."""
+        """Decides letter after letter, and returns a summary."""
         sent, most = 0, self._request["most"]
         for batch in self._letters.batches(self._at, self._until):
             rest = deque(batch)

@@ -207,7 +207,7 @@ def _valid(column: Column | StructColumn) -> Column | StructColumn:
 
 
 def moved(batch: SourceBatch, origins: list[int]) -> Mapping[int, Any] | None:
-    """Whom to tell, by the places that the records have now."""
+    """Whom to notify, by the places that the records have now."""
     if not batch.delivered:
         return None
     return {at: batch.delivered[origin] for at, origin in enumerate(origins) if origin in batch.delivered}

@@ -41,7 +41,7 @@ class Place:
         """Whether the group has to deal again. The member has then left it; its consumer has nothing until it has
         joined again, which it does by itself.
 
-        Raises KafkaException when the brokers do not tell, RetriableConnectError when they do not let it leave.
+        Raises KafkaException when the brokers do not answer, RetriableConnectError when they do not let it leave.
         """
         if self._looked:
             return False

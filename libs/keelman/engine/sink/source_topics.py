@@ -1,4 +1,4 @@
-"""What the brokers tell of the topics that a sink reads: their ids, and where leader epochs end in them.
+"""What the brokers report of the topics that a sink reads: their ids, and where leader epochs end in them.
 
 The client library goes on in a topic that was deleted and created again as if it were the one before: at the offset
 that it had come to, past all that is written before that, or, where the new topic's leader epochs are lower, not at all
@@ -82,7 +82,7 @@ class SourceTopics:
         return self._changed
 
     def ids(self, topics: set[str], expected: Mapping[str, str]) -> dict[str, str]:
-        """By name; nothing of topics that are not there, nor from brokers that do not tell.
+        """Topic ids by name, without topics that do not exist and brokers that do not report ids.
 
         A broker that is cut off from its cluster tells the id of before for ever, and ids have no order: where one is
         not the expected one, another broker is asked. Raises Unavailable where they differ, or nobody answers.
@@ -90,7 +90,7 @@ class SourceTopics:
         return self._asked(self._agreed(topics, expected))
 
     def epoch_ends(self, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Where these epochs end; nothing from brokers that do not tell. Raises Unavailable where a leader does not: it
+        """Where these epochs end; nothing from brokers that do not know. Raises Unavailable where a leader does not: it
         may be one no longer."""
         if not epochs:
             return {}
@@ -111,7 +111,7 @@ class SourceTopics:
         return self._client
 
     async def _ids_now(self) -> dict[str, str] | None:
-        """Nothing where no broker answers soon: what is read is of one that did. None where they never tell."""
+        """Empty where no broker answers soon: what is read comes from one that did. None where they never do."""
         try:
             async with asyncio.timeout(TOPICS_SECONDS):
                 return await self._ask_ids(set(self._ids), [])
@@ -131,7 +131,7 @@ class SourceTopics:
         if len(nodes) > 1 and any(answer.get(topic, known) != known for topic, known in expected.items()):
             again = await self._ask_ids(topics, nodes[1:]) or {}
             if again != answer:
-                raise Unavailable(f"brokers tell different ids of topics {', '.join(sorted(topics))}")
+                raise Unavailable(f"brokers report different ids of topics {', '.join(sorted(topics))}")
         return answer
 
     async def _ask_ids(self, topics: set[str], first: list[int]) -> dict[str, str] | None:
@@ -141,7 +141,7 @@ class SourceTopics:
             _log.info("topic_ids_not_told", error=repr(error))
             return None
         except (ClientError, OSError) as error:
-            raise Unavailable(f"no broker tells about topics: {error!r}") from None
+            raise Unavailable(f"no broker answers about topics: {error!r}") from None
         return {name: one.id for name, one in answer.topics.items() if one.id}
 
     async def _ends(self, epochs: Mapping[tuple[str, int], int]) -> dict[TopicPartition, int]:

@@ -82,7 +82,7 @@ class Beginnings:
         return found
 
     def found(self, consumer: Consumer, where: TopicPartition, leader_epoch: int) -> Found:
-        """The partition's log as it is now. Raises KafkaException, and Unavailable where its leader does not tell."""
+        """The partition's log as it is now. Raises KafkaException, and Unavailable where its leader does not answer."""
         begin, end = consumer.get_watermark_offsets(ClientPartition(*where), timeout=ANSWER_SECONDS)
         if leader_epoch == NO_EPOCH:
             return Found(begin, end)

@@ -219,7 +219,7 @@ def size_of(values: list[bytes | None], keys: list[bytes | None] | None) -> int:
 
 @dataclass(slots=True)
 class _Asked:
-    """Who of a batch's records wants to be told its offset."""
+    """Which of a batch's records want to get their offsets."""
 
     delivered: Mapping[int, Callable[[int, int], None]]
     at: list[int] | None

@@ -87,7 +87,7 @@ class BatchProducer:
         return self._sender.identity
 
     async def fence(self) -> None:
-        """Shuts out whoever had the transactional id before, and ends what it left open; asks for a while.
+        """Shuts out the former user of the transactional id, and ends what it left open; asks for a while.
 
         To be called once, before anything is sent. Raises ProduceFailure.
         """
@@ -211,7 +211,7 @@ class BatchProducer:
             except TimeoutError:
                 answered = False
             if not answered:
-                raise ProduceFailure(NETWORK, f"no broker tells about topic {topic}")
+                raise ProduceFailure(NETWORK, f"no broker answers about topic {topic}")
             if topic in cluster.unauthorized_topics:
                 raise ProduceFailure(TOPIC_DENIED, topic)
         return len(cluster.partitions_for_topic(topic) or ())
@@ -224,18 +224,18 @@ class BatchProducer:
             try:
                 answer = await self._client.send(leader, OffsetRequest(-1, 0, [(topic, [(number, LATEST)])]))
             except (KafkaError, OSError, TimeoutError) as error:
-                raise ProduceFailure(NETWORK, f"no broker tells the end of {topic}-{number}: {error!r}") from None
+                raise ProduceFailure(NETWORK, f"no broker reports the end of {topic}-{number}: {error!r}") from None
             ((_, ((_, code, _, ends[number]),)),) = answer.topics
             if code:
                 raise ProduceFailure(code, f"{topic}-{number}")
         return ends
 
     async def cluster_id(self) -> str:
-        """The Kafka cluster's own. Raises ProduceFailure when no broker tells."""
+        """The Kafka cluster's own. Raises ProduceFailure when no broker answers."""
         try:
             answer = await self._client.send(self._client.get_random_node(), MetadataRequest([]))
         except (KafkaError, OSError, TimeoutError) as error:
-            raise ProduceFailure(NETWORK, f"no broker tells the cluster's id: {error!r}") from None
+            raise ProduceFailure(NETWORK, f"no broker reports the cluster's id: {error!r}") from None
         return str(answer.cluster_id)
 
     async def close(self) -> None:

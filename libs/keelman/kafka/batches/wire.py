@@ -182,7 +182,7 @@ class InitProducerId(Request):
     transaction_timeout_ms: int
 
     def encode(self) -> bytes:
-        """No producer id and epoch of before are told: nobody is to be recovered."""
+        """Sends no former producer id and epoch: no transaction is to be recovered."""
         return compact(self.transactional_id) + struct.pack(">iqh", self.transaction_timeout_ms, -1, -1) + NO_TAGS
 
 

@@ -25,7 +25,7 @@ from keelman.runtime.logs.logging import get_logger
 
 LEARN_SECONDS = 30.0
 METADATA_SECONDS = 8.0
-"""One broker has so long to tell about topics; then the next one is asked."""
+"""One broker has so long to answer about topics; then the next one is asked."""
 
 _log = get_logger()
 
@@ -107,7 +107,7 @@ class FetchClient(Client):
         await super().close()
 
     async def learn(self, topics: Collection[str]) -> str:
-        """Asks who leads the partitions of these topics; why nobody has told, or empty."""
+        """Asks who leads the partitions of these topics; why no broker has answered, or empty."""
         try:
             async with asyncio.timeout(LEARN_SECONDS):
                 if not self.cluster.brokers():
@@ -119,7 +119,7 @@ class FetchClient(Client):
                 await self.bootstrap()
         except (KafkaError, OSError, TimeoutError) as error:
             return one_line(error)
-        return "no broker tells about topics"
+        return "no broker answers about topics"
 
     def leader_of(self, part: Part) -> Leader | None:
         """The newest that is known, a node of -1 while there is none; None when there is no such partition."""

@@ -1,4 +1,4 @@
-"""Where partitions end, told by their leaders as soon as they have more than was read: one Fetch under way at each.
+"""Where partitions end, as their leaders report once they have more than was read: one Fetch under way at each.
 
 A broker answers a Fetch when there is anything behind one of its positions, and else after its longest wait; in a fetch
 session (https://cwiki.apache.org/confluence/display/KAFKA/KIP-227) neither side names what has not changed. So to watch
@@ -107,7 +107,7 @@ class EndWatch:
                     if self._lost_at == before or self._lost_at - before < CALM_SECONDS:
                         await asyncio.sleep(RETRY_SECONDS)  # many that park together are one change
         except (KafkaError, OSError, TimeoutError) as error:
-            raise Unavailable(f"no broker tells where partitions end: {error!r}") from None
+            raise Unavailable(f"no broker reports where partitions end: {error!r}") from None
 
     async def _other(self, seconds: float) -> bool:
         """Waits until others are wanted, at most so long; whether any are."""
@@ -150,7 +150,7 @@ class EndWatch:
 
     def _learned(self, _cluster: object) -> None:
         """A broker has told of the leaders, each time another one: a leader that is one no longer is left, even while
-        it keeps a question; and a topic that was created again is told as gone."""
+        it keeps a question; and a topic that was created again is reported as gone."""
         for part, node in list(self._home.items()):
             leader = self._client.leader_of(part) or NOBODY
             if leader.node not in (-1, node) or leader.epoch != self._led[node][part]:

@@ -1,4 +1,4 @@
-"""Fetches partitions as whole record batches, from their leaders, a little ahead of whoever takes them."""
+"""Fetches partitions as whole record batches, from their leaders, a little ahead of their reader."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CLOSE_SECONDS = 2.0
 
 
 class BatchFetcher:
-    """Made, closed and awaited in one loop; `take`, `waiting` and what it tells are for any thread.
+    """Made, closed and awaited in one loop; `take`, `waiting` and its properties are for any thread.
 
     It bootstraps the client that it is given and closes it. One Fetch is under way at each leader, for all of its
     partitions, as long as less is held than the settings allow: so one that is idle never keeps another waiting.
@@ -92,7 +92,7 @@ class BatchFetcher:
         return self._arrivals.take()
 
     def take(self) -> list[Fetched]:
-        """What has arrived, in order; ends that were reached are told once, without batches.
+        """What has arrived, in order; an end that was reached is returned once, without batches.
 
         Raises FetchFailure, CorruptBatch or another error once fetching has ended for it and all before is taken.
         """

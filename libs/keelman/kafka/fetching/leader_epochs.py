@@ -59,7 +59,7 @@ NOBODY = Leader(-1, NO_EPOCH)
 
 @dataclass(frozen=True, slots=True)
 class TopicInfo:
-    """What a broker tells of one topic. `id` is as Kafka's tools show it, empty when the broker tells none; a topic
+    """What a broker reports of one topic. `id` is as Kafka's tools show it, empty when the broker tells none; a topic
     that is deleted and created again has another one. `code` is Kafka's error code, 0 for none."""
 
     name: str
@@ -264,7 +264,7 @@ def _by_topic(parts: Mapping[Part, bytes]) -> bytes:
 
 
 async def metadata_of(client: Client, topics: Collection[str], *, first: Iterable[int] = ()) -> Metadata:
-    """What the first broker that answers tells of these topics; those of `first` are asked before all others.
+    """What the first broker that answers reports of these topics; those of `first` are asked before all others.
 
     Raises KafkaError: IncompatibleBrokerVersion from brokers before Kafka 3.1, KafkaConnectionError when none answers.
     """
@@ -282,7 +282,7 @@ async def metadata_of(client: Client, topics: Collection[str], *, first: Iterabl
             continue
         if found.brokers:
             return found
-    raise KafkaError(f"no broker tells about topics: {problem!r}")
+    raise KafkaError(f"no broker answers about topics: {problem!r}")
 
 
 async def epoch_ends(client: Client, epochs: Mapping[Part, int], *, seconds: float) -> dict[Part, EpochEnd]:

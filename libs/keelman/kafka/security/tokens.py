@@ -1,4 +1,4 @@
-"""A client's token for SASL OAUTHBEARER: kept while it is good, renewed before its end, told of when none comes."""
+"""A client's token for SASL OAUTHBEARER: kept while it is good, renewed before its end, a failure logged."""
 
 from __future__ import annotations
 

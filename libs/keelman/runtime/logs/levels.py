@@ -87,7 +87,7 @@ class LogLevels:
         self._found.clear()
 
     def level_of(self, logger: str) -> int:
-        """The least severity, as in `logging`, that this logger tells."""
+        """The least severity, as in `logging`, that this logger logs."""
         found = self._found.get(logger)
         if found is None:
             found = self._found[logger] = LEVELS[self._level(logger)]

@@ -85,7 +85,7 @@ def _await_end(child: int) -> int | None:
 
 
 def _sweep(child: int) -> int:
-    """Kills until there are no children left, or none that it can kill; how the child ended, as a wait tells it."""
+    """Kills until there are no children left, or none that it can kill; how the child ended, as a wait reports it."""
     found, until = int(signal.SIGKILL), time.monotonic() + PATIENCE_SECONDS
     with contextlib.suppress(ChildProcessError):
         while time.monotonic() < until:
@@ -110,7 +110,7 @@ def _children() -> Iterator[int]:
 
 
 def _end_like(how: int) -> None:
-    """Ends as a wait tells of another process."""
+    """Ends as another process did, from its wait status."""
     if os.WIFEXITED(how):
         os._exit(os.WEXITSTATUS(how))
     import resource  # noqa: PLC0415  (nothing that is not needed, as below)
