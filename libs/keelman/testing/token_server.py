@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from keelman.testing.http_server import Request, http_server
+from keelman.testing.http_server import HttpRequest, http_server
 
 
 @dataclass(slots=True)
@@ -31,7 +31,7 @@ class TokenServer:
 def token_server(context: ssl.SSLContext | None = None) -> Iterator[TokenServer]:
     """Runs one on a free port of loopback; over TLS with a context."""
 
-    def serve(request: Request) -> None:
+    def serve(request: HttpRequest) -> None:
         server.asked.append((request.headers["Authorization"], request.body().decode()))
         with server.held:
             pass

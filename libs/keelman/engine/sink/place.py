@@ -24,7 +24,7 @@ ANSWER_SECONDS = 8.0
 _log = get_logger()
 
 
-class Place:
+class ConsumerPlace:
     """Looked at once by each copy run of a sink, at its first assignment.
 
     A static member that comes back gets the partitions that it had before, and the group deals nothing again: neither

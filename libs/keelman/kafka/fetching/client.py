@@ -16,7 +16,7 @@ from aiokafka.structs import TopicPartition
 from keelman.kafka.bootstrap_errors import bootstrap_errors
 from keelman.kafka.clients import Client, client_arguments, no_broker
 from keelman.kafka.fetching.fetched import Part
-from keelman.kafka.fetching.leader_epochs import NO_EPOCH, NOBODY, AskMetadata, Leader, Metadata, TopicInfo
+from keelman.kafka.fetching.leader_epochs import NO_EPOCH, NOBODY, AskMetadata, Leader, MetadataAnswer, TopicInfo
 from keelman.kafka.fetching.leaders import Leaders
 from keelman.kafka.known_brokers import BROKERS
 from keelman.model.errors import InvalidArgument
@@ -205,7 +205,7 @@ class FetchClient(Client):
         self._asked_at[node] = self._loop.time()
         async with asyncio.timeout(METADATA_SECONDS):
             try:
-                answer: Metadata = await self.send(node, AskMetadata(topics))
+                answer: MetadataAnswer = await self.send(node, AskMetadata(topics))
             except IncompatibleBrokerVersion:
                 return await self.send(node, MetadataRequest(topics, False))
         return _as_the_library_has_it(answer, self.leaders.learn(answer.topics, node, len(answer.brokers)))
@@ -216,7 +216,7 @@ def one_line(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def _as_the_library_has_it(answer: Metadata, topics: Mapping[str, TopicInfo]) -> SimpleNamespace:
+def _as_the_library_has_it(answer: MetadataAnswer, topics: Mapping[str, TopicInfo]) -> SimpleNamespace:
     """As an answer to Metadata 5, the newest that it knows."""
     return SimpleNamespace(
         API_VERSION=5,

@@ -18,7 +18,7 @@ from typing import ClassVar, NamedTuple
 
 from aiokafka.errors import IncompatibleBrokerVersion, KafkaError, for_code
 
-from keelman.kafka.batches.wire import Request
+from keelman.kafka.batches.wire import WireRequest
 from keelman.kafka.batches.wire_fields import NO_TAGS, Fields, compact, varint
 from keelman.kafka.clients import Client
 from keelman.kafka.connections import answer_of
@@ -79,7 +79,7 @@ class BrokerAddress(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Metadata:
+class MetadataAnswer:
     """Answer to Metadata 12."""
 
     brokers: tuple[BrokerAddress, ...]
@@ -87,7 +87,7 @@ class Metadata:
     topics: Mapping[str, TopicInfo]
 
     @classmethod
-    def decode(cls, data: BytesIO) -> Metadata:
+    def decode(cls, data: BytesIO) -> MetadataAnswer:
         """From behind the header."""
         fields = Fields(data.read())
         fields.int32()  # throttle time
@@ -117,12 +117,12 @@ def _topic(fields: Fields) -> TopicInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class AskMetadata(Request):
+class AskMetadata(WireRequest):
     """These topics, and all brokers: Metadata 12, which brokers know since Kafka 3.1. Makes no topic by asking."""
 
     API_KEY: ClassVar[int] = 3
     API_VERSION: ClassVar[int] = 12
-    RESPONSE_TYPE: ClassVar[type[Metadata]] = Metadata
+    RESPONSE_TYPE: ClassVar[type[MetadataAnswer]] = MetadataAnswer
 
     topics: Collection[str]
 
@@ -175,7 +175,7 @@ class AskedEpoch(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class AskEpochEnds(Request):
+class AskEpochEnds(WireRequest):
     """Where epochs end: OffsetForLeaderEpoch 4, which brokers know since Kafka 2.8. Needs DESCRIBE on the topics.
 
     A broker that does not lead, or that leads in another epoch than `current`, answers NOT_LEADER_OR_FOLLOWER,
@@ -230,7 +230,7 @@ class Offsets:
 
 
 @dataclass(frozen=True, slots=True)
-class AskOffsets(Request):
+class AskOffsets(WireRequest):
     """Where partitions begin (-2) or end (-1), asked of who leads in that epoch: ListOffsets 6, known since Kafka 2.8.
 
     `asked` has timestamp and epoch of each; the end is the last stable offset where `isolation` is 1.
@@ -263,7 +263,7 @@ def _by_topic(parts: Mapping[Part, bytes]) -> bytes:
     return b"".join(out)
 
 
-async def metadata_of(client: Client, topics: Collection[str], *, first: Iterable[int] = ()) -> Metadata:
+async def metadata_of(client: Client, topics: Collection[str], *, first: Iterable[int] = ()) -> MetadataAnswer:
     """What the first broker that answers reports of these topics; those of `first` are asked before all others.
 
     Raises KafkaError: IncompatibleBrokerVersion from brokers before Kafka 3.1, KafkaConnectionError when none answers.
@@ -274,7 +274,7 @@ async def metadata_of(client: Client, topics: Collection[str], *, first: Iterabl
     problem: BaseException | None = None
     for node in dict.fromkeys([*preferred, *nodes]):
         try:
-            found: Metadata = await answer_of(client, node, AskMetadata(topics))
+            found: MetadataAnswer = await answer_of(client, node, AskMetadata(topics))
         except IncompatibleBrokerVersion:
             raise
         except (KafkaError, OSError, TimeoutError) as error:
