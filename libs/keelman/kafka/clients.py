@@ -1,4 +1,4 @@
-"""Kafka clients made from Java's client properties, and why the brokers would not have one."""
+"""Kafka clients made from Java's client properties, and why the brokers refused one."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def client_arguments(properties: Mapping[str, str]) -> dict[str, Any]:
 
 @contextlib.asynccontextmanager
 async def admin_client(properties: Mapping[str, str], *, client_id: str) -> AsyncIterator[Admin]:
-    """A started admin client. Raises Unavailable when no broker answers, Unauthenticated when none will have it."""
+    """A started admin client. Raises Unavailable when no broker answers, Unauthenticated when none accepts it."""
     made = BrokerAdminClient(**client_arguments(properties), client_id=client_id, request_timeout_ms=30_000)
     try:
         await _started(made.start(), properties)
@@ -66,7 +66,7 @@ async def low_level_client(properties: Mapping[str, str], *, client_id: str, tim
 async def wait_for_brokers(properties: Mapping[str, str], *, client_id: str) -> str:
     """Waits until a broker answers, however long, and logs so now and then; returns the Kafka cluster's id.
 
-    Raises Unauthenticated when one answers and will not have us, or is not who it should be: that does not pass.
+    Raises Unauthenticated when one answers and refuses this client, or is not trusted: that does not pass.
     """
     backoff = Backoff(first=0.1, most=2.0)
     tries = 0

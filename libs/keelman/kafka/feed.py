@@ -101,7 +101,7 @@ class EventPublisher:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        # What has no answer yet is published again by whoever comes next; with the broker away, a flush would take the
+        # What has no answer yet is published again by the next publisher; with the broker away, a flush would take the
         # client's whole time-out, and all the time it asks for brokers without a pause.
         sender = self._producer._sender
         if sender is not None and sender.sender_task is not None:

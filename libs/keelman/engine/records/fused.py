@@ -1,7 +1,7 @@
 """A connector's converters and transforms as one function for whole batches, a column at a time.
 
 Records of one shape stay together on the way and are put in order behind it. Nothing here tells which record is a bad
-one: whoever calls takes the records one by one when this raises.
+one: the caller takes the records one by one when this raises.
 """
 
 from __future__ import annotations

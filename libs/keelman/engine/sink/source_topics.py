@@ -75,7 +75,7 @@ class SourceTopics:
         for topic, known in self._ids.items():
             now = answer.get(topic, "")
             if now and known and now != known:
-                self._changed = f"topic {topic} was deleted and made anew (its id is {now})"
+                self._changed = f"topic {topic} was deleted and created again (its id is {now})"
             self._ids[topic] = now or known
         if not self._changed and all(answer.get(topic) for topic in self._ids):
             self.doubtful = False

@@ -246,7 +246,7 @@ class RunProducer(ABC):
         return [*self._packing.add(batch, values, list(keys), self._note), *self._packing.flush()]
 
     def _post_together(self, batches: list[Packed]) -> None:
-        """So that they go out while whoever waits for them still prepares to."""
+        """Sends them while their waiter still prepares to wait."""
         self._sent_bytes += sum(len(one.data) for one in batches)
         KAFKA_LOOP.post(self._send_together, self._made, batches)
 

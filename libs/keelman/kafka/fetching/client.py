@@ -87,7 +87,7 @@ class FetchClient(Client):
 
     async def bootstrap(self) -> None:
         """Connects to a broker, to learn of the others where they are not known. Raises KafkaConnectionError that says
-        what one said, and Unauthenticated when one would not have us."""
+        what one said, and Unauthenticated when one refused this client."""
         async with bootstrap_errors(self.properties):
             if not self.cluster.brokers() and await self._resumed():
                 return

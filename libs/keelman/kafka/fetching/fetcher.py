@@ -206,7 +206,7 @@ class BatchFetcher:
             return f"partition {one[1]} of topic {one[0]} has no leader"
         leaders, another = self._client.leaders, self._is_another(one)
         if leaders.disputed(one[0]) or (another and not leaders.agreed(one[0])):
-            return f"topic {one[0]} may have been made anew: another broker is asked"
+            return f"topic {one[0]} may have been created again: another broker is asked"
         if another:
             self._checks.restart(one, self._positions[one], self._client.leaders.topic_id(one[0]))
             self._notified_end[one] = -1

@@ -53,7 +53,7 @@ class PositionChecks:
     def restart(self, one: Part, position: Position, topic_id: str) -> None:
         """Another topic goes by the name: it is read from its beginning. Raises FetchFailure where nothing is reset."""
         if self._reset == "none":
-            raise _not_there(one, position, f"the topic was deleted and made anew (its id is {topic_id})")
+            raise _not_there(one, position, f"the topic was deleted and created again (its id is {topic_id})")
         _log.warning("topic_recreated", topic=one[0], partition=one[1], offset=position.offset, topic_id=topic_id)
         position.restart(topic_id)
 
