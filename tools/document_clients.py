@@ -55,7 +55,7 @@ that it takes.
   not answer is waited for, as is one that gives no more tokens though it gave some; each process asks it again after a
   time that doubles. The log line `token_unavailable` says why there is none, and for how long the old one is good.
   Previews, and looks at and replays of dead letters, are refused meanwhile and say the same.
-- **A session that ends**, with its token or after the brokers' `connections.max.reauth.ms`: librdkafka logs in anew;
+- **A session that ends**, with its token or after the brokers' `connections.max.reauth.ms`: librdkafka logs in again;
   our own clients change to a new connection before, so no request is lost.
 - **A broker that refuses** a client, or is not who it should be, is a lasting error that says so: a wrong password, a
   certificate that is not trusted, for another host or over, or none of ours where the broker wants one. A worker that

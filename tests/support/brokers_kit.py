@@ -18,7 +18,7 @@ import psutil
 from confluent_kafka import ElectionType, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from keelman.kafka.batches.wire import Request
+from keelman.kafka.batches.wire import WireRequest
 from keelman.kafka.batches.wire_fields import NO_TAGS, Fields, compact, varint
 from keelman.kafka.clients import low_level_client
 from keelman.kafka.connections import answer_of
@@ -46,7 +46,7 @@ class Reassigned(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Reassign(Request):
+class Reassign(WireRequest):
     """Gives one partition to these replicas, of which the first is its preferred leader."""
 
     API_KEY: ClassVar[int] = 45

@@ -14,7 +14,7 @@ from confluent_kafka import Consumer, TopicPartition
 from keelman.kafka.batches.features import AskFeatures
 from keelman.kafka.batches.producer import FEATURE, BatchProducer, ProducerSettings
 from keelman.kafka.batches.record_batch import encode
-from keelman.kafka.batches.wire import Request
+from keelman.kafka.batches.wire import WireRequest
 from keelman.kafka.batches.wire_fields import compact
 from keelman.kafka.clients import low_level_client
 from keelman.kafka.fetching.client import opened as met
@@ -57,7 +57,7 @@ async def write_epoch(servers: str, transactional_id: str, epoch: int) -> None:
 
 
 @dataclass(frozen=True)
-class SetTransactionVersion(Request):
+class SetTransactionVersion(WireRequest):
     """UpdateFeatures 1."""
 
     API_KEY: ClassVar[int] = 57

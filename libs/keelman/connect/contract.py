@@ -28,8 +28,8 @@ _note: Callable[[str], None] | None = None
 
 
 def note_calls(note: Callable[[str], None]) -> None:
-    """Has `note` told from now on which method of a connector this process calls, e.g. `SeaReader.read`, and an empty
-    text when it has come back: for whoever is to say where a process was that died."""
+    """Calls `note` from now on with each method of a connector that this process calls, e.g. `SeaReader.read`, and with
+    an empty text when it has returned: so that it is known where a process died."""
     global _note  # noqa: PLW0603  one a process, which is what it is about
     _note = note
 
@@ -136,7 +136,7 @@ def _any_number(found: object) -> bool:
 
 
 def _whole_numbers(found: Any) -> bool:
-    """A batch may have many of them: they are looked at one by one only where their types alone do not tell."""
+    """A batch may have many of them: they are looked at one by one only where their types alone do not decide."""
     some = found[:1] if isinstance(found, Repeated) else found
     return _in_order(found) and (set(map(type, some)) <= {int, type(None)} or _all(_none_or(_whole_number), some))
 

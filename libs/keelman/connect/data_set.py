@@ -23,7 +23,7 @@ PART = "keelman.data.part"
 
 @dataclass(frozen=True, slots=True)
 class DataSet:
-    """What `spark.read` is told. `schema` is DDL, empty for the format's own; `key` is the column that gives keys.
+    """The arguments of `spark.read`. `schema` is DDL, empty for the format's own; `key` is the column that gives keys.
 
     `settings` are of Spark's session for this data set alone; `packages` are jars in Maven's coordinates; `python` is
     the module:Class of a Python data source.
@@ -46,7 +46,7 @@ class DataSet:
 
 @dataclass(frozen=True, slots=True)
 class DataSink:
-    """What `DataFrame.write` is told. `schema` is the DDL of values that are JSON; without one rows are Kafka's.
+    """The arguments of `DataFrame.write`. `schema` is the DDL of values that are JSON; without one rows are Kafka's.
 
     With `strict` a value that does not fit the schema fails the write. `readers` read Kafka at the same time.
     """

@@ -87,7 +87,7 @@ class Why:
 
 @dataclass(frozen=True, slots=True)
 class DeadLetter:
-    """One dead letter, read back. `headers` are the record's own; the rest is None where no header tells."""
+    """One dead letter, read back. `headers` are the record's own; the rest is None where no header says it."""
 
     key: bytes | None
     value: bytes | None
@@ -146,12 +146,12 @@ def context_headers(
 
 
 def read_letter(key: bytes | None, value: bytes | None, headers: Headers | None) -> DeadLetter:
-    """A record of a topic of dead letters, ours or Connect's, with or without headers that tell of it.
+    """A record of a topic of dead letters, ours or Connect's, with or without headers that describe it.
 
-    What is told by a header that does not make sense is not known.
+    What a senseless header says counts as unknown.
     """
-    own, told = _parted(headers or ())
-    texts = {name: None if raw is None else raw.decode("utf-8", "replace") for name, raw in told}
+    own, added = _parted(headers or ())
+    texts = {name: None if raw is None else raw.decode("utf-8", "replace") for name, raw in added}
     topic, stage = texts.get(TOPIC), texts.get(STAGE)
     whence = None
     if topic is not None:

@@ -53,7 +53,7 @@ class Preview:
             steps.append({"step": "written", "record": _written(self._walk.written(after, raw=batch.raw))})
             return "written"
 
-        return self._told(walk, steps)
+        return self._report(walk, steps)
 
     def of_sink(self, record: Record, key: bytes | None, value: bytes | None, headers: Headers) -> View:
         """A record of a topic, up to what the connector would be given. `record` has all but key, value, headers."""
@@ -66,9 +66,9 @@ class Preview:
             after = self._walk.through(converted, lambda passed: steps.append(self._passed(passed)))
             return "dropped" if after is None else "given"
 
-        return self._told(walk, steps)
+        return self._report(walk, steps)
 
-    def _told(self, walk: Callable[[], str], steps: list[View]) -> View:
+    def _report(self, walk: Callable[[], str], steps: list[View]) -> View:
         try:
             return {"outcome": walk(), "steps": steps}
         except StepFailure as failed:
@@ -108,16 +108,16 @@ class Preview:
 
     def _passed(self, passed: StepResult) -> View:
         alias, step = passed.step.alias, f"transforms.{passed.step.alias}"
-        told: View = {"step": "transform", "alias": alias, "class": self._config.get(f"{step}.type", "")}
+        view: View = {"step": "transform", "alias": alias, "class": self._config.get(f"{step}.type", "")}
         if passed.holds is not None:
             bound = self._config.get(f"{step}.predicate", "").strip()
-            told["predicate"] = {
+            view["predicate"] = {
                 "alias": bound,
                 "class": self._config.get(f"predicates.{bound}.type", ""),
                 "holds": passed.holds,
                 "negate": passed.step.negate,
             }
-        return {**told, "applied": passed.applied, "record": None if passed.record is None else typed(passed.record)}
+        return {**view, "applied": passed.applied, "record": None if passed.record is None else typed(passed.record)}
 
 
 def _written(record: Written) -> View:
@@ -158,18 +158,18 @@ def typed(record: Record) -> View:
 
 
 def _value(schema: Schema | None, value: Any) -> View:
-    told: View = {"schema": None if schema is None else schema_text(schema)}
+    view: View = {"schema": None if schema is None else schema_text(schema)}
     try:
         text = _PLAIN.from_connect(Column([value], schema))[0]
         if text is not None and len(text) > LONGEST_JSON:
-            return {**told, "text": text[:LONGEST_TEXT].decode("utf-8", "ignore"), "cut": True, "bytes": len(text)}
-        return {**told, "value": None if text is None else json.loads(text)}
+            return {**view, "text": text[:LONGEST_TEXT].decode("utf-8", "ignore"), "cut": True, "bytes": len(text)}
+        return {**view, "value": None if text is None else json.loads(text)}
     except (
         ConnectError,
         RecursionError,
         ValueError,
     ) as error:  # what JSON has no words for is the converter's to judge
-        return {**told, "text": f"not shown: {' '.join(str(error).split()) or type(error).__name__}"}
+        return {**view, "text": f"not shown: {' '.join(str(error).split()) or type(error).__name__}"}
 
 
 def schema_text(schema: Schema) -> str:

@@ -15,7 +15,7 @@ class Recurring(Schema):
     """
 
     def close(self, schema: Schema) -> None:
-        """Makes it stand for a schema, whose fields it has from now on. Called once, by whoever made it."""
+        """Makes it stand for a schema, whose fields it has from now on. Called once, by the code that made it."""
         for attribute in ("fields", "name", "version"):
             object.__setattr__(self, attribute, getattr(schema, attribute))
 

@@ -210,8 +210,8 @@ class Budget:
             self._count(now_ms, bad=1)
             bad, records = self._bad, max(self._records, self._bad)
             if bad >= MIN_FOR_PERCENT and bad * 100 > policy.budget_percent * records:
-                told = f"{bad} of {records} records could not be copied {within}"
-                return f"{told}, {BUDGET_PERCENT.name} allows {policy.budget_percent:g} of 100"
+                text = f"{bad} of {records} records could not be copied {within}"
+                return f"{text}, {BUDGET_PERCENT.name} allows {policy.budget_percent:g} of 100"
         return None
 
     def _count(self, now_ms: float, *, records: int = 0, bad: int = 0) -> None:

@@ -54,7 +54,7 @@ def full_name(name: str) -> str | None:
 
 
 def all_connectors() -> tuple[type[Connector], ...]:
-    """Every connector there is, by full Java name; of plugins those that can be loaded."""
+    """Every connector by its full Java name; of plugins those that can be loaded."""
     found = [_load(one) for one in _CONNECTORS.values()]
     for load, *_ in _added.values():
         with suppress(ConnectError, KeelmanError):

@@ -69,7 +69,7 @@ class Pace:
 
 
 class CutShort(Exception):
-    """The run was told to abort and end at once."""
+    """The run had to abort and end at once."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -77,7 +77,7 @@ class CutShort(Exception):
 
 
 class GaveUp(Exception):
-    """The run was told to drain while a batch waited for what may pass: nothing of that batch may be committed."""
+    """The run had to drain while a batch waited for a problem to pass: nothing of that batch may be committed."""
 
 
 class Control:
@@ -162,7 +162,7 @@ class Control:
 
     @property
     def draining(self) -> bool:
-        """Whether the run was told to drain."""
+        """Whether the run was ordered to drain."""
         return self._draining
 
     @property
@@ -171,7 +171,7 @@ class Control:
         return self._whole
 
     def beat(self) -> None:
-        """The run's thread is alive. Raises CutShort when it was told to end at once, or may copy no longer."""
+        """Notes that the run's thread is alive. Raises CutShort when it must end at once or may copy no longer."""
         self._last_beat = time.monotonic()
         if self._cut is None and not self._still_allowed():
             self.cut("HOME_LOST")
@@ -187,7 +187,7 @@ class Control:
         self.beat()
 
     def await_confirmation(self) -> Confirmation | None:
-        """Waits for the confirmation, beating; None when told to drain before it came. Raises CutShort."""
+        """Waits for the confirmation, beating; None when ordered to drain before it came. Raises CutShort."""
         while True:
             self.beat()
             with self._changed:

@@ -31,7 +31,7 @@ class RunFailure(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What is told about a failed run."""
+    """What is reported about a failed run."""
 
     reason: str
     message: str
@@ -134,7 +134,7 @@ def judge_code(code: int) -> tuple[str, bool]:
 
 
 def judge(error: BaseException) -> Verdict:
-    """What to tell about any error that ended a run."""
+    """What to report about an error that ended a run."""
     if isinstance(error, SystemError) and error.__cause__ is not None:
         # The client raises a fatal error by itself, then calls back with it still set; Python wraps it for that.
         error = error.__cause__.with_traceback(error.__traceback__)

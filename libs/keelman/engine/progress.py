@@ -26,16 +26,16 @@ class Progress:
         self.errors = 0
         """Records that were passed over, as `errors.tolerance` allows."""
         self.changed = True
-        self._told: tuple[float, int | None] = (0.0, None)
+        self._reported: tuple[float, int | None] = (0.0, None)
 
     @property
     def left(self) -> bool:
-        """Whether it was told last that something is left to copy."""
-        return bool(self._told[1])
+        """Whether the last report said that something is left to copy."""
+        return bool(self._reported[1])
 
     def news(self, lag: int | None) -> bool:
-        """Whether there is something to tell: a change, a rate that has not fallen to 0 yet, or another lag."""
-        return self.changed or self._told[0] > 0 or self._told[1] != lag
+        """Whether there is something to report: a change, a rate that has not fallen to 0 yet, or another lag."""
+        return self.changed or self._reported[0] > 0 or self._reported[1] != lag
 
     def commit(
         self, records: int, size: int, offsets: dict[str, str], *, passed: int | None = None, now: float | None = None
@@ -57,7 +57,7 @@ class Progress:
         self.changed = True
 
     def message(self, lag: int | None, unit: LagUnit.ValueType, now: float | None = None) -> CopyProgress:
-        """The progress to tell; `lag` is what is left in its unit, None when not known."""
+        """The progress to report; `lag` is what is left in its unit, None when not known."""
         at = time.monotonic() if now is None else now
         self._marks.append((at, self._records, self._bytes, self._passed))
         while len(self._marks) > 2 and at - self._marks[1][0] >= WINDOW_SECONDS:
@@ -65,8 +65,8 @@ class Progress:
         since, records, size, passed = self._marks[0]
         seconds = max(at - since, 1e-3)
         per_second = (self._records - records) / seconds, (self._bytes - size) / seconds
-        self.changed, self._told = False, (per_second[0], lag)
-        told = CopyProgress(
+        self.changed, self._reported = False, (per_second[0], lag)
+        message = CopyProgress(
             records=self._records,
             bytes=self._bytes,
             records_per_second=per_second[0],
@@ -79,14 +79,14 @@ class Progress:
             bad_records=self._bad_records(),
         )
         if self._committed_at is not None:
-            told.commit_time.FromNanoseconds(round(self._committed_at * 1e9))
-        return told
+            message.commit_time.FromNanoseconds(round(self._committed_at * 1e9))
+        return message
 
     def _bad_records(self) -> BadRecords | None:
         bad = self._bad
         if not bad.failures:
             return None
-        told = BadRecords(
+        message = BadRecords(
             failures=bad.failures,
             errors=bad.errors,
             retries=bad.retries,
@@ -95,8 +95,8 @@ class Progress:
             dead_letter_failures=bad.letters_failed,
         )
         if bad.last_ms:
-            told.last_time.FromMilliseconds(bad.last_ms)
-        return told
+            message.last_time.FromMilliseconds(bad.last_ms)
+        return message
 
 
 def _seconds_left(lag: int | None, rate: float) -> float:

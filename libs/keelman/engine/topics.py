@@ -93,11 +93,11 @@ def record_sizes(topic: str, admin: Mapping[str, Any], request: int, codec: int 
 
 
 def _most_message_bytes(topic: str, admin: Mapping[str, Any]) -> int:
-    """The topic's max.message.bytes; no limit where nobody tells."""
+    """The topic's max.message.bytes; no limit where no broker answers."""
     asked, client = ConfigResource(ResourceType.TOPIC, topic), AdminClient(with_token(admin))
     try:
-        told = client.describe_configs([asked], request_timeout=ASK_SECONDS)[asked].result(ASK_SECONDS + 1)
-        return int(told["max.message.bytes"].value)
+        configs = client.describe_configs([asked], request_timeout=ASK_SECONDS)[asked].result(ASK_SECONDS + 1)
+        return int(configs["max.message.bytes"].value)
     except (KafkaException, KeyError, TimeoutError, TypeError, ValueError):
         return NO_LIMIT
 

@@ -2,25 +2,42 @@
 and retire before their session ends (`security.reauthentication`).
 
 The library names its connection's class in a function, and that function where it connects; so both places where a
-client connects are here, as aiokafka 0.14 has them.
+client connects are here, as aiokafka 0.14 has them. Its admin client, consumer and producer make a client of their own,
+which is replaced before it has done anything.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from aiokafka import AIOKafkaClient
+from aiokafka import AIOKafkaClient, AIOKafkaConsumer, AIOKafkaProducer
 from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.client import ConnectionGroup
-from aiokafka.errors import KafkaError, StaleMetadata
+from aiokafka.errors import KafkaError, RequestTimedOutError, StaleMetadata
 from aiokafka.protocol.metadata import MetadataRequest
 
 from keelman.kafka.bootstrap_errors import NoneAnswered, connect
 from keelman.kafka.security.reauthentication import RenewedConnection
 
+_ARGUMENTS = frozenset(inspect.signature(AIOKafkaClient.__init__).parameters)
 _BOOTSTRAP = "bootstrap", ConnectionGroup.DEFAULT
+
+
+class ClientConnection(RenewedConnection):
+    """A connection whose questions about topics do not create them.
+
+    The library's do: the broker creates each topic that is not there with its own number of partitions, before we
+    create it as it should be, and a topic that was just deleted once more.
+    """
+
+    def send(self, request: Any, expect_response: bool = True) -> Any:
+        """Sends a request; an awaitable of its answer. Raises KafkaError where it cannot be sent."""
+        if isinstance(request, MetadataRequest):
+            request = MetadataRequest(request._topics, allow_auto_topic_creation=False)
+        return super().send(request, expect_response)
 
 
 class BrokerClient(AIOKafkaClient):  # type: ignore[misc]
@@ -36,7 +53,7 @@ class BrokerClient(AIOKafkaClient):  # type: ignore[misc]
             except (KafkaError, OSError):
                 continue
             try:
-                metadata = await connection.send(MetadataRequest([], allow_auto_topic_creation=False))
+                metadata = await connection.send(MetadataRequest([]))
             except (KafkaError, OSError):
                 connection.close()
                 continue
@@ -73,9 +90,23 @@ class BrokerClient(AIOKafkaClient):  # type: ignore[misc]
             self.force_metadata_update()  # perhaps it has moved
             return None
 
-    async def _connected(self, host: str, port: int, on_close: Callable[..., None] | None = None) -> RenewedConnection:
+    async def send(self, node_id: Any, request: Any, *, group: ConnectionGroup = ConnectionGroup.DEFAULT) -> Any:
+        """The broker's answer. Raises KafkaError.
+
+        The library closes the connection of a request that had no answer in time, and looks for it by its broker.
+        Another request that timed out in the same moment may have closed it and begun to connect again: then there is
+        none, and the KeyError would end the sender, for example the client's own task that follows the brokers.
+        """
+        try:
+            return await super().send(node_id, request, group=group)
+        except KeyError as error:
+            if error.args != ((node_id, group),):
+                raise
+            raise RequestTimedOutError from None
+
+    async def _connected(self, host: str, port: int, on_close: Callable[..., None] | None = None) -> ClientConnection:
         """A new connection, with its session begun. Raises KafkaError and OSError."""
-        made = RenewedConnection(
+        made = ClientConnection(
             host,
             port,
             client_id=self._client_id,
@@ -100,4 +131,25 @@ class BrokerAdminClient(AIOKafkaAdminClient):  # type: ignore[misc]
 
     def __init__(self, **arguments: Any) -> None:
         super().__init__(**arguments)
-        self._client = BrokerClient(**arguments)  # in place of one that has done nothing yet
+        self._client = _client(arguments)
+
+
+class BrokerConsumer(AIOKafkaConsumer):  # type: ignore[misc]
+    """Takes the arguments of the library's, but no topics."""
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self._client = _client(arguments)
+
+
+class BrokerProducer(AIOKafkaProducer):  # type: ignore[misc]
+    """Takes the arguments of the library's."""
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(**arguments)
+        self.client = self._sender.client = _client(arguments)
+        self.client.cluster = self._metadata  # what the producer's other parts hold already
+
+
+def _client(arguments: Mapping[str, Any]) -> BrokerClient:
+    return BrokerClient(**{name: value for name, value in arguments.items() if name in _ARGUMENTS})

@@ -7,10 +7,11 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError
 
 from keelman.kafka.bootstrap_errors import bootstrap_errors
+from keelman.kafka.broker_client import BrokerConsumer
 from keelman.kafka.clients import admin_client, client_arguments, no_broker
 from keelman.kafka.error_codes import name_of
 from keelman.model.errors import DeadlineExceeded, NotFound, Unavailable
@@ -52,7 +53,7 @@ async def list_topics(properties: Mapping[str, str], only: str | None = None) ->
 
     Raises NotFound, Unavailable, Unauthenticated, InvalidArgument, DeadlineExceeded.
     """
-    async with deadline(SECONDS, DeadlineExceeded(f"the brokers did not tell their topics in {SECONDS:g} s")):
+    async with deadline(SECONDS, DeadlineExceeded(f"the brokers did not list their topics in {SECONDS:g} s")):
         described = await _described(properties, only)
         parts = [TopicPartition(name, p["partition"]) for name, found in described.items() for p in found]
         async with _consumer(properties) as consumer:
@@ -80,7 +81,7 @@ async def last_records(properties: Mapping[str, str], topic: str, count: int) ->
 
 
 async def _last_of(
-    consumer: AIOKafkaConsumer, part: TopicPartition, begin: int, end: int, count: int
+    consumer: BrokerConsumer, part: TopicPartition, begin: int, end: int, count: int
 ) -> list[PeekedRecord]:
     """The last of one partition. Not every offset is a record: it goes back further until there are enough."""
     back = count
@@ -92,7 +93,7 @@ async def _last_of(
         back *= WIDER
 
 
-async def _between(consumer: AIOKafkaConsumer, part: TopicPartition, first: int, end: int) -> list[PeekedRecord]:
+async def _between(consumer: BrokerConsumer, part: TopicPartition, first: int, end: int) -> list[PeekedRecord]:
     if first >= end:
         return []
     consumer.assign([part])
@@ -114,7 +115,7 @@ async def _described(properties: Mapping[str, str], only: str | None) -> dict[st
         try:
             answers = await admin.describe_topics(None if only is None else [only])
         except KafkaError as error:
-            raise Unavailable(f"the brokers do not tell their topics: {error}") from None
+            raise Unavailable(f"the brokers do not list their topics: {error}") from None
     found = {one["topic"]: one["partitions"] for one in answers if not one["error_code"]}
     if only is None:
         internal = {one["topic"] for one in answers if one["is_internal"]}
@@ -127,9 +128,9 @@ async def _described(properties: Mapping[str, str], only: str | None) -> dict[st
 
 
 @contextlib.asynccontextmanager
-async def _consumer(properties: Mapping[str, str]) -> AsyncIterator[AIOKafkaConsumer]:
+async def _consumer(properties: Mapping[str, str]) -> AsyncIterator[BrokerConsumer]:
     """Reads what is committed, commits nothing, is in no group."""
-    made = AIOKafkaConsumer(
+    made = BrokerConsumer(
         **client_arguments(properties),
         client_id=CLIENT,
         enable_auto_commit=False,

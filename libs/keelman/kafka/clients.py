@@ -1,4 +1,4 @@
-"""Kafka clients made from Java's client properties, and why the brokers would not have one."""
+"""Kafka clients made from Java's client properties, and why the brokers refused one."""
 
 from __future__ import annotations
 
@@ -6,18 +6,12 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator, Mapping
-from functools import partial
 from typing import Any, TypeAlias
 
-import aiokafka.admin.client
-import aiokafka.client
-from aiokafka import AIOKafkaClient
 from aiokafka.errors import IncompatibleBrokerVersion, KafkaError
-from aiokafka.protocol.metadata import MetadataRequest
 
 from keelman.kafka.bootstrap_errors import NoToken, TokenProvider, bootstrap_errors, text_of
 from keelman.kafka.broker_client import BrokerAdminClient, BrokerClient
-from keelman.kafka.lost_connection import send
 from keelman.kafka.properties.keys import Servers
 from keelman.kafka.properties.settings import aiokafka_settings
 from keelman.kafka.security import tls_sasl as security
@@ -28,16 +22,8 @@ from keelman.runtime.logs.logging import get_logger
 log = get_logger()
 
 # The library logs every failed connection, many times a second while brokers are away. What matters is raised too, and
-# told by whoever catches it.
+# logged by the code that catches it.
 logging.getLogger("aiokafka").setLevel(logging.CRITICAL)
-
-# The library asks about topics in a way that has brokers make each that is not there: with their own number of
-# partitions, before we make it as it should be, and one that was just deleted once more.
-aiokafka.client.MetadataRequest = aiokafka.admin.client.MetadataRequest = partial(
-    MetadataRequest, allow_auto_topic_creation=False
-)
-
-AIOKafkaClient.send = send
 
 Client: TypeAlias = BrokerClient
 Admin: TypeAlias = BrokerAdminClient
@@ -57,7 +43,7 @@ def client_arguments(properties: Mapping[str, str]) -> dict[str, Any]:
 
 @contextlib.asynccontextmanager
 async def admin_client(properties: Mapping[str, str], *, client_id: str) -> AsyncIterator[Admin]:
-    """A started admin client. Raises Unavailable when no broker answers, Unauthenticated when none will have it."""
+    """A started admin client. Raises Unavailable when no broker answers, Unauthenticated when none accepts it."""
     made = BrokerAdminClient(**client_arguments(properties), client_id=client_id, request_timeout_ms=30_000)
     try:
         await _started(made.start(), properties)
@@ -78,9 +64,9 @@ async def low_level_client(properties: Mapping[str, str], *, client_id: str, tim
 
 
 async def wait_for_brokers(properties: Mapping[str, str], *, client_id: str) -> str:
-    """Waits until a broker answers, however long, telling so now and then; returns the Kafka cluster's id.
+    """Waits until a broker answers, however long, and logs so now and then; returns the Kafka cluster's id.
 
-    Raises Unauthenticated when one answers and will not have us, or is not who it should be: that does not pass.
+    Raises Unauthenticated when one answers and refuses this client, or is not trusted: that does not pass.
     """
     backoff = Backoff(first=0.1, most=2.0)
     tries = 0

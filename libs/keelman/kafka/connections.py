@@ -30,12 +30,14 @@ async def connection_to(client: Client, node: int, group: ConnectionGroup = Conn
 
 
 def unsent_bytes(connection: Any) -> int:
-    """What was sent on a connection and its other end has not taken yet, where the system tells."""
+    """What was sent on a connection and its other end has not taken yet, where the system reports it."""
     writer = connection._writer
     if writer is None:
         return 0
     waiting = 0
-    with contextlib.suppress(OSError, ValueError, AttributeError):  # closed meanwhile, or a system that does not tell
+    with contextlib.suppress(
+        OSError, ValueError, AttributeError
+    ):  # closed meanwhile, or a system that does not report it
         waiting = int(writer.transport.get_write_buffer_size())
         found = fcntl.ioctl(writer.get_extra_info("socket").fileno(), termios.TIOCOUTQ, b"\0" * 4)
         waiting += int.from_bytes(found, sys.byteorder)

@@ -1,7 +1,7 @@
-"""Events and reports: compacted topics that tell facts, keyed by name, the newest of a key winning.
+"""Events and reports: compacted topics of facts, keyed by name; the newest fact of a key wins.
 
 Nothing needs them to be correct, so nobody waits for them: a publisher of reports keeps the newest value of each key
-while the broker is away, and a reader begins again from the beginning after any trouble.
+while the broker is away, and a reader begins again from the beginning after any problem.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+from aiokafka import TopicPartition
+from aiokafka.admin import NewTopic
 from aiokafka.errors import KafkaError
 
+from keelman.kafka.broker_client import BrokerAdminClient, BrokerConsumer, BrokerProducer
 from keelman.kafka.probe import broker_answers
 from keelman.kafka.topics import made
 from keelman.model.errors import Unavailable
@@ -25,7 +26,7 @@ from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import Siblings
 
 log = get_logger()
-logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # it repeats each failed try; an outage is told once, here
+logging.getLogger("aiokafka").setLevel(logging.CRITICAL)  # it repeats each failed try; an outage is logged once, here
 
 COPY_RUN_REPORTS = "keelman.reports.copy_run.v1"
 WORKER_REPORTS = "keelman.reports.worker.v1"
@@ -65,7 +66,7 @@ async def ensure_topics(bootstrap_servers: str, topics: Iterable[str]) -> None:
     Raises Unavailable when the brokers cannot be reached or refuse.
     """
     with _translated(bootstrap_servers):
-        admin = AIOKafkaAdminClient(
+        admin = BrokerAdminClient(
             bootstrap_servers=_servers(bootstrap_servers), client_id="keelman-feed", request_timeout_ms=REQUEST_MS
         )
         try:
@@ -100,7 +101,7 @@ class EventPublisher:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        # What has no answer yet is published again by whoever comes next; with the broker away, a flush would take the
+        # What has no answer yet is published again by the next publisher; with the broker away, a flush would take the
         # client's whole time-out, and all the time it asks for brokers without a pause.
         sender = self._producer._sender
         if sender is not None and sender.sender_task is not None:
@@ -127,8 +128,8 @@ class EventPublisher:
 class ReportPublisher:
     """Publishes reports in the background: the newest of each key wins while the broker is away.
 
-    An async context manager. Without bootstrap servers it does nothing. It never raises into its user; trouble is
-    logged once until it is over. Used by workers and Spark services, and by state to drop what is out of date.
+    An async context manager. Without bootstrap servers it does nothing. It never raises into its user; a problem
+    is logged once until it is over. Used by workers and Spark services, and by state to drop what is out of date.
     """
 
     def __init__(self, bootstrap_servers: str, source: str) -> None:
@@ -165,18 +166,18 @@ class ReportPublisher:
         self._some.set()
 
     async def _run(self) -> None:
-        backoff, told = Backoff(first=0.2, most=1.0), False
+        backoff, logged = Backoff(first=0.2, most=1.0), False
         while True:
             try:
                 async with EventPublisher(self._bootstrap, REPORT_TOPICS) as publisher:
-                    if told:
+                    if logged:
                         log.info("reports_flow_again", source=self._source)
-                    told = False
+                    logged = False
                     await self._drain_into(publisher, backoff)
             except Unavailable as error:
-                if not told:
+                if not logged:
                     log.warning("reports_wait", source=self._source, error=error.message)
-                told = True
+                logged = True
                 await asyncio.sleep(backoff.next())
 
     async def _drain_into(self, publisher: EventPublisher, backoff: Backoff) -> None:
@@ -201,27 +202,27 @@ class ReportPublisher:
 async def consume(bootstrap_servers: str, topics: Sequence[str]) -> AsyncIterator[Fact]:
     """Every fact of the topics from their beginning, then each new one as it comes; never ends by itself.
 
-    After any trouble it begins again from the beginning, so a reader must take an old fact for what it is.
+    After any problem it begins again from the beginning, so a reader must take an old fact for what it is.
     """
-    backoff, told = Backoff(first=0.2, most=1.0), False
+    backoff, logged = Backoff(first=0.2, most=1.0), False
     while True:
         try:
             if not await broker_answers(bootstrap_servers):
                 raise Unavailable(f"no broker answers at {bootstrap_servers}")
             await ensure_topics(bootstrap_servers, topics)
             async for fact in _from_the_beginning(bootstrap_servers, topics):
-                told = False
+                logged = False
                 backoff.reset()
                 yield fact
         except Unavailable as error:
-            if not told:
+            if not logged:
                 log.warning("feed_waits", topics=list(topics), error=error.message)
-            told = True
+            logged = True
             await asyncio.sleep(backoff.next())
 
 
 async def _from_the_beginning(bootstrap_servers: str, topics: Sequence[str]) -> AsyncIterator[Fact]:
-    consumer = AIOKafkaConsumer(
+    consumer = BrokerConsumer(
         bootstrap_servers=_servers(bootstrap_servers),
         client_id="keelman-feed",
         group_id=None,
@@ -247,7 +248,7 @@ async def _from_the_beginning(bootstrap_servers: str, topics: Sequence[str]) -> 
 
 
 async def _producer(bootstrap_servers: str) -> Any:
-    producer = AIOKafkaProducer(
+    producer = BrokerProducer(
         bootstrap_servers=_servers(bootstrap_servers),
         client_id="keelman-feed",
         acks="all",

@@ -38,7 +38,7 @@ class KnownBrokers:
         return {} if met is None else dict(met.brokers)
 
     def met(self, properties: Mapping[str, str], brokers: Mapping[Any, Any]) -> None:
-        """A broker has just told of these."""
+        """Called when a broker has just reported these."""
         self._met[frozenset(properties.items())] = _Met(self._clock(), dict(brokers))
         while len(self._met) > MOST:
             del self._met[next(iter(self._met))]
@@ -53,7 +53,7 @@ class KnownBrokers:
         return None if met is None else met.features
 
     def note_features(self, properties: Mapping[str, str], features: dict[str, int]) -> None:
-        """A broker has just told of these."""
+        """Called when a broker has just reported these."""
         met = self._find(properties)
         if met is not None:
             met.features = features

@@ -11,7 +11,7 @@ from aiokafka.protocol.metadata import MetadataRequest
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class BrokerAnswer:
     """What a broker said: the cluster's registered and unfenced brokers, and its controller's id (-1: none yet)."""
 
     brokers: tuple[tuple[int, str, int], ...]
@@ -22,7 +22,7 @@ class Answer:
         return any(node == node_id for node, _, _ in self.brokers)
 
 
-async def ask_broker(host: str, port: int, *, seconds: float = 2.0) -> Answer | None:
+async def ask_broker(host: str, port: int, *, seconds: float = 2.0) -> BrokerAnswer | None:
     """One Metadata request without topics over a plain connection; None when no broker answers in that time."""
     connection = None
     try:
@@ -36,7 +36,7 @@ async def ask_broker(host: str, port: int, *, seconds: float = 2.0) -> Answer | 
     finally:
         if connection is not None:
             connection.close()
-    return Answer(tuple((b[0], b[1], b[2]) for b in reply.brokers), int(reply.controller_id))
+    return BrokerAnswer(tuple((b[0], b[1], b[2]) for b in reply.brokers), int(reply.controller_id))
 
 
 async def broker_answers(bootstrap: str, *, seconds: float = 2.0) -> bool:

@@ -55,5 +55,5 @@ async def _partitions(properties: Mapping[str, str], topic: str, *, client_id: s
         try:
             known = (await client.fetch_all_metadata()).partitions_for_topic(topic)
         except (KafkaError, OSError) as error:
-            raise Unavailable(f"no broker tells about topic {topic}: {error!r}") from None
+            raise Unavailable(f"no broker answers about topic {topic}: {error!r}") from None
     return len(known or ())

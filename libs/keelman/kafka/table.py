@@ -58,7 +58,7 @@ class TopicTable:
         self._positions = {**dict.fromkeys(range(partitions), EARLIEST), **(begin or {})}
         self._moved = asyncio.Event()
         self._seen = asyncio.Event()
-        self._problem = self._told = ""
+        self._problem = self._logged = ""
         self._since = 0.0
 
     @contextlib.asynccontextmanager
@@ -91,7 +91,7 @@ class TopicTable:
 
     @property
     def heard_at(self) -> float:
-        """When the brokers that have the topic had last answered whoever follows it, by the monotonic clock.
+        """When the brokers that have the topic had last answered its follower, by the monotonic clock.
 
         They answer every two seconds at least, also while nothing is written.
         """
@@ -139,15 +139,15 @@ class TopicTable:
         self._moved = asyncio.Event()
 
     def _see(self, problem: str, *, passes: bool = False) -> None:
-        """What may pass is told once it lasts: partitions of a topic that was just made have no leader for a moment."""
+        """Logs a problem once it lasts: partitions of a topic that was just made have no leader for a moment."""
         now = time.monotonic()
         if not problem:
-            self._told = ""
+            self._logged = ""
         elif not self._problem:
             self._since = now
-        if problem != self._told and (not passes or now - self._since > QUIET_SECONDS):
+        if problem != self._logged and (not passes or now - self._since > QUIET_SECONDS):
             log.warning("topic_read_failed", topic=self.topic, error=problem)
-            self._told = problem
+            self._logged = problem
         self._problem = problem
         self._seen.set()
         self._seen = asyncio.Event()
@@ -167,7 +167,7 @@ class TopicTable:
             async with asyncio.timeout(seconds):
                 ends = await self.end_offsets()
         except TimeoutError:
-            raise Unavailable(f"no broker tells the end of topic {self.topic} within {seconds} s") from None
+            raise Unavailable(f"no broker reports the end of topic {self.topic} within {seconds} s") from None
         await self.read_to(ends, seconds=max(0.1, seconds - (time.monotonic() - begun)))
 
     async def read_to(self, ends: Mapping[int, int], *, seconds: float = 30.0) -> None:

@@ -44,7 +44,7 @@ class CompactedTopic:
 
 
 async def topics_there(admin: Admin, wanted: Sequence[CompactedTopic]) -> list[int]:
-    """`ensure_topics`, again and again for two minutes while the brokers cannot tell: they may be starting.
+    """`ensure_topics`, again and again for two minutes while the brokers cannot answer: they may be starting.
 
     Raises what `ensure_topics` does.
     """
@@ -57,7 +57,7 @@ async def topics_there(admin: Admin, wanted: Sequence[CompactedTopic]) -> list[i
                 log.info("topics_not_ready", error=str(error))
             problem = str(error)
             await asyncio.sleep(backoff.next())
-    raise Unavailable(f"the brokers do not tell about the worker's topics: {problem}")
+    raise Unavailable(f"the brokers do not answer about the worker's topics: {problem}")
 
 
 async def ensure_topics(admin: Admin, wanted: Sequence[CompactedTopic]) -> list[int]:
@@ -123,7 +123,7 @@ async def _create(admin: Admin, missing: Sequence[CompactedTopic]) -> None:
 
 
 async def made(admin: Admin, topics: Sequence[NewTopic]) -> tuple[set[str], dict[str, str]]:
-    """Has the brokers make topics: those that they made, and why they refused others. The rest were there already.
+    """Creates topics; returns those created, and why the brokers refused others. The rest existed already.
 
     Raises KafkaError.
     """

@@ -29,7 +29,7 @@ class Violation:
 
 
 class KeelmanError(Exception):
-    """Base of all errors that are told to a caller.
+    """Base of all errors that are reported to a caller.
 
     `reason` is for programs (upper case, stable), `metadata` holds the facts beside it, the message is for people.
     """

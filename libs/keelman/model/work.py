@@ -23,7 +23,7 @@ class Work(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """What the leader tells one member: what is new, what to stop, and when to come back."""
+    """What the leader assigns to one member: what is new, what to stop, and when to come back."""
 
     leader: str
     leader_url: str

@@ -182,8 +182,8 @@ class _Errors(grpc.aio.ServerInterceptor):
 
 
 @contextlib.asynccontextmanager
-async def _told(context: Any, method: str) -> AsyncIterator[None]:
-    """What is raised within is told to the client as a status."""
+async def _errors_as_status(context: Any, method: str) -> AsyncIterator[None]:
+    """Reports an error raised within to the client as a status."""
     try:
         yield
     except KeelmanError as error:
@@ -197,7 +197,7 @@ async def _told(context: Any, method: str) -> AsyncIterator[None]:
 
 def _unary(inner: Any, method: str) -> Any:
     async def call(request: Any, context: Any) -> Any:
-        async with _told(context, method):
+        async with _errors_as_status(context, method):
             return await inner(request, context)
 
     return call
@@ -205,7 +205,7 @@ def _unary(inner: Any, method: str) -> Any:
 
 def _stream(inner: Any, method: str) -> Any:
     async def call(request: Any, context: Any) -> Any:
-        async with _told(context, method):
+        async with _errors_as_status(context, method):
             result = inner(request, context)
             if hasattr(result, "__aiter__"):
                 async for message in result:

@@ -51,7 +51,7 @@ class Home:
 
     @property
     def assignments(self) -> Path:
-        """What the agent was last told to run, so that it goes on without the state service."""
+        """What the agent was last ordered to run, so that it goes on without the state service."""
         return self.root / "agent" / "assignments.json"
 
     @property

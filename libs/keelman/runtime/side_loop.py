@@ -187,7 +187,7 @@ class DrivenLoop:
 
 
 class LoopSignal:
-    """Like threading.Event; whoever waits runs the loop meanwhile."""
+    """Like threading.Event; the waiter runs the loop meanwhile."""
 
     def __init__(self, loop: _CatchingUpLoop) -> None:
         self._loop = loop

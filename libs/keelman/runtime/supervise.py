@@ -165,7 +165,7 @@ async def wait_or_stop(stop: asyncio.Event, seconds: float) -> bool:
 
 @contextlib.asynccontextmanager
 async def deadline(seconds: float, error: KeelmanError | Callable[[], KeelmanError]) -> AsyncIterator[None]:
-    """Raises `error` when the block takes longer: made then, where it tells how far the block has come.
+    """Raises `error` when the block takes longer: made then, so that it can say how far the block has come.
 
     A TimeoutError of the block's own goes through."""
     try:

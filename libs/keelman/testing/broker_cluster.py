@@ -128,8 +128,8 @@ class BrokerCluster:
     async def create(self, topic: str, *replicas: Sequence[int], **config: str) -> None:
         """A topic with one partition for each of these lists of replicas, whose first leads it; `config` has `_` for
         each `.`."""
-        told = {key.replace("_", "."): value for key, value in config.items()}
-        new = NewTopic(topic, len(replicas), replica_assignment=[list(r) for r in replicas], config=told)
+        settings = {key.replace("_", "."): value for key, value in config.items()}
+        new = NewTopic(topic, len(replicas), replica_assignment=[list(r) for r in replicas], config=settings)
         admin = self._client()
         await asyncio.to_thread(lambda: admin.create_topics([new])[topic].result(MOVE_SECONDS))
         for partition in range(len(replicas)):
@@ -142,8 +142,8 @@ class BrokerCluster:
             known = self._client().list_topics(topic, ASK_SECONDS).topics[topic]
             assert known.error is None, f"{topic}-{partition}: {known.error}"
             assert partition in known.partitions, f"{topic} has no partition {partition}"
-            told = known.partitions[partition]
-            return Led(told.leader, tuple(told.replicas), frozenset(told.isrs))
+            found = known.partitions[partition]
+            return Led(found.leader, tuple(found.replicas), frozenset(found.isrs))
 
         return await self._until_answered(ask)
 
@@ -192,7 +192,7 @@ class BrokerCluster:
 
         def behind() -> list[str]:
             topics = self._client().list_topics(timeout=ASK_SECONDS).topics
-            parts = [(t, p) for t, told in topics.items() for p in told.partitions.values()]
+            parts = [(t, p) for t, described in topics.items() for p in described.partitions.values()]
             return [f"{t}-{p.id}" for t, p in parts if set(p.isrs) != set(p.replicas)]
 
         async def there() -> bool:

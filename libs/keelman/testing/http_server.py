@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 
-class Request(BaseHTTPRequestHandler):
+class HttpRequest(BaseHTTPRequestHandler):
     """A request (`command`, `path`, `headers`), and the way to answer it."""
 
     def body(self) -> bytes:
@@ -35,11 +35,11 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextlib.contextmanager
-def http_server(serve: Callable[[Request], None], context: ssl.SSLContext | None = None) -> Iterator[int]:
+def http_server(serve: Callable[[HttpRequest], None], context: ssl.SSLContext | None = None) -> Iterator[int]:
     """The port of a server whose GETs and POSTs are given to `serve`, each in a thread of its own; over TLS with a
     context."""
 
-    class Handler(Request):
+    class Handler(HttpRequest):
         def do_GET(self) -> None:
             serve(self)
 

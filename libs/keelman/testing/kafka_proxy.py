@@ -57,7 +57,7 @@ class Fate(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ProxiedRequest:
     """What was read of a request. `transactional_id` is empty where there is none or it is not the first field."""
 
     api_key: int
@@ -77,14 +77,14 @@ class Catch:
     transactional_id: str
     client_id: str
     left: int
-    request: Request | None = None
+    request: ProxiedRequest | None = None
     answer: bytes | None = None
     _seen: asyncio.Event = field(default_factory=asyncio.Event)
     released: asyncio.Event = field(default_factory=asyncio.Event)
     over: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the request has found its end: answered, or never to be."""
 
-    def fits(self, request: Request) -> bool:
+    def fits(self, request: ProxiedRequest) -> bool:
         """True for the request that is to be caught; counts those that fit."""
         if self.left == 0 or request.api_key != self.api_key:
             return False
@@ -95,7 +95,7 @@ class Catch:
         self.left -= 1
         return self.left == 0
 
-    async def seen(self, seconds: float = 60.0) -> Request:
+    async def seen(self, seconds: float = 60.0) -> ProxiedRequest:
         """The request, once it has come. Raises TimeoutError."""
         async with asyncio.timeout(seconds):
             await self._seen.wait()
@@ -115,7 +115,7 @@ class Catch:
             raise ConnectionError("the broker gave no answer")
         return self.answer
 
-    def note_seen(self, request: Request) -> None:
+    def note_seen(self, request: ProxiedRequest) -> None:
         """The request has come."""
         self.request = request
         self._seen.set()
@@ -148,7 +148,7 @@ class KafkaTunnel(Tunnel):
         for caught in tuple(self._caught.values()):
             await caught.over.wait()
 
-    async def _goes_on(self, caught: Catch, request: Request) -> bool:
+    async def _goes_on(self, caught: Catch, request: ProxiedRequest) -> bool:
         self._caught[request.correlation_id] = caught
         caught.note_seen(request)
         match caught.fate:
@@ -205,7 +205,7 @@ class KafkaProxy(Proxy):
         self._catches.append(made)
         return made
 
-    def match(self, request: Request) -> Catch | None:
+    def match(self, request: ProxiedRequest) -> Catch | None:
         """Who catches this request."""
         self.counts[request.api_key] = self.counts.get(request.api_key, 0) + 1
         for caught in self._catches:
@@ -224,7 +224,7 @@ def of_client(prefix: str) -> Callable[[Tunnel], bool]:
     return lambda tunnel: tunnel.client_id.startswith(prefix)
 
 
-def parsed(frame: bytes) -> Request:
+def parsed(frame: bytes) -> ProxiedRequest:
     """Reads a request's header. Raises ValueError or struct.error when that is no Kafka request."""
     api_key, version, correlation, length = struct.unpack_from(">hhih", frame, 4)
     at = 14
@@ -236,7 +236,7 @@ def parsed(frame: bytes) -> Request:
         or (api_key == ADD_PARTITIONS_TO_TXN and version > 3)
         or (api_key == PRODUCE and version < 3)
     ):
-        return Request(api_key, version, correlation, client_id, "", frame)
+        return ProxiedRequest(api_key, version, correlation, client_id, "", frame)
     if version < first_flexible:
         (length,) = struct.unpack_from(">h", frame, at)
         at += 2
@@ -248,7 +248,7 @@ def parsed(frame: bytes) -> Request:
             at += size
         length, at = _varint(frame, at)
         length -= 1  # compact strings tell their length plus one, 0 for null
-    return Request(api_key, version, correlation, client_id, frame[at : at + max(0, length)].decode(), frame)
+    return ProxiedRequest(api_key, version, correlation, client_id, frame[at : at + max(0, length)].decode(), frame)
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:

@@ -48,12 +48,12 @@ class Report:
         return self.verdicts[verdict].count
 
     def __str__(self) -> str:
-        told = [f"{self.sent} sent, {self.seen} seen"]
+        parts = [f"{self.sent} sent, {self.seen} seen"]
         for name, verdict in self.verdicts.items():
             if verdict.count:
                 more = ", …" if verdict.count > len(verdict.first) else ""
-                told.append(f"{name} {verdict.count}: {', '.join(verdict.first)}{more}")
-        return "; ".join(told) if len(told) > 1 else told[0] + "; clean"
+                parts.append(f"{name} {verdict.count}: {', '.join(verdict.first)}{more}")
+        return "; ".join(parts) if len(parts) > 1 else parts[0] + "; clean"
 
 
 def judge(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import ClassVar
 
-from keelman.kafka.batches.wire import Request
+from keelman.kafka.batches.wire import WireRequest
 from keelman.kafka.batches.wire_fields import NO_TAGS, Fields, compact
 from keelman.kafka.clients import low_level_client
 
@@ -27,7 +27,7 @@ class _Altered:
 
 
 @dataclass(frozen=True)
-class _Alter(Request):
+class _Alter(WireRequest):
     """AlterClientQuotas 1: one client id, one quota."""
 
     API_KEY: ClassVar[int] = 49

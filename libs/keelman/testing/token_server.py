@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from keelman.testing.http_server import Request, http_server
+from keelman.testing.http_server import HttpRequest, http_server
 
 
 @dataclass(slots=True)
@@ -31,19 +31,19 @@ class TokenServer:
 def token_server(context: ssl.SSLContext | None = None) -> Iterator[TokenServer]:
     """Runs one on a free port of loopback; over TLS with a context."""
 
-    def serve(request: Request) -> None:
-        told.asked.append((request.headers["Authorization"], request.body().decode()))
-        with told.held:
+    def serve(request: HttpRequest) -> None:
+        server.asked.append((request.headers["Authorization"], request.body().decode()))
+        with server.held:
             pass
         now = time.time()
-        claims = {"sub": "alice", "iat": now, "exp": now + told.life_seconds, "n": len(told.asked)}
+        claims = {"sub": "alice", "iat": now, "exp": now + server.life_seconds, "n": len(server.asked)}
         token = f"{_encoded({'alg': 'none'})}.{_encoded(claims)}."
-        body = {"access_token": token} if told.status == 200 else {"error": "invalid_client"}
-        request.answer(told.status, json.dumps(body).encode())
+        body = {"access_token": token} if server.status == 200 else {"error": "invalid_client"}
+        request.answer(server.status, json.dumps(body).encode())
 
     with http_server(serve, context) as port:
-        told = TokenServer(f"http{'s' if context else ''}://127.0.0.1:{port}/token")
-        yield told
+        server = TokenServer(f"http{'s' if context else ''}://127.0.0.1:{port}/token")
+        yield server
 
 
 def _encoded(claims: object) -> str:

@@ -21,7 +21,7 @@ from keelman.connect.records import Column
 from keelman.connect.registry.interface import RegistryRefused, RegistryUnavailable, header
 from keelman.connect.schema import STRING, Field, Schema, Struct
 from keelman.engine.records.registries import open_registry
-from keelman.testing.http_server import Request, http_server
+from keelman.testing.http_server import HttpRequest, http_server
 from keelman.testing.registry import RegistryProcess
 from support.copy_harness import Run, create_topic, messages, ticket, until
 
@@ -173,7 +173,7 @@ def guarded(url: str, user: str) -> Iterator[str]:
     """A way to a registry for one user only."""
     wanted = "Basic " + base64.b64encode(user.encode()).decode()
 
-    def serve(request: Request) -> None:
+    def serve(request: HttpRequest) -> None:
         body = request.body()
         status, content = 401, b'{"error_code": 401, "message": "who are you"}'
         if request.headers.get("Authorization") == wanted:

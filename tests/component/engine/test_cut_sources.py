@@ -1,4 +1,4 @@
-"""Exactly-once sinks whose topics are deleted and made anew, or lose what was copied already."""
+"""Exactly-once sinks whose topics are deleted and created again, or lose what was copied already."""
 
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path

@@ -20,7 +20,7 @@ from keelman.kafka.clients import low_level_client
 from keelman.kafka.groups.protocol import GroupClient
 from keelman.kafka.groups.static_members import remove_static_members
 from keelman.runtime.side_loop import KAFKA_LOOP
-from keelman.testing.http_server import Request, http_server
+from keelman.testing.http_server import HttpRequest, http_server
 from support.copy_harness import ENDS, Run, create_topic, messages, ticket, until
 
 pytestmark = pytest.mark.component
@@ -146,7 +146,7 @@ def test_a_task_that_waits_for_its_registry_keeps_its_place(
     asked: list[float] = []
     is_back = False
 
-    def serve(request: Request) -> None:
+    def serve(request: HttpRequest) -> None:
         asked.append(time.monotonic())
         if not is_back:
             request.answer(503, b"")

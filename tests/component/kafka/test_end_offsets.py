@@ -139,7 +139,7 @@ async def test_a_broker_that_is_away_is_told(tmp_path: Path, name: str) -> None:
             running = asyncio.ensure_future(ends.run())
             await seen.until(lambda: seen.answers > 1, "there is a first answer")
             await broker.end(signal.SIGKILL)
-            with pytest.raises(Unavailable, match="no broker tells where partitions end"):
+            with pytest.raises(Unavailable, match="no broker reports where partitions end"):
                 await asyncio.wait_for(running, SECONDS)
     finally:
         await broker.end()

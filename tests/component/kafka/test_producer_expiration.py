@@ -12,7 +12,7 @@ from typing import ClassVar
 
 import pytest
 
-from keelman.kafka.batches.wire import Request
+from keelman.kafka.batches.wire import WireRequest
 from keelman.kafka.batches.wire_fields import NO_TAGS, compact
 from keelman.kafka.clients import low_level_client
 from keelman.testing.broker import BrokerProcess, proxied_broker
@@ -38,7 +38,7 @@ async def kafka(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Kafka
 
 
 @dataclass(frozen=True)
-class DescribeProducers(Request):
+class DescribeProducers(WireRequest):
     """DescribeProducers 0, of one partition; the answer as it came.
 
     https://github.com/apache/kafka/blob/4.3/clients/src/main/resources/common/message/DescribeProducersResponse.json

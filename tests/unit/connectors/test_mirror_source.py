@@ -183,7 +183,7 @@ def test_a_sync_is_due_at_first_then_by_lag_gap_or_a_shorter_copy() -> None:
 
 def test_a_source_cluster_that_does_not_answer_is_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mirror_offsets, "ASK_SECONDS", 0.2)
-    with pytest.raises(RetriableConnectError, match="how far its partitions reach"):
+    with pytest.raises(RetriableConnectError, match="where its partitions end"):
         mirror_offsets.backlogs({}, {"bootstrap.servers": "127.0.0.1:1"}, {TopicPartition("t", 0): None})
 
 

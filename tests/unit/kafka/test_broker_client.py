@@ -6,14 +6,24 @@ import asyncio
 import contextlib
 import socket
 from collections.abc import AsyncIterator
+from typing import Any
 
+import aiokafka.admin.client
 import aiokafka.client
 import aiokafka.conn
 import pytest
-from aiokafka.errors import KafkaConnectionError
+from aiokafka.client import ConnectionGroup
+from aiokafka.errors import KafkaConnectionError, RequestTimedOutError
+from aiokafka.protocol.metadata import MetadataRequest, MetadataRequest_v5
 
 from keelman.kafka.bootstrap_errors import NoneAnswered, bootstrap_errors
-from keelman.kafka.broker_client import BrokerAdminClient, BrokerClient
+from keelman.kafka.broker_client import (
+    BrokerAdminClient,
+    BrokerClient,
+    BrokerConsumer,
+    BrokerProducer,
+    ClientConnection,
+)
 from keelman.kafka.clients import admin_client
 from keelman.kafka.security.reauthentication import TokenLogin
 from keelman.model.errors import Unavailable
@@ -40,13 +50,46 @@ def closed_port() -> int:
 
 def test_the_library_keeps_its_own_names() -> None:
     assert aiokafka.client.create_conn is aiokafka.conn.create_conn
+    for module in (aiokafka.client, aiokafka.admin.client):
+        assert module.MetadataRequest is MetadataRequest
+    assert aiokafka.client.AIOKafkaClient.send.__module__ == "aiokafka.client"
     for name in ("create_conn", "OAuthAuthenticator", "AIOKafkaConnection"):
         assert getattr(aiokafka.conn, name).__module__.startswith("aiokafka.")
 
 
-async def test_an_admin_client_connects_as_the_others_do() -> None:
-    made = BrokerAdminClient(bootstrap_servers=["127.0.0.1:1"], client_id="t")
-    assert isinstance(made._client, BrokerClient)
+async def test_each_client_connects_as_the_others_do() -> None:
+    arguments = {"bootstrap_servers": ["127.0.0.1:1"], "client_id": "t", "request_timeout_ms": 5000}
+    admin, consumer = BrokerAdminClient(**arguments), BrokerConsumer(**arguments, enable_auto_commit=False)
+    producer = BrokerProducer(**arguments, acks="all", enable_idempotence=True)
+    for client in (admin._client, consumer._client, producer.client, producer._sender.client):
+        assert isinstance(client, BrokerClient)
+        assert (client.hosts[0][:2], client._client_id, client._request_timeout_ms) == (("127.0.0.1", 1), "t", 5000)
+    assert producer.client.cluster is producer._message_accumulator._cluster
+    for made in (admin, consumer, producer):
+        await made.close() if made is admin else await made.stop()
+
+
+@pytest.mark.parametrize("topics", [None, [], ["a", "b"]])
+async def test_questions_about_topics_create_none(topics: list[str] | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[Any] = []
+    monkeypatch.setattr(aiokafka.conn.AIOKafkaConnection, "send", lambda _, request, expect: sent.append(request))
+    ClientConnection.send(ClientConnection.__new__(ClientConnection), MetadataRequest(topics))
+    assert sent[0].build(MetadataRequest_v5).to_object() == {"topics": topics, "allow_auto_topic_creation": False}
+
+
+@pytest.mark.parametrize(
+    ("key", "error"), [((3, ConnectionGroup.DEFAULT), RequestTimedOutError), ((4, ConnectionGroup.DEFAULT), KeyError)]
+)
+async def test_a_connection_closed_by_another_request_is_a_time_out(
+    key: Any, error: type[Exception], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def closed(*_: Any, **__: Any) -> None:
+        raise KeyError(key)
+
+    monkeypatch.setattr(aiokafka.client.AIOKafkaClient, "send", closed)
+    made = BrokerClient(bootstrap_servers=["127.0.0.1:1"], client_id="t")
+    with pytest.raises(error):
+        await made.send(3, MetadataRequest([]))
     await made.close()
 
 

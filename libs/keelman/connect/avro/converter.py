@@ -59,7 +59,7 @@ class AvroConverter(RegistryConverter):
         known: Schema | None = None
         function: Callable[[Any], Any] | None = None
         begin = b""
-        with self._told("serialize Avro data from"):
+        with self._errors_named("serialize Avro data from"):
             for n, value in enumerate(column.values):
                 if schemas is not None:
                     schema = schemas[n]
@@ -76,7 +76,7 @@ class AvroConverter(RegistryConverter):
         """Each with its schema; null for null. Raises DataError, and what Registry raises."""
         values: list[Any] = []
         schemas: list[Schema | None] = []
-        with self._told("deserialize data for", " to Avro"):
+        with self._errors_named("deserialize data for", " to Avro"):
             for payload in payloads:
                 if payload is None:
                     values.append(None)
@@ -89,7 +89,7 @@ class AvroConverter(RegistryConverter):
         return Column.of_each(values, schemas)
 
     @contextmanager
-    def _told(self, what: str, more: str = "") -> Iterator[None]:
+    def _errors_named(self, what: str, more: str = "") -> Iterator[None]:
         """Raises DataError that says what failed, for values and payloads; what Registry raises stays as it is."""
         from keelman.connect.avro.codec import FAULTS  # noqa: PLC0415  (memory for who writes Avro alone)
 

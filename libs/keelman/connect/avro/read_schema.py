@@ -188,13 +188,13 @@ class _Reader:
         return _Made("array", value=self.schema(node["items"]))
 
     def _record(self, node: Mapping[str, Any], own_name: str | None, version: int | None) -> _Made:
-        made, told = _Made("struct"), self.options.connect_meta_data and not self.options.discard_type_doc_default
-        if told and node.get("doc") is not None:
+        made, with_docs = _Made("struct"), self.options.connect_meta_data and not self.options.discard_type_doc_default
+        if with_docs and node.get("doc") is not None:
             made.parameters[names.RECORD_DOC] = node["doc"]
         self._within[node["name"]] = []
         fields = []
         for one in node["fields"]:
-            if told and one.get("doc") is not None:
+            if with_docs and one.get("doc") is not None:
                 made.parameters[names.FIELD_DOC + one["name"]] = one["doc"]
             schema = self.schema(one["type"], default=one.get("default", _MISSING), doc=one.get("doc"))
             fields.append(Field(one["name"], schema))
@@ -269,11 +269,11 @@ class _Reader:
             made.doc = node.get(names.DOC)
 
     def _parameters(self, made: _Made, node: Mapping[str, Any]) -> None:
-        told = node.get(names.PARAMETERS)
-        if self.options.connect_meta_data and told is not None:
-            if not isinstance(told, Mapping):
-                raise DataError(f"Expected JSON object for schema parameters but found: {told}")
-            for key, value in told.items():
+        parameters = node.get(names.PARAMETERS)
+        if self.options.connect_meta_data and parameters is not None:
+            if not isinstance(parameters, Mapping):
+                raise DataError(f"Expected JSON object for schema parameters but found: {parameters}")
+            for key, value in parameters.items():
                 if not isinstance(value, str):
                     raise DataError(f"Expected schema parameter values to be strings but found: {value}")
                 made.parameters[key] = value

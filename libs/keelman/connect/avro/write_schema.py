@@ -208,9 +208,9 @@ class _Writer:
             if schema.version is not None:
                 made[names.VERSION] = schema.version
             alone = self.options.discard_type_doc_default
-            told = {k: v for k, v in parameters.items() if alone or k != names.FIELD_DEFAULT}
-            if told:
-                made[names.PARAMETERS] = told
+            kept = {k: v for k, v in parameters.items() if alone or k != names.FIELD_DEFAULT}
+            if kept:
+                made[names.PARAMETERS] = kept
             if schema.default is not None and (alone or names.FIELD_DEFAULT not in parameters):
                 made[names.DEFAULT] = self.default(schema, schema.default)
             if schema.name is not None:
@@ -284,5 +284,5 @@ def _part(schema: Schema | None, kind: str) -> Schema:
 
 
 def _nameless(schema: Schema) -> Schema:
-    """The schema by which a struct is told from another one of the same name."""
+    """The schema that distinguishes a struct from another one of the same name."""
     return replace(schema, optional=False, default=None)

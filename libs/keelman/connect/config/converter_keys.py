@@ -20,7 +20,7 @@ _SCHEMAS, _WRITING, _WIDE = "Schemas", "Serialization", Width.MEDIUM
 
 
 def common_keys() -> ConfigDef:
-    """Of every converter: what it converts. It is set by whoever makes the converter."""
+    """The key of every converter that says what it converts. The code that makes the converter sets it."""
     rule = one_of("key", "value", "header")
     return ConfigDef(ConfigKey(ROLE, Type.STRING, REQUIRED, _LOW, "What it converts: key, value or header.", rule))
 

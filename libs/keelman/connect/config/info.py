@@ -1,4 +1,4 @@
-"""What Connect's REST API tells of keys and values, as JSON: `ConfigKeyInfo`, `ConfigValueInfo`, `ConfigInfos`."""
+"""What Connect's REST API shows of keys and values, as JSON: `ConfigKeyInfo`, `ConfigValueInfo`, `ConfigInfos`."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ FIRST_MS = _key(
 )
 MAX_MS = _key("keelman.restart.backoff.max.ms", Type.LONG, 300_000, 1, "Longest pause.")
 RESET_MS = _key(
-    "keelman.restart.reset.after.ms", Type.LONG, 600_000, 0, "Time without failure that makes it begin anew."
+    "keelman.restart.reset.after.ms", Type.LONG, 600_000, 0, "Time without failure after which it is whole again."
 )
 STALL_MS = _key(
     "keelman.stall.after.ms", Type.LONG, 60_000, -1, "Time without progress until a task is stalled; -1: never."

@@ -1,4 +1,4 @@
-"""Kinds of plugins, and what validating a configuration must know of those that there are."""
+"""Kinds of plugins, and what the validation of a configuration must know of the plugins that exist."""
 
 from __future__ import annotations
 

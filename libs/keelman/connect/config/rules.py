@@ -16,7 +16,7 @@ Validator = Callable[[str, Any], None]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A validator that can tell what it wants."""
+    """A validator that can describe what it accepts."""
 
     check: Validator
     words: str
@@ -131,7 +131,7 @@ def names(name: str, value: Sequence[str] | None) -> None:
 
 
 def all_of(*rules: Validator) -> Rule:
-    """The value keeps each of these rules; the first that it breaks is told."""
+    """The value keeps each of these rules; the error names the first that it breaks."""
 
     def check(name: str, value: Any) -> None:
         for rule in rules:

@@ -126,7 +126,7 @@ def _class(name: str, text: str, trimmed: str, find: ClassFinder | None) -> str:
 
 
 def text_of(value: Any, kind: Type | None) -> str | None:
-    """A typed value as Connect's REST API tells it; None stays None."""
+    """A typed value as Connect's REST API shows it; None stays None."""
     if value is None:
         return None
     if kind is Type.LIST and isinstance(value, list | tuple):

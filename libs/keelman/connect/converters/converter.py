@@ -45,7 +45,7 @@ class Converter(ABC):
         self.config = self.config_def().parse({converter_keys.ROLE: "value", **config})
 
     def bind(self, open_registry: OpenRegistry) -> None:  # noqa: B027  most have no use for it
-        """Called once by whoever makes it to convert: how to get at a schema registry."""
+        """Gives the converter access to a schema registry. Called once, before it converts."""
 
     def of_topic(self, topic: str) -> Self:
         """The one for the records of a topic: itself, unless payloads depend on that."""

@@ -86,7 +86,7 @@ class NumberFormatError(ValueError):
 
 
 def java_class(value: object) -> str:
-    """The name of the class that a value would have in Java, as Class.getName tells it."""
+    """The name of the class that a value would have in Java, as Class.getName returns it."""
     found = _BY_TYPE.get(type(value))
     if found is None:
         found = next((name for kind, name in _CLASSES if isinstance(value, kind)), "java.lang.Object")
@@ -120,8 +120,8 @@ def parse_whole(text: str, bits: int) -> int:
     value = int(text)
     if not -(1 << bits - 1) <= value < 1 << bits - 1:
         out_of = bits < 32
-        told = f'Value out of range. Value:"{text}" Radix:10' if out_of else f'For input string: "{text}"'
-        raise NumberFormatError(told)
+        message = f'Value out of range. Value:"{text}" Radix:10' if out_of else f'For input string: "{text}"'
+        raise NumberFormatError(message)
     return value
 
 

@@ -61,7 +61,7 @@ def double_text(value: float) -> str:
 
 
 def _digits_text(value: float, shortest: str) -> str:
-    """A number by the shortest decimal that tells it from its neighbours; of one digit, by the nearest of two."""
+    """The shortest decimal that distinguishes a number from its neighbours; of one digit, by the nearest of two."""
     sign, digits, exponent = decimal.Decimal(shortest).normalize().as_tuple()
     if len(digits) == 1:
         sign, digits, exponent = decimal.Decimal(f"{value:.1e}").normalize().as_tuple()
@@ -76,7 +76,7 @@ def _digits_text(value: float, shortest: str) -> str:
 
 
 def float_text(value: float) -> str:
-    """Java's Float.toString of a number of 32 bits: the fewest digits that tell it from its neighbours (JDK 19 on)."""
+    """Java's Float.toString of a number of 32 bits: the fewest digits that identify it (JDK 19 on)."""
     if not math.isfinite(value) or value == 0:
         return double_text(value)
     for digits in range(1, 10):

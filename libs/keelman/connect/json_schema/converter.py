@@ -143,7 +143,7 @@ def _check(found: SchemaDocument) -> _Check:
             validate(tree)
         except (ValueError, RecursionError) as error:
             place = "/".join(map(str, getattr(error, "instance_path", ())))
-            told = getattr(error, "message", None) or str(error)
-            raise DataError(f"The JSON does not match its schema at /{place}: {told[:500]}") from None
+            message = getattr(error, "message", None) or str(error)
+            raise DataError(f"The JSON does not match its schema at /{place}: {message[:500]}") from None
 
     return check

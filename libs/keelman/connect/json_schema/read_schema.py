@@ -185,20 +185,22 @@ class _Reader:
         return self._finished(Schema("struct", fields=fields), tree, optional=optional)
 
     def _plain(self, word: str | None, tree: dict[str, Any], resolver: Any) -> Schema:
-        told = tree.get(TYPE)
+        connect_type = tree.get(TYPE)
         if word == "boolean":
             return Schema("boolean")
         if word in ("integer", "number"):
-            if told is not None and told not in _CONNECT:
-                raise DataError(f"{TYPE} is {told!r}, which is no type of a number")
-            return Schema(_CONNECT[told] if told is not None else "int64" if word == "integer" else "double")
+            if connect_type is not None and connect_type not in _CONNECT:
+                raise DataError(f"{TYPE} is {connect_type!r}, which is no type of a number")
+            return Schema(
+                _CONNECT[connect_type] if connect_type is not None else "int64" if word == "integer" else "double"
+            )
         if word == "string":
-            return Schema("bytes" if told == "bytes" else "string")
+            return Schema("bytes" if connect_type == "bytes" else "string")
         if word == "array":
             items = tree.get("items")
             if not isinstance(items, dict):
                 raise DataError("Array schema did not specify the items type")
-            if told == MAP and isinstance(items.get("properties"), dict):
+            if connect_type == MAP and isinstance(items.get("properties"), dict):
                 pair = items["properties"]
                 key, value = self.schema(pair.get(KEY), resolver), self.schema(pair.get(VALUE), resolver)
                 return Schema(MAP, key=key, value=value)

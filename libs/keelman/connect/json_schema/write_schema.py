@@ -102,7 +102,7 @@ class _Writer:
     def _named(self, schema: Schema, indexed: dict[str, int]) -> dict[str, Any]:
         """First the type, what all schemas may say and Connect's own keywords; then what the type alone has."""
         tree: dict[str, Any] = {}
-        word, told = self._words(schema)
+        word, connect_type = self._words(schema)
         if word is not None:
             tree["type"] = word
         if schema.name is not None:
@@ -114,8 +114,8 @@ class _Writer:
         if schema.version is not None:
             tree[VERSION] = schema.version
         tree |= indexed
-        if told is not None:
-            tree[TYPE] = told
+        if connect_type is not None:
+            tree[TYPE] = connect_type
         parameters = {key: text for key, text in schema.parameters if not key.startswith(SPACE)}
         if parameters:
             tree[PARAMETERS] = {key: parameters[key] for key in hash_order(parameters)}

@@ -140,8 +140,8 @@ def _files(texts: Mapping[str, str]) -> descriptor_pb2.FileDescriptorSet:
         except (OSError, subprocess.TimeoutExpired) as error:
             raise CompilerAway(f"Protobuf's compiler cannot be run: {error}") from None
         if done.returncode or not out.exists():
-            told = done.stderr.decode(errors="replace").strip().replace(_MAIN, "schema").replace("\n", "; ")
-            why = told or f"the compiler ended with {done.returncode}"
+            message = done.stderr.decode(errors="replace").strip().replace(_MAIN, "schema").replace("\n", "; ")
+            why = message or f"the compiler ended with {done.returncode}"
             raise DataError(f"The Protobuf schema cannot be compiled: {why[:2000]}")
         return descriptor_pb2.FileDescriptorSet.FromString(out.read_bytes())
 

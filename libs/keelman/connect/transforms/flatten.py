@@ -18,7 +18,7 @@ from keelman.connect.transforms.base import OfSchemas, Part, Transform, a_map, a
 
 
 class Flatten(Transform):
-    """Brings the fields of structs or maps within to the top, under names that tell their way."""
+    """Brings the fields of structs or maps within to the top, under names that show their path."""
 
     name = "Flatten"
 

@@ -83,7 +83,7 @@ class RegexRouter(Transform):
 
 
 class NoGroupError(DataError):
-    """A replacement names a group that the pattern does not have, as Java tells it."""
+    """A replacement names a group that the pattern does not have, as Java reports it."""
 
     java_name = "java.lang.IndexOutOfBoundsException"
 

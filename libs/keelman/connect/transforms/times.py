@@ -74,7 +74,7 @@ class TimestampRouter(Transform):
         return record
 
     def columnar(self, batch: ColumnBatch) -> list[ColumnBatch] | None:
-        """Times are told apart only as far as the pattern tells them apart."""
+        """Two times differ only if the pattern shows the difference."""
         times = batch.timestamps_ms
         if isinstance(times, Repeated) and times.value is not None and not self._problem:
             batch.topic = self._routed(batch.topic, times.value)

@@ -239,7 +239,7 @@ def _fits(descriptor: int, mark: Mark) -> bool:
 
 
 def _renamed(path: str, mark: Mark) -> int | None:
-    """A descriptor of the marked file under another name; None at position 0, where nothing tells it from others."""
+    """A descriptor of the marked file under another name; None at position 0, where nothing identifies it."""
     if not mark.position:
         return None
     return _first_fit((e.path for e in _beside(path) if e.inode() == mark.inode), mark)

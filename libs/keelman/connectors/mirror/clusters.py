@@ -257,7 +257,7 @@ class Glance:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._told: dict[Hashable, Any] = {}
+        self._answers: dict[Hashable, Any] = {}
         self._wanted: set[str] = set()
         self._configs: dict[str, Future[TopicConfig]] = {}
 
@@ -292,15 +292,15 @@ class Glance:
         return acls
 
     def _once(self, question: Hashable, ask: Callable[[float], object], seconds: float) -> Any:
-        if question not in self._told:
+        if question not in self._answers:
             try:
-                self._told[question] = ask(min(seconds, MAX_SECONDS))
+                self._answers[question] = ask(min(seconds, MAX_SECONDS))
             except KafkaException as error:
-                self._told[question] = error
-        told = self._told[question]
-        if isinstance(told, KafkaException):
-            raise KafkaException(*told.args)
-        return told
+                self._answers[question] = error
+        answer = self._answers[question]
+        if isinstance(answer, KafkaException):
+            raise KafkaException(*answer.args)
+        return answer
 
 
 class Glances:

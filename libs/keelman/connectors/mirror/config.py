@@ -135,7 +135,7 @@ def client_properties(config: Mapping[str, str], side: Side, kind: str) -> dict[
 
 
 def reader_properties(config: Mapping[str, str]) -> dict[str, str]:
-    """Java's properties for reading from the source cluster: committed records only, unless told otherwise.
+    """Java's properties for reading from the source cluster: committed records only, unless configured otherwise.
 
     Raises ConfigValueError, as the next four do, for a cluster without brokers.
     """

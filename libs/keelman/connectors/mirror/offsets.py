@@ -38,7 +38,7 @@ def backlogs(
         )
     except (KafkaException, TimeoutError) as error:
         why = str(error) or f"no answer within {ASK_SECONDS:g} s"
-        raise RetriableConnectError(f"the source cluster did not tell how far its partitions reach: {why}") from error
+        raise RetriableConnectError(f"the source cluster did not report where its partitions end: {why}") from error
     found = {}
     for one, start in starts.items():
         begin = begins[one] if start is None else max(begins[one], int(start["offset"]) + 1)

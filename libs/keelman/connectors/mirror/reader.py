@@ -211,7 +211,7 @@ class MirrorReader(Reader):
         return None
 
     def waits_for(self) -> str:
-        """The source cluster, while it has trouble."""
+        """The source cluster, while it has a problem."""
         problem = self._fetcher.problem
         return f"waits for the source cluster: {problem}" if problem else ""
 

@@ -3,7 +3,7 @@
 `python -m keelman.connectors.plugins.host <folder> <bytes of memory>` reads one request a line from standard input and
 answers each on standard output, after an empty line when it is ready, until its input ends. Requests: {"id", "method",
 "class", ...arguments}. Each gets two lines: {"id"} when it is heard, before any of the plugin's code runs for it, so
-that whoever finds the process dead knows whether it died of the request; then {"id", "result"} or {"id", "error":
+that the finder of a dead process knows whether it died of the request; then {"id", "result"} or {"id", "error":
 {"type", "name", "message"}}, with key and value of a ConfigValueError, with the reason of what is Unavailable,
 with where and why of a PluginFault.
 What the plugin prints goes to standard error. The worker's side is `client.PluginHost`.

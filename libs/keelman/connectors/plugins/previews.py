@@ -25,8 +25,8 @@ def preview(kind: type[Connector], request: Mapping[str, Any]) -> View:
     steps = Preview(config, worker, open_registry)
     sink = kind.direction is Direction.SINK
     records = _sink(steps, request, most) if sink else _source(kind, steps, request, most)
-    told = {"connector": request["name"], "type": kind.direction.value, "from": request["from"], "records": records}
-    return {**told, "new_schemas": steps.new_schemas}
+    view = {"connector": request["name"], "type": kind.direction.value, "from": request["from"], "records": records}
+    return {**view, "new_schemas": steps.new_schemas}
 
 
 def _source(kind: type[Connector], steps: Preview, request: Mapping[str, Any], most: int) -> list[View]:
@@ -49,8 +49,8 @@ def _sink(steps: Preview, request: Mapping[str, Any], most: int) -> list[View]:
         begin="beginning" if request["from"] == BEGINNING else "end",
         seconds=request["seconds"],
     )
-    told = []
+    views = []
     for one in found:
         record = Record(one.topic() or "", one.partition(), timestamp_ms=time_ms(one), offset=one.offset())
-        told.append(steps.of_sink(record, one.key(), one.value(), one.headers() or ()))
-    return told
+        views.append(steps.of_sink(record, one.key(), one.value(), one.headers() or ()))
+    return views

@@ -101,7 +101,7 @@ class _Pipes(SubprocessStreamProtocol):
         return line
 
     async def end(self) -> None:
-        """Returns when the process is gone and all that it has started, whoever else has its pipes."""
+        """Returns when the process is gone and all that it has started, even if another process has its pipes."""
         with contextlib.suppress(ProcessLookupError):
             self.process.terminate()
         questions, answers = self._both.get_pipe_transport(0), self._both.get_pipe_transport(1)
@@ -128,7 +128,7 @@ async def _started(words: list[str]) -> _Pipes:
 
 
 def _about(request: dict[str, Any], line: bytes) -> dict[str, Any]:
-    """Raises ValueError unless it is about this question and of whole characters, as whoever stores it expects."""
+    """Raises ValueError unless it is about this question and of whole characters, as its caller stores it."""
     said = json.loads(line.decode())
     if b"\\u" in line:  # what such an escape stands for may be half of a surrogate pair
         json.dumps(said, ensure_ascii=False).encode()

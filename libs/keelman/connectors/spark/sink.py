@@ -24,8 +24,8 @@ class SparkSink(SparkConnector):
         high, medium, low, text = Importance.HIGH, Importance.MEDIUM, Importance.LOW, Type.STRING
         schema = "Columns and types of values that are JSON, as DDL; without it rows have Kafka's own columns."
         return ConfigDef(
-            ConfigKey("spark.format", text, REQUIRED, high, "What DataFrame.write.format is told.", non_empty),
-            ConfigKey("spark.path", text, "", high, "What save is told; empty where options name the data set."),
+            ConfigKey("spark.format", text, REQUIRED, high, "The argument of DataFrame.write.format.", non_empty),
+            ConfigKey("spark.path", text, "", high, "The argument of save; empty where options name the data set."),
             ConfigKey("value.schema", text, "", high, schema),
             ConfigKey(EVERY_KEY, Type.LONG, EVERY_MS, medium, "Time between two writes.", at_least(100)),
             ConfigKey(MAX_KEY, Type.LONG, MAX_RECORDS, medium, "Most offsets of one write.", at_least(1)),

@@ -57,8 +57,8 @@ class SparkSource(SparkConnector):
         high, medium, low, text = Importance.HIGH, Importance.MEDIUM, Importance.LOW, Type.STRING
         ordered = "Whether a part's rows come in the same order each time; by default for formats of files."
         return ConfigDef(
-            ConfigKey("spark.format", text, REQUIRED, high, "What spark.read.format is told.", non_empty),
-            ConfigKey("spark.path", text, "", high, "What load is told; empty where options name the data set."),
+            ConfigKey("spark.format", text, REQUIRED, high, "The argument of spark.read.format.", non_empty),
+            ConfigKey("spark.path", text, "", high, "The argument of load; empty where options name the data set."),
             ConfigKey("spark.schema", text, "", medium, "Columns and types as DDL, for formats that need them."),
             ConfigKey("topic", text, "", high, "Topic of the rows that name none in a column `topic`."),
             ConfigKey("key.column", text, "", medium, "Column that gives the keys of rows that are sent as JSON."),

@@ -1,4 +1,4 @@
-"""Mock source and sink: connectors that fail, hang or kill their process when they are told to. For tests.
+"""Mock source and sink: connectors that fail, hang or kill their process as configured. For tests.
 
 Upstream's names and keys (org.apache.kafka.connect.tools.Mock{Source,Sink}Connector): `mock_mode` connector-failure or
 task-failure, after `delay_ms`. Ours beside them: the modes fail, fail-retriable, hang and die, at the point

@@ -33,7 +33,7 @@ COMPLETE = Schema(
         Field("seqno", INT64),
     ),
 )
-_NAME = ConfigKey("name", Type.STRING, REQUIRED, Importance.HIGH, "Name of the connector, told in each line.")
+_NAME = ConfigKey("name", Type.STRING, REQUIRED, Importance.HIGH, "Name of the connector, in each line.")
 _ID = ConfigKey("id", Type.INT, 0, Importance.LOW, "Number of the task; set by the connector.")
 _OUTPUT = ConfigKey(
     "output.file", Type.STRING, None, Importance.LOW, "File to append the lines to; standard output when absent."

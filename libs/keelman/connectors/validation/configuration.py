@@ -28,7 +28,13 @@ from keelman.connect.converters.converter import SIMPLE_HEADERS
 from keelman.connect.java.text import hash_order, java_text
 from keelman.connect.plugin import Connector, Direction
 from keelman.connectors.registry import Registry, find_connector, full_name
-from keelman.connectors.validation.rules import check_sink, check_source, converter_infos, override_infos, tell_faults
+from keelman.connectors.validation.rules import (
+    add_client_faults,
+    check_sink,
+    check_source,
+    converter_infos,
+    override_infos,
+)
 from keelman.model.errors import InvalidArgument
 
 OWN = "keelman."
@@ -73,7 +79,7 @@ def validate(config: Config, worker: Mapping[str, str]) -> dict[str, Any]:
     clients = override_infos(connector.direction, config, worker)
     converters, more = converter_infos(registry, config, values)
     configs: list[Info] = [*infos(keys, found), *clients, *converters]
-    tell_faults(configs, config, worker)
+    add_client_faults(configs, config, worker)
     return config_infos(named, [*groups, *more], configs)
 
 

@@ -34,7 +34,7 @@ def override_infos(direction: Direction, config: Config, worker: Mapping[str, st
 
 
 def _clients(direction: Direction, config: Config, worker: Mapping[str, str]) -> list[Client]:
-    """In the order in which Connect tells of them."""
+    """In the order in which Connect names them."""
     if direction is Direction.SINK:
         dead = bool((config.get(DEAD_LETTERS) or "").strip())
         return ["producer", "consumer", "admin"] if dead else ["consumer"]
@@ -55,7 +55,7 @@ def _overrides(client: Client, config: Config, worker: Mapping[str, str]) -> lis
     return prefixed_infos(keys, values, prefix)
 
 
-def tell_faults(configs: list[Info], config: Config, worker: Mapping[str, str]) -> None:
+def add_client_faults(configs: list[Info], config: Config, worker: Mapping[str, str]) -> None:
     """Adds what is wrong with clients' properties, under whatever prefix, that Connect would not say or only later:
     what cannot be used here, login modules and token URLs that are not allowed."""
     known = {info["value"]["name"]: info["value"] for info in configs}
@@ -68,7 +68,7 @@ def tell_faults(configs: list[Info], config: Config, worker: Mapping[str, str]) 
 
 def converter_infos(plugins: Plugins, config: Config, values: dict[str, ConfigValue]) -> tuple[list[Info], list[str]]:
     """The keys of converters that the connector itself names, with their groups. What is wrong with a converter goes to
-    `values`; then its keys are not told."""
+    `values`; then its keys are left out."""
     found: list[Info] = []
     groups: list[str] = []
     for role in ("header", "key", "value"):

@@ -40,7 +40,7 @@ class Fate:
 
 @dataclass(slots=True)
 class Tally:
-    """What is told of a replay."""
+    """The counts of a replay, by fate."""
 
     counts: dict[str, int] = field(default_factory=dict)
     kinds: dict[tuple[str, str], dict[str, int]] = field(default_factory=dict)
@@ -109,7 +109,7 @@ class ReplayDecisions:
     def _of_sink(self, message: Message, letter: DeadLetter) -> Fate:
         topic = self._to or (letter.whence.topic if letter.whence is not None else self._only)
         if not topic:
-            return Fate(message, letter, "lost", why="no header tells which topic it came from; another can be given")
+            return Fate(message, letter, "lost", why="no header names the topic it came from; another can be given")
         if topic not in self._partitions:
             return Fate(message, letter, "failed", why=f"topic {topic} is not there")
         partition = None
@@ -122,13 +122,13 @@ class ReplayDecisions:
                 record = Record(topic, partition, timestamp_ms=time_ms(message), offset=message.offset())
                 self._walk.through(self._walk.opened(record, letter.key, letter.value, letter.headers))
             except StepFailure as failure:
-                return Fate(message, letter, "failed", why=_told(failure))
+                return Fate(message, letter, "failed", why=_text_of(failure))
         sent = Written(topic, partition, time_ms(message), letter.key, letter.value, letter.headers)
         return Fate(message, letter, "sent", sent)
 
     def _of_source(self, message: Message, letter: DeadLetter) -> Fate:
         if letter.whence is None:
-            return Fate(message, letter, "lost", why="no header tells which topic it was for")
+            return Fate(message, letter, "lost", why="no header names the topic it was for")
         if "text" in (letter.key_format, letter.value_format):
             return Fate(message, letter, "lost", why="its record could not be kept as it was, only as text")
         raw = letter.key_format == letter.value_format == "bytes"
@@ -146,7 +146,7 @@ class ReplayDecisions:
                 after.partition = None
             return Fate(message, letter, "sent", self._walk.written(after, raw=raw))
         except StepFailure as failure:
-            return Fate(message, letter, "failed", why=_told(failure))
+            return Fate(message, letter, "failed", why=_text_of(failure))
         except ConnectError as error:
             return Fate(message, letter, "lost", why=f"its record cannot be read again: {error}")
 
@@ -156,5 +156,5 @@ class ReplayDecisions:
         return opened(self._envelope, data)
 
 
-def _told(failure: StepFailure) -> str:
+def _text_of(failure: StepFailure) -> str:
     return f"{failure.stage} ({failure.step}): {in_one_line(failure.error)}"

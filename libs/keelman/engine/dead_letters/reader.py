@@ -29,7 +29,7 @@ _BYTES = re.compile(rf"^Caused by: {re.escape(SerializationError.java_name)}: (.
 
 
 def replay_group(connector: str) -> str:
-    """The consumer group whose offsets tell what is replayed; also the replay's transactional id."""
+    """The consumer group whose offsets show what is replayed; also the replay's transactional id."""
     return f"keelman-replay-{connector}"
 
 

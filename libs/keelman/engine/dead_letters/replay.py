@@ -191,7 +191,7 @@ class _Replay:
             letters.ends[int(number)] = min(end, letters.ends.get(int(number), 0))
 
     def run(self) -> View:
-        """Looks at letter after letter, and tells."""
+        """Decides letter after letter, and returns a summary."""
         sent, most = 0, self._request["most"]
         for batch in self._letters.batches(self._at, self._until):
             rest = deque(batch)
@@ -201,7 +201,7 @@ class _Replay:
                 sent += sum(one.outcome == "sent" for one in fates)
             if sent == most:
                 break
-        return self._told()
+        return self._summary()
 
     def _next(self, rest: deque[Message], most: int) -> list[Fate]:
         """Takes letters until so many are to be sent; the brokers may refuse some of them."""
@@ -241,7 +241,7 @@ class _Replay:
             at[number] = offset + 1
         return found
 
-    def _told(self) -> View:
+    def _summary(self) -> View:
         letters, tally = self._letters, self._tally
         unread = any(self._at[number] < end for number, end in letters.ends.items())
         cursor = {

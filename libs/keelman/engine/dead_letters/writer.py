@@ -69,7 +69,7 @@ class DeadLetterWriter:
         return None, None, [(RECORD_BYTES, str(size).encode())]
 
     def _contexts(self, letter: Letter, size: int | None) -> Iterator[Headers]:
-        """What tells of the error, shorter and shorter."""
+        """Descriptions of the error, each shorter than the one before."""
         yield self._bad.context(letter, size)
         why = letter.why
         for most in SHORTER:

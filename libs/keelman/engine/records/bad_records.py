@@ -100,7 +100,7 @@ class BadRecords:
     def retry(self, work: Callable[[], T]) -> T:
         """What the work gives; while it raises what may pass, it is tried again for as long as the policy says.
 
-        Raises GaveUp when the run is told to drain before that is over, and CutShort.
+        Raises GaveUp when the run is ordered to drain before that is over, and CutShort.
         """
         attempt, started = 0, time.monotonic()
         while True:
@@ -170,7 +170,7 @@ class BadRecords:
         self.counts.logged += 1
 
     def context(self, letter: Letter, size: int | None) -> Headers:
-        """What a dead letter tells of its error; nothing where that is not wanted, but of a record that is too large
+        """What a dead letter says of its error; nothing where that is not wanted, but of a record that is too large
         (`size`) always: there is little else of it."""
         if not self.policy.context and size is None:
             return ()

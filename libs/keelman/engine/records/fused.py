@@ -1,7 +1,7 @@
 """A connector's converters and transforms as one function for whole batches, a column at a time.
 
 Records of one shape stay together on the way and are put in order behind it. Nothing here tells which record is a bad
-one: whoever calls takes the records one by one when this raises.
+one: the caller takes the records one by one when this raises.
 """
 
 from __future__ import annotations
@@ -207,7 +207,7 @@ def _valid(column: Column | StructColumn) -> Column | StructColumn:
 
 
 def moved(batch: SourceBatch, origins: list[int]) -> Mapping[int, Any] | None:
-    """Whom to tell, by the places that the records have now."""
+    """Whom to notify, by the places that the records have now."""
     if not batch.delivered:
         return None
     return {at: batch.delivered[origin] for at, origin in enumerate(origins) if origin in batch.delivered}

@@ -80,8 +80,8 @@ class CachedRegistry:
         """As Registry says."""
 
         def ask() -> Registered:
-            told = self._ask("POST", f"/subjects/{_part(subject)}?normalize={_flag(normalize)}", _body(schema))
-            return Registered(schema, _number(told, "id"), subject, _number(told, "version"))
+            answer = self._ask("POST", f"/subjects/{_part(subject)}?normalize={_flag(normalize)}", _body(schema))
+            return Registered(schema, _number(answer, "id"), subject, _number(answer, "version"))
 
         return self._once(("version", subject, schema, normalize), ask)
 
@@ -120,8 +120,8 @@ class CachedRegistry:
         return self._once(("compatible", subject, version, schema), ask)
 
     def _version(self, subject: str, version: str) -> Registered:
-        told = self._ask("GET", f"/subjects/{_part(subject)}/versions/{version}")
-        return Registered(_text(told), _number(told, "id"), subject, _number(told, "version"))
+        answer = self._ask("GET", f"/subjects/{_part(subject)}/versions/{version}")
+        return Registered(_text(answer), _number(answer, "id"), subject, _number(answer, "version"))
 
     def _once(self, key: Hashable, ask: Callable[[], Answer]) -> Answer:
         with self._lock:
@@ -152,7 +152,7 @@ class CachedRegistry:
         if time.monotonic() < until:
             raise RegistryUnavailable(said)
         try:
-            told = self._http.ask(method, path, body)
+            answer = self._http.ask(method, path, body)
         except Unavailable as error:
             said = f"The schema registry is away: {error.message}"
             self._away = time.monotonic() + AWAY_SECONDS, said
@@ -166,9 +166,9 @@ class CachedRegistry:
             raise
         except Exception as error:  # a header that no question can have: no record is at fault
             raise RegistryRefused(f"The schema registry cannot be asked: {type(error).__name__}: {error}") from None
-        if not isinstance(told, dict):
+        if not isinstance(answer, dict):
             raise RegistryRefused(f"The schema registry's answer to {method} {path} is none that can be read")
-        return told
+        return answer
 
 
 def _part(text: str) -> str:
@@ -188,18 +188,18 @@ def _body(schema: SchemaText) -> dict[str, Any]:
     return body
 
 
-def _number(told: Mapping[str, Any], name: str) -> int:
+def _number(answer: Mapping[str, Any], name: str) -> int:
     try:
-        return int(told[name])
+        return int(answer[name])
     except (KeyError, ValueError, TypeError) as error:
         raise RegistryRefused(f"The schema registry's answer is none that can be read: {error!r}") from None
 
 
-def _text(told: Mapping[str, Any]) -> SchemaText:
+def _text(answer: Mapping[str, Any]) -> SchemaText:
     try:
         references = tuple(
-            Reference(str(r["name"]), str(r["subject"]), int(r["version"])) for r in told.get("references") or ()
+            Reference(str(r["name"]), str(r["subject"]), int(r["version"])) for r in answer.get("references") or ()
         )
-        return SchemaText(SchemaKind(told.get("schemaType") or "AVRO"), str(told["schema"]), references)
+        return SchemaText(SchemaKind(answer.get("schemaType") or "AVRO"), str(answer["schema"]), references)
     except (KeyError, ValueError, TypeError) as error:
         raise RegistryRefused(f"The schema registry's answer is none that can be read: {error!r}") from None

@@ -185,28 +185,28 @@ class RegistryHttp:
 
 def _read_answer(url: str, path: str, answer: _Answer) -> Any:
     if answer.status in (401, 403):
-        said = _told(answer)[0]
+        said = _error_of(answer)[0]
         raise Unauthenticated(f"{url} does not let us in: it answered {answer.status} {said}".rstrip())
     if answer.status in _BUSY:
-        raise Unavailable(f"{url} answered {answer.status} {_told(answer)[0]}".rstrip(), reason="NO_REGISTRY")
+        raise Unavailable(f"{url} answered {answer.status} {_error_of(answer)[0]}".rstrip(), reason="NO_REGISTRY")
     if 200 <= answer.status < 300:
         with contextlib.suppress(ValueError, RecursionError):
             return json.loads(answer.content)
     if answer.status < 400:
         raise FailedPrecondition(f"{url}{path} answered {answer.status}, but not as a schema registry does")
-    message, code = _told(answer)
+    message, code = _error_of(answer)
     if code is None:  # something on the way to it: one that is just being set up, or a URL without the path it needs
         what = f"{url}{path} answered {answer.status} without a schema registry's code: {message}"
         raise Unavailable(what.rstrip(": "), reason="NO_REGISTRY")
     raise RegistryNo(message or f"{url}{path} answered {answer.status}", answer.status, code)
 
 
-def _told(answer: _Answer) -> tuple[str, int | None]:
+def _error_of(answer: _Answer) -> tuple[str, int | None]:
     """The registry's own message and code, None where it is none of a registry's."""
     try:
-        told = json.loads(answer.content)
-        message = str(told.get("message") or told.get("title") or told.get("detail") or "")
-        code = told.get("error_code")
+        body = json.loads(answer.content)
+        message = str(body.get("message") or body.get("title") or body.get("detail") or "")
+        code = body.get("error_code")
         return " ".join(message.split())[:2000], None if code is None else int(code)
     except (ValueError, TypeError, AttributeError, RecursionError):
         return "", None
@@ -252,8 +252,8 @@ def _without_user(url: str) -> tuple[str, str]:
         legal = False
     if not legal:
         start, mark, rest = url.partition("://")  # whatever is before the host must not be told
-        told = f"{start}://{rest.rpartition('@')[2]}" if mark else url.rpartition("@")[2]
-        raise InvalidArgument.of(URL, told, "URLs, http://host:port")
+        shown = f"{start}://{rest.rpartition('@')[2]}" if mark else url.rpartition("@")[2]
+        raise InvalidArgument.of(URL, shown, "URLs, http://host:port")
     user, at, host = parts.netloc.rpartition("@")
     return (parts._replace(netloc=host).geturl(), unquote(user)) if at else (url, "")
 

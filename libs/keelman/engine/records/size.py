@@ -77,10 +77,10 @@ class Sizes:
 
     def _again(self) -> int:
         if self.ask is not None and time.monotonic() - self.asked >= AGAIN_SECONDS:
-            told = self.ask()
+            limit = self.ask()
             self.asked = time.monotonic()
-            if told != NO_LIMIT:
-                self.topic = told
+            if limit != NO_LIMIT:
+                self.topic = limit
         return self.topic
 
 

@@ -14,7 +14,7 @@ from keelman.engine.failure import RunFailure
 from keelman.engine.progress import Progress
 from keelman.engine.sink.commits import SinkCommits
 from keelman.engine.sink.pipeline import SinkPipeline
-from keelman.engine.sink.place import Place
+from keelman.engine.sink.place import ConsumerPlace
 from keelman.engine.sink.polling import Polling
 from keelman.engine.sink.positions import Positions
 from keelman.engine.sink.relocation import Reset, goes_on_at
@@ -38,7 +38,7 @@ class SinkAssignment:
         commits: SinkCommits,
         topics: SourceTopics,
         beginnings: Beginnings,
-        place: Place,
+        place: ConsumerPlace,
         subscription: Subscription,
         reset: Reset,
         progress: Progress,

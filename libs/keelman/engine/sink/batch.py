@@ -88,7 +88,7 @@ def origin(messages: list[Message]) -> Origin:
 
 
 def split_errors(messages: list[Message]) -> tuple[list[Message], list[tuple[Message, KafkaError]]]:
-    """The records, and the events among them with what they tell; each in their order."""
+    """The records, and the events among them with their errors; each in their order."""
     errors = list(map(Message.error, messages))
     if not any(errors):
         return messages, []

@@ -116,7 +116,7 @@ class SinkCommits:
         contract.HAND_OVER.of(self._writer.hand_over)
 
     def forget(self) -> None:
-        """The partitions are not ours any more, nor what was read and written of them and is not committed."""
+        """Forgets partitions that are no longer assigned, with all uncommitted records of theirs."""
         self._positions.forget()
         self._polling.forget()
         self.unkept = self._unsent = False

@@ -33,7 +33,7 @@ from keelman.engine.sink.consumer import (
 )
 from keelman.engine.sink.loop import SinkLoop, is_fatal
 from keelman.engine.sink.pipeline import SinkPipeline
-from keelman.engine.sink.place import Place
+from keelman.engine.sink.place import ConsumerPlace
 from keelman.engine.sink.polling import Polling
 from keelman.engine.sink.positions import Positions
 from keelman.engine.sink.relocation import Reset
@@ -145,7 +145,7 @@ class SinkCopy:
             commits=commits,
             topics=topics,
             beginnings=Beginnings(self._worker, self._config, self._ticket.connector, topics),
-            place=Place(self._worker, self._config, self._ticket.connector, self._ticket.task),
+            place=ConsumerPlace(self._worker, self._config, self._ticket.connector, self._ticket.task),
             subscription=self._subscription,
             reset=reset,
             progress=progress,

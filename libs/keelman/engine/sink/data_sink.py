@@ -36,7 +36,7 @@ from keelman.kafka.security.oauth import ALLOWED_KEY
 EVERY_KEY, MAX_KEY = "spark.write.every.ms", "spark.write.max.records"
 EVERY_MS, MAX_RECORDS = 10_000, 1_000_000
 ANSWER_SECONDS = 4.0  # twice in a row, and a slot that gives no sign of life for ten seconds is given up
-TELL_SECONDS = 1.0
+REPORT_SECONDS = 1.0
 
 
 class DataSinkCopy:
@@ -134,7 +134,7 @@ class DataSinkCopy:
         self._reporter.write = job
         try:
             self._reporter.report(COPY_RUN_STATE_RUNNING, progress=self._message())
-            while not self._control.await_written(self._number, TELL_SECONDS):
+            while not self._control.await_written(self._number, REPORT_SECONDS):
                 self._reporter.report(COPY_RUN_STATE_RUNNING, progress=self._message())
         finally:
             self._reporter.write = None

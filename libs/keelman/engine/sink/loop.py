@@ -1,4 +1,4 @@
-"""Has what a sink's consumer reads written and committed, at the pace that is allowed, until told to drain."""
+"""Has what a sink's consumer reads written and committed, at the pace that is allowed, until ordered to drain."""
 
 from __future__ import annotations
 

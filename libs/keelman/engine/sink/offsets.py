@@ -67,7 +67,7 @@ def start_of(kept: KeptOffset | None, group: GroupOffset, log: Log) -> Start:
         return Start(None) if group.offset is None else _in_log(group.offset, log.epoch_end)
     moved = group.shown is not None and group.shown != kept.offset and group.shown not in kept.mirrored
     if _another_topic(kept, log):
-        reason = f"kept offset {kept.offset} is of a topic that was deleted; one of its name was made anew"
+        reason = f"kept offset {kept.offset} is of a topic that was deleted; another one of its name was created"
         its_own = moved and group.offset is not None and (log.end is None or group.offset <= log.end)
         return Start(group.offset if its_own else None, reason, from_beginning=not its_own)
     if moved:

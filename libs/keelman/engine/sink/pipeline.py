@@ -53,7 +53,7 @@ class SinkPipeline:
             self._bad.give_up()
 
     def task(self) -> SinkTask:
-        """What the writer is told of the task."""
+        """What the writer gets to know of the task."""
         return SinkTask(self._connector, self._task, self._worker, self._control.beat, self._report)
 
     def open(self, writer: Writer) -> None:

@@ -24,7 +24,7 @@ ANSWER_SECONDS = 8.0
 _log = get_logger()
 
 
-class Place:
+class ConsumerPlace:
     """Looked at once by each copy run of a sink, at its first assignment.
 
     A static member that comes back gets the partitions that it had before, and the group deals nothing again: neither
@@ -41,7 +41,7 @@ class Place:
         """Whether the group has to deal again. The member has then left it; its consumer has nothing until it has
         joined again, which it does by itself.
 
-        Raises KafkaException when the brokers do not tell, RetriableConnectError when they do not let it leave.
+        Raises KafkaException when the brokers do not answer, RetriableConnectError when they do not let it leave.
         """
         if self._looked:
             return False
@@ -60,10 +60,10 @@ class Place:
     def _dealt(self) -> set[TopicPartition] | None:
         """What the group's members have together; None while it deals again in any case."""
         asked = AdminClient(with_token(client_settings(self._properties, "admin")))
-        told = asked.describe_consumer_groups([self._group], request_timeout=ANSWER_SECONDS)[self._group].result()
-        if told.state != ConsumerGroupState.STABLE:
+        group = asked.describe_consumer_groups([self._group], request_timeout=ANSWER_SECONDS)[self._group].result()
+        if group.state != ConsumerGroupState.STABLE:
             return None
-        return {place for member in told.members for place in _places(member.assignment.topic_partitions)}
+        return {place for member in group.members for place in _places(member.assignment.topic_partitions)}
 
 
 def outdated(mine: set[TopicPartition], wanted: set[TopicPartition], dealt: set[TopicPartition] | None) -> bool:

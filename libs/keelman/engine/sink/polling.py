@@ -65,7 +65,7 @@ class Polling:
             self.paused = False
 
     def forget(self) -> None:
-        """The partitions are not ours any more, nor what was read of them."""
+        """Forgets partitions that are no longer assigned, with what was read of them."""
         self.paused = False
         self._early.clear()
 

@@ -43,7 +43,7 @@ def goes_on_at(due: int, log: Found) -> int | None:
 
 
 class Reset:
-    """What a user has set `auto.offset.reset` to, of which the client library is told nothing."""
+    """The user's `auto.offset.reset`, which is not passed to the client library."""
 
     def __init__(self, properties: dict[str, Any]) -> None:
         """Takes it out of the client library's properties."""

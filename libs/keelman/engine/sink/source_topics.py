@@ -1,4 +1,4 @@
-"""What the brokers tell of the topics that a sink reads: their ids, and where leader epochs end in them.
+"""What the brokers report of the topics that a sink reads: their ids, and where leader epochs end in them.
 
 The client library goes on in a topic that was deleted and created again as if it were the one before: at the offset
 that it had come to, past all that is written before that, or, where the new topic's leader epochs are lower, not at all
@@ -67,22 +67,22 @@ class SourceTopics:
         unless that was done so many seconds ago."""
         if self._changed or not self._ids or time.monotonic() - self._looked_at < seconds:
             return self._changed
-        told = self._asked(self._told_now())
+        answer = self._asked(self._ids_now())
         self._looked_at = time.monotonic()
-        if told is None:
+        if answer is None:
             self._ids = {}
             return ""
         for topic, known in self._ids.items():
-            now = told.get(topic, "")
+            now = answer.get(topic, "")
             if now and known and now != known:
-                self._changed = f"topic {topic} was deleted and made anew (its id is {now})"
+                self._changed = f"topic {topic} was deleted and created again (its id is {now})"
             self._ids[topic] = now or known
-        if not self._changed and all(told.get(topic) for topic in self._ids):
+        if not self._changed and all(answer.get(topic) for topic in self._ids):
             self.doubtful = False
         return self._changed
 
     def ids(self, topics: set[str], expected: Mapping[str, str]) -> dict[str, str]:
-        """By name; nothing of topics that are not there, nor from brokers that do not tell.
+        """Topic ids by name, without topics that do not exist and brokers that do not report ids.
 
         A broker that is cut off from its cluster tells the id of before for ever, and ids have no order: where one is
         not the expected one, another broker is asked. Raises Unavailable where they differ, or nobody answers.
@@ -90,7 +90,7 @@ class SourceTopics:
         return self._asked(self._agreed(topics, expected))
 
     def epoch_ends(self, epochs: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-        """Where these epochs end; nothing from brokers that do not tell. Raises Unavailable where a leader does not: it
+        """Where these epochs end; nothing from brokers that do not know. Raises Unavailable where a leader does not: it
         may be one no longer."""
         if not epochs:
             return {}
@@ -110,11 +110,11 @@ class SourceTopics:
             self._client = await self._stack.enter_async_context(opening)
         return self._client
 
-    async def _told_now(self) -> dict[str, str] | None:
-        """Nothing where no broker answers soon: what is read is of one that did. None where they never tell."""
+    async def _ids_now(self) -> dict[str, str] | None:
+        """Empty where no broker answers soon: what is read comes from one that did. None where they never do."""
         try:
             async with asyncio.timeout(TOPICS_SECONDS):
-                return await self._told(set(self._ids), [])
+                return await self._ask_ids(set(self._ids), [])
         except (KeelmanError, TimeoutError) as error:
             _log.info("topic_ids_not_told", error=repr(error))
             await self._closed()  # what it knows of the brokers may be of before
@@ -127,31 +127,31 @@ class SourceTopics:
     async def _agreed(self, topics: set[str], expected: Mapping[str, str]) -> dict[str, str]:
         client = await self._opened()
         nodes = sorted(broker.nodeId for broker in client.cluster.brokers())
-        told = await self._told(topics, nodes[:1]) or {}
-        if len(nodes) > 1 and any(told.get(topic, known) != known for topic, known in expected.items()):
-            again = await self._told(topics, nodes[1:]) or {}
-            if again != told:
-                raise Unavailable(f"brokers tell different ids of topics {', '.join(sorted(topics))}")
-        return told
+        answer = await self._ask_ids(topics, nodes[:1]) or {}
+        if len(nodes) > 1 and any(answer.get(topic, known) != known for topic, known in expected.items()):
+            again = await self._ask_ids(topics, nodes[1:]) or {}
+            if again != answer:
+                raise Unavailable(f"brokers report different ids of topics {', '.join(sorted(topics))}")
+        return answer
 
-    async def _told(self, topics: set[str], first: list[int]) -> dict[str, str] | None:
+    async def _ask_ids(self, topics: set[str], first: list[int]) -> dict[str, str] | None:
         try:
-            told = await metadata_of(await self._opened(), topics, first=first)
+            answer = await metadata_of(await self._opened(), topics, first=first)
         except TooOld as error:
             _log.info("topic_ids_not_told", error=repr(error))
             return None
         except (ClientError, OSError) as error:
-            raise Unavailable(f"no broker tells about topics: {error!r}") from None
-        return {name: one.id for name, one in told.topics.items() if one.id}
+            raise Unavailable(f"no broker answers about topics: {error!r}") from None
+        return {name: one.id for name, one in answer.topics.items() if one.id}
 
     async def _ends(self, epochs: Mapping[tuple[str, int], int]) -> dict[TopicPartition, int]:
         try:
-            told = await epoch_ends(await self._opened(), epochs, seconds=EPOCH_SECONDS)
+            answer = await epoch_ends(await self._opened(), epochs, seconds=EPOCH_SECONDS)
         except TooOld as error:
             _log.info("epoch_ends_not_told", error=repr(error))
             return {}
-        for (topic, number), end in told.items():
+        for (topic, number), end in answer.items():
             if end.code:
                 why = f"{name_of(end.code)} where epoch {epochs[topic, number]} ends"
                 raise Unavailable(f"partition {number} of topic {topic}: {why}")
-        return {TopicPartition(*where): end.offset for where, end in told.items() if end.offset >= 0}
+        return {TopicPartition(*where): end.offset for where, end in answer.items() if end.offset >= 0}

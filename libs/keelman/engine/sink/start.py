@@ -82,15 +82,15 @@ class Beginnings:
         return found
 
     def found(self, consumer: Consumer, where: TopicPartition, leader_epoch: int) -> Found:
-        """The partition's log as it is now. Raises KafkaException, and Unavailable where its leader does not tell."""
+        """The partition's log as it is now. Raises KafkaException, and Unavailable where its leader does not answer."""
         begin, end = consumer.get_watermark_offsets(ClientPartition(*where), timeout=ANSWER_SECONDS)
         if leader_epoch == NO_EPOCH:
             return Found(begin, end)
         return Found(begin, end, self._topics.epoch_ends({where: leader_epoch}).get(where))
 
     def _shown(self, consumer: Consumer, partitions: list[ClientPartition]) -> dict[TopicPartition, GroupOffset]:
-        told = consumer.committed(partitions, timeout=ANSWER_SECONDS) if partitions else []
-        for one in told:
+        committed = consumer.committed(partitions, timeout=ANSWER_SECONDS) if partitions else []
+        for one in committed:
             if one.error is not None:
                 raise KafkaException(one.error)
         return {
@@ -99,7 +99,7 @@ class Beginnings:
                 altered_ms(one.metadata),
                 NO_EPOCH if one.leader_epoch is None else one.leader_epoch,
             )
-            for one in told
+            for one in committed
         }
 
     def _taken_over(

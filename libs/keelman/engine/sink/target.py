@@ -97,7 +97,7 @@ async def source_cluster(properties: Mapping[str, str]) -> str:
         try:
             return str((await admin.describe_cluster())["cluster_id"])
         except (ClientError, OSError) as error:
-            raise Unavailable(f"no broker tells the cluster's id: {error!r}") from None
+            raise Unavailable(f"no broker reports the cluster's id: {error!r}") from None
 
 
 def target_name(template: str, topic: str) -> str:

@@ -215,8 +215,8 @@ class SlotHost:
         module, _, name = self._order.loop.partition(":")
         factory = getattr(importlib.import_module(module), name)
         allowed, rest = self._lease.allowed, self._share.rest
-        tell = self._updates.put
-        self._loops = Loops(lambda ticket: factory(ticket, tell, still_allowed=allowed, rest=rest), tell)
+        report = self._updates.put
+        self._loops = Loops(lambda ticket: factory(ticket, report, still_allowed=allowed, rest=rest), report)
         try:
             ca = self._order.ca.encode() or None
             async with channel(self._order.home, root_certificates=ca, server_name=self._order.server_name) as home:
@@ -269,7 +269,7 @@ class SlotHost:
                 continue
             update.message, update.trace = REDACTOR.hide(update.message), REDACTOR.hide(update.trace)
             await call.write(AttachRequest(update=update))
-            self._loops.told(update)
+            self._loops.on_update(update)
             if time.monotonic() >= due:
                 due = time.monotonic() + BEAT_SECONDS
                 await call.write(AttachRequest(beat=self._beat()))

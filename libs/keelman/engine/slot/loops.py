@@ -26,7 +26,7 @@ OPENING_AT_ONCE = 32
 # One that takes longer waits for something: it keeps no others from opening.
 OPENING_SECONDS = 5.0
 
-Tell: TypeAlias = Callable[[RunUpdate], None]
+Report: TypeAlias = Callable[[RunUpdate], None]
 
 
 class Loop(Protocol):
@@ -64,10 +64,10 @@ class Loops:
     """By copy run. Used in the slot's event loop only."""
 
     def __init__(
-        self, begin: Callable[[StartTicket], Loop], tell: Tell, clock: Callable[[], float] = time.monotonic
+        self, begin: Callable[[StartTicket], Loop], report: Report, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        """`begin` makes a loop for a ticket; what it raises fails the copy run. `tell` takes updates to the home."""
-        self._begin, self._tell, self._clock = begin, tell, clock
+        """`begin` makes a loop for a ticket; what it raises fails the copy run. `report` takes updates to the home."""
+        self._begin, self._report, self._clock = begin, report, clock
         self._loops: dict[str, Loop] = {}
         self._opening: dict[str, float] = {}
         self._waiting: dict[str, StartTicket] = {}
@@ -93,8 +93,8 @@ class Loops:
             elif kind == "written":
                 loop.written(order.written)
 
-    def told(self, update: RunUpdate) -> None:
-        """A loop has told this."""
+    def on_update(self, update: RunUpdate) -> None:
+        """Called with each update that a loop has reported."""
         if update.state >= COPY_RUN_STATE_FENCED:
             self._opening.pop(update.run_uid, None)
             self.open_next()
@@ -167,4 +167,4 @@ class Loops:
     ) -> None:
         update = RunUpdate(run_uid=uid, state=state, reason=reason, message=message, trace=trace, retriable=retriable)
         update.time.GetCurrentTime()
-        self._tell(update)
+        self._report(update)

@@ -31,7 +31,7 @@ class Boundary:
 
     @property
     def timeout_seconds(self) -> float:
-        """`transaction.timeout.ms` where the producer is not told another: readers of an orphan wait so long."""
+        """`transaction.timeout.ms` where the producer's configuration sets none: readers of an orphan wait so long."""
         if self.kind == "connector":
             return CONNECTOR_SECONDS
         if self.kind == "poll" and self._seconds <= 1:

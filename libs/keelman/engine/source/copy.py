@@ -23,7 +23,7 @@ from keelman.engine.source.producer import RunProducer
 from keelman.engine.source.producer_options import producer_options
 from keelman.engine.source.read_position import ReadPosition
 from keelman.engine.source.reports import SourceReports
-from keelman.engine.source.split_plan import Plan
+from keelman.engine.source.split_plan import SplitPlan
 from keelman.engine.source.transactions import AtLeastOnceProducer, TransactionalProducer
 from keelman.engine.source.worker_offsets import WorkerOffsets
 from keelman.engine.topics import ensure_offset_topic
@@ -94,11 +94,11 @@ class SourceCopy:
         stack.callback(made.close)
         return made
 
-    def _split(self, producer: RunProducer, committed: CommittedOffsets) -> Plan | None:
+    def _split(self, producer: RunProducer, committed: CommittedOffsets) -> SplitPlan | None:
         """Splits the task where its backlog is worth it; this run then copies one of the parts."""
         if not self._exactly_once or self._ticket.bulk.part:
             return None
-        plan = Plan(self._ticket, producer, committed)
+        plan = SplitPlan(self._ticket, producer, committed)
         self._config = dict(plan.split(self._connector, self._config))
         self._reporter.parts = plan.parts
         return plan
@@ -114,7 +114,7 @@ class SourceCopy:
         reader: Reader,
         producer: RunProducer,
         committed: CommittedOffsets,
-        plan: Plan | None,
+        plan: SplitPlan | None,
         worker_offsets: WorkerOffsets | None,
     ) -> None:
         position = ReadPosition(reader)

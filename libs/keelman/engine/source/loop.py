@@ -1,4 +1,4 @@
-"""Reads a source, sends what it gives, and ends transactions, at the pace that is allowed, until told to drain."""
+"""Reads a source, sends what it gives, and ends transactions, at the pace that is allowed, until ordered to drain."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from keelman.engine.records.size import too_large
 from keelman.kafka.batches.partitioner import partitions_for
 from keelman.kafka.batches.record_batch import pack
 
-Told = Callable[[int], None]
+OnStored = Callable[[int], None]
 Values = Sequence[bytes | None]
 
 # A smaller read waits for the next one, until the commit at most; a batch costs its request whatever is in it.
@@ -66,13 +66,13 @@ class Columns:
 
 @dataclass(slots=True)
 class Packed:
-    """A record batch that is ready to go out; `told` gets the offset of its first record."""
+    """A record batch that is ready to go out; `on_stored` gets the offset of its first record."""
 
     topic: str
     partition: int
     data: bytearray
     records: int
-    told: Told | None = None
+    on_stored: OnStored | None = None
 
 
 @dataclass(slots=True)
@@ -170,8 +170,8 @@ class Packing:
         for data, first, records in batches:
             if records == 1 and len(data) > self.request_bytes:
                 raise RunFailure("TASK_FAILED", too_large(len(data), self.request_bytes), retriable=False)
-            told = None if asked is None else asked.part(partition, first, records)
-            yield Packed(topic, partition, data, records, told)
+            on_stored = None if asked is None else asked.part(partition, first, records)
+            yield Packed(topic, partition, data, records, on_stored)
 
     def _dealt(
         self, topic: str, given: Sequence[int | None] | None, keys: Values | None, records: int
@@ -219,13 +219,13 @@ def size_of(values: list[bytes | None], keys: list[bytes | None] | None) -> int:
 
 @dataclass(slots=True)
 class _Asked:
-    """Who of a batch's records wants to be told its offset."""
+    """Which of a batch's records want to get their offsets."""
 
     delivered: Mapping[int, Callable[[int, int], None]]
     at: list[int] | None
     notify: Callable[[Callable[[int, int], None], int, int], None]
 
-    def part(self, partition: int, first: int, records: int) -> Told:
+    def part(self, partition: int, first: int, records: int) -> OnStored:
         """For the records from the first on."""
         asked = []
         for place in range(first, first + records):
@@ -233,8 +233,8 @@ class _Asked:
             if one is not None:
                 asked.append((one, place - first))
 
-        def told(base: int) -> None:
+        def on_stored(base: int) -> None:
             for one, place in asked:
                 self.notify(one, partition, base + place)
 
-        return told
+        return on_stored

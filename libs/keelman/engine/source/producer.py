@@ -15,7 +15,7 @@ from keelman.connect.records import Column, SourceBatch
 from keelman.engine.control import Control
 from keelman.engine.failure import RunFailure
 from keelman.engine.progress import payload_bytes
-from keelman.engine.source.packing import SEND_BYTES, Packed, Packing, Told
+from keelman.engine.source.packing import SEND_BYTES, OnStored, Packed, Packing
 from keelman.engine.source.producer_options import ProducerOptions
 from keelman.engine.source.send_window import SendWindow
 from keelman.kafka.batches.partitioner import partition_for
@@ -208,14 +208,14 @@ class RunProducer(ABC):
 
     def _send(self, producer: BatchProducer, one: Packed) -> None:
         """In the loop's thread."""
-        told = partial(self._delivered, len(one.data), one.told)
-        producer.send(one.topic, one.partition, one.data, one.records, told)
+        on_stored = partial(self._delivered, len(one.data), one.on_stored)
+        producer.send(one.topic, one.partition, one.data, one.records, on_stored)
 
-    def _delivered(self, size: int, told: Told | None, base: int) -> None:
+    def _delivered(self, size: int, on_stored: OnStored | None, base: int) -> None:
         self._done_bytes += size
         self._window.delivered(size, time.monotonic())
-        if told is not None and base >= 0:
-            told(base)
+        if on_stored is not None and base >= 0:
+            on_stored(base)
 
     def _note(self, notify: Callable[[int, int], None], partition: int, offset: int) -> None:
         self._news.append(partial(notify, partition, offset))
@@ -229,8 +229,8 @@ class RunProducer(ABC):
         asked = batch.delivered or {}
         for index, one in enumerate(batch.packed):
             notify = asked.get(index)
-            told = None if notify is None else partial(self._note_last, notify, one.partition, one.records)
-            yield Packed(batch.topic, one.partition, bytearray(one.data), one.records, told)
+            on_stored = None if notify is None else partial(self._note_last, notify, one.partition, one.records)
+            yield Packed(batch.topic, one.partition, bytearray(one.data), one.records, on_stored)
 
     def _note_last(self, notify: Callable[[int, int], None], partition: int, records: int, base: int) -> None:
         self._note(notify, partition, base + records - 1)
@@ -246,7 +246,7 @@ class RunProducer(ABC):
         return [*self._packing.add(batch, values, list(keys), self._note), *self._packing.flush()]
 
     def _post_together(self, batches: list[Packed]) -> None:
-        """So that they go out while whoever waits for them still prepares to."""
+        """Sends them while their waiter still prepares to wait."""
         self._sent_bytes += sum(len(one.data) for one in batches)
         KAFKA_LOOP.post(self._send_together, self._made, batches)
 

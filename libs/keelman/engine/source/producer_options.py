@@ -1,4 +1,4 @@
-"""What a copy run's producer is told: Java's producer properties, as far as they mean something to it."""
+"""A copy run's producer options: Java's producer properties, as far as they mean something to it."""
 
 from __future__ import annotations
 

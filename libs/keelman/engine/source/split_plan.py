@@ -17,7 +17,7 @@ from keelman.engine.source.split import plan_offset, plan_partition, planned_par
 from keelman.kafka.properties.connector_clients import merged
 
 
-class Plan:
+class SplitPlan:
     """Of the task's own copy run, exactly-once only. Used between transactions, by the run's thread."""
 
     def __init__(self, ticket: StartTicket, producer: RunProducer, committed: CommittedOffsets) -> None:

@@ -32,7 +32,7 @@ class WorkerOffsets:
         self._log = _log.bind(connector=connector, topic=topic)
         self._writer = BestEffortWriter(properties, topic, client_id=client_id, failed=self._failed)
         self._failure: str | None = None
-        self._told = False
+        self._logged = False
 
     def before_commit(self, offsets: Sequence[OffsetRecord]) -> None:
         """Deletes what is about to be deleted. Raises RunFailure: what stays here would come back to life."""
@@ -56,6 +56,6 @@ class WorkerOffsets:
 
     def _failed(self, why: str) -> None:
         self._failure = why
-        if not self._told:
-            self._told = True
+        if not self._logged:
+            self._logged = True
             self._log.warning("worker_offsets_not_written", error=why, note="the connector's own topic has them")

@@ -17,7 +17,7 @@ from keelman.kafka.clients import Client
 from keelman.kafka.connections import BATCHES, asked, connection_to, give_up, unsent_bytes
 from keelman.runtime.background import Background
 
-Told: TypeAlias = Callable[[list[Produced], str], None]
+OnAnswer: TypeAlias = Callable[[list[Produced], str], None]
 
 
 class BrokerConnection:
@@ -52,8 +52,8 @@ class BrokerConnection:
             self._connecting = True
             self._background.start(self._connected())
 
-    def ask(self, request: Produce, seconds: float, told: Told, until: float = math.inf) -> None:
-        """Sends a request. `told` is called, not from in here, with what the answer says of each partition, or with
+    def ask(self, request: Produce, seconds: float, on_answer: OnAnswer, until: float = math.inf) -> None:
+        """Sends a request. `on_answer` is called later with what the answer says of each partition, or with
         nothing and why there is none.
 
         A connection is given up that for so many seconds has given no answer and taken no byte though no quota mutes
@@ -73,7 +73,7 @@ class BrokerConnection:
         self._unsent = unsent_bytes(connection)
         patience = _Patience(seconds, until)
         patience.timer = self._loop.call_later(seconds, self._look, connection, answer, patience)
-        answer.add_done_callback(partial(self._answered, patience, told))
+        answer.add_done_callback(partial(self._answered, patience, on_answer))
 
     def _look(self, connection: Any, answer: asyncio.Future[Any], patience: _Patience) -> None:
         """Whether there is a reason to wait longer for an answer."""
@@ -90,7 +90,7 @@ class BrokerConnection:
             answer.set_exception(TimeoutError(f"no answer within {patience.seconds * 1000:.0f} ms"))
             give_up(connection)
 
-    def _answered(self, patience: _Patience, told: Told, answer: asyncio.Future[Any]) -> None:
+    def _answered(self, patience: _Patience, on_answer: OnAnswer, answer: asyncio.Future[Any]) -> None:
         if patience.timer is not None:
             patience.timer.cancel()
         self.in_flight -= 1
@@ -99,9 +99,9 @@ class BrokerConnection:
             found, self._moved_at = answer.result(), self._loop.time()
             if found.throttle_ms > 0:
                 self.throttled_until = self._moved_at + found.throttle_ms / 1000
-            told(found.parts, "")
+            on_answer(found.parts, "")
         else:
-            told([], str(error) if isinstance(error, TimeoutError) else repr(error))
+            on_answer([], str(error) if isinstance(error, TimeoutError) else repr(error))
 
     async def _connected(self) -> None:
         try:

@@ -17,12 +17,12 @@ from keelman.kafka.batches.produce_failure import (
     delay,
     first_delay,
 )
-from keelman.kafka.batches.wire import Request
+from keelman.kafka.batches.wire import WireRequest
 from keelman.kafka.clients import Client
 from keelman.kafka.connections import asked, connection_to, give_up
 
 
-class Answer(Protocol):
+class CoordinatorAnswer(Protocol):
     """What every answer has."""
 
     @property
@@ -30,7 +30,7 @@ class Answer(Protocol):
         """Kafka's, 0 for none."""
 
 
-A = TypeVar("A", bound=Answer)
+A = TypeVar("A", bound=CoordinatorAnswer)
 
 
 class Coordinator:
@@ -45,7 +45,7 @@ class Coordinator:
         self.losses = 0
         """How often a request that may have arrived had no answer."""
 
-    async def ask(self, request: Request, answer: type[A], *, seconds: float, repeated: bool = True) -> A:
+    async def ask(self, request: WireRequest, answer: type[A], *, seconds: float, repeated: bool = True) -> A:
         """An answer without an error. What passes is asked again until the time is over.
 
         With `repeated` false a request that may have arrived is not sent a second time. Raises ProduceFailure.
@@ -79,7 +79,7 @@ class Coordinator:
             await asyncio.sleep(delay(tries, first_delay(code)))
             tries += 1
 
-    async def _once(self, request: Request, seconds: float, attempt: float) -> Answer:
+    async def _once(self, request: WireRequest, seconds: float, attempt: float) -> CoordinatorAnswer:
         """Raises Lost when it may have arrived, others when it cannot have."""
         async with asyncio.timeout(min(seconds, self._attempt_seconds)):
             if self._node is None:
@@ -90,7 +90,7 @@ class Coordinator:
         waiting = asked(connection, request)
         try:
             async with asyncio.timeout(attempt):
-                return cast("Answer", await waiting)
+                return cast("CoordinatorAnswer", await waiting)
         except TimeoutError:
             give_up(connection)
             raise Lost(f"no answer within {attempt:g} s") from None

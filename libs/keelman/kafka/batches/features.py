@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from io import BytesIO
 from typing import ClassVar, NamedTuple
 
-from keelman.kafka.batches.wire import Header, Request
+from keelman.kafka.batches.wire import Header, WireRequest
 from keelman.kafka.batches.wire_fields import NO_TAGS, Fields, compact
 
 FINALIZED = 2
@@ -43,7 +43,7 @@ class FeaturesAnswer(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class AskFeatures(Request):
+class AskFeatures(WireRequest):
     """ApiVersions 3."""
 
     API_KEY: ClassVar[int] = 18

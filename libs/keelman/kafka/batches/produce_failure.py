@@ -6,7 +6,7 @@ from keelman.kafka.error_codes import CODES, name_of
 from keelman.model.errors import Unavailable
 
 NETWORK = -(1 << 16)
-"""The code of trouble that is no broker's answer: outside of the 16 bits that those have. A broker's -1 is
+"""The code of a problem that is no broker's answer: outside of the 16 bits that those have. A broker's -1 is
 UNKNOWN_SERVER_ERROR, which is not retriable."""
 
 CORRUPT = CODES["CORRUPT_MESSAGE"]

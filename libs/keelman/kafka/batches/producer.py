@@ -87,7 +87,7 @@ class BatchProducer:
         return self._sender.identity
 
     async def fence(self) -> None:
-        """Shuts out whoever had the transactional id before, and ends what it left open; asks for a while.
+        """Shuts out the former user of the transactional id, and ends what it left open; asks for a while.
 
         To be called once, before anything is sent. Raises ProduceFailure.
         """
@@ -116,16 +116,16 @@ class BatchProducer:
         partition: int,
         batch: bytearray,
         records: int,
-        told: Callable[[int], None] | None = None,
+        on_stored: Callable[[int], None] | None = None,
     ) -> None:
         """Queues an unstamped batch of so many records, and begins a transaction where there is none; never waits.
 
-        `batch` is the producer's from now on. `told` is called in the loop with the base offset, or -1 when the broker
-        only said that it had the batch already. What is sent without a pause between goes out in as few requests as
-        possible. After a failure nothing is queued any more.
+        `batch` is the producer's from now on. `on_stored` is called in the loop with the base offset, or -1 when the
+        broker only said that it had the batch already. What is sent without a pause between goes out in as few
+        requests as possible. After a failure nothing is queued any more.
         """
         if self._failure is None:
-            self._sender.send(topic, partition, batch, records, told)
+            self._sender.send(topic, partition, batch, records, on_stored)
 
     @property
     def most_bytes(self) -> Mapping[str, int]:
@@ -207,11 +207,11 @@ class BatchProducer:
                 break
             try:
                 async with asyncio.timeout(self._settings.request_timeout_ms / 1000):
-                    told = await asked_about(self._client, topic)
+                    answered = await asked_about(self._client, topic)
             except TimeoutError:
-                told = False
-            if not told:
-                raise ProduceFailure(NETWORK, f"no broker tells about topic {topic}")
+                answered = False
+            if not answered:
+                raise ProduceFailure(NETWORK, f"no broker answers about topic {topic}")
             if topic in cluster.unauthorized_topics:
                 raise ProduceFailure(TOPIC_DENIED, topic)
         return len(cluster.partitions_for_topic(topic) or ())
@@ -224,18 +224,18 @@ class BatchProducer:
             try:
                 answer = await self._client.send(leader, OffsetRequest(-1, 0, [(topic, [(number, LATEST)])]))
             except (KafkaError, OSError, TimeoutError) as error:
-                raise ProduceFailure(NETWORK, f"no broker tells the end of {topic}-{number}: {error!r}") from None
+                raise ProduceFailure(NETWORK, f"no broker reports the end of {topic}-{number}: {error!r}") from None
             ((_, ((_, code, _, ends[number]),)),) = answer.topics
             if code:
                 raise ProduceFailure(code, f"{topic}-{number}")
         return ends
 
     async def cluster_id(self) -> str:
-        """The Kafka cluster's own. Raises ProduceFailure when no broker tells."""
+        """The Kafka cluster's own. Raises ProduceFailure when no broker answers."""
         try:
             answer = await self._client.send(self._client.get_random_node(), MetadataRequest([]))
         except (KafkaError, OSError, TimeoutError) as error:
-            raise ProduceFailure(NETWORK, f"no broker tells the cluster's id: {error!r}") from None
+            raise ProduceFailure(NETWORK, f"no broker reports the cluster's id: {error!r}") from None
         return str(answer.cluster_id)
 
     async def close(self) -> None:
@@ -301,4 +301,4 @@ class BatchProducer:
                 self._sender.drain()
         finally:
             self._is_adding = False
-            self._sender.tell()
+            self._sender.notify()

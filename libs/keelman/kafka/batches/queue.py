@@ -22,7 +22,7 @@ class QueuedBatch:
     records: int
     number: float
     queued_at: float
-    told: Callable[[int], None] | None
+    on_stored: Callable[[int], None] | None
     sequence: int = -1
     width: float = 1.0
 
@@ -107,7 +107,7 @@ class PartitionQueue:
         # Whoever is told of a batch counts from its first record to its last. Another producer's may come between the
         # two: then offsets of the second come out too low, and too low is safe for those who note how far a copy is.
         made = (
-            QueuedBatch(first, some, batch.number, batch.queued_at, batch.told, batch.sequence, width),
+            QueuedBatch(first, some, batch.number, batch.queued_at, batch.on_stored, batch.sequence, width),
             QueuedBatch(second, rest, batch.number + width, batch.queued_at, None, batch.sequence, width),
         )
         if batch.sequence >= 0:

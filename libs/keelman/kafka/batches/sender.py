@@ -92,14 +92,14 @@ class BatchSender:
         return max((connection.throttled_until for connection in tuple(self._connections.values())), default=0.0)
 
     def send(
-        self, topic: str, partition: int, batch: bytearray, records: int, told: Callable[[int], None] | None
+        self, topic: str, partition: int, batch: bytearray, records: int, on_stored: Callable[[int], None] | None
     ) -> None:
         """Queues a batch."""
         part = (topic, partition)
         queue = self._queues.get(part)
         if queue is None:
             queue = self._queues[part] = PartitionQueue(topic, partition)
-        queue.waiting.append(QueuedBatch(batch, records, next(self._numbers), self._loop.time(), told))
+        queue.waiting.append(QueuedBatch(batch, records, next(self._numbers), self._loop.time(), on_stored))
         self._active[part] = queue
         self.waiting_bytes += len(batch)
         self.outstanding += 1
@@ -120,7 +120,7 @@ class BatchSender:
             self._forget(unsent)
             for _ in unsent:
                 queue.waiting.pop()  # all that was sent is before all that was not
-        self.tell()
+        self.notify()
 
     def drop_all(self) -> None:
         """Forgets everything; what is in flight may arrive yet."""
@@ -129,14 +129,14 @@ class BatchSender:
             self._forget(queue.in_flight)
             queue.waiting.clear()
             queue.in_flight.clear()
-        self.tell()
+        self.notify()
 
     def _forget(self, batches: Iterable[QueuedBatch]) -> None:
         for batch in batches:
             self.outstanding -= 1
             self.waiting_bytes -= len(batch.data)
 
-    def tell(self) -> None:
+    def notify(self) -> None:
         """Wakes those that wait for `moved`."""
         moved, self.moved = self.moved, asyncio.Event()
         moved.set()
@@ -269,7 +269,7 @@ class BatchSender:
                 self._judge(*found, NETWORK, -1, text or "the answer left the partition out")
         except Exception as error:  # as in _drain
             self._failed(ProduceFailure(NETWORK, repr(error)))
-        self.tell()
+        self.notify()
         self.drain()
 
     def _judge(self, queue: PartitionQueue, batch: QueuedBatch, code: int, offset: int, text: str) -> None:
@@ -279,8 +279,8 @@ class BatchSender:
             queue.delivered(batch)
             self._moved_at = self._loop.time()
             self._forget((batch,))
-            if batch.told is not None:
-                batch.told(-1 if code else offset)
+            if batch.on_stored is not None:
+                batch.on_stored(-1 if code else offset)
             return
         follows = queue.follows_another(batch)
         queue.again(batch)

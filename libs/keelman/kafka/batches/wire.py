@@ -36,7 +36,7 @@ class _RequestHeader(NamedTuple):
         return self.data
 
 
-class Request:
+class WireRequest:
     """What aiokafka's connection asks of a request, at one version of its own.
 
     Subclasses have API_KEY, API_VERSION, RESPONSE_TYPE (with `decode`) and `encode`.
@@ -45,7 +45,7 @@ class Request:
     API_KEY: ClassVar[int]
     API_VERSION: ClassVar[int]
 
-    def prepare(self, versions: Mapping[int, tuple[int, int]]) -> Request:
+    def prepare(self, versions: Mapping[int, tuple[int, int]]) -> WireRequest:
         """Itself. Raises IncompatibleBrokerVersion when the broker does not know this version."""
         low, high = versions.get(self.API_KEY, (0, -1))
         if not low <= self.API_VERSION <= high:
@@ -119,7 +119,7 @@ def _reason(message: str, records: Sequence[tuple[int, str]]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Produce(Request):
+class Produce(WireRequest):
     """Record batches, one for each partition at most: Produce 9, before transaction version 2."""
 
     API_KEY: ClassVar[int] = 0
@@ -171,7 +171,7 @@ class InitProducerIdAnswer(ProducerId):
 
 
 @dataclass(frozen=True, slots=True)
-class InitProducerId(Request):
+class InitProducerId(WireRequest):
     """A producer id, or of a transactional id the next epoch, which fences who had it before: InitProducerId 4."""
 
     API_KEY: ClassVar[int] = 22
@@ -182,7 +182,7 @@ class InitProducerId(Request):
     transaction_timeout_ms: int
 
     def encode(self) -> bytes:
-        """No producer id and epoch of before are told: nobody is to be recovered."""
+        """Sends no former producer id and epoch: no transaction is to be recovered."""
         return compact(self.transactional_id) + struct.pack(">iqh", self.transaction_timeout_ms, -1, -1) + NO_TAGS
 
 
@@ -213,7 +213,7 @@ class AddPartitionsAnswer(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class AddPartitions(Request):
+class AddPartitions(WireRequest):
     """Adds partitions to the transaction: AddPartitionsToTxn 3, needed before transaction version 2."""
 
     API_KEY: ClassVar[int] = 24
@@ -253,7 +253,7 @@ class EndedWithEpoch(InitProducerIdAnswer):
 
 
 @dataclass(frozen=True, slots=True)
-class EndTxn(Request):
+class EndTxn(WireRequest):
     """Commits or aborts: EndTxn 3, before transaction version 2."""
 
     API_KEY: ClassVar[int] = 26

@@ -14,10 +14,10 @@ from keelman.kafka.fetching.fetched import Fetched
 class Arrivals:
     """Made in the loop that puts; `take` and `waiting` are for any thread, the rest is for the loop."""
 
-    def __init__(self, most_bytes: int, told: Callable[[], None]) -> None:
-        """`told` is called in the loop whenever there is something to take."""
+    def __init__(self, most_bytes: int, on_change: Callable[[], None]) -> None:
+        """`on_change` is called in the loop whenever there is something to take."""
         self._most_bytes = most_bytes
-        self._told = told
+        self._on_change = on_change
         self._loop = asyncio.get_running_loop()
         self._lock = threading.Lock()
         self._waiting: deque[Fetched] = deque()
@@ -34,12 +34,12 @@ class Arrivals:
             self._bytes += fetched.size
             if self._bytes >= self._most_bytes:
                 self._room.clear()
-        self._tell()
+        self._notify()
 
     def fail(self, error: BaseException) -> None:
         """Nothing comes any more, for this; the first failure counts."""
         self._failure = self._failure or error
-        self._tell()
+        self._notify()
 
     async def room(self) -> None:
         """Waits until there is less than `most_bytes`."""
@@ -71,6 +71,6 @@ class Arrivals:
         """Whether there is something to take now, be it a failure."""
         return bool(self._waiting) or self._failure is not None
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         self._news.set()
-        self._told()
+        self._on_change()

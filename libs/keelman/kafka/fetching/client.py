@@ -16,7 +16,7 @@ from aiokafka.structs import TopicPartition
 from keelman.kafka.bootstrap_errors import bootstrap_errors
 from keelman.kafka.clients import Client, client_arguments, no_broker
 from keelman.kafka.fetching.fetched import Part
-from keelman.kafka.fetching.leader_epochs import NO_EPOCH, NOBODY, AskMetadata, Leader, Metadata, TopicInfo
+from keelman.kafka.fetching.leader_epochs import NO_EPOCH, NOBODY, AskMetadata, Leader, MetadataAnswer, TopicInfo
 from keelman.kafka.fetching.leaders import Leaders
 from keelman.kafka.known_brokers import BROKERS
 from keelman.model.errors import InvalidArgument
@@ -25,7 +25,7 @@ from keelman.runtime.logs.logging import get_logger
 
 LEARN_SECONDS = 30.0
 METADATA_SECONDS = 8.0
-"""One broker has so long to tell about topics; then the next one is asked."""
+"""One broker has so long to answer about topics; then the next one is asked."""
 
 _log = get_logger()
 
@@ -80,14 +80,14 @@ class FetchClient(Client):
         self.properties = properties
         self.leaders = Leaders()
         """What is known of leaders beside what `cluster` has: their epochs, and the ids of topics."""
-        self._told_at: dict[Any, float] = {}
+        self._answered_at: dict[Any, float] = {}
         self._asked_at: dict[Any, float] = {}
         self._background = Background(self._unsynced)
         self._follows = False  # with a task of its own instead of the library's
 
     async def bootstrap(self) -> None:
         """Connects to a broker, to learn of the others where they are not known. Raises KafkaConnectionError that says
-        what one said, and Unauthenticated when one would not have us."""
+        what one said, and Unauthenticated when one refused this client."""
         async with bootstrap_errors(self.properties):
             if not self.cluster.brokers() and await self._resumed():
                 return
@@ -107,7 +107,7 @@ class FetchClient(Client):
         await super().close()
 
     async def learn(self, topics: Collection[str]) -> str:
-        """Asks who leads the partitions of these topics; why nobody has told, or empty."""
+        """Asks who leads the partitions of these topics; why no broker has answered, or empty."""
         try:
             async with asyncio.timeout(LEARN_SECONDS):
                 if not self.cluster.brokers():
@@ -119,7 +119,7 @@ class FetchClient(Client):
                 await self.bootstrap()
         except (KafkaError, OSError, TimeoutError) as error:
             return one_line(error)
-        return "no broker tells about topics"
+        return "no broker answers about topics"
 
     def leader_of(self, part: Part) -> Leader | None:
         """The newest that is known, a node of -1 while there is none; None when there is no such partition."""
@@ -142,7 +142,7 @@ class FetchClient(Client):
                 raise KafkaError("no other broker tells who leads")
             nodes.remove(node)
             try:
-                self._take_in(self.cluster, await self._told_by(node, sorted({topic for topic, _ in leaders})), node)
+                self._take_in(self.cluster, await self._ask(node, sorted({topic for topic, _ in leaders})), node)
             except (KafkaError, OSError, TimeoutError):
                 continue
             open_parts = {part: leader for part, leader in open_parts.items() if leader.node == node}
@@ -152,8 +152,8 @@ class FetchClient(Client):
     def confirmed(self, since: float) -> bool:
         """Whether two brokers have told who leads since then, by the loop's clock: of any partition one that does not
         think itself its leader. A single broker leads all there is."""
-        told = sum(at > since for at in self._told_at.copy().values())
-        return told > 1 or len(self.cluster.brokers()) == 1
+        answers = sum(at > since for at in self._answered_at.copy().values())
+        return answers > 1 or len(self.cluster.brokers()) == 1
 
     async def _resumed(self) -> bool:
         """Whether one of the brokers that were known lately has taken us."""
@@ -176,7 +176,7 @@ class FetchClient(Client):
         there are while none is named; and knows no epochs of leaders."""
         for node in self._in_turn():
             try:
-                answer = await self._told_by(node, list(topics))
+                answer = await self._ask(node, list(topics))
             except (KafkaError, OSError, TimeoutError):
                 continue
             if self._take_in(cluster_metadata, answer, node):
@@ -186,7 +186,7 @@ class FetchClient(Client):
     def _take_in(self, cluster: Any, answer: Any, node: Any) -> bool:
         if not answer.brokers:
             return False
-        self._told_at[node] = self._loop.time()
+        self._answered_at[node] = self._loop.time()
         cluster.update_metadata(answer)
         return True
 
@@ -200,15 +200,15 @@ class FetchClient(Client):
         nodes.sort(key=lambda node: (busy.get(node, 0) > 0, self._asked_at.get(node, float("-inf"))))
         return nodes
 
-    async def _told_by(self, node: Any, topics: list[str]) -> Any:
+    async def _ask(self, node: Any, topics: list[str]) -> Any:
         """A broker's answer as the library has it, with what is behind in it put right."""
         self._asked_at[node] = self._loop.time()
         async with asyncio.timeout(METADATA_SECONDS):
             try:
-                told: Metadata = await self.send(node, AskMetadata(topics))
+                answer: MetadataAnswer = await self.send(node, AskMetadata(topics))
             except IncompatibleBrokerVersion:
                 return await self.send(node, MetadataRequest(topics, False))
-        return _as_the_library_has_it(told, self.leaders.learn(told.topics, node, len(told.brokers)))
+        return _as_the_library_has_it(answer, self.leaders.learn(answer.topics, node, len(answer.brokers)))
 
 
 def one_line(error: BaseException) -> str:
@@ -216,12 +216,12 @@ def one_line(error: BaseException) -> str:
     return " ".join(str(error).split()) or type(error).__name__
 
 
-def _as_the_library_has_it(told: Metadata, topics: Mapping[str, TopicInfo]) -> SimpleNamespace:
+def _as_the_library_has_it(answer: MetadataAnswer, topics: Mapping[str, TopicInfo]) -> SimpleNamespace:
     """As an answer to Metadata 5, the newest that it knows."""
     return SimpleNamespace(
         API_VERSION=5,
-        brokers=[tuple(broker) for broker in told.brokers],
-        controller_id=told.controller,
+        brokers=[tuple(broker) for broker in answer.brokers],
+        controller_id=answer.controller,
         topics=[
             (
                 topic.code,

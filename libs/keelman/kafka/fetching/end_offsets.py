@@ -1,4 +1,4 @@
-"""Where partitions end, told by their leaders as soon as they have more than was read: one Fetch under way at each.
+"""Where partitions end, as their leaders report once they have more than was read: one Fetch under way at each.
 
 A broker answers a Fetch when there is anything behind one of its positions, and else after its longest wait; in a fetch
 session (https://cwiki.apache.org/confluence/display/KAFKA/KIP-227) neither side names what has not changed. So to watch
@@ -48,11 +48,11 @@ class EndWatch:
     """Open it with `opened`, `run` it, and `look` when other partitions are wanted. Used in one loop."""
 
     def __init__(
-        self, client: FetchClient, wanted: Mapping[Part, int], told: Callable[[Ends], None], *, read_committed: bool
+        self, client: FetchClient, wanted: Mapping[Part, int], on_ends: Callable[[Ends], None], *, read_committed: bool
     ) -> None:
         self._client = client
         self._wanted = wanted
-        self._told = told
+        self._on_ends = on_ends
         self._isolation = int(read_committed)
         self._home: dict[Part, int] = {}
         self._led: dict[int, dict[Part, int]] = {}  # of each leader its partitions, each with the epoch it is led in
@@ -67,9 +67,9 @@ class EndWatch:
     @staticmethod
     @asynccontextmanager
     async def opened(
-        properties: Mapping[str, str], wanted: Mapping[Part, int], told: Callable[[Ends], None], *, client_id: str
+        properties: Mapping[str, str], wanted: Mapping[Part, int], on_ends: Callable[[Ends], None], *, client_id: str
     ) -> AsyncIterator[EndWatch]:
-        """`wanted` has the position of each partition, and may change; `told` hears each answer, also an empty one.
+        """`wanted` has the position of each partition, and may change; `on_ends` gets each answer, also an empty one.
 
         `properties` are Java's; `isolation.level` says which end is meant. Raises InvalidArgument.
         """
@@ -77,7 +77,7 @@ class EndWatch:
         wait_ms = MAX_WAIT_MS + int(ANSWER_SECONDS * 1000)
         client = FetchClient(properties, client_id=client_id, request_timeout_ms=wait_ms)
         try:
-            yield EndWatch(client, wanted, told, read_committed=read_committed)
+            yield EndWatch(client, wanted, on_ends, read_committed=read_committed)
         finally:
             await client.close()
 
@@ -107,7 +107,7 @@ class EndWatch:
                     if self._lost_at == before or self._lost_at - before < CALM_SECONDS:
                         await asyncio.sleep(RETRY_SECONDS)  # many that park together are one change
         except (KafkaError, OSError, TimeoutError) as error:
-            raise Unavailable(f"no broker tells where partitions end: {error!r}") from None
+            raise Unavailable(f"no broker reports where partitions end: {error!r}") from None
 
     async def _other(self, seconds: float) -> bool:
         """Waits until others are wanted, at most so long; whether any are."""
@@ -146,11 +146,11 @@ class EndWatch:
                 self._led[node] = {}
                 leaders.start(self._follow(node), name=f"ends of broker {node}")
             self._led[node][part] = leader.epoch
-        self._told(gone)
+        self._on_ends(gone)
 
     def _learned(self, _cluster: object) -> None:
         """A broker has told of the leaders, each time another one: a leader that is one no longer is left, even while
-        it keeps a question; and a topic that was created again is told as gone."""
+        it keeps a question; and a topic that was created again is reported as gone."""
         for part, node in list(self._home.items()):
             leader = self._client.leader_of(part) or NOBODY
             if leader.node not in (-1, node) or leader.epoch != self._led[node][part]:
@@ -163,7 +163,7 @@ class EndWatch:
                 self._ids[topic] = now
                 gone.gone |= {part: "UNKNOWN_TOPIC_ID" for part in self._wanted if part[0] == topic}
         if gone.gone:
-            self._told(gone)
+            self._on_ends(gone)
 
     async def _follow(self, node: int) -> None:
         """Asks one broker for as long as it leads any of the partitions."""
@@ -179,23 +179,23 @@ class EndWatch:
             answer = await answer_of(self._client, node, session.request(positions, wait_ms))
             answered = session.answered(answer)
             ends = self._ends(one for one in answered if one.part in led and led[one.part] == positions[one.part][1])
-            self._told(ends)
+            self._on_ends(ends)
             quiet = not (ends.offsets or ends.gone) and len(led) == before
             wait_ms = min(2 * wait_ms, MAX_WAIT_MS) if quiet else MIN_WAIT_MS
             await asyncio.sleep(max(0.0, begun + PAUSE_SECONDS - loop.time()))
 
     def _ends(self, answered: Iterable[FetchedPart]) -> Ends:
         ends = Ends()
-        for told in answered:
-            problem = for_code(told.code)
+        for answer in answered:
+            problem = for_code(answer.code)
             if problem is NoError:
-                ends.offsets[told.part] = told.last_stable_offset if self._isolation else told.high_watermark
-            elif passes(told.code):
-                self._leave([told.part])
+                ends.offsets[answer.part] = answer.last_stable_offset if self._isolation else answer.high_watermark
+            elif passes(answer.code):
+                self._leave([answer.part])
                 self.refreshed, self._lost_at = float("-inf"), asyncio.get_running_loop().time()
                 self._changed.set()
             else:
-                ends.gone[told.part] = name_of(told.code)
+                ends.gone[answer.part] = name_of(answer.code)
         return ends
 
     def _leave(self, parts: Iterable[Part]) -> None:

@@ -1,4 +1,4 @@
-"""Fetches partitions as whole record batches, from their leaders, a little ahead of whoever takes them."""
+"""Fetches partitions as whole record batches, from their leaders, a little ahead of their reader."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ CLOSE_SECONDS = 2.0
 
 
 class BatchFetcher:
-    """Made, closed and awaited in one loop; `take`, `waiting` and what it tells are for any thread.
+    """Made, closed and awaited in one loop; `take`, `waiting` and its properties are for any thread.
 
     It bootstraps the client that it is given and closes it. One Fetch is under way at each leader, for all of its
     partitions, as long as less is held than the settings allow: so one that is idle never keeps another waiting.
@@ -72,7 +72,7 @@ class BatchFetcher:
         self._joined: set[int] = set()  # leaders that were given partitions and not yet asked for them
         self._retry_ms = MAX_IDLE_WAIT_MS  # how long `_place` waits before its next try
         self._problems: dict[int | None, str] = {}
-        self._told_end: dict[Part, int] = {}
+        self._notified_end: dict[Part, int] = {}
         self._heard: dict[int, float] = {}
         self._brought: dict[int, float] = {}
         self.heard_at = float("-inf")
@@ -92,7 +92,7 @@ class BatchFetcher:
         return self._arrivals.take()
 
     def take(self) -> list[Fetched]:
-        """What has arrived, in order; ends that were reached are told once, without batches.
+        """What has arrived, in order; an end that was reached is returned once, without batches.
 
         Raises FetchFailure, CorruptBatch or another error once fetching has ended for it and all before is taken.
         """
@@ -206,10 +206,10 @@ class BatchFetcher:
             return f"partition {one[1]} of topic {one[0]} has no leader"
         leaders, another = self._client.leaders, self._is_another(one)
         if leaders.disputed(one[0]) or (another and not leaders.agreed(one[0])):
-            return f"topic {one[0]} may have been made anew: another broker is asked"
+            return f"topic {one[0]} may have been created again: another broker is asked"
         if another:
             self._checks.restart(one, self._positions[one], self._client.leaders.topic_id(one[0]))
-            self._told_end[one] = -1
+            self._notified_end[one] = -1
         self._homeless.discard(one)
         self._near.pop(one, None)
         self._lead(leader.node, one, leader.epoch)
@@ -304,19 +304,19 @@ class BatchFetcher:
         if not wanted:
             return False
         brought = False
-        for told in session.answered(await answer_of(self._client, node, session.request(wanted, wait_ms))):
-            one = told.part
+        for fetched in session.answered(await answer_of(self._client, node, session.request(wanted, wait_ms))):
+            one = fetched.part
             if (self._positions[one].offset, led.get(one)) != wanted.get(one):
                 continue  # it has moved meanwhile
-            if not self._reaches(node, one, told.code):
+            if not self._reaches(node, one, fetched.code):
                 continue
-            self._take_in(told, led[one], told.last_stable_offset if self._isolation else told.high_watermark)
-            if told.data:
+            self._take_in(fetched, led[one], fetched.last_stable_offset if self._isolation else fetched.high_watermark)
+            if fetched.data:
                 brought = True
                 led[one] = led.pop(one)
-            elif told.near not in (-1, node):
+            elif fetched.near not in (-1, node):
                 self._near[one] = self._loop.time() + self._client._metadata_max_age_ms / 1000
-                self._lead(told.near, one, led.pop(one))
+                self._lead(fetched.near, one, led.pop(one))
         return brought
 
     def _reaches(self, node: int, one: Part, code: int) -> bool:
@@ -327,17 +327,17 @@ class BatchFetcher:
             self._unhome(node, [one])  # a follower may be behind
         else:
             self._positions[one].missing = True
-            self._told_end[one] = -1
+            self._notified_end[one] = -1
         return False
 
-    def _take_in(self, told: FetchedPart, epoch: int, end: int) -> None:
-        one, position = told.part, self._positions[told.part]
+    def _take_in(self, fetched: FetchedPart, epoch: int, end: int) -> None:
+        one, position = fetched.part, self._positions[fetched.part]
         before, epochs = position.offset, list[tuple[int, int]]()
         try:
             batches, behind = whole_batches(
-                told.data,
+                fetched.data,
                 before,
-                told.aborted,
+                fetched.aborted,
                 read_committed=bool(self._isolation),
                 check_crcs=self.check_crcs,
                 epochs=epochs,
@@ -348,10 +348,10 @@ class BatchFetcher:
         position.advance(behind, epochs, epoch)
         self.ends[one] = end
         at_end = behind >= end
-        if behind == before and not (at_end and self._told_end.get(one) != behind):
+        if behind == before and not (at_end and self._notified_end.get(one) != behind):
             return
         if at_end:
-            self._told_end[one] = behind
+            self._notified_end[one] = behind
         size = sum(header.size for header, _ in batches)
         self._arrivals.put(Fetched(*one, batches, before, behind, end, size, position.topic_id))
 

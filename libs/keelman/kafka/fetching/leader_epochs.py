@@ -18,7 +18,7 @@ from typing import ClassVar, NamedTuple
 
 from aiokafka.errors import IncompatibleBrokerVersion, KafkaError, for_code
 
-from keelman.kafka.batches.wire import Request
+from keelman.kafka.batches.wire import WireRequest
 from keelman.kafka.batches.wire_fields import NO_TAGS, Fields, compact, varint
 from keelman.kafka.clients import Client
 from keelman.kafka.connections import answer_of
@@ -59,7 +59,7 @@ NOBODY = Leader(-1, NO_EPOCH)
 
 @dataclass(frozen=True, slots=True)
 class TopicInfo:
-    """What a broker tells of one topic. `id` is as Kafka's tools show it, empty when the broker tells none; a topic
+    """What a broker reports of one topic. `id` is as Kafka's tools show it, empty when the broker tells none; a topic
     that is deleted and created again has another one. `code` is Kafka's error code, 0 for none."""
 
     name: str
@@ -79,7 +79,7 @@ class BrokerAddress(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Metadata:
+class MetadataAnswer:
     """Answer to Metadata 12."""
 
     brokers: tuple[BrokerAddress, ...]
@@ -87,7 +87,7 @@ class Metadata:
     topics: Mapping[str, TopicInfo]
 
     @classmethod
-    def decode(cls, data: BytesIO) -> Metadata:
+    def decode(cls, data: BytesIO) -> MetadataAnswer:
         """From behind the header."""
         fields = Fields(data.read())
         fields.int32()  # throttle time
@@ -117,12 +117,12 @@ def _topic(fields: Fields) -> TopicInfo:
 
 
 @dataclass(frozen=True, slots=True)
-class AskMetadata(Request):
+class AskMetadata(WireRequest):
     """These topics, and all brokers: Metadata 12, which brokers know since Kafka 3.1. Makes no topic by asking."""
 
     API_KEY: ClassVar[int] = 3
     API_VERSION: ClassVar[int] = 12
-    RESPONSE_TYPE: ClassVar[type[Metadata]] = Metadata
+    RESPONSE_TYPE: ClassVar[type[MetadataAnswer]] = MetadataAnswer
 
     topics: Collection[str]
 
@@ -175,7 +175,7 @@ class AskedEpoch(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class AskEpochEnds(Request):
+class AskEpochEnds(WireRequest):
     """Where epochs end: OffsetForLeaderEpoch 4, which brokers know since Kafka 2.8. Needs DESCRIBE on the topics.
 
     A broker that does not lead, or that leads in another epoch than `current`, answers NOT_LEADER_OR_FOLLOWER,
@@ -230,7 +230,7 @@ class Offsets:
 
 
 @dataclass(frozen=True, slots=True)
-class AskOffsets(Request):
+class AskOffsets(WireRequest):
     """Where partitions begin (-2) or end (-1), asked of who leads in that epoch: ListOffsets 6, known since Kafka 2.8.
 
     `asked` has timestamp and epoch of each; the end is the last stable offset where `isolation` is 1.
@@ -263,8 +263,8 @@ def _by_topic(parts: Mapping[Part, bytes]) -> bytes:
     return b"".join(out)
 
 
-async def metadata_of(client: Client, topics: Collection[str], *, first: Iterable[int] = ()) -> Metadata:
-    """What the first broker that answers tells of these topics; those of `first` are asked before all others.
+async def metadata_of(client: Client, topics: Collection[str], *, first: Iterable[int] = ()) -> MetadataAnswer:
+    """What the first broker that answers reports of these topics; those of `first` are asked before all others.
 
     Raises KafkaError: IncompatibleBrokerVersion from brokers before Kafka 3.1, KafkaConnectionError when none answers.
     """
@@ -274,7 +274,7 @@ async def metadata_of(client: Client, topics: Collection[str], *, first: Iterabl
     problem: BaseException | None = None
     for node in dict.fromkeys([*preferred, *nodes]):
         try:
-            found: Metadata = await answer_of(client, node, AskMetadata(topics))
+            found: MetadataAnswer = await answer_of(client, node, AskMetadata(topics))
         except IncompatibleBrokerVersion:
             raise
         except (KafkaError, OSError, TimeoutError) as error:
@@ -282,7 +282,7 @@ async def metadata_of(client: Client, topics: Collection[str], *, first: Iterabl
             continue
         if found.brokers:
             return found
-    raise KafkaError(f"no broker tells about topics: {problem!r}")
+    raise KafkaError(f"no broker answers about topics: {problem!r}")
 
 
 async def epoch_ends(client: Client, epochs: Mapping[Part, int], *, seconds: float) -> dict[Part, EpochEnd]:
@@ -316,13 +316,13 @@ def passes(code: int) -> bool:
 
 
 async def _ends_once(client: Client, epochs: Mapping[Part, int]) -> dict[Part, EpochEnd]:
-    told = await metadata_of(client, {topic for topic, _ in epochs})
+    metadata = await metadata_of(client, {topic for topic, _ in epochs})
     answered: dict[Part, EpochEnd] = {}
     by_node: dict[int, dict[Part, AskedEpoch]] = {}
     for (topic, number), epoch in epochs.items():
-        leader = told.topics[topic].partitions.get(number) if topic in told.topics else None
+        leader = metadata.topics[topic].partitions.get(number) if topic in metadata.topics else None
         if leader is None:
-            code = told.topics[topic].code if topic in told.topics else 0
+            code = metadata.topics[topic].code if topic in metadata.topics else 0
             unknown = code or CODES["UNKNOWN_TOPIC_OR_PARTITION"]
             answered[topic, number] = EpochEnd(NO_EPOCH, -1, unknown)
         elif leader.node < 0:

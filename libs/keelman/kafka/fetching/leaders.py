@@ -1,4 +1,4 @@
-"""The newest that any broker has told of partitions' leaders: what a broker tells that is behind changes nothing."""
+"""The newest that any broker has reported of partitions' leaders; an older report changes nothing."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ class Leaders:
         self._brokers = 0
 
     def of(self, part: Part) -> Leader | None:
-        """The leader of a partition in the newest known epoch; None when no broker has told of one."""
+        """The leader of a partition in the newest known epoch; None when no broker has reported one."""
         return self._leaders.get(part)
 
     def topic_id(self, topic: str) -> str:
-        """Empty when no broker has told it."""
+        """Empty when no broker has reported it."""
         return self._ids.get(topic, "")
 
     def agreed(self, topic: str) -> bool:
-        """Whether two brokers, or the only one, have told this id last."""
+        """Whether two brokers, or the only one, have reported this id last."""
         return self._agreed(topic, self.topic_id(topic))
 
     def disputed(self, topic: str) -> bool:
-        """Whether a broker has told another id last, and no two have told this one: a third is to be asked."""
+        """Whether a broker has reported another id last, and no two this one: a third is to be asked."""
         return not self.agreed(topic) and any(
             word != self.topic_id(topic) for word in self._words.get(topic, {}).values()
         )
 
     def learn(self, topics: Mapping[str, TopicInfo], node: int, brokers: int) -> dict[str, TopicInfo]:
-        """What one of so many brokers has told, with all in it that is behind put right."""
+        """What one of so many brokers has reported, with outdated leaders replaced by newer ones."""
         self._brokers = brokers
         return {name: self._newest(topic, node) for name, topic in topics.items()}
 
@@ -59,9 +59,9 @@ class Leaders:
                     del self._leaders[part]
             self._ids[topic.name] = topic.id
         newest: dict[int, Leader] = {}
-        for number, told in topic.partitions.items():
+        for number, leader in topic.partitions.items():
             before = self._leaders.get((topic.name, number))
             # Without ids nobody can say that a smaller epoch is not that of another topic.
-            behind = topic.id and before is not None and told.epoch != NO_EPOCH and told.epoch < before.epoch
-            newest[number] = self._leaders[topic.name, number] = before if before is not None and behind else told
+            behind = topic.id and before is not None and leader.epoch != NO_EPOCH and leader.epoch < before.epoch
+            newest[number] = self._leaders[topic.name, number] = before if before is not None and behind else leader
         return TopicInfo(topic.name, topic.id, 0, newest, topic.internal)

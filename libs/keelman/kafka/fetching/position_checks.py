@@ -53,7 +53,7 @@ class PositionChecks:
     def restart(self, one: Part, position: Position, topic_id: str) -> None:
         """Another topic goes by the name: it is read from its beginning. Raises FetchFailure where nothing is reset."""
         if self._reset == "none":
-            raise _not_there(one, position, f"the topic was deleted and made anew (its id is {topic_id})")
+            raise _not_there(one, position, f"the topic was deleted and created again (its id is {topic_id})")
         _log.warning("topic_recreated", topic=one[0], partition=one[1], offset=position.offset, topic_id=topic_id)
         position.restart(topic_id)
 
@@ -175,8 +175,8 @@ async def offsets_of(
         old = await answer_of(client, node, OffsetRequest(-1, isolation, list(topics.items())))
         found = {
             (topic, number): FoundOffset(offset, code)
-            for topic, told in old.topics
-            for number, code, _time, offset in told
+            for topic, partitions in old.topics
+            for number, code, _time, offset in partitions
         }
     silent = FoundOffset(-1, CODES["UNKNOWN_SERVER_ERROR"])
     return {one: found.get(one, silent) for one in asked}

@@ -130,8 +130,8 @@ class FetchSession:
 
 
 def _parts(answer: Any, version: int) -> Iterator[FetchedPart]:
-    for topic, told in answer.topics:
-        for number, code, high, stable, *more in told:
+    for topic, partitions in answer.topics:
+        for number, code, high, stable, *more in partitions:
             aborted = more[1 if version >= 5 else 0] or []
             near = more[-2] if version >= 11 else -1
             yield FetchedPart((topic, number), code, high, stable, aborted, near, more[-1] or b"")

@@ -74,7 +74,7 @@ class GroupChanges:
         codes = set(error_codes(answer)) - {0}
         if codes:
             names = ", ".join(sorted(for_code(code).__name__ for code in codes))
-            raise Unavailable(f"group {self._group}: its offsets are not told: {names}")
+            raise Unavailable(f"group {self._group}: the brokers do not report its offsets: {names}")
         return committed(answer)
 
     async def _commit(self, offsets: Mapping[TopicPart, Committed]) -> None:

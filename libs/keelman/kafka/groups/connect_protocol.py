@@ -33,7 +33,7 @@ class OwnFields:
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """What one member tells the leader. `allocation` is all that it runs now; None when it runs nothing."""
+    """What one member reports to the leader. `allocation` is all that it runs now; None when it runs nothing."""
 
     url: str
     config_offset: int

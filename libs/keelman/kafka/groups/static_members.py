@@ -41,7 +41,7 @@ class _LeaveGroupStruct(RequestStruct):  # type: ignore[misc]
 
 
 class _LeaveGroup(Request[_LeaveGroupStruct]):  # type: ignore[misc]
-    """Removes static members, whoever they are now: their member ids need not be known."""
+    """Removes static members; their current member ids need not be known."""
 
     API_KEY = 13
 

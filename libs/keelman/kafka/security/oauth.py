@@ -148,8 +148,8 @@ def _asking(url: str, given: Mapping[str, str], options: Mapping[str, str]) -> C
                 reason="BROKER_REFUSED",
             )
         try:
-            told = json.loads(answer.content[:_MAX_BYTES])
-            text, life = str(told["access_token"]), told.get("expires_in")
+            answer_json = json.loads(answer.content[:_MAX_BYTES])
+            text, life = str(answer_json["access_token"]), answer_json.get("expires_in")
         except (ValueError, KeyError, TypeError, AttributeError):
             raise Unauthenticated(
                 f"{URL_KEY}: {url} answered without an access_token", reason="BROKER_REFUSED"

@@ -63,7 +63,7 @@ def login(given: Mapping[str, str]) -> tuple[str, jaas.LoginModule]:
 
 
 def for_aiokafka(given: Mapping[str, str]) -> dict[str, Any]:
-    """aiokafka's arguments, but for the OAUTHBEARER provider, of whom `tokens` tells. Raises InvalidArgument."""
+    """aiokafka's arguments, without the OAUTHBEARER provider, which `tokens` makes. Raises InvalidArgument."""
     spoken = protocol(given)
     made: dict[str, Any] = {"security_protocol": spoken}
     if spoken.endswith("SSL"):

@@ -1,4 +1,4 @@
-"""A client's token for SASL OAUTHBEARER: kept while it is good, renewed before its end, told of when none comes."""
+"""A client's token for SASL OAUTHBEARER: kept while it is good, renewed before its end, a failure logged."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Tokens:
         self._lock = threading.Lock()
         self._token: Token | None = None
         self._failure: Unauthenticated | Unavailable | None = None
-        self._told = ""
+        self._logged = ""
         self._wait = self._first
         self._again = 0.0
 
@@ -82,11 +82,11 @@ class Tokens:
             self._wait = self._first if self._failure is None else min(2 * self._wait, self.patience)
             self._again = self._clock() + self._wait
             self._failure = error
-            if error.message != self._told:
-                self._told = error.message
+            if error.message != self._logged:
+                self._logged = error.message
                 good = {} if old is None else {"old_one_is_good_for_seconds": max(0, round(old.ends - now))}
                 log.warning("token_unavailable", error=error.message, **good)
             return
         if self._failure is not None:
             log.info("token_available_again", principal=self._token.principal)
-        self._failure, self._told = None, ""
+        self._failure, self._logged = None, ""

@@ -1,21 +1,102 @@
-"""Serves an ASGI application over HTTP in this process's loop, without signals, workers or threads of its own."""
+"""Serves an ASGI application over HTTP in this process's loop, without signals, workers or threads of its own.
+
+Connections are accepted here, https ones after their handshake.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import math
 import socket
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import Any
 
 import uvicorn
 
 from keelman.runtime.http.bodies import unambiguous
-from keelman.runtime.http.listener import Listener
-from keelman.runtime.http.protocol import BoundedHttpProtocol
+from keelman.runtime.http.protocol import BoundedHttpProtocol, most_connections
 from keelman.runtime.processes.ports import check_port
+
+HANDSHAKE_SECONDS = 10.0
+LAST_HANDSHAKE_SECONDS = 1.0
+FULL_SECONDS = 0.2  # how long no connection is accepted once this process has no descriptors left
+
+
+class Listener:
+    """One listening socket, from the moment it is made until `close`, which must be awaited and loses no connection.
+
+    A handshake has 10 s, and of too many at once the oldest is given up: they are no connections yet, which
+    `BoundedHttpProtocol` counts.
+    """
+
+    def __init__(
+        self, listener: socket.socket, make: Callable[[], BoundedHttpProtocol], tls: ssl.SSLContext | None = None
+    ) -> None:
+        """`make` gives a connection its protocol. The socket becomes this listener's own."""
+        listener.setblocking(False)
+        self._listener = listener
+        self._make = make
+        self._tls = tls
+        self._loop = asyncio.get_running_loop()
+        self._greeted: dict[asyncio.Task[None], None] = {}
+        self._closed = False
+        self._open()
+
+    async def close(self) -> None:
+        """Refuses new connections. Returns when those that had come are accepted, or have been given up."""
+        self._closed = True
+        self._loop.remove_reader(self._listener)
+        while self._take():  # the system has told them that they are connected
+            pass
+        self._listener.close()
+        if self._greeted:
+            await asyncio.wait(self._greeted, timeout=LAST_HANDSHAKE_SECONDS)
+        for task in self._greeted:
+            task.cancel()
+        await asyncio.gather(*self._greeted, return_exceptions=True)
+
+    def _open(self) -> None:
+        if not self._closed:
+            self._loop.add_reader(self._listener, self._take)
+
+    def _take(self) -> bool:
+        """Accepts one connection; False when none waits."""
+        try:
+            client, _ = self._listener.accept()
+        except (BlockingIOError, InterruptedError, ConnectionAbortedError):
+            return False
+        except OSError:  # no descriptor is left
+            self._loop.remove_reader(self._listener)
+            self._loop.call_later(FULL_SECONDS, self._open)
+            return False
+        task = self._loop.create_task(self._greet(client))
+        self._greeted[task] = None
+        task.add_done_callback(lambda done: self._met(done, client))
+        if len(self._greeted) > most_connections() // 4:
+            next(iter(self._greeted)).cancel()
+        return True
+
+    async def _greet(self, client: socket.socket) -> None:
+        client.setblocking(False)
+        protocol = self._make()
+        with contextlib.suppress(OSError):  # it has gone, or its handshake has failed
+            await self._loop.connect_accepted_socket(
+                lambda: protocol,
+                client,
+                ssl=self._tls,
+                ssl_handshake_timeout=None if self._tls is None else HANDSHAKE_SECONDS,
+            )
+            if self._closed:
+                protocol.shutdown()
+
+    def _met(self, done: asyncio.Task[None], client: socket.socket) -> None:
+        del self._greeted[done]
+        if done.cancelled():
+            client.close()
+
 
 BACKLOG = 1024
 KEEP_ALIVE_SECONDS = 75

@@ -1,4 +1,4 @@
-"""A server's side of TLS under asyncio that tells its clients why their handshake failed."""
+"""A server's side of TLS under asyncio that reports to its clients why their handshake failed."""
 
 from __future__ import annotations
 

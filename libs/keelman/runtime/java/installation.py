@@ -103,7 +103,7 @@ def _candidates(environment: Mapping[str, str], folders: Sequence[str]) -> list[
 
 
 def ask(program: Path) -> str | None:
-    """The version a java program tells; None when it cannot run or tells none."""
+    """The version that a java program reports; None when it cannot run or reports none."""
     try:
         answer = subprocess.run(
             [str(program), "-version"], capture_output=True, text=True, timeout=ANSWER_SECONDS, check=False

@@ -68,8 +68,8 @@ class Lock:
 
 def _as_json(one: Artifact) -> dict[str, str | int]:
     """What a lock says of an artifact; of a jar no more than it always did."""
-    told = asdict(one)
-    return told if one.classifier else {k: v for k, v in told.items() if k not in ("classifier", "extension")}
+    fields = asdict(one)
+    return fields if one.classifier else {k: v for k, v in fields.items() if k not in ("classifier", "extension")}
 
 
 def cached(lock: Lock, cache: Path | None = None) -> tuple[Path, ...] | None:
@@ -167,15 +167,15 @@ def sum_of(file: Path) -> str:
 async def _alone(folder: Path, progress: Progress) -> AsyncIterator[None]:
     folder.parent.mkdir(parents=True, exist_ok=True)
     with (folder.parent / f".{folder.name}.lock").open("w") as stream:
-        told = False
+        logged = False
         while True:
             try:
                 fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 break
             except BlockingIOError:
-                if not told:
+                if not logged:
                     progress("another process is fetching the same jars: waiting for it")
-                    told = True
+                    logged = True
                 await asyncio.sleep(0.1)
         yield
 

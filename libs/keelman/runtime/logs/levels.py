@@ -69,7 +69,7 @@ class LogLevels:
         for name in changed:
             self._set[name] = now
         self._found.clear()
-        self._tell_library(logger, level)
+        self._set_library(logger, level)
         return sorted(set(changed))
 
     @property
@@ -83,11 +83,11 @@ class LogLevels:
         for name in sorted(levels, key=lambda one: (one != ROOT, one.count("."))):  # each after those above it
             if levels[name] in LEVELS:
                 self._set[name] = LoggerLevel(levels[name], now)
-                self._tell_library(name, levels[name])
+                self._set_library(name, levels[name])
         self._found.clear()
 
     def level_of(self, logger: str) -> int:
-        """The least severity, as in `logging`, that this logger tells."""
+        """The least severity, as in `logging`, that this logger logs."""
         found = self._found.get(logger)
         if found is None:
             found = self._found[logger] = LEVELS[self._level(logger)]
@@ -99,7 +99,7 @@ class LogLevels:
                 return self._set[name].level
         return self._set[ROOT].level
 
-    def _tell_library(self, logger: str, level: str) -> None:
+    def _set_library(self, logger: str, level: str) -> None:
         """What libraries log goes the way of `logging`."""
         for ours, java in _JAVA:
             if not ours.startswith("keelman") and (java == logger or java.startswith(f"{logger}.")):

@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator, Sequence
 PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 PATIENCE_SECONDS = 5.0
-_TOLD = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
-_HEARD = (*_TOLD, signal.SIGCHLD)
+_ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
+_HEARD = (*_ENDING, signal.SIGCHLD)
 
 
 def tethered(command: Sequence[str]) -> list[str]:
@@ -76,7 +76,7 @@ def _let_go() -> None:
 def _await_end(child: int) -> int | None:
     """Returns when the child has ended, with its exit code or a negative signal, or this process is told to end. Other
     children that end are collected."""
-    while signal.sigwait(_HEARD) not in _TOLD:
+    while signal.sigwait(_HEARD) not in _ENDING:
         while (ended := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)) is not None:
             if ended.si_pid == child:
                 return ended.si_status if ended.si_code == os.CLD_EXITED else -ended.si_status
@@ -85,7 +85,7 @@ def _await_end(child: int) -> int | None:
 
 
 def _sweep(child: int) -> int:
-    """Kills until there are no children left, or none that it can kill; how the child ended, as a wait tells it."""
+    """Kills until there are no children left, or none that it can kill; how the child ended, as a wait reports it."""
     found, until = int(signal.SIGKILL), time.monotonic() + PATIENCE_SECONDS
     with contextlib.suppress(ChildProcessError):
         while time.monotonic() < until:
@@ -110,7 +110,7 @@ def _children() -> Iterator[int]:
 
 
 def _end_like(how: int) -> None:
-    """Ends as a wait tells of another process."""
+    """Ends as another process did, from its wait status."""
     if os.WIFEXITED(how):
         os._exit(os.WEXITSTATUS(how))
     import resource  # noqa: PLC0415  (nothing that is not needed, as below)

@@ -44,7 +44,7 @@ def check_port(label: str, host: str, port: int) -> None:
 
 
 def port_taken(label: str, host: str, port: int) -> Unavailable:
-    """The error for a port that something else listens on; it tells how another one is given."""
+    """The error for a port that something else listens on; it says how to configure another one."""
     setting = _setting(label, "port")
     flag = setting.partition(".")[2].replace("_", "-")
     return Unavailable(

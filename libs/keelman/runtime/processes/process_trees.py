@@ -1,4 +1,4 @@
-"""Finds processes by session and descent, tells one from a later one of the same pid, and kills whole families."""
+"""Finds processes by session and descent, distinguishes one from a later one of the same pid, and kills whole trees."""
 
 from __future__ import annotations
 

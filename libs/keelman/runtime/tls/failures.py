@@ -1,4 +1,4 @@
-"""Explains failures of TLS to whoever can fix them."""
+"""Explains failures of TLS to the people who can fix them."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from keelman.cli import exits
 from keelman.cli.client.rest import ConnectorRest
 from keelman.cli.exits import exit_code_of
 from keelman.model.errors import KeelmanError
-from keelman.testing.http_server import Request, http_server
+from keelman.testing.http_server import HttpRequest, http_server
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +20,7 @@ def url() -> Iterator[str]:
         yield f"http://127.0.0.1:{port}"
 
 
-def serve(request: Request) -> None:
+def serve(request: HttpRequest) -> None:
     """Answers /connectors/x/503/{...} with that status and body."""
     status, _, body = request.path.removeprefix("/connectors/x/").partition("/")
     request.answer(int(status), httpx.URL(f"http://x/{body}").path[1:].encode())

@@ -91,7 +91,7 @@ def test_a_topic_to_send_to_that_is_not_there_is_said_at_once() -> None:
         (letter(ENVELOPE, Whence("t"), value_format="json"), {"sink": False}, "sent", ""),
         (letter(b"{", Whence("t"), value_format="json"), {"sink": False}, "lost", "cannot be read again"),
         (letter(b"7", Whence("t"), value_format="text"), {"sink": False}, "lost", "only as text"),
-        (Message(topic="dead", partition=0, offset=5, value=ENVELOPE), {}, "lost", "no header tells"),
+        (Message(topic="dead", partition=0, offset=5, value=ENVELOPE), {}, "lost", "no header names"),
     ],
 )
 def test_fates(message: Message, asked: dict[str, Any], outcome: str, why: str) -> None:

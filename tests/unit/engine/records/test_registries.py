@@ -24,7 +24,7 @@ from keelman.connect.tolerance import RecordRefused
 from keelman.engine.records import registries
 from keelman.engine.records.registries import open_registry
 from keelman.engine.source.conversion import SourceConversion
-from keelman.testing.http_server import Request, http_server
+from keelman.testing.http_server import HttpRequest, http_server
 
 URL = "schema.registry.url"
 AVRO = "io.confluent.connect.avro.AvroConverter"
@@ -41,7 +41,7 @@ class Answers:
 
 @contextlib.contextmanager
 def answering() -> Iterator[Answers]:
-    def serve(request: Request) -> None:
+    def serve(request: HttpRequest) -> None:
         request.body()
         told.asked.append((request.path, request.headers.get("Authorization")))
         status, answer = told.answers.get(request.path, (404, {"error_code": 40403, "message": "none"}))

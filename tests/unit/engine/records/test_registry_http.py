@@ -19,14 +19,14 @@ from keelman.model.errors import Unavailable
 from keelman.runtime.logs.redaction import Redactor
 from keelman.runtime.tls.contexts import server_context
 from keelman.testing.certificates import PASSWORD, Authority, as_jks
-from keelman.testing.http_server import Request, http_server
+from keelman.testing.http_server import HttpRequest, http_server
 from keelman.worker.rest.validated_secrets import hidden_answer
 
 URL, TLS = "schema.registry.url", "schema.registry.ssl."
 ANSWER = b'{"schema": "\\"int\\""}'
 
 
-def schema(request: Request) -> None:
+def schema(request: HttpRequest) -> None:
     request.answer(200, ANSWER)
 
 
@@ -86,7 +86,7 @@ def test_the_name_of_the_server_counts_unless_it_is_said_not_to(stores: Path) ->
 def test_headers_and_the_proxy_are_heeded(prefix: str) -> None:
     seen: list[tuple[str, str | None]] = []
 
-    def proxy(request: Request) -> None:
+    def proxy(request: HttpRequest) -> None:
         seen.append((request.path, request.headers["X-Team"]))
         schema(request)
 
@@ -101,7 +101,7 @@ def test_an_answer_in_drips_ends_in_time_and_the_next_url_is_asked(where: str, m
     monkeypatch.setattr(schema_registry, "MAX_SECONDS", 2.0)
     ended = threading.Event()
 
-    def drip(request: Request) -> None:
+    def drip(request: HttpRequest) -> None:
         request.wfile.write(b"HTTP/1.1 200 OK\r\n")
         if where == "body":
             request.wfile.write(b"Content-Length: 100000\r\n\r\n")

@@ -30,11 +30,11 @@ MARK = 1_700_000_000_000
         (KeptOffset(50, (-MARK,), "id"), GroupOffset(None, MARK), Log(100, "id"), 50, ""),  # begun again since
         (KeptOffset(50, (-MARK,), "id"), GroupOffset(None, MARK + 1), Log(100, "id"), None, "moved to none"),
         # another topic, also one that is longer by now
-        (KEPT, GroupOffset(40), Log(100, "other", 60), None, "made anew"),
-        (KEPT, GroupOffset(None), Log(10, "other"), None, "made anew"),
-        (KEPT, GroupOffset(5), Log(100, "other"), 5, "made anew"),
-        (KEPT, GroupOffset(5), Log(4, "other"), None, "made anew"),
-        (KeptOffset(50, (50,)), GroupOffset(50), Log(10, "id"), None, "made anew"),  # kept without an id
+        (KEPT, GroupOffset(40), Log(100, "other", 60), None, "was created"),
+        (KEPT, GroupOffset(None), Log(10, "other"), None, "was created"),
+        (KEPT, GroupOffset(5), Log(100, "other"), 5, "was created"),
+        (KEPT, GroupOffset(5), Log(4, "other"), None, "was created"),
+        (KeptOffset(50, (50,)), GroupOffset(50), Log(10, "id"), None, "was created"),  # kept without an id
         # the same topic has lost its end, also where it has grown past it since
         (KEPT, GroupOffset(40), Log(30, "id"), 30, "truncated"),
         (KEPT, GroupOffset(None), Log(100, "id", 45), 45, "truncated"),
@@ -47,7 +47,7 @@ def test_start(kept: KeptOffset | None, group: GroupOffset, log: Log, offset: in
     assert start.offset == offset
     assert (why in start.reason) if why else start.reason == ""
     assert bool(start.truncated) == (why == "truncated")
-    assert start.from_beginning == (why == "made anew" and offset is None)
+    assert start.from_beginning == (why == "was created" and offset is None)
 
 
 @pytest.mark.parametrize(

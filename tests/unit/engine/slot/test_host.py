@@ -200,9 +200,9 @@ def test_loops_open_a_few_at_a_time_and_one_that_waits_holds_up_no_others() -> N
     loops.obey(order(OPENING_AT_ONCE + 2, cut=Cut()))
     loops.obey(order(OPENING_AT_ONCE + 3, drain=Drain()))
     assert [u.reason for u in told[1:]] == ["CUT", "DRAINED"]
-    loops.told(RunUpdate(run_uid="0", state=states.COPY_RUN_STATE_STARTING))
+    loops.on_update(RunUpdate(run_uid="0", state=states.COPY_RUN_STATE_STARTING))
     assert len(begun) == OPENING_AT_ONCE
-    loops.told(RunUpdate(run_uid="0", state=states.COPY_RUN_STATE_FENCED))
+    loops.on_update(RunUpdate(run_uid="0", state=states.COPY_RUN_STATE_FENCED))
     assert list(begun)[-1] == str(OPENING_AT_ONCE)
     assert begun[str(OPENING_AT_ONCE)].ticket.limits.records_per_second == 7
     clock.now += OPENING_SECONDS

@@ -105,8 +105,8 @@ def test_who_asked_is_told_the_offset_that_his_record_got() -> None:
         packing(3), [b"a", b"b", b"c", b"d"], partitions=[0, 1, 0, 1], delivered={2: asks("c"), 3: asks("d")}
     )
     for one in batches:
-        assert one.told is not None
-        one.told(100)
+        assert one.on_stored is not None
+        one.on_stored(100)
     assert sorted(told) == [("c", 0, 101), ("d", 1, 101)]
 
 

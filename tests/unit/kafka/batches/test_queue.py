@@ -10,7 +10,7 @@ WHO = Identity(7, 3)
 def queue_of(*records: int) -> tuple[PartitionQueue, list[QueuedBatch]]:
     queue = PartitionQueue("topic", 0)
     batches = [
-        QueuedBatch(encode([b"x"] * count, now_ms=0), count, number, queued_at=0.0, told=None)
+        QueuedBatch(encode([b"x"] * count, now_ms=0), count, number, queued_at=0.0, on_stored=None)
         for number, count in enumerate(records)
     ]
     queue.waiting.extend(batches)
@@ -37,7 +37,7 @@ def test_sequences_count_records_and_begin_anew_with_each_epoch() -> None:
 def test_a_batch_that_is_too_large_goes_in_halves_under_its_own_sequences() -> None:
     told: list[int] = []
     queue, (_, large, _) = queue_of(2, 5, 3)
-    large.told = told.append
+    large.on_stored = told.append
     proven(queue)
     take(queue)
     behind = take(queue)
@@ -50,8 +50,8 @@ def test_a_batch_that_is_too_large_goes_in_halves_under_its_own_sequences() -> N
         batch = take(queue)
         headers.append(read_header(batch.data))
         queue.delivered(batch)
-        if batch.told is not None:
-            batch.told(98 + headers[-1].base_sequence)
+        if batch.on_stored is not None:
+            batch.on_stored(98 + headers[-1].base_sequence)
     assert [(h.base_sequence, h.records) for h in headers] == [(2, 1), (3, 1), (4, 3), (7, 3)]
     assert {(h.producer_id, h.producer_epoch, h.transactional) for h in headers} == {(7, 3, True)}
     assert told == [100], "who asked counts from the first record, wherever the halves behind it come to lie"

@@ -16,7 +16,7 @@ from keelman.kafka.fetching.leader_epochs import (
     EpochEnds,
     FoundOffset,
     Leader,
-    Metadata,
+    MetadataAnswer,
     Offsets,
     passes,
 )
@@ -45,7 +45,7 @@ def test_metadata_answers() -> None:
             b"\0",
         ]
     )
-    told = Metadata.decode(BytesIO(answer))
+    told = MetadataAnswer.decode(BytesIO(answer))
     assert told.brokers == (BrokerAddress(1, "h", 9092, "r1"), BrokerAddress(2, "i", 9093, None))
     assert told.controller == 2
     topic, other = told.topics["t"], told.topics["u"]

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from starlette.responses import Response
 
-from keelman.runtime.http import listener as http_door
 from keelman.runtime.http import protocol as http_protocol
+from keelman.runtime.http import server as http_server
 from keelman.runtime.http.server import serve_http
 from keelman.runtime.supervise import Siblings
 from keelman.runtime.tls.contexts import server_context
@@ -102,7 +102,7 @@ async def test_who_is_refused_is_told_why(parties: Parties, version: ssl.TLSVers
 
 async def test_http_is_told_that_this_is_https(parties: Parties, monkeypatch: pytest.MonkeyPatch) -> None:
     """And that this is all."""
-    monkeypatch.setattr(http_door, "HANDSHAKE_SECONDS", 600.0)
+    monkeypatch.setattr(http_server, "HANDSHAKE_SECONDS", 600.0)
     async with parties.served() as port, asyncio.timeout(SECONDS):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(REQUEST)
@@ -152,7 +152,7 @@ async def test_a_silent_client_does_not_hold_up_the_end(parties: Parties) -> Non
 async def test_handshakes_that_never_end_give_way(parties: Parties, monkeypatch: pytest.MonkeyPatch) -> None:
     """Long before their time is over."""
     monkeypatch.setattr(http_protocol, "MAX_CONNECTIONS", 16)
-    monkeypatch.setattr(http_door, "HANDSHAKE_SECONDS", 600.0)
+    monkeypatch.setattr(http_server, "HANDSHAKE_SECONDS", 600.0)
     async with parties.served() as port:
         opened = [await asyncio.open_connection("127.0.0.1", port) for _ in range(20)]
         try:
