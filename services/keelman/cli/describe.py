@@ -11,7 +11,7 @@ from google.protobuf.descriptor import FieldDescriptor
 from keelman.api.connect.v1.connector_pb2 import Connector
 from keelman.api.copy.v1.copy_run_pb2 import CopyRun
 from keelman.cli import kinds
-from keelman.cli.columns import key_of, run_state
+from keelman.cli.columns import connector_state, key_of, run_state
 from keelman.cli.gateway import Gateway
 from keelman.cli.kinds import Kind
 from keelman.cli.output import as_yaml, plain, print_list
@@ -53,7 +53,7 @@ def task_lines(tasks: Sequence[Any]) -> list[Any]:
     """A line for all tasks that are alike, such as `tasks 0-7 RUNNING on worker h:8083`; with it the trace, if any."""
     alike: dict[tuple[str, str, str], list[int]] = {}
     for task in sorted(tasks, key=lambda one: one.task):
-        alike.setdefault((task.state, task.worker_id, task.trace), []).append(task.task)
+        alike.setdefault((connector_state(task), task.worker_id, task.trace), []).append(task.task)
     lines: list[Any] = []
     for (state, worker, trace), numbers in alike.items():
         line = f"{'task' if len(numbers) == 1 else 'tasks'} {_ranges(numbers)} {state}"

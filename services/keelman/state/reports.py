@@ -65,7 +65,7 @@ class Reports:
                     self.hub.wake()
                     return self._trim(report.copy_run)
             case "worker":
-                name = report.worker.worker
+                name = report.worker.worker_id
                 if name not in self._workers or self._workers[name][0] <= time:
                     membership = worker_pb2.WorkerMembership()
                     membership.CopyFrom(report.worker.membership)
@@ -105,9 +105,9 @@ class Reports:
         return found
 
     def _why_lost(self, run: pb.CopyRun, workers: dict[str, Workload], snapshot: Snapshot) -> str:
-        worker = workers.get(run.worker)
+        worker = workers.get(run.worker_id)
         if worker is None:
-            return f"no worker has the address {run.worker} any more"
+            return f"no worker has the address {run.worker_id} any more"
         spark = snapshot.workloads.get(spark_name(worker.node))
         if spark is None or not isinstance(spark.spec, SparkSpec):
             return f"its Spark service on node {worker.node} is gone"

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
+from keelman.api.connect.v1.connector_pb2 import CONNECTOR_STATE_FAILED
 from keelman.cli import kinds
 from keelman.cli.demo.copying import CALM_SECONDS, POLL_SECONDS, WORKER_CLUSTER, Copy
 from keelman.cli.demo.progress import display, leg, newest_run, source_position
@@ -66,6 +67,6 @@ async def _failure(gateway: Gateway, copy: Copy) -> str:
             continue
         parts = [(found.state, found.trace), *((t.state, t.trace) for t in found.tasks)]
         for state, trace in parts:
-            if state == "FAILED":
+            if state == CONNECTOR_STATE_FAILED:
                 return f"connector {name} failed: {why_line(trace)}"
     return ""
