@@ -363,7 +363,7 @@ def host(spec: dict[str, Any]) -> int:
                 "records": update.progress.records,
             }
             told |= {"lag": update.progress.lag, "rate": round(update.progress.records_per_second)}
-            told |= {"message": update.message, "left": update.progress.seconds_left}
+            told |= {"message": update.message, "left": update.progress.remaining_time.ToSeconds()}
             # One write a line: the run's thread writes its log to the same file.
             sys.stdout.write(json.dumps(told) + "\n")
             sys.stdout.flush()

@@ -5,8 +5,11 @@ from __future__ import annotations
 import time
 from collections import deque
 
+from google.protobuf.duration_pb2 import Duration
+
 from keelman.api.copy.v1.copy_run_pb2 import LAG_UNIT_UNSPECIFIED, BadRecords, CopyProgress, LagUnit
 from keelman.engine.records.bad_records import Counts
+from keelman.rpc.times import to_duration
 
 WINDOW_SECONDS = 5.0
 
@@ -71,9 +74,9 @@ class Progress:
             bytes=self._bytes,
             records_per_second=per_second[0],
             bytes_per_second=per_second[1],
-            lag=-1 if lag is None else lag,
+            lag=lag,
             lag_unit=LAG_UNIT_UNSPECIFIED if lag is None else unit,
-            seconds_left=_seconds_left(lag, (self._passed - passed) / seconds),
+            remaining_time=_remaining_time(lag, (self._passed - passed) / seconds),
             offsets=self._offsets,
             errors=self.errors,
             bad_records=self._bad_records(),
@@ -99,12 +102,11 @@ class Progress:
         return message
 
 
-def _seconds_left(lag: int | None, rate: float) -> float:
-    if lag is None:
-        return -1.0
-    if lag == 0:
-        return 0.0
-    return lag / rate if rate > 0 else -1.0
+def _remaining_time(lag: int | None, rate: float) -> Duration | None:
+    """None when it is not known."""
+    if lag is None or (lag and rate <= 0):
+        return None
+    return to_duration(lag / rate if lag else 0.0)
 
 
 def payload_bytes(payloads: list[bytes | None]) -> int:

@@ -157,7 +157,7 @@ class Local:
         made = WorkloadStatus(
             state=self.state(draining=draining),
             generation=self.record.generation if self.child and self.record else self.generation,
-            pid=self.child.pid if self.child else 0,
+            pid=self.child.pid if self.child else None,
             restarts=self.record.restarts if self.record else 0,
             exit_code=self.exit_code,
             message=self.message,

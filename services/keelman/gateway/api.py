@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from keelman.api.connect.v1 import connector_service_pb2 as wire
+from keelman.api.connect.v1.connector_pb2 import CONNECTOR_STATE_UNSPECIFIED
 from keelman.api.connect.v1.connector_service_pb2_grpc import ConnectorServiceServicer
 from keelman.api.node.v1 import agent_service_pb2 as agent
 from keelman.api.node.v1.agent_service_pb2_grpc import AgentServiceServicer, AgentServiceStub
@@ -38,8 +39,10 @@ class ConnectorApi(ConnectorServiceServicer):
         key_of(request.page_token)
         if request.worker_cluster:
             checked_name("worker_cluster", request.worker_cluster)
-        listing, state = await self._connectors.all(request.worker_cluster), request.state.upper()
-        found = [c for c in listing.connectors if state in ("", c.state, *(t.state for t in c.tasks))]
+        listing = await self._connectors.all(request.worker_cluster)
+        wanted, found = request.state, listing.connectors
+        if wanted != CONNECTOR_STATE_UNSPECIFIED:
+            found = [c for c in found if wanted in (c.state, *(t.state for t in c.tasks))]
         # NUL sorts before every letter of a name: worker cluster first, then connector.
         cut, token = page(found, lambda c: f"{c.worker_cluster}\0{c.name}", request.page_size, request.page_token)
         return wire.ListConnectorsResponse(connectors=cut, next_page_token=token, unreachable=listing.unreachable)
@@ -55,14 +58,15 @@ class ConnectorApi(ConnectorServiceServicer):
         self, request: wire.UpdateConnectorRequest, context: Context
     ) -> wire.UpdateConnectorResponse:
         """See the proto."""
-        made = await self._connectors.update(*_named(request.worker_cluster, request.name), request.config)
+        cluster, name = _named(request.worker_cluster, request.name)
+        made = await self._connectors.update(cluster, name, request.config, etag=request.etag)
         return wire.UpdateConnectorResponse(connector=made)
 
     async def DeleteConnector(
         self, request: wire.DeleteConnectorRequest, context: Context
     ) -> wire.DeleteConnectorResponse:
         """See the proto."""
-        await self._connectors.delete(*_named(request.worker_cluster, request.name))
+        await self._connectors.delete(*_named(request.worker_cluster, request.name), etag=request.etag)
         return wire.DeleteConnectorResponse()
 
     async def PauseConnector(

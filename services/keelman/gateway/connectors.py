@@ -19,10 +19,13 @@ from keelman.api.connect.v1.broker_cluster_pb2 import (
     CLUSTER_STATE_STOPPING,
 )
 from keelman.api.connect.v1.connector_pb2 import (
+    CONNECTOR_STATE_UNASSIGNED,
+    CONNECTOR_STATE_UNSPECIFIED,
     CONNECTOR_TYPE_SINK,
     CONNECTOR_TYPE_SOURCE,
     CONNECTOR_TYPE_UNKNOWN,
     Connector,
+    ConnectorState,
     ConnectorTask,
 )
 from keelman.gateway.rest import Outgoing, Rest
@@ -32,6 +35,7 @@ from keelman.runtime.supervise import supervise
 
 TYPES = {"source": CONNECTOR_TYPE_SOURCE, "sink": CONNECTOR_TYPE_SINK}
 ENDED = (CLUSTER_STATE_STOPPED, CLUSTER_STATE_STOPPING, CLUSTER_STATE_DELETING)
+PRECONDITION_FAILED = 412
 NOTES, PROBLEMS = "keelman-notes", "keelman-problems"
 """Headers of a worker's answers about configurations (keelman.worker.rest.key_notes)."""
 HEADERS = ((b"content-type", b"application/json"), (b"accept", b"application/json"), (NOTES.encode(), b"wanted"))
@@ -43,6 +47,15 @@ class Listing:
 
     connectors: list[Connector]
     unreachable: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A worker's answer: its JSON, the notes on the configuration that it is about, and that configuration's tag."""
+
+    body: Any
+    notes: Sequence[Any]
+    etag: str
 
 
 class Connectors:
@@ -59,8 +72,8 @@ class Connectors:
 
     async def get(self, cluster: str, name: str) -> Connector:
         """One connector with its present state."""
-        info, notes = await self._noted(cluster, "GET", _path(name))
-        return _connector(cluster, info, await self._status(cluster, name), notes)
+        found = await self._ask(cluster, "GET", _path(name))
+        return await self._complete(cluster, name, found)
 
     async def all(self, only_cluster: str) -> Listing:
         """The connectors of one worker cluster, or, with "", of each that is to run, asked side by side."""
@@ -75,18 +88,19 @@ class Connectors:
     async def create(self, cluster: str, name: str, config: Mapping[str, str]) -> Connector:
         """Creates a connector."""
         with _conflict_means_existing():
-            info, notes = await self._noted(cluster, "POST", "/connectors", {"name": name, "config": dict(config)})
-        return _connector(cluster, info, await self._status(cluster, name), notes)
+            made = await self._ask(cluster, "POST", "/connectors", {"name": name, "config": dict(config)})
+        return await self._complete(cluster, name, made)
 
-    async def update(self, cluster: str, name: str, config: Mapping[str, str]) -> Connector:
-        """Replaces the configuration of an existing connector (Connect's own PUT would create it)."""
+    async def update(self, cluster: str, name: str, config: Mapping[str, str], *, etag: str = "") -> Connector:
+        """Replaces the configuration of an existing connector (Connect's own PUT would create it). Raises Conflict when
+        an `etag` is given that the present configuration does not have; so does `delete`."""
         await self._call(cluster, "GET", _path(name))
-        info, notes = await self._noted(cluster, "PUT", _path(name, "/config"), dict(config))
-        return _connector(cluster, info, await self._status(cluster, name), notes)
+        made = await self._ask(cluster, "PUT", _path(name, "/config"), dict(config), etag=etag)
+        return await self._complete(cluster, name, made)
 
-    async def delete(self, cluster: str, name: str) -> None:
+    async def delete(self, cluster: str, name: str, *, etag: str = "") -> None:
         """Deletes a connector."""
-        await self._call(cluster, "DELETE", _path(name))
+        await self._ask(cluster, "DELETE", _path(name), etag=etag)
 
     async def pause(self, cluster: str, name: str) -> None:
         """Pauses a connector and its tasks."""
@@ -127,20 +141,30 @@ class Connectors:
             return None
 
     async def _call(self, cluster: str, method: str, target: str, body: Any = None) -> Any:
-        return (await self._noted(cluster, method, target, body))[0]
+        return (await self._ask(cluster, method, target, body)).body
 
-    async def _noted(self, cluster: str, method: str, target: str, body: Any = None) -> tuple[Any, Sequence[Any]]:
-        """The answer, and the worker's notes on the configuration that it is about."""
+    async def _complete(self, cluster: str, name: str, answer: Answer) -> Connector:
+        """The connector of an answer, with its present state."""
+        made = _connector(cluster, answer.body, await self._status(cluster, name))
+        made.notes.extend(map(str, answer.notes))
+        made.etag = answer.etag
+        return made
+
+    async def _ask(self, cluster: str, method: str, target: str, body: Any = None, *, etag: str = "") -> Answer:
         content = None if body is None else orjson.dumps(body)
-        async with self._rest.send(cluster, Outgoing(method, target.encode(), HEADERS, content)) as response:
+        headers = (*HEADERS, (b"if-match", etag.encode("latin-1", "replace"))) if etag else HEADERS
+        async with self._rest.send(cluster, Outgoing(method, target.encode(), headers, content)) as response:
             try:
                 answer = await response.aread()
             except httpx.TransportError as error:
                 raise errors.Unavailable(f"worker {response.url.host}:{response.url.port} broke off: {error}") from None
+            if response.status_code == PRECONDITION_FAILED:
+                raise errors.Conflict(f"etag: {etag!r} is not the present one: read the connector again")
             if response.status_code >= 300:
                 raise refusal(response.status_code, answer, _listed(response.headers, PROBLEMS))
             try:
-                return orjson.loads(answer) if answer else None, _listed(response.headers, NOTES)
+                told = orjson.loads(answer) if answer else None
+                return Answer(told, _listed(response.headers, NOTES), response.headers.get("etag", ""))
             except orjson.JSONDecodeError:
                 raise errors.Internal(f"{method} {target} of worker cluster {cluster!r} answered no JSON") from None
 
@@ -185,23 +209,28 @@ def _path(name: str, rest: str = "") -> str:
     return f"/connectors/{quote(name, safe='')}{rest}"
 
 
-def _connector(cluster: str, info: Any, status: Any, notes: Sequence[Any] = ()) -> Connector:
+def _connector(cluster: str, info: Any, status: Any) -> Connector:
     """From Connect's ConnectorInfo and ConnectorStateInfo; without the latter nothing runs yet: UNASSIGNED."""
     own = (status or {}).get("connector") or {}
-    tasks = (status or {}).get("tasks") or [{"id": t["task"], "state": "UNASSIGNED"} for t in info.get("tasks") or ()]
+    tasks = (status or {}).get("tasks") or [{"id": t["task"]} for t in info.get("tasks") or ()]
     return Connector(
         worker_cluster=cluster,
         name=info["name"],
         type=TYPES.get(info.get("type") or "", CONNECTOR_TYPE_UNKNOWN),
         config={k: v for k, v in (info.get("config") or {}).items() if v is not None},
-        state=own.get("state") or "UNASSIGNED",
+        state=_state(own),
         worker_id=own.get("worker_id") or "",
         trace=own.get("trace") or "",
-        notes=map(str, notes),
         tasks=[
-            ConnectorTask(
-                task=t["id"], state=t["state"], worker_id=t.get("worker_id") or "", trace=t.get("trace") or ""
-            )
+            ConnectorTask(task=t["id"], state=_state(t), worker_id=t.get("worker_id") or "", trace=t.get("trace") or "")
             for t in sorted(tasks, key=lambda t: int(t["id"]))
         ],
     )
+
+
+def _state(told: Mapping[str, Any]) -> ConnectorState.ValueType:
+    """UNASSIGNED before any worker has written a status."""
+    name = told.get("state")
+    if not name:
+        return CONNECTOR_STATE_UNASSIGNED
+    return dict(ConnectorState.items()).get(f"CONNECTOR_STATE_{name}", CONNECTOR_STATE_UNSPECIFIED)

@@ -39,5 +39,5 @@ async def exposition(state: State) -> bytes:
         out.add(CLUSTER_STATE, 1, f'{labels},state="{word}"')
         out.add(READY, status.ready_workers, labels)
         out.add(WANTED, status.wanted_workers, labels)
-        out.add(TROUBLED, status.troubled_connectors, labels)
+        out.add(TROUBLED, status.problem_connectors, labels)
     return b"".join(out.families())

@@ -39,9 +39,9 @@ class LinkApi(WorkerLinkServiceServicer):
         """Holds one worker's link until it closes; the lease goes on without it until it lapses."""
         first = await anext(aiter(requests), OpenLinkRequest())
         greeting = first.greeting
-        if first.WhichOneof("message") != "greeting" or not greeting.worker or not greeting.incarnation:
-            raise InvalidArgument("the first message of a worker is its greeting, with worker and incarnation")
-        owner = Owner(greeting.worker_cluster, greeting.worker, greeting.incarnation)
+        if first.WhichOneof("message") != "greeting" or not greeting.worker_id or not greeting.incarnation:
+            raise InvalidArgument("the first message of a worker is its greeting, with worker_id and incarnation")
+        owner = Owner(greeting.worker_cluster, greeting.worker_id, greeting.incarnation)
         updates = UpdateQueue()
         old = self._dispatcher.greet(owner, updates, greeting.bounds)
         try:

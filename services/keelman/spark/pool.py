@@ -10,6 +10,7 @@ from typing import Protocol
 from keelman.api.copy.v1.slot_service_pb2 import SlotBeat, SlotGreeting
 from keelman.api.copy.v1.write_job_pb2 import WriteJob
 from keelman.model.errors import FailedPrecondition, Unauthenticated
+from keelman.rpc.times import from_duration
 from keelman.runtime.logs.logging import get_logger
 from keelman.spark.data import Wanted
 from keelman.spark.mailbox import Mailbox
@@ -132,7 +133,7 @@ class SlotPool:
     def beat(self, slot: Slot, beat: SlotBeat) -> None:
         """A slot is alive; one with a silent loop of a copy run that it still has is given up."""
         slot.heard = self._clock()
-        slot.measured(beat.cpu_seconds, beat.memory_bytes, slot.heard)
+        slot.measured(from_duration(beat.cpu_time), beat.memory_bytes, slot.heard)
         at = dict(zip(beat.silent_runs, beat.silent_at, strict=False))
         silent = [uid for uid in beat.silent_runs if uid in slot.runs]
         if silent:

@@ -24,8 +24,8 @@ class Publisher(Protocol):
 class Reporter:
     """Publishes what changed about copy runs. `flush` is called several times a second."""
 
-    def __init__(self, publisher: Publisher, source: str, clock: Callable[[], float] = time.monotonic) -> None:
-        self._publisher, self._source, self._clock = publisher, source, clock
+    def __init__(self, publisher: Publisher, reporter: str, clock: Callable[[], float] = time.monotonic) -> None:
+        self._publisher, self._reporter, self._clock = publisher, reporter, clock
         self._told: dict[str, tuple[CopyRunState.ValueType, str, float]] = {}
         self._held: dict[str, CopyRun] = {}
 
@@ -49,6 +49,6 @@ class Reporter:
             self._told.pop(run.uid, None)
         else:
             self._told[run.uid] = (run.state, run.reason, self._clock())
-        report = Report(source=self._source, name=run.uid, copy_run=run)
+        report = Report(reporter=self._reporter, name=run.uid, copy_run=run)
         report.time.GetCurrentTime()
         self._publisher.publish(COPY_RUN_REPORTS, run.uid, report.SerializeToString())

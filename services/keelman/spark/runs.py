@@ -85,13 +85,12 @@ def opened(ticket: StartTicket, now: datetime) -> CopyRun:
         connector=ticket.connector,
         task=ticket.task,
         part=ticket.bulk.part,
-        worker=ticket.worker,
+        worker_id=ticket.worker_id,
         state=COPY_RUN_STATE_PENDING,
     )
     run.create_time.FromDatetime(now)
     run.update_time.FromDatetime(now)
-    run.progress.lag = -1
-    run.progress.seconds_left = -1
+    run.progress.SetInParent()
     return run
 
 

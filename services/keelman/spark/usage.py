@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from keelman.api.copy.v1.worker_link_service_pb2 import SlotUsage
+from keelman.rpc.times import to_duration
 from keelman.spark.runs import Owner
 from keelman.spark.slots import Slot
 
@@ -40,7 +41,7 @@ class Usage:
         mine = list(slots)
         return SlotUsage(
             slots=len(mine),
-            cpu_seconds=self._ended.get(owner, 0.0) + sum(s.cpu_seconds for s in mine),
+            cpu_time=to_duration(self._ended.get(owner, 0.0) + sum(s.cpu_seconds for s in mine)),
             memory_bytes=sum(s.memory_bytes for s in mine),
         )
 

@@ -147,7 +147,7 @@ def status_message(status: WorkloadStatus) -> workload_pb2.WorkloadStatus:
     return workload_pb2.WorkloadStatus(
         state=workload_pb2.WorkloadState.Value(f"WORKLOAD_STATE_{status.state}"),
         generation=status.generation,
-        pid=status.pid,
+        pid=status.pid or None,
         start_time=to_timestamp(status.start_time),
         restarts=status.restarts,
         exit_code=status.exit_code,

@@ -13,7 +13,7 @@ from datetime import datetime
 from google.protobuf.message import DecodeError
 
 from keelman.api.connect.v1 import worker_pb2
-from keelman.api.connect.v1.connector_trouble_pb2 import ConnectorTrouble
+from keelman.api.connect.v1.connector_problem_pb2 import ConnectorProblem, ConnectorProblemState
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterStatus
 from keelman.api.copy.v1 import copy_run_pb2 as pb
 from keelman.api.event.v1 import report_pb2
@@ -69,7 +69,7 @@ class Reports:
                     self.hub.wake()
                     return self._trim(report.copy_run)
             case "worker":
-                name = report.worker.worker
+                name = report.worker.worker_id
                 if name not in self._workers or self._workers[name][0] <= time:
                     membership = worker_pb2.WorkerMembership()
                     membership.CopyFrom(report.worker.membership)
@@ -109,9 +109,9 @@ class Reports:
         return found
 
     def _why_lost(self, run: pb.CopyRun, workers: dict[str, Workload], snapshot: Snapshot) -> str:
-        worker = workers.get(run.worker)
+        worker = workers.get(run.worker_id)
         if worker is None:
-            return f"no worker has the address {run.worker} any more"
+            return f"no worker has the address {run.worker_id} any more"
         spark = snapshot.workloads.get(spark_name(worker.node))
         if spark is None or not isinstance(spark.spec, SparkSpec):
             return f"its Spark service on node {worker.node} is gone"
@@ -184,17 +184,17 @@ def _lost(run: pb.CopyRun, why: str) -> pb.CopyRun:
 
 def judge(status: WorkerClusterStatus, memberships: Sequence[worker_pb2.WorkerMembership]) -> None:
     """Fills in the problems and the verdict. What two workers report counts once: it moves from one to the other."""
-    newest: dict[tuple[str, int], ConnectorTrouble] = {}
+    newest: dict[tuple[str, int], ConnectorProblem] = {}  # -1 is the connector itself
     for membership in sorted(memberships, key=lambda m: m.report_time.ToNanoseconds()):
-        newest |= {(one.connector, one.task): one for one in membership.troubles}
-    del status.troubles[:]
-    status.troubles.extend(newest[key] for key in sorted(newest))
+        newest |= {(one.connector, _task(one)): one for one in membership.problems}
+    del status.problems[:]
+    status.problems.extend(newest[key] for key in sorted(newest))
     named = {connector for connector, _ in newest}
-    status.troubled_connectors = len(named) + sum(_unnamed(membership) for membership in memberships)
-    status.verdict = verdict(status.troubles, status.troubled_connectors)
+    status.problem_connectors = len(named) + sum(_unnamed(membership) for membership in memberships)
+    status.verdict = verdict(status.problems, status.problem_connectors)
 
 
-def verdict(problems: Sequence[ConnectorTrouble], count: int) -> str:
+def verdict(problems: Sequence[ConnectorProblem], count: int) -> str:
     """One line; empty when there is no problem."""
     if not count:
         return ""
@@ -205,9 +205,14 @@ def verdict(problems: Sequence[ConnectorTrouble], count: int) -> str:
 
 def _unnamed(membership: worker_pb2.WorkerMembership) -> int:
     """Connectors whose problems it does not name: it names 20 at most. Those may be another's too."""
-    return max(0, membership.troubled_connectors - len({one.connector for one in membership.troubles}))
+    return max(0, membership.problem_connectors - len({one.connector for one in membership.problems}))
 
 
-def _problem(one: ConnectorTrouble) -> str:
-    what = one.connector if one.task < 0 else f"{one.connector} task {one.task}"
-    return f"{what} {one.state}" + (f" ({one.reason})" if one.reason else "")
+def _task(one: ConnectorProblem) -> int:
+    return one.task if one.HasField("task") else -1
+
+
+def _problem(one: ConnectorProblem) -> str:
+    what = f"{one.connector} task {one.task}" if one.HasField("task") else one.connector
+    state = ConnectorProblemState.Name(one.state).removeprefix("CONNECTOR_PROBLEM_STATE_")
+    return f"{what} {state}" + (f" ({one.reason})" if one.reason else "")

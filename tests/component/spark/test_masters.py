@@ -194,7 +194,7 @@ async def guarded(hosts: Hosts, spark: Spark) -> None:
             await answer_to(call, greeting)
         link = WorkerLinkServiceStub(home).OpenLink()
         with pytest.raises(KeelmanError) as refused:
-            await answer_to(link, OpenLinkRequest(greeting=WorkerGreeting(worker="w", incarnation="1")))
+            await answer_to(link, OpenLinkRequest(greeting=WorkerGreeting(worker_id="w", incarnation="1")))
         assert not isinstance(refused.value, Unavailable), "it answers, but not for workers"
     async with channel(address) as plain:
         call = SlotServiceStub(plain).Attach()

@@ -240,7 +240,7 @@ async def test_links_take_over_or_cut(spark: Spark, tmp_path: Path) -> None:
             assert (tmp_path / uid).stat().st_size == written, "nothing of the old one writes once the new is welcomed"
     async with channel(spark.address) as link:
         call = WorkerLinkServiceStub(link).OpenLink()
-        greeting = WorkerGreeting(worker_cluster="wc", worker="takeover:8083", incarnation="a")
+        greeting = WorkerGreeting(worker_cluster="wc", worker_id="takeover:8083", incarnation="a")
         with pytest.raises(Conflict):
             await answer_to(call, OpenLinkRequest(greeting=greeting))
 

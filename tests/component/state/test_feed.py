@@ -70,7 +70,7 @@ def copy_run(uid: str, state: str, *, age: float = 60, **more) -> copy_run_pb2.C
 def report(**subject) -> bytes:
     now = Timestamp()
     now.GetCurrentTime()
-    return report_pb2.Report(time=now, source="test", **subject).SerializeToString()
+    return report_pb2.Report(time=now, reporter="test", **subject).SerializeToString()
 
 
 async def runs_of(clients: Clients, *, ended: bool = True) -> dict[str, copy_run_pb2.CopyRun]:
@@ -156,9 +156,10 @@ async def test_copy_runs_tell_the_truth_and_come_back_after_a_restart(tmp_path, 
             membership = worker_pb2.WorkerMembership(
                 joined=True, leader=True, group_generation=3, connectors=1, tasks=2
             )
-            membership.troubles.add(connector="files", task=1, state="FAILED", reason="no such file")
-            membership.troubled_connectors = 1
-            worker = report_pb2.WorkerReport(worker_cluster="demo", worker="127.0.0.1:8083", membership=membership)
+            failed = {"state": "CONNECTOR_PROBLEM_STATE_FAILED", "reason": "no such file"}
+            membership.problems.add(connector="files", task=1, **failed)
+            membership.problem_connectors = 1
+            worker = report_pb2.WorkerReport(worker_cluster="demo", worker_id="127.0.0.1:8083", membership=membership)
             publisher.publish(WORKER_REPORTS, worker.worker, report(name=worker.worker, worker=worker))
             await eventually(lambda: is_member(clients, 2))
             verdict = "1 connector is in trouble: files task 1 FAILED (no such file)"

@@ -111,7 +111,7 @@ def test_no_two_kinds_share_a_word() -> None:
         (["start", "cn", "c/x", "--timeout", "5"], 2, "--timeout: only together with --wait"),
         (["get", "nodes", "--state", "RUNING"], 2, "for nodes one of ONLINE, "),
         (["get", "plugins", "--state", "RUNNING"], 2, "--state: plugins have no state"),
-        (["get", "cn", "--state", "GONE"], 2, "RUNNING, PAUSED, STOPPED, FAILED, UNASSIGNED, RESTARTING"),
+        (["get", "cn", "--state", "GONE"], 2, "UNASSIGNED, RUNNING, PAUSED, STOPPED, FAILED, RESTARTING"),
         (["get", "cn", "--watch", "-o", "yaml"], 2, "one of table, wide, json"),
         (["get", "cn", "--broker-cluster", "x"], 2, "--broker-cluster: not for connectors, only for topics"),
         (["get", "topics", "--cluster", "x"], 2, "--cluster: not for topics"),

@@ -2,6 +2,7 @@
 
 from keelman.api.copy.v1.copy_run_pb2 import LAG_UNIT_BYTES, LAG_UNIT_RECORDS
 from keelman.engine.progress import Progress
+from keelman.rpc.times import from_duration
 
 
 def test_there_is_news_until_the_rate_has_fallen_to_nothing():
@@ -41,13 +42,13 @@ def test_the_time_left_goes_by_what_the_lag_counts_not_by_the_bytes_in_kafka():
     progress.message(10_000, LAG_UNIT_BYTES, now=0.0)
     progress.commit(10, 4000, {}, passed=1000, now=1.0)
     told = progress.message(9000, LAG_UNIT_BYTES, now=1.0)
-    assert (told.bytes_per_second, told.seconds_left) == (4000, 9.0)
+    assert (told.bytes_per_second, from_duration(told.remaining_time)) == (4000, 9.0)
 
 
 def test_the_time_left_of_records_goes_by_records():
     progress = Progress(now=0.0)
     progress.message(100, LAG_UNIT_RECORDS, now=0.0)
     progress.commit(10, 4000, {}, now=1.0)
-    assert progress.message(90, LAG_UNIT_RECORDS, now=1.0).seconds_left == 9.0
+    assert progress.message(90, LAG_UNIT_RECORDS, now=1.0).remaining_time.ToMilliseconds() == 9_000
     progress.commit(0, 0, {}, passed=20, now=2.0)  # all of them bad records
-    assert progress.message(70, LAG_UNIT_RECORDS, now=2.0).seconds_left == 70 / 15
+    assert progress.message(70, LAG_UNIT_RECORDS, now=2.0).remaining_time.ToMilliseconds() == 4_666

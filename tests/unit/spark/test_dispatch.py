@@ -16,6 +16,7 @@ from keelman.api.copy.v1.ticket_pb2 import Bulk, Confirmation, StartTicket
 from keelman.api.copy.v1.ticket_pb2 import Limits as TicketLimits
 from keelman.api.copy.v1.worker_link_service_pb2 import Bounds
 from keelman.model.errors import Conflict, DeadlineExceeded, Unauthenticated
+from keelman.rpc.times import from_duration, to_duration
 from keelman.spark import attach
 from keelman.spark.attach import SlotApi
 from keelman.spark.data import Wanted
@@ -68,7 +69,7 @@ class World:
         self.told.append(update)
 
     def ticket(self, uid: str, owner: Owner = ME, plugin: str = "") -> None:
-        ticket = StartTicket(run_uid=uid, worker_cluster="wc", worker=owner.worker, connector=f"c-{uid[:1]}")
+        ticket = StartTicket(run_uid=uid, worker_cluster="wc", worker_id=owner.worker, connector=f"c-{uid[:1]}")
         ticket.plugin.folder = plugin
         self.d.order(owner, RunOrder(run_uid=uid, start=ticket))
 
@@ -102,7 +103,7 @@ class World:
             self.now = min(end, self.now + 0.5)
             for slot in list(self.d.slots.values()) if beats else ():
                 if slot.state is SlotState.ATTACHED:
-                    self.d.beat(slot, SlotBeat(cpu_seconds=slot.cpu_seconds, memory_bytes=slot.memory_bytes))
+                    self.d.beat(slot, SlotBeat(cpu_time=to_duration(slot.cpu_seconds), memory_bytes=slot.memory_bytes))
             for owner in list(self.d.leases) if renew else ():
                 self.d.leases.renew(owner)
             self.d.tick()
@@ -508,15 +509,15 @@ def test_usage_counts_ended_slots_until_the_worker_starts_anew() -> None:
     w = World(Limits(1, 1, 4))
     w.d.greet(ME, w)
     slot = w.running("a")
-    w.d.beat(slot, SlotBeat(cpu_seconds=7, memory_bytes=100))
+    w.d.beat(slot, SlotBeat(cpu_time=to_duration(7), memory_bytes=100))
     w.d.detached(slot)
     w.end_job(slot.id, "")
     slot = w.running("b")
-    w.d.beat(slot, SlotBeat(cpu_seconds=2, memory_bytes=50))
+    w.d.beat(slot, SlotBeat(cpu_time=to_duration(2), memory_bytes=50))
     usage = w.d.usage(ME)
-    assert (usage.slots, usage.cpu_seconds, usage.memory_bytes) == (1, 9, 50)
+    assert (usage.slots, from_duration(usage.cpu_time), usage.memory_bytes) == (1, 9, 50)
     w.d.greet(NEXT, w)
-    assert w.d.usage(NEXT).cpu_seconds == 0
+    assert from_duration(w.d.usage(NEXT).cpu_time) == 0
 
 
 def test_slots_over_the_memory_bound_take_nothing_more_and_the_largest_starts_anew() -> None:
@@ -538,7 +539,7 @@ def test_slots_over_the_memory_bound_take_nothing_more_and_the_largest_starts_an
 
 def test_a_worker_without_bounds_is_not_bound(w: World) -> None:
     slot = w.running("a")
-    w.d.beat(slot, SlotBeat(memory_bytes=10_000 * MB, cpu_seconds=50))
+    w.d.beat(slot, SlotBeat(memory_bytes=10_000 * MB, cpu_time=to_duration(50)))
     w.after(5)
     assert w.run("a").state == RUNNING
     assert not [m for m in w.sent(slot) if m.HasField("bounds")]
@@ -578,7 +579,7 @@ def test_a_part_has_a_slot_of_its_own_stays_there_and_its_end_is_told() -> None:
     w = World(Limits(1, 4, 4, busy_slots=1), busy=1000)
     w.d.greet(ME, w)
     shared = w.running("a")
-    ticket = StartTicket(run_uid="ab", worker_cluster="wc", worker=ME.worker, connector="c-a", bulk=Bulk(part=1))
+    ticket = StartTicket(run_uid="ab", worker_cluster="wc", worker_id=ME.worker, connector="c-a", bulk=Bulk(part=1))
     w.d.order(ME, RunOrder(run_uid="ab", start=ticket))
     own = w.d.slots[w.run("ab").slot]
     assert own is not shared

@@ -29,6 +29,7 @@ from keelman.engine.slot.updates import UpdateQueue
 from keelman.model.errors import KeelmanError, NotFound
 from keelman.rpc.channels import channel
 from keelman.rpc.errors import translated
+from keelman.rpc.times import to_duration
 from keelman.runtime.logs.levels import LOG_LEVELS
 from keelman.runtime.logs.logging import configure
 from keelman.runtime.logs.redaction import REDACTOR
@@ -283,7 +284,7 @@ class SlotHost:
     def _beat(self) -> SlotBeat:
         silent = self._loops.silent()
         return SlotBeat(
-            cpu_seconds=time.process_time(),
+            cpu_time=to_duration(time.process_time()),
             memory_bytes=resident_bytes(),
             silent_runs=silent.keys(),
             silent_at=silent.values(),

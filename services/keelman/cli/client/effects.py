@@ -8,7 +8,8 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_RUNNING, LAG_UNIT_UNSPECIFIED
+from keelman.api.connect.v1.connector_pb2 import CONNECTOR_STATE_FAILED, CONNECTOR_STATE_RUNNING
+from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_RUNNING
 from keelman.cli import kinds
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.kinds import Kind
@@ -104,7 +105,7 @@ def late_message(verb: str, kind: Kind, name: str, latest: Any, seconds: float) 
     text = f"{kind.singular}/{name} is not {wanted} after {seconds:.0f} s"
     if latest is not None:
         failed = [one for one in (latest, *latest.tasks) if one.trace] if kind is kinds.CONNECTORS else []
-        state = failed[0].state if failed else _state(kind, latest)
+        state = columns.connector_state(failed[0]) if failed else _state(kind, latest)
         why = f": {why_line(failed[0].trace)}" if failed else _detail(kind, latest)
         text += f", but {state}{why}"
     return f"{text}; see `keelman describe {kind.singular} {name}`"
@@ -123,7 +124,7 @@ def copied_text(tasks: Sequence[Any], runs: Sequence[Any], former: Collection[st
         parked = run is not None and run.reason == "PARKED"
         if run is None or not (parked or run.state == COPY_RUN_STATE_RUNNING):
             return None
-        at_rest = parked or (run.progress.lag == 0 and run.progress.lag_unit != LAG_UNIT_UNSPECIFIED)
+        at_rest = parked or (run.progress.HasField("lag") and run.progress.lag == 0)
         if not (run.progress.records or at_rest):
             return None
         records += run.progress.records
@@ -137,12 +138,12 @@ async def _runs(gateway: Gateway, name: str) -> list[Any]:
 
 def _all_run(connector: Any) -> bool:
     tasks = connector.tasks
-    return connector.state == "RUNNING" and bool(tasks) and all(task.state == "RUNNING" for task in tasks)
+    return bool(tasks) and all(one.state == CONNECTOR_STATE_RUNNING for one in (connector, *tasks))
 
 
 def _state(kind: Kind, resource: Any) -> str:
     if kind is kinds.CONNECTORS:
-        return str(resource.state)
+        return columns.connector_state(resource)
     if kind is kinds.WORKERS:
         return columns.process_state(resource.process)
     return columns.cluster_state(resource)
@@ -162,7 +163,7 @@ def _same_process(before: Any, now: Any) -> bool:
 
 
 def _traces(connector: Any) -> list[str]:
-    return [one.trace for one in (connector, *connector.tasks) if one.state == "FAILED"]
+    return [one.trace for one in (connector, *connector.tasks) if one.state == CONNECTOR_STATE_FAILED]
 
 
 def _raise_failure(name: str, traces: Sequence[str]) -> None:

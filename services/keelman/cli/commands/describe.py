@@ -15,7 +15,7 @@ from keelman.cli.client.gateway import Gateway
 from keelman.cli.client.target import Target
 from keelman.cli.kinds import Kind, kind_of
 from keelman.cli.options import Cluster, GatewayAddress, HomeFolder, Name, command_group, kind_word
-from keelman.cli.output.columns import key_of, run_state
+from keelman.cli.output.columns import connector_state, key_of, run_state
 from keelman.cli.output.printing import as_yaml, plain, print_list
 from keelman.model.errors import KeelmanError
 
@@ -74,7 +74,7 @@ def task_lines(tasks: Sequence[Any]) -> list[Any]:
     """A line for all tasks that are alike, such as `tasks 0-7 RUNNING on worker h:8083`; with it the trace, if any."""
     alike: dict[tuple[str, str, str], list[int]] = {}
     for task in sorted(tasks, key=lambda one: one.task):
-        alike.setdefault((task.state, task.worker_id, task.trace), []).append(task.task)
+        alike.setdefault((connector_state(task), task.worker_id, task.trace), []).append(task.task)
     lines: list[Any] = []
     for (state, worker, trace), numbers in alike.items():
         line = f"{'task' if len(numbers) == 1 else 'tasks'} {_ranges(numbers)} {state}"

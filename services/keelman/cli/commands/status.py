@@ -138,7 +138,7 @@ def copying_of(cluster: Any, workers: Sequence[Any]) -> dict[str, Any]:
     return {
         "connectors": sum(member.connectors for member in members),
         "tasks": sum(member.tasks for member in members),
-        "connectors_in_trouble": cluster.status.troubled_connectors,
+        "connectors_in_trouble": cluster.status.problem_connectors,
         "verdict": cluster.status.verdict,
     }
 

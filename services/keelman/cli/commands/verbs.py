@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 import typer
 
+from keelman.api.connect.v1.connector_pb2 import CONNECTOR_STATE_FAILED
 from keelman.cli import kinds
 from keelman.cli.client.effects import before, wait_for
 from keelman.cli.client.gateway import Gateway
@@ -96,10 +97,13 @@ def restart(
             more = {"include_tasks": tasks is not False, "only_failed": failed}
             connector = await client.get(found, full)
             here = connector.tasks
-            meant = [t.task for t in here if t.task == task or (task is None and (not failed or t.state == "FAILED"))]
+            if task is not None:
+                meant = [t.task for t in here if t.task == task]
+            else:
+                meant = [t.task for t in here if not failed or t.state == CONNECTOR_STATE_FAILED]
             if task is not None and not meant:
                 raise NotFound(f"connector {full} has no task {task}: {_numbers(len(here))}")
-            if failed and not meant and connector.state != "FAILED":
+            if failed and not meant and connector.state != CONNECTOR_STATE_FAILED:
                 print(f"{found.singular}/{full}: neither it nor a task has FAILED: nothing to restart")
                 return
         was = None if seconds is None else await before(client, "restart", found, full, tasks=meant)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from keelman.api.connect.v1.broker_cluster_pb2 import ClusterState
+from keelman.api.connect.v1.connector_pb2 import CONNECTOR_STATE_FAILED, CONNECTOR_STATE_PAUSED, CONNECTOR_STATE_STOPPED
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterSpec
 from keelman.api.node.v1.workload_pb2 import WorkloadState
 from keelman.cli import kinds
@@ -193,9 +194,9 @@ async def _connector(gateway: Gateway, name: str, config: dict[str, str]) -> Non
         await gateway.create_connector(WORKER_CLUSTER, name, config)
     except AlreadyExists:
         found = await gateway.get(kinds.CONNECTORS, name, cluster=WORKER_CLUSTER)
-        if found.state in ("PAUSED", "STOPPED"):
+        if found.state in (CONNECTOR_STATE_PAUSED, CONNECTOR_STATE_STOPPED):
             await gateway.act("resume", kinds.CONNECTORS, name, cluster=WORKER_CLUSTER)
-        elif "FAILED" in (found.state, *(t.state for t in found.tasks)):
+        elif CONNECTOR_STATE_FAILED in (found.state, *(t.state for t in found.tasks)):
             await gateway.act("restart", kinds.CONNECTORS, name, cluster=WORKER_CLUSTER)
 
 

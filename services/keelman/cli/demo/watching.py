@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from keelman.api.connect.v1.connector_pb2 import CONNECTOR_STATE_FAILED
 from keelman.cli import kinds
 from keelman.cli.client.gateway import Gateway
 from keelman.cli.demo.copying import CALM_SECONDS, POLL_SECONDS, WORKER_CLUSTER, Copy
@@ -73,7 +74,7 @@ async def _failure(gateway: Gateway, copy: Copy) -> str:
             continue
         parts = [(found.state, found.trace), *((t.state, t.trace) for t in found.tasks)]
         for state, trace in parts:
-            if state == "FAILED":
+            if state == CONNECTOR_STATE_FAILED:
                 return f"connector {name} failed: {why_line(trace)}"
     return ""
 

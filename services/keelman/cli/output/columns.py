@@ -10,12 +10,18 @@ from typing import Any
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from keelman.api.connect.v1.broker_cluster_pb2 import ClusterState
-from keelman.api.connect.v1.connector_pb2 import ConnectorType
+from keelman.api.connect.v1.connector_pb2 import (
+    CONNECTOR_STATE_FAILED,
+    CONNECTOR_STATE_RUNNING,
+    ConnectorState,
+    ConnectorType,
+)
 from keelman.api.copy.v1.copy_run_pb2 import CopyRunState, LagUnit
 from keelman.api.node.v1.node_pb2 import NodeState
 from keelman.api.node.v1.workload_pb2 import WorkloadState
 from keelman.cli.kinds import CONNECTORS, COPY_RUNS, Kind
 from keelman.model.traces import why_line
+from keelman.rpc.times import from_duration
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,25 +91,29 @@ def run_state(run: Any) -> str:
     return word(CopyRunState, "COPY_RUN_STATE_", run.state)
 
 
+def connector_state(connector_or_task: Any) -> str:
+    """State of a connector or of one of its tasks."""
+    return word(ConnectorState, "CONNECTOR_STATE_", connector_or_task.state)
+
+
 def _lag(run: Any) -> str:
     lag, unit = run.progress.lag, run.progress.lag_unit
-    if not run.HasField("progress") or lag < 0 or unit == LagUnit.LAG_UNIT_UNSPECIFIED:
+    if not run.progress.HasField("lag") or unit == LagUnit.LAG_UNIT_UNSPECIFIED:
         return ""
     return size(lag) if unit == LagUnit.LAG_UNIT_BYTES else f"{lag} records"
 
 
 def _time_left(run: Any) -> str:
-    seconds = run.progress.seconds_left
-    if not run.HasField("progress") or seconds < 0:
+    if not run.progress.HasField("remaining_time"):
         return ""
-    minutes, rest = divmod(round(seconds), 60)
+    minutes, rest = divmod(round(from_duration(run.progress.remaining_time)), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}h{minutes:02}m" if hours else f"{minutes}m{rest:02}s" if minutes else f"{rest}s"
 
 
 def _tasks(connector: Any) -> str:
-    running = sum(t.state == "RUNNING" for t in connector.tasks)
-    failed = sum(t.state == "FAILED" for t in connector.tasks)
+    running = sum(t.state == CONNECTOR_STATE_RUNNING for t in connector.tasks)
+    failed = sum(t.state == CONNECTOR_STATE_FAILED for t in connector.tasks)
     return f"{running}/{len(connector.tasks)}" + (f" ({failed} failed)" if failed else "")
 
 
@@ -137,7 +147,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("NAME", lambda r: r.name),
         Column("STATE", cluster_state),
         Column("WORKERS", lambda r: f"{r.status.ready_workers}/{r.status.wanted_workers}"),
-        Column("IN-TROUBLE", lambda r: str(r.status.troubled_connectors), number=True),
+        Column("IN-TROUBLE", lambda r: str(r.status.problem_connectors), number=True),
         Column("BROKERS", lambda r: r.spec.broker_cluster),
         Column("AGE", lambda r: age(r.create_time)),
         Column("GROUP", lambda r: r.status.group_id, wide=True),
@@ -161,7 +171,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("CLUSTER", lambda r: r.worker_cluster),
         Column("NAME", lambda r: r.name),
         Column("TYPE", lambda r: word(ConnectorType, "CONNECTOR_TYPE_", r.type)),
-        Column("STATE", lambda r: r.state),
+        Column("STATE", connector_state),
         Column("TASKS", _tasks),
         Column("WORKER", lambda r: r.worker_id),
         Column("CLASS", lambda r: r.config.get("connector.class", ""), wide=True),
@@ -224,6 +234,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
 OVER_STATES = ("ENDED", "FAILED")
 """States of copy runs that are listed only when they are asked for."""
 _ENUMS: dict[str, tuple[Any, str]] = {
+    "connectors": (ConnectorState, "CONNECTOR_STATE_"),
     "broker-clusters": (ClusterState, "CLUSTER_STATE_"),
     "worker-clusters": (ClusterState, "CLUSTER_STATE_"),
     "workers": (WorkloadState, "WORKLOAD_STATE_"),
@@ -231,13 +242,10 @@ _ENUMS: dict[str, tuple[Any, str]] = {
     "copy-runs": (CopyRunState, "COPY_RUN_STATE_"),
     "workloads": (WorkloadState, "WORKLOAD_STATE_"),
 }
-CONNECTOR_STATES = ("RUNNING", "PAUSED", "STOPPED", "FAILED", "UNASSIGNED", "RESTARTING")
 
 
 def states(kind: Kind) -> tuple[str, ...]:
     """The states that things of a kind may be in; none for a kind without states."""
-    if kind is CONNECTORS:
-        return CONNECTOR_STATES
     if kind.plural not in _ENUMS:
         return ()
     enum, prefix = _ENUMS[kind.plural]

@@ -1,1 +1,1 @@
-"""How a worker is seen from outside: metrics, reports, troubles."""
+"""How a worker is seen from outside: metrics, reports, problems."""

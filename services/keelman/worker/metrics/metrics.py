@@ -11,6 +11,7 @@ import psutil
 
 from keelman.api.copy.v1.copy_run_pb2 import LAG_UNIT_BYTES, LAG_UNIT_RECORDS
 from keelman.model.work import Work
+from keelman.rpc.times import from_duration
 from keelman.runtime.exposition import Exposition, escaped, labels_of
 from keelman.runtime.version import version
 from keelman.worker.connector_facts import connector_type
@@ -76,7 +77,7 @@ class Metrics:
             (names.CPU, own.user + own.system),
             (names.MEMORY, self._process.memory_info().rss),
             (names.SLOTS, usage.slots),
-            (names.SLOT_CPU, usage.cpu_seconds),
+            (names.SLOT_CPU, from_duration(usage.cpu_time)),
             (names.SLOT_MEMORY, usage.memory_bytes),
             (names.JOINED, int(membership.healthy)),
             (names.LEADER, int(membership.place is not None and membership.place.leader)),

@@ -13,13 +13,14 @@ from keelman.api.connect.v1.worker_pb2 import WorkerMembership
 from keelman.api.event.v1.report_pb2 import Report, WorkerReport, WorkerUsage
 from keelman.kafka.feed import WORKER_REPORTS, ReportPublisher
 from keelman.model.work import Work
+from keelman.rpc.times import from_duration, to_duration
 from keelman.worker.group.herder import Herder
-from keelman.worker.metrics.troubles import Troubles, troubles_of
+from keelman.worker.metrics.problems import Problems, problems_of
 from keelman.worker.tasks.link import SparkLink
 
 LOOK_SECONDS = 1.0
 TELL_SECONDS = 5.0
-TROUBLES_SECONDS = 2.0
+PROBLEMS_SECONDS = 2.0
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -37,24 +38,24 @@ async def report(
     """Runs until cancelled."""
     last: object = None
     told, looked = 0.0, 0.0
-    troubles, counted, seen = Troubles(), Counted(), (-1, frozenset[Work]())
+    problems, counted, seen = Problems(), Counted(), (-1, frozenset[Work]())
     while True:
         works, statuses = herder.owned.works, herder.store.statuses
         changed = statuses.changes != seen[0] or works is not seen[1]
-        if changed and time.monotonic() - looked >= TROUBLES_SECONDS:
+        if changed and time.monotonic() - looked >= PROBLEMS_SECONDS:
             looked, seen = time.monotonic(), (statuses.changes, works)
-            troubles = troubles_of(works, statuses.statuses, worker)
+            problems = problems_of(works, statuses.statuses, worker)
         if works is not counted.works:
             counted = Counted(works)
-        now = (herder.place, herder.membership.healthy, herder.membership.generation, counted, troubles)
+        now = (herder.place, herder.membership.healthy, herder.membership.generation, counted, problems)
         if now != last or time.monotonic() - told >= TELL_SECONDS:
-            membership = membership_of(herder, counted, troubles)
+            membership = membership_of(herder, counted, problems)
             publisher.publish(WORKER_REPORTS, worker, _report(membership, usage_of(link), worker_cluster, worker))
             last, told = now, time.monotonic()
         await asyncio.sleep(LOOK_SECONDS)
 
 
-def membership_of(herder: Herder, counted: Counted, troubles: Troubles) -> WorkerMembership:
+def membership_of(herder: Herder, counted: Counted, problems: Problems) -> WorkerMembership:
     """The worker's place, without a time."""
     place = herder.place
     return WorkerMembership(
@@ -63,8 +64,8 @@ def membership_of(herder: Herder, counted: Counted, troubles: Troubles) -> Worke
         group_generation=max(0, herder.membership.generation),
         connectors=len(counted.works) - counted.tasks,
         tasks=counted.tasks,
-        troubles=troubles.told,
-        troubled_connectors=troubles.connectors,
+        problems=problems.named,
+        problem_connectors=problems.connectors,
     )
 
 
@@ -74,7 +75,7 @@ def usage_of(link: SparkLink) -> WorkerUsage:
     own = int(Path("/proc/self/statm").read_text().split()[1]) * PAGE_BYTES
     return WorkerUsage(
         slots=slots.slots,
-        cpu_seconds=time.process_time() + slots.cpu_seconds,
+        cpu_time=to_duration(time.process_time() + from_duration(slots.cpu_time)),
         memory_bytes=own + slots.memory_bytes,
     )
 
@@ -84,5 +85,5 @@ def _report(membership: WorkerMembership, usage: WorkerUsage, worker_cluster: st
     now.GetCurrentTime()
     timed = WorkerMembership(report_time=now)
     timed.MergeFrom(membership)
-    about = WorkerReport(worker_cluster=worker_cluster, worker=worker, membership=timed, usage=usage)
-    return Report(time=now, source=worker, name=worker, worker=about).SerializeToString()
+    about = WorkerReport(worker_cluster=worker_cluster, worker_id=worker, membership=timed, usage=usage)
+    return Report(time=now, reporter=worker, name=worker, worker=about).SerializeToString()

@@ -146,8 +146,9 @@ class Operations:
                 await self.key_notes.log(name, merged)
                 return info
 
-    async def delete(self, name: str) -> None:
-        """Deletes a connector; its offsets and its group stay. The leader's."""
+    async def delete(self, name: str, *, etag: str = "") -> None:
+        """Deletes a connector; its offsets and its group stay. With an `etag` only when the configuration has it. The
+        leader's. Raises 404, 412."""
 
         since = repeats.since()
 
@@ -155,6 +156,7 @@ class Operations:
             if self._store.config.deleted.since(name, since):
                 return Change((), lambda: None)
             self._views.config(name)
+            self._require(name, etag)
             tasks = len(self._store.config.tasks.get(name, ()))
             return Change(records.deletion_records(name, tasks), lambda: None)
 

@@ -51,12 +51,12 @@ class Reads:
         return StreamingResponse(body(), headers=headers, media_type="application/json")
 
     async def connector(self, request: Request) -> Response:
-        """GET /connectors/x; with notes on its keys for one who asks for them by their header."""
+        """GET /connectors/x, with its configuration's tag; with notes on its keys if their header asks."""
         views = await self._fresh()
         info = views.info(name_in(request))
         wanted = key_notes.HEADER in request.headers
         notes = await self._context().operations.key_notes.header(info["config"]) if wanted else {}
-        return _response(views, info, notes)
+        return _response(views, info, {"etag": etag_of(info["config"]), **notes})
 
     async def config(self, request: Request) -> Response:
         """GET /connectors/x/config, with the tag that a change may name in If-Match."""

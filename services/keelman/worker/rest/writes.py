@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -12,7 +13,7 @@ from keelman.worker.rest import signatures
 from keelman.worker.rest.answers import json_response
 from keelman.worker.rest.bodies import json_body, new_connector, offset_entries, text_maps, wanted_map
 from keelman.worker.rest.context import RestContext, flag_in, location, name_in, task_in, void
-from keelman.worker.rest.operations import Config, other_name
+from keelman.worker.rest.operations import Config, etag_of, other_name
 from keelman.worker.storage.config_records import PAUSED, STARTED
 
 
@@ -32,8 +33,8 @@ class Writes:
             _, info = await context.operations.put_config(
                 body.name, config, create=True, initial_state=body.initial_state
             )
-            notes = await context.operations.key_notes.header(info["config"])
-            return json_response(info, 201, {"location": location(request, body.name), **notes})
+            headers = await _about(context, info)
+            return json_response(info, 201, {"location": location(request, body.name), **headers})
 
         return await context.forwarder.done(request, do)
 
@@ -45,7 +46,7 @@ class Writes:
 
         async def do() -> Response:
             created, info = await context.operations.put_config(name, config, create=False, etag=etag)
-            headers = await context.operations.key_notes.header(info["config"])
+            headers = await _about(context, info)
             if created:
                 headers["location"] = location(request, name)
             return json_response(info, 201 if created else 200, headers)
@@ -60,13 +61,14 @@ class Writes:
 
         async def do() -> Response:
             info = await context.operations.patch_config(name, patch, etag=etag)
-            return json_response(info, headers=await context.operations.key_notes.header(info["config"]))
+            return json_response(info, headers=await _about(context, info))
 
         return await context.forwarder.done(request, do)
 
     async def delete(self, request: Request) -> Response:
-        """DELETE /connectors/x."""
-        return await self._void(request, lambda context: context.operations.delete(name_in(request)), 204)
+        """DELETE /connectors/x; If-Match as in `put_config`."""
+        name, etag = name_in(request), request.headers.get("if-match", "")
+        return await self._void(request, lambda context: context.operations.delete(name, etag=etag), 204)
 
     async def pause(self, request: Request) -> Response:
         """PUT /connectors/x/pause."""
@@ -142,3 +144,8 @@ def _named(name: str, config: Config) -> Config:
     if given is not None and given != name:
         raise other_name(given, name)
     return {**config, "name": name}
+
+
+async def _about(context: RestContext, info: Mapping[str, Any]) -> dict[str, str]:
+    """Headers about the configuration in an answer: its tag, and notes on its keys."""
+    return {"etag": etag_of(info["config"]), **await context.operations.key_notes.header(info["config"])}

@@ -75,7 +75,7 @@ class SparkLink:
         """`bounds` is what the worker's slots may use; `may_renew` says whether the lease may be renewed now."""
         self._address = address
         self._greeting = wire.WorkerGreeting(
-            worker_cluster=worker_cluster, worker=worker, incarnation=uuid.uuid4().hex, bounds=bounds
+            worker_cluster=worker_cluster, worker_id=worker, incarnation=uuid.uuid4().hex, bounds=bounds
         )
         self._may_renew = may_renew
         self._out = _Outbox()

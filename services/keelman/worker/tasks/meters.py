@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from keelman.api.copy.v1 import copy_run_pb2 as copy
 from keelman.api.copy.v1 import run_order_pb2 as orders
 from keelman.model.work import Work
+from keelman.rpc.times import from_duration
 from keelman.worker.storage import status_state as states
 
 BAD_COUNTS = ("failures", "errors", "retries", "logged", "dead_letters", "dead_letter_failures")
@@ -49,7 +50,7 @@ class Meter:
             self._seen[update.run_uid] = told
             if told.HasField("commit_time"):
                 self.commit_ms = max(self.commit_ms, told.commit_time.ToMilliseconds())
-            if not self.level_at or all(one.lag == 0 for one in self._seen.values()):
+            if not self.level_at or all(_lag(one) == 0 for one in self._seen.values()):
                 self.level_at = now
         if update.state == copy.COPY_RUN_STATE_FENCED:
             self.runs += 1
@@ -57,7 +58,7 @@ class Meter:
             self.failures += update.state == copy.COPY_RUN_STATE_FAILED
             last = self._seen.pop(update.run_uid, None)
             if last is not None and not self._seen:
-                self._left = last.lag_unit, last.lag
+                self._left = last.lag_unit, _lag(last)
 
     def _add_bad(self, before: copy.BadRecords, told: copy.BadRecords) -> None:
         for count in BAD_COUNTS:
@@ -92,13 +93,19 @@ class Meter:
 
     def _lags(self) -> list[tuple[copy.LagUnit.ValueType, int]]:
         if self._seen:
-            return [(one.lag_unit, one.lag) for one in self._seen.values()]
+            return [(one.lag_unit, _lag(one)) for one in self._seen.values()]
         return [] if self._left is None else [self._left]
 
     def seconds_left(self) -> float:
-        """Estimate until nothing is left at the present rate; -1 when nobody knows."""
-        told = [one.seconds_left for one in self._seen.values()]
-        return max(told) if told and min(told) >= 0 else -1.0
+        """Estimate until nothing is left at the present rate; -1 when it is not known."""
+        if not self._seen or not all(one.HasField("remaining_time") for one in self._seen.values()):
+            return -1.0
+        return max(from_duration(one.remaining_time) for one in self._seen.values())
+
+
+def _lag(progress: copy.CopyProgress) -> int:
+    """-1 when it is not known."""
+    return progress.lag if progress.HasField("lag") else -1
 
 
 class Meters:

@@ -14,6 +14,7 @@ from keelman.api.copy.v1 import ticket_pb2 as wire
 from keelman.connect.watches import Watch
 from keelman.model.errors import KeelmanError
 from keelman.model.work import Work
+from keelman.rpc.times import from_duration
 from keelman.runtime.logs.logging import bind, get_logger
 from keelman.runtime.supervise import Siblings
 from keelman.worker.connector_facts import is_sink, is_source
@@ -90,7 +91,7 @@ class OwnedTasks:
         self._watcher = Watcher(client_id=f"{worker}-watch")
         self.parking = Parking(self._watcher, self._together)
         self._on_topics = on_topics
-        self.measured = Measured(lambda: link.usage.cpu_seconds)
+        self.measured = Measured(lambda: from_duration(link.usage.cpu_time))
         self.meters = Meters()
         self.heap = Heap()
         self._start_queue = StartQueue()

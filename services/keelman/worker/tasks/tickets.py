@@ -52,7 +52,7 @@ def grant(
     return wire.StartTicket(
         run_uid=uid,
         worker_cluster=worker_cluster,
-        worker=worker,
+        worker_id=worker,
         connector=work.connector,
         task=work.task,
         group_generation=generation,

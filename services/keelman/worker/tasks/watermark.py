@@ -32,7 +32,7 @@ class Watermark:
     @property
     def lag(self) -> int:
         """What is left to copy, as far as the copy runs know."""
-        return sum(max(0, lag) for _, lag in self._seen.values()) or self._left
+        return sum(lag for _, lag in self._seen.values()) or self._left
 
     def begun(self, *, after_failure: bool = False) -> None:
         """There are other copy runs from now on: what the former ones had left is not theirs.
@@ -45,8 +45,8 @@ class Watermark:
     def note(self, uid: str, progress: CopyProgress, now: float) -> bool:
         """Takes what a copy run has told; whether it has committed anything since it told last."""
         (before, _), idle = self._seen.get(uid, (0, 0)), not self.lag
-        self._seen[uid] = (progress.records, progress.lag)
-        if progress.lag >= 0:
+        self._seen[uid] = (progress.records, progress.lag)  # 0 when it is not known
+        if progress.HasField("lag"):
             self._left = 0
         self.records += max(0, progress.records - before)
         if progress.records > before or (idle and self.lag):

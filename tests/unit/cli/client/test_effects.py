@@ -13,18 +13,18 @@ from keelman.api.copy.v1.copy_run_pb2 import (
     COPY_RUN_STATE_RUNNING,
     COPY_RUN_STATE_STARTING,
     LAG_UNIT_BYTES,
-    LAG_UNIT_UNSPECIFIED,
     CopyProgress,
     CopyRun,
 )
 from keelman.cli.client.effects import copied_text, late_message
 from keelman.cli.kinds import CONNECTORS
 
-TASKS = [ConnectorTask(task=number, state="RUNNING") for number in range(2)]
+TASKS = [ConnectorTask(task=number, state="CONNECTOR_STATE_RUNNING") for number in range(2)]
 
 
 def run(task: int, records: int = 0, lag: int = -1, *, at: int = 1, **more: Any) -> CopyRun:
-    progress = CopyProgress(records=records, lag=lag, lag_unit=LAG_UNIT_BYTES if lag >= 0 else LAG_UNIT_UNSPECIFIED)
+    known = {"lag": lag, "lag_unit": LAG_UNIT_BYTES} if lag >= 0 else {}
+    progress = CopyProgress(records=records, **known)
     fields = {"uid": f"{task}@{at}", "state": COPY_RUN_STATE_RUNNING, "create_time": Timestamp(seconds=at), **more}
     return CopyRun(task=task, progress=progress, **fields)
 
@@ -55,7 +55,9 @@ def test_each_task_shows_a_record_or_that_there_is_none(runs: list[CopyRun], tol
 
 def test_what_did_not_come_in_time_says_what_there_is_instead_and_why() -> None:
     trace = "org.acme.Full: [Errno 28] No space left on device\n at Sink.write"
-    latest = Connector(state="RUNNING", tasks=[ConnectorTask(task=0, state="RESTARTING", trace=trace)])
+    latest = Connector(
+        state="CONNECTOR_STATE_RUNNING", tasks=[ConnectorTask(task=0, state="CONNECTOR_STATE_RESTARTING", trace=trace)]
+    )
     assert late_message("start", CONNECTORS, "wc/out", latest, 25.0) == (
         "connector/wc/out is not RUNNING after 25 s, but RESTARTING: org.acme.Full: [Errno 28] No space left on "
         "device; see `keelman describe connector wc/out`"

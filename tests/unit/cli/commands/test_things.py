@@ -60,7 +60,7 @@ def test_each_kind_with_states_names_them(kind: kinds.Kind) -> None:
 
 
 def test_a_state_is_that_of_the_table() -> None:
-    assert state_of(kinds.CONNECTORS, Connector(state="PAUSED")) == "PAUSED"
+    assert state_of(kinds.CONNECTORS, Connector(state="CONNECTOR_STATE_PAUSED")) == "PAUSED"
 
 
 def test_problems_are_told_by_key() -> None:

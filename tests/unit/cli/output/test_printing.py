@@ -32,8 +32,11 @@ CONNECTOR = Connector(
     worker_cluster="w",
     name="c",
     type=ConnectorType.CONNECTOR_TYPE_SINK,
-    state="RUNNING",
-    tasks=[ConnectorTask(task=0, state="RUNNING"), ConnectorTask(task=1, state="FAILED", trace="why\nmore")],
+    state="CONNECTOR_STATE_RUNNING",
+    tasks=[
+        ConnectorTask(task=0, state="CONNECTOR_STATE_RUNNING"),
+        ConnectorTask(task=1, state="CONNECTOR_STATE_FAILED", trace="why\nmore"),
+    ],
 )
 
 
@@ -50,7 +53,7 @@ def test_a_table_has_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_what_would_break_a_line_is_written_out(capsys: pytest.CaptureFixture[str]) -> None:
-    found = [Connector(worker_cluster="demo", name="two\nlines\x1b[2J \N{SNOWMAN}", state="RUNNING")]
+    found = [Connector(worker_cluster="demo", name="two\nlines\x1b[2J \N{SNOWMAN}", state="CONNECTOR_STATE_RUNNING")]
     for form in ("table", "name"):
         print_list(kinds.CONNECTORS, found, form)
         *_, last = capsys.readouterr().out.splitlines()
@@ -63,7 +66,9 @@ def test_failed_tasks_are_seen_without_looking_further(capsys: pytest.CaptureFix
 
 
 def test_wide_shows_more_and_cuts_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    long = Connector(worker_cluster="w", name="x" * 300, state="RUNNING", config={"connector.class": "C" * 200})
+    long = Connector(
+        worker_cluster="w", name="x" * 300, state="CONNECTOR_STATE_RUNNING", config={"connector.class": "C" * 200}
+    )
     print_list(kinds.CONNECTORS, [long, CONNECTOR], "wide")
     out = capsys.readouterr().out
     assert "x" * 300 in out
@@ -100,7 +105,7 @@ def test_a_trace_is_shown_in_lines(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 async def test_a_description_shows_traces_and_why_copy_runs_wait(capsys: pytest.CaptureFixture[str]) -> None:
-    task = ConnectorTask(task=0, state="FAILED", worker_id="h:1", trace="why\n\tat f(x.py:1)")
+    task = ConnectorTask(task=0, state="CONNECTOR_STATE_FAILED", worker_id="h:1", trace="why\n\tat f(x.py:1)")
     failed = Connector(worker_cluster="w", name="c", tasks=[task])
     runs = [
         CopyRun(uid="2", worker_cluster="w", connector="c", create_time=Timestamp(seconds=2), message="no\nroom"),
@@ -121,8 +126,8 @@ async def test_a_description_shows_traces_and_why_copy_runs_wait(capsys: pytest.
 
 
 def test_a_description_is_in_words_and_folds_equal_tasks() -> None:
-    tasks = [ConnectorTask(task=n, state="RUNNING", worker_id="h:1") for n in (2, 0, 1, 4)]
-    tasks.append(ConnectorTask(task=3, state="UNASSIGNED"))
+    tasks = [ConnectorTask(task=n, state="CONNECTOR_STATE_RUNNING", worker_id="h:1") for n in (2, 0, 1, 4)]
+    tasks.append(ConnectorTask(task=3, state="CONNECTOR_STATE_UNASSIGNED"))
     found = Connector(worker_cluster="w", name="c", type=ConnectorType.CONNECTOR_TYPE_SOURCE, tasks=tasks)
     found.config.update({"tasks.max": "5", "connector.class": "X"})
     words = in_words(found)

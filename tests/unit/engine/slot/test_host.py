@@ -130,7 +130,7 @@ def test_states_are_reported_at_once_and_progress_once_a_second() -> None:
     run.state = ENDED
     reporter.changed(run)
     assert topic.reports[-1].copy_run.state == ENDED
-    assert topic.reports[-1].source == "spark/n1"
+    assert topic.reports[-1].reporter == "spark/n1"
     clock.now += 5
     reporter.flush()
     assert len(topic.reports) == 3, "what was held back is older than the end"

@@ -13,6 +13,7 @@ from keelman.api.copy.v1 import copy_run_pb2 as copy
 from keelman.api.copy.v1.run_order_pb2 import RunUpdate
 from keelman.gateway import metrics as gateway_metrics
 from keelman.model.work import Work
+from keelman.rpc.times import to_duration
 from keelman.runtime.exposition import COUNTER, GAUGE, Exposition, Family, escaped, labels_of
 from keelman.worker.metrics import metric_names
 from keelman.worker.storage import status_state as states
@@ -60,17 +61,17 @@ def test_lag_in_seconds_counts_from_when_nothing_was_left() -> None:
     meter = Meter()
     assert meter.lag_seconds(50) == 0
     meter.note(update("a", 1, lag=0), 100)
-    meter.note(update("a", 1, lag=7, seconds_left=3.5, records_per_second=2), 101)
-    meter.note(update("a", 2, lag=900, seconds_left=-1), 110)
+    meter.note(update("a", 1, lag=7, remaining_time=to_duration(3.5), records_per_second=2), 101)
+    meter.note(update("a", 2, lag=900), 110)
     assert meter.lag(copy.LAG_UNIT_RECORDS) == 900
     assert meter.lag(copy.LAG_UNIT_BYTES) == 0
     assert meter.lag_seconds(110) == 10
     assert meter.seconds_left() == -1
-    meter.note(update("part", 2, lag=100, seconds_left=9), 111)
+    meter.note(update("part", 2, lag=100, remaining_time=to_duration(9)), 111)
     assert meter.lag(copy.LAG_UNIT_RECORDS) == 1000
-    meter.note(update("a", 3, lag=0, seconds_left=0, records_per_second=2), 112)
+    meter.note(update("a", 3, lag=0, remaining_time=to_duration(0), records_per_second=2), 112)
     assert meter.lag_seconds(120) == 20
-    meter.note(update("part", 3, lag=0, seconds_left=0, records_per_second=1.5), 121)
+    meter.note(update("part", 3, lag=0, remaining_time=to_duration(0), records_per_second=1.5), 121)
     assert meter.lag_seconds(130) == 0
     assert meter.rates() == (3.5, 0)
     assert meter.seconds_left() == 0

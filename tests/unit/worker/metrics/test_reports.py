@@ -4,6 +4,7 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
+from keelman.api.copy.v1.worker_link_service_pb2 import SlotUsage
 from keelman.api.event.v1.report_pb2 import Report
 from keelman.model.work import Work
 from keelman.worker.metrics.reports import report
@@ -15,7 +16,7 @@ async def test_a_change_of_work_is_told_with_its_counts() -> None:
 
     def publish(_kind: str, _key: str, value: bytes) -> None:
         membership = Report.FromString(value).worker.membership
-        told.put_nowait((membership.connectors, membership.tasks, membership.troubled_connectors))
+        told.put_nowait((membership.connectors, membership.tasks, membership.problem_connectors))
 
     statuses = StatusState()
     herder: Any = SimpleNamespace(
@@ -24,7 +25,7 @@ async def test_a_change_of_work_is_told_with_its_counts() -> None:
         owned=SimpleNamespace(works=frozenset({Work("a"), Work("a", 0), Work("a", 1)})),
         store=SimpleNamespace(statuses=statuses),
     )
-    link: Any = SimpleNamespace(usage=SimpleNamespace(slots=0, cpu_seconds=0.0, memory_bytes=0))
+    link: Any = SimpleNamespace(usage=SlotUsage())
     publisher: Any = SimpleNamespace(publish=publish)
     async with asyncio.timeout(30), asyncio.TaskGroup() as group:
         reporting = group.create_task(report(herder, link, publisher, worker_cluster="w", worker="here"))

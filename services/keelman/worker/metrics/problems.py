@@ -1,11 +1,17 @@
-"""Which of this worker's connectors and tasks do not do what they should, for reports. Pure."""
+"""Finds this worker's connectors and tasks that fail or stall, for its reports. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from keelman.api.connect.v1.connector_trouble_pb2 import ConnectorTrouble
+from keelman.api.connect.v1.connector_problem_pb2 import (
+    CONNECTOR_PROBLEM_STATE_FAILED,
+    CONNECTOR_PROBLEM_STATE_RESTARTING,
+    CONNECTOR_PROBLEM_STATE_STALLED,
+    ConnectorProblem,
+    ConnectorProblemState,
+)
 from keelman.model.traces import why_line
 from keelman.model.work import Work
 from keelman.worker.storage import status_state as states
@@ -13,54 +19,52 @@ from keelman.worker.storage.status_state import Status
 
 MOST = 20
 LONGEST = 200
-STALLED = "STALLED"
 
 
 @dataclass(frozen=True, slots=True)
-class Troubles:
-    """At most 20 of them, by name, and of how many connectors there are any."""
+class Problems:
+    """At most 20 of them, by name, and how many connectors have any."""
 
-    told: tuple[ConnectorTrouble, ...] = ()
+    named: tuple[ConnectorProblem, ...] = ()
     connectors: int = 0
 
 
-def troubles_of(works: Iterable[Work], statuses: Mapping[Work, Status], worker: str) -> Troubles:
+def problems_of(works: Iterable[Work], statuses: Mapping[Work, Status], worker: str) -> Problems:
     """Looks at all works: some milliseconds for 10,000 connectors.
 
-    In trouble is what has failed or is stalled, and what is tried again after it has failed more than once.
+    A problem is what has failed or is stalled, and what is restarted after it has failed more than once.
     """
     found = []
     for work in works:
         status = statuses.get(work)
-        if status is not None and _state(status):
-            found.append((work, status))
+        if status is not None and (state := _state(status)):
+            found.append((work, state, status))
     found.sort(key=lambda one: one[0])
-    told = tuple(_trouble(work, status, worker) for work, status in found[:MOST])
-    return Troubles(told, len({work.connector for work, _ in found}))
+    named = tuple(_problem(work, state, status, worker) for work, state, status in found[:MOST])
+    return Problems(named, len({work.connector for work, *_ in found}))
 
 
-def _trouble(work: Work, status: Status, worker: str) -> ConnectorTrouble:
-    state = _state(status)
-    if state == STALLED:
+def _problem(work: Work, state: ConnectorProblemState.ValueType, status: Status, worker: str) -> ConnectorProblem:
+    if state == CONNECTOR_PROBLEM_STATE_STALLED:
         reason = _stalled(status.more)
     else:
         reason = why_line(status.trace or "") or f"failed {_failures(status.more)} times in a row: {_why(status.more)}"
-    return ConnectorTrouble(
+    return ConnectorProblem(
         connector=work.connector,
-        task=work.task if work.is_task else -1,
+        task=work.task if work.is_task else None,
         state=state,
         reason=reason if len(reason) <= LONGEST else f"{reason[: LONGEST - 3]}...",
-        worker=worker,
+        worker_id=worker,
     )
 
 
-def _state(status: Status) -> str:
-    """FAILED, STALLED or RESTARTING; empty for what is in no trouble."""
+def _state(status: Status) -> ConnectorProblemState.ValueType | None:
+    """None for what has no problem."""
     if status.state == states.FAILED:
-        return states.FAILED
+        return CONNECTOR_PROBLEM_STATE_FAILED
     if "stalled" in status.more:
-        return STALLED
-    return states.RESTARTING if status.more and _failures(status.more) > 1 else ""
+        return CONNECTOR_PROBLEM_STATE_STALLED
+    return CONNECTOR_PROBLEM_STATE_RESTARTING if status.more and _failures(status.more) > 1 else None
 
 
 def _failures(more: Mapping[str, object]) -> int:
