@@ -1,4 +1,4 @@
-"""What a connector is to the system: a class with names, a configuration, tasks, and a reader or a writer.
+"""The interface of a connector: a class with names, a configuration, tasks, and a reader or a writer.
 
 The worker asks a connector's class for its configuration and tasks, in a process that copies nothing. The engine opens
 one reader or writer a task, in the thread of its copy run, and closes it in the same thread.

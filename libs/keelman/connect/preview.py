@@ -1,4 +1,4 @@
-"""What becomes of single records on their way through a connector's converters and transforms, step by step. Pure.
+"""Shows single records after each step of a connector's converters and transforms. Pure.
 
 Each step's record is JSON for people and programs: `bytes` as it stands in Kafka, with its size and its text or base64;
 `typed` as the chain has it, with schemas in one line. What is long is cut, and says so.

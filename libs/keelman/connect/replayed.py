@@ -1,4 +1,4 @@
-"""Which dead letters of a partition are replayed: all below an offset, and ranges beyond it. Pure.
+"""Remembers which dead letters of a partition are replayed: all below an offset, and ranges beyond it. Pure.
 
 The offset is a consumer group's committed one and the ranges its metadata, so that both are committed together with the
 records that were sent. Between ranges are the letters that failed again, or that nobody asked for yet.

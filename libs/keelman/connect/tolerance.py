@@ -1,4 +1,4 @@
-"""What becomes of a record that cannot be copied: Connect's `errors.*` keys, and a budget of ours. Pure.
+"""Decides about a record that cannot be copied: Connect's `errors.*` keys, and a budget of ours. Pure.
 
 As Connect's RetryWithToleranceOperator decides (KIP-298): only errors that may pass are tried again, and what is not
 tolerated fails the task.

@@ -1,4 +1,4 @@
-"""How a topic that is not there is to be made."""
+"""The settings with which a missing topic is created."""
 
 from __future__ import annotations
 

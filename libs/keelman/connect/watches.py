@@ -1,4 +1,4 @@
-"""What a task with nothing to copy waits for; its worker looks at it in place of a slot."""
+"""The conditions that a task with nothing to copy waits for; its worker checks them in place of a slot."""
 
 from __future__ import annotations
 

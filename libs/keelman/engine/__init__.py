@@ -1,1 +1,1 @@
-"""What copies inside a slot: the slot itself, the task loop, transactions, sink commit."""
+"""The copy engine inside a slot: the slot itself, the task loop, transactions, sink commit."""

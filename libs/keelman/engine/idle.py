@@ -1,4 +1,4 @@
-"""What a run does that finds nothing to copy: it naps, longer and longer, and after a while it may be parked."""
+"""Paces a run that finds nothing to copy: it waits longer and longer, and after a while it may be parked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where partitions begin and end, as the brokers say now."""
+"""Asks the brokers for the first and last offsets of partitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a copy run has come: counts of what is committed, rates over the last seconds, what is left."""
+"""Counts the progress of a copy run: committed records, rates over the last seconds, the lag."""
 
 from __future__ import annotations
 

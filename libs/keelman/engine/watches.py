@@ -1,4 +1,4 @@
-"""What a task waits for, between the connector's words and the wire's."""
+"""Translates the conditions that a task waits for between the connector's form and the wire's."""
 
 from __future__ import annotations
 

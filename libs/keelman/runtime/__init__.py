@@ -1,1 +1,1 @@
-"""What every process needs to live: settings, supervision, reconcilers, back-off, logging, child processes."""
+"""The base of every process: settings, supervision, reconcilers, back-off, logging, child processes."""

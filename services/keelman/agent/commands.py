@@ -1,4 +1,4 @@
-"""How each kind of workload becomes a process: its files, its command, its ports, where it answers health."""
+"""Turns each kind of workload into a process: its files, its command, its ports, its health check."""
 
 from __future__ import annotations
 

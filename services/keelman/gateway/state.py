@@ -1,4 +1,4 @@
-"""What the gateway itself asks the state service: worker clusters, workers, and where a workload runs."""
+"""The gateway's own questions to the state service: worker clusters, workers, and where a workload runs."""
 
 from __future__ import annotations
 

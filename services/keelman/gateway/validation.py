@@ -1,4 +1,4 @@
-"""What can be said of a request without asking anybody."""
+"""Checks a request as far as it can be checked without asking anybody."""
 
 from __future__ import annotations
 

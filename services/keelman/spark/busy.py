@@ -1,4 +1,4 @@
-"""Which tasks copy so much that each is to have a slot of its own. No I/O and no clock; times come with the calls."""
+"""Decides which tasks copy so much that each gets a slot of its own. No I/O and no clock; times come with the calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What executors get from us: a Python, the modules that slots import, and the way to the driver."""
+"""Gives executors what they need: a Python, the modules that slots import, and the way to the driver."""
 
 from __future__ import annotations
 

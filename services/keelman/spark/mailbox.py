@@ -1,4 +1,4 @@
-"""What is on its way to one slot."""
+"""Holds the orders that are on their way to one slot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens to copy runs: each change is folded in, told to the worker, and shown to those who listen."""
+"""Applies each change to a copy run, reports it to its worker, and shows it to those who listen."""
 
 from __future__ import annotations
 

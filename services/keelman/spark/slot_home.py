@@ -1,4 +1,4 @@
-"""Where slots call home to, and what makes them sure that it is their home."""
+"""The address of this service for its slots, and the proof that it is theirs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which slot a copy run goes to: pure."""
+"""Chooses the slot for a copy run. Pure."""
 
 from __future__ import annotations
 

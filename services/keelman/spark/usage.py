@@ -1,4 +1,4 @@
-"""What the slots of each worker use, and what each slot may use: plain arithmetic."""
+"""Computes what the slots of each worker use, and what each slot may use. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users may say of clusters, checked when they say it; and a worker's complete properties made from it. Pure."""
+"""Checks the properties that users give to clusters, and completes those of a worker. Pure."""
 
 from __future__ import annotations
 

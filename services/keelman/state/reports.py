@@ -1,4 +1,4 @@
-"""What workers and Spark services reported through Kafka: copy runs and memberships, in memory.
+"""Keeps in memory what workers and Spark services reported through Kafka: copy runs and memberships.
 
 The topics are read from their beginning at each start, so the truth comes back with them; what they do not say any more
 is dropped with a tombstone.

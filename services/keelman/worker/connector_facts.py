@@ -1,4 +1,4 @@
-"""What a connector's configuration alone says of it: its class, its direction, its producers' ids."""
+"""Reads a connector's class, direction and producer ids from its configuration alone."""
 
 from __future__ import annotations
 

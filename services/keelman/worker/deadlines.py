@@ -1,4 +1,4 @@
-"""How long a REST request may still take: what it asks for is not begun after its time, also by another worker."""
+"""Keeps the deadline of a REST request: its work is not begun after it, by another worker neither."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What any room of the worker may raise so that a request is answered with it, in Connect's words."""
+"""The errors that any room of the worker raises to answer a request, in Connect's words."""
 
 from __future__ import annotations
 

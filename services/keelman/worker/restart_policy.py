@@ -1,4 +1,4 @@
-"""Whether a failed task or connector is tried again, and when. Pure: no clock, and chance comes from outside."""
+"""Decides whether and when a failed task or connector is restarted. Pure: no clock; randomness comes from outside."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a standalone worker has in place of a group and of three topics: itself, and memory.
+"""Replaces a standalone worker's group by itself, and its three topics by memory.
 
 Each class stands in for the one that speaks with Kafka, at the lowest place there is, so that all above is the same
 code for both kinds of workers. Offsets alone outlive the process (see keelman.worker.storage.offset_file).

@@ -1,4 +1,4 @@
-"""What differs between the ways to start a worker, and what it says on its terminal before its logs."""
+"""The ways to start a worker, and what each prints on the terminal before its logs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which known key was probably meant by one that nobody knows."""
+"""Finds the known key that an unknown one was probably meant to be."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which properties of its own clients a connector may set: Connect's policies, under their Java names.
+"""Decides which client properties a connector may set: Connect's policies, under their Java names.
 
 `All` is the default; `Allowlist` reads `connector.client.config.override.allowlist` of the worker.
 """

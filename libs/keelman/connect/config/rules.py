@@ -1,4 +1,4 @@
-"""What a value must be: rules with Connect's own messages, and with the words in which Connect describes them."""
+"""Rules that a value must fulfil, with Connect's own messages and its own descriptions of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which keys of a configuration hold secrets, going by their names."""
+"""Decides by their names which keys of a configuration hold secrets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which converter a configuration means: by the name of its class, for a role."""
+"""Returns the converter that a configuration names for a role."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is to become of dead letters that are replayed: where each leads, and whether it can be sent. Writes nothing."""
+"""Decides for replayed dead letters where each is sent, and whether it can be. Writes nothing."""
 
 from __future__ import annotations
 

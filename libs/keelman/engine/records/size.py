@@ -1,4 +1,4 @@
-"""How large a record is, as Java's producer reckons it, and whether that is too large for where it goes.
+"""Computes a record's size as Java's producer does, and whether its target takes one so large.
 
 Source: AbstractRecords.estimateSizeInBytesUpperBound; https://kafka.apache.org/documentation/#record
 """

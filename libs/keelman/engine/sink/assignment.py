@@ -1,4 +1,4 @@
-"""What a sink does when its group gives it partitions or takes them, and when its place in a log is gone."""
+"""Follows a sink's assignment: partitions that its group gives or takes, and positions that its log has lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which task of a Kafka sink may commit for a partition: the last one that has claimed it, and shut the others out.
+"""Decides which task of a Kafka sink may commit for a partition: the last one that has claimed it fences the others.
 
 A task that has lost its partitions without knowing (it was frozen, or waited for longer than `max.poll.interval.ms`)
 could still commit what a sibling copies by now. A claim is a record of the kept topic with the transactional id of who

@@ -1,4 +1,4 @@
-"""What a sink has written since its last commit, and how that is committed: by its writer first, then to its group."""
+"""Counts what a sink has written since its last commit, and commits it: first its writer, then its group."""
 
 from __future__ import annotations
 

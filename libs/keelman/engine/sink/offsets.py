@@ -1,4 +1,4 @@
-"""Where a sink goes on in a partition: the pure decision between what its writer kept and what the group shows."""
+"""Decides where a sink goes on in a partition, by its writer's offset and the group's. Pure."""
 
 from __future__ import annotations
 

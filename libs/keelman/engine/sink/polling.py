@@ -1,4 +1,4 @@
-"""How a sink's consumer is polled: often enough to keep its place in the group, also while a batch waits."""
+"""Polls a sink's consumer often enough to keep its place in the group, also while a batch waits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far a sink has come in each of its partitions, and what its group may show of it."""
+"""Keeps a sink's position in each of its partitions, and the offsets that its group may show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a sink goes on whose client finds its place in a log no more: the log was truncated, or records were deleted.
+"""Finds a new position for a sink whose log was truncated, or whose next records were deleted.
 
 The client library would go on by itself, from the place that it had fetched to: past records that it had fetched ahead
 and thrown away, which no one had taken yet. So it is told to reset nothing, and says so instead.

@@ -1,4 +1,4 @@
-"""What a sink's copy run reports while it copies: its progress, and what to wait for once there is nothing to copy."""
+"""Reports a sink's copy run while it copies: its progress, and what it waits for once there is nothing to copy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a sink begins in the partitions that its group gives it, by what is kept, what the group shows, and the log."""
+"""Finds a sink's first position in a new partition, from its kept offset, the group's offset, and the log."""
 
 from __future__ import annotations
 

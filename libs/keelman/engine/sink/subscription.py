@@ -1,4 +1,4 @@
-"""Which topics a sink reads: a list, or all whose whole name a Java regular expression matches."""
+"""The topics that a sink reads: a list, or all whose whole name a Java regular expression matches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a Kafka sink writes: the properties of the target cluster, and its topics."""
+"""The target of a Kafka sink: the properties of its cluster, and its topics."""
 
 from __future__ import annotations
 

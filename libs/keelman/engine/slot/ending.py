@@ -1,4 +1,4 @@
-"""What is known of a slot's end when its process dies: how it ended, and which method of a connector it was in.
+"""Finds out how a slot's process ended, and which method of a connector it was in.
 
 The process itself can say neither. It notes in memory that it shares with its keeper which method it calls, and the
 keeper, who learns how it ended, leaves a line in the folder that the Spark service of this host reads (`end_of`).

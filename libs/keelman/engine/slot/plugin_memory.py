@@ -1,4 +1,4 @@
-"""How much memory third-party code may have in its slot."""
+"""Computes how much memory third-party code may have in its slot."""
 
 from __future__ import annotations
 

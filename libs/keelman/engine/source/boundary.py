@@ -1,4 +1,4 @@
-"""Where a source's transactions end: `transaction.boundary` poll, interval or connector, as in Connect."""
+"""Decides where a source's transactions end: `transaction.boundary` poll, interval or connector, as in Connect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a source has sent since its last commit, and how that is committed or aborted."""
+"""Counts what a source has sent since its last commit, and commits or aborts it."""
 
 from __future__ import annotations
 

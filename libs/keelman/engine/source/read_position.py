@@ -1,4 +1,4 @@
-"""How far a source has read, sent and committed: what of it is still left."""
+"""Keeps how far a source has read, sent and committed, and what of it is left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a source's copy run reports while it copies: its progress, what its reader waits for, and when it may park."""
+"""Reports a source's copy run while it copies: its progress, what its reader waits for, and when it may be parked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many bytes a copy run may have on their way to the brokers: what gets out in about a second. Pure.
+"""Limits the bytes that a copy run has under way to the brokers, to what they take in about a second. Pure.
 
 A transaction ends within its time-out only if all that it holds is delivered by then, so on a slow target (a quota, a
 thin link, many tasks that share one) little may wait at a time. A broker with a quota takes a burst of ten seconds'

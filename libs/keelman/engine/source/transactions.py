@@ -1,4 +1,4 @@
-"""Where a source's records and offsets are committed: in one transaction at a time, or plainly for at-least-once."""
+"""Commits a source's records and offsets: in one transaction at a time, or without any for at-least-once."""
 
 from __future__ import annotations
 

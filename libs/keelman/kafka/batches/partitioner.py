@@ -1,4 +1,4 @@
-"""Which partitions Java's default partitioner gives a whole column of keys: murmur2.
+"""Assigns a whole column of keys to partitions as Java's default partitioner does: murmur2.
 
 Source: `Utils.murmur2` and `BuiltInPartitioner.partitionForKey` of the Java client,
 https://github.com/apache/kafka/blob/4.3/clients/src/main/java/org/apache/kafka/common/utils/Utils.java

@@ -1,4 +1,4 @@
-"""What ends a producer, and which of Kafka's answers do not: those are asked again."""
+"""Decides which of Kafka's answers end a producer, and after which ones it tries again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a producer of finished record batches behaves."""
+"""The settings of a producer of finished record batches."""
 
 from __future__ import annotations
 

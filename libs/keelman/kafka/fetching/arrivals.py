@@ -1,4 +1,4 @@
-"""What was fetched and not taken yet: put in by a loop, taken out by any thread."""
+"""A queue of fetched data: a loop puts in, any thread takes out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one Fetch brought for one partition: its data batches, without markers and without what was aborted."""
+"""Decodes one partition's answer to a Fetch: its data batches, without markers and aborted records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which records a consumer is to see."""
+"""The isolation levels of a consumer."""
 
 from __future__ import annotations
 

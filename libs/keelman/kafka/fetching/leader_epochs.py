@@ -1,4 +1,4 @@
-"""Who leads a partition in which epoch, where an epoch ends in its log, and which topic goes by a name.
+"""Asks the brokers for a partition's leader and epoch, the end of an epoch in its log, and a topic's id.
 
 Sources: https://cwiki.apache.org/confluence/display/KAFKA/KIP-320 for the epochs,
 https://cwiki.apache.org/confluence/display/KAFKA/KIP-516 for topic ids, and the layouts of Metadata 12 and

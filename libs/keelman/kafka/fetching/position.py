@@ -1,4 +1,4 @@
-"""Where a partition is read, and whether its leader's log still is the one that was read: KIP-320.
+"""A consumer's position in a partition, checked against the leader's log after a new epoch: KIP-320.
 
 https://cwiki.apache.org/confluence/display/KAFKA/KIP-320
 """

@@ -1,4 +1,4 @@
-"""What is wrong with the client properties of a connector's configuration, known without opening a client."""
+"""Finds what is wrong with a connector's client properties without opening a client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a row of the table of client properties is made of: a key, its use here, and how its value reads elsewhere."""
+"""The columns of the table of client properties: a key, its use here, and how its value is translated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of each property that Java's producers, consumers and admin clients know, as of Kafka 4.3.
+"""A table of all properties of Java's producers, consumers and admin clients, and their use here, as of Kafka 4.3.
 
 The one table that all code asks that makes clients; docs/client-properties.md is written from it. A key that is not
 here is unknown to Java's clients too, which only warn of those. Types and defaults, which only `validate` tells, are in

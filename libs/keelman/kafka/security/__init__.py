@@ -1,1 +1,1 @@
-"""How a client proves who it is, and whom it trusts."""
+"""Authentication of clients, and trust in brokers."""

@@ -1,4 +1,4 @@
-"""Whether a verb has had its effect: what `--wait` waits for."""
+"""Decides for `--wait` whether a verb has had its effect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which attempt at copying one file to another a run goes on with, so that nothing is lost and nothing doubled.
+"""Finds the attempt at copying a file that a run continues, so that nothing is lost and nothing doubled.
 
 An attempt's connectors and topic carry its name; their offsets and journals make a later run go on where it stopped.
 Pure but for reading the two files and the small record that is kept of each pair.

@@ -1,4 +1,4 @@
-"""Where the seconds went: named stretches of time, which may overlap."""
+"""Measures named stretches of time, which may overlap."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether lines of text can carry a file exactly: checked once, in pieces, before anything is started."""
+"""Checks, in pieces and before anything is started, that lines of text can carry a file exactly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `keelman up` writes of itself into <home>/system.json, for everyone who wants to reach or stop it."""
+"""Reads and writes <home>/system.json, by which other commands reach or stop a `keelman up`."""
 
 from __future__ import annotations
 

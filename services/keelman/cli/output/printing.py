@@ -1,4 +1,4 @@
-"""How answers are printed: table, wide, json, yaml or name. Progress and remarks go to stderr, answers to stdout.
+"""Prints answers as table, wide, json, yaml or name. Progress and remarks go to stderr, answers to stdout.
 
 JSON and YAML are the wire contract's JSON mapping with the protos' own field names; a list is {"items": [...]}.
 """

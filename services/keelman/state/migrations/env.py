@@ -1,4 +1,4 @@
-"""What Alembic runs: it is handed an open connection and works inside that connection's transaction."""
+"""Runs Alembic's migrations inside the transaction of a connection that it is given."""
 
 from __future__ import annotations
 

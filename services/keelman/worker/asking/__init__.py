@@ -1,1 +1,1 @@
-"""What the group's leader asks connectors' classes: which tasks they want, and whether that still holds."""
+"""The leader's questions to connectors' classes: which tasks they want, and whether that still holds."""

@@ -1,4 +1,4 @@
-"""Which worker properties mean something here, which are ignored and why, and which nobody knows.
+"""Sorts worker properties: those in use here, those that are ignored and why, and those that nobody knows.
 
 Connect accepts every key: its clients and plugins may know those that the worker does not. The keys are those of
 DistributedConfig and StandaloneConfig of Kafka 4.3, as their start-up logs list them.

@@ -1,4 +1,4 @@
-"""Where a worker's REST API listens and under which URL others reach it: keys, defaults and order as in Connect.
+"""Reads where a worker's REST API listens and is advertised: keys, defaults and order as in Connect.
 
 https takes the `listeners.https.ssl.*` keys, or, when none of them is set, the plain `ssl.*` ones (all or nothing);
 admin listeners take `admin.listeners.https.*` in the same way. Requests to other workers use the first of them.

@@ -1,4 +1,4 @@
-"""What third-party code may have and take: keys of the worker's properties."""
+"""Reads the resource limits of third-party code from the worker's properties."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the references of connectors' configurations stand for on this worker, and whether that has changed.
+"""Resolves the references to secrets in connectors' configurations, and notices when a secret has changed.
 
 Values are read here and nowhere else, go into start tickets and into questions to connectors' classes, and never into
 a topic, an answer or a log.

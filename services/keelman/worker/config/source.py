@@ -1,4 +1,4 @@
-"""Where a worker's properties stand, so that whatever is wrong with one is told with its file and line."""
+"""Finds the file and line of a worker property, for messages about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which member carries how much, and which moves even that out. Pure: no clock, no chance."""
+"""Computes each member's load, and the moves that even it out. Pure: no clock, no randomness."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the group's leader does: shares work out, keeps task configurations up to date, clears old statuses."""
+"""The leader's work: shares connectors and tasks out, keeps task configurations up to date, clears old statuses."""
 
 from __future__ import annotations
 

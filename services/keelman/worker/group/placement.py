@@ -1,4 +1,4 @@
-"""Which workers may have a connector: `keelman.placement.labels` of the connector, `keelman.labels` of the worker."""
+"""Decides which workers may run a connector: its `keelman.placement.labels`, their `keelman.labels`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What waits for the herder: things to be done, and changes of the config topic, which are written together."""
+"""Queues what the herder is to do, and changes of the config topic, which are written together."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a member's heartbeats say about its right to its place, by the clock. Pure but for the clock.
+"""Decides by its heartbeats whether a member still has its place in the group. Pure but for the clock.
 
 The group's coordinator gives a member's work to others once it has had no heartbeat of it for a session: not sooner
 than a session after the last one that it answered was sent. A new coordinator counts again for all members. So a member

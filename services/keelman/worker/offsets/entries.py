@@ -1,4 +1,4 @@
-"""What a request to alter offsets consists of."""
+"""Decodes the entries of a request to alter offsets."""
 
 from __future__ import annotations
 

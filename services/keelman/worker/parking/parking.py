@@ -1,4 +1,4 @@
-"""Which tasks have nothing to copy, which of them leave their slots, and what brings them back."""
+"""Takes tasks that have nothing to copy out of their slots, and brings them back when there is more."""
 
 from __future__ import annotations
 

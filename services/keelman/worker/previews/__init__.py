@@ -1,1 +1,1 @@
-"""What is done beside copying: previews and replays, in processes of their own."""
+"""Previews and replays, in processes of their own beside the copying."""

@@ -1,4 +1,4 @@
-"""What is too heavy or too foreign for the worker itself: a question to a process that ends with its answer."""
+"""Answers a question that is too heavy or too risky for the worker in a process that ends with its answer."""
 
 from __future__ import annotations
 

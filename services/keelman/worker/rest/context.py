@@ -1,4 +1,4 @@
-"""What REST's handlers stand on, and how they read a request."""
+"""Gives REST's handlers what they work with, and reads requests for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a worker offers to those who watch it, beyond Connect's own: GET /metrics and GET /connectors/x/logs?lines=."""
+"""Serves what Connect's REST API lacks: GET /metrics and GET /connectors/x/logs?lines=."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What REST changes of connectors: written through the herder, by the leader where it must be."""
+"""Makes REST's changes of connectors through the herder, at the leader where it must be."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the plugin part of Connect's REST API tells: plugins, their keys, and what is wrong with a configuration."""
+"""Serves the plugin part of Connect's REST API: plugins, their keys, and the validation of configurations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Connect's workers ask of each other inside their group, signed with the key of the config topic.
+"""Signs and checks requests between the workers of a group, with the key of the config topic.
 
 Ours check it and never ask: the leader makes tasks' configurations and fences by itself. What a client asks for is
 passed on with the client's own credentials, which the worker that does it checks again: nothing to sign there.

@@ -1,4 +1,4 @@
-"""What REST reads of connectors: bodies as Connect's, as plain values, from the worker's tables."""
+"""Builds the bodies of REST's answers about connectors, as Connect's, from the worker's tables."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What the worker's topics say, and who writes there."""
+"""Reads and writes the worker's three topics."""

@@ -1,4 +1,4 @@
-"""Which connectors something has changed about: of ten thousand the worker looks at those alone."""
+"""Collects the connectors that have changed, so that the worker looks at those alone among ten thousand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the config topic says: connectors, task configurations, target states. Pure: records in, state out."""
+"""Folds the config topic into connectors, task configurations and target states. Pure: records in, state out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the offset topic says: committed source offsets by connector, raw bytes kept. Pure."""
+"""Folds the offset topic into committed source offsets by connector, raw bytes kept. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What somebody has overwritten in the config topic with records that mean nothing: as it was. Pure."""
+"""Restores records of the config topic that somebody has overwritten with meaningless ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the status topic says of connectors and tasks, and which writes the generation rule allows. Pure."""
+"""Folds the status topic into statuses, and decides which writes the generation rule allows. Pure."""
 
 from __future__ import annotations
 

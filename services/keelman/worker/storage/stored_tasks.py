@@ -1,4 +1,4 @@
-"""Which records of tasks the config topic holds, and what of them deleted connectors have left. Pure."""
+"""Lists the task records in the config topic, and those that deleted connectors have left. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which connector uses which topic: written to the status topic when a task first uses one, as Connect does."""
+"""Tracks which connector uses which topic: in the status topic, at a task's first use, as Connect does."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of its configuration has an effect on a task: a change of anything else leaves its copy run alone."""
+"""Selects the part of a task's configuration whose change restarts its copy run."""
 
 from __future__ import annotations
 

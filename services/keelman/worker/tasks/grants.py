@@ -1,4 +1,4 @@
-"""What this worker may grant to its tasks, and what it asks of Kafka for them: tickets, confirmations, fences."""
+"""Grants tickets to this worker's tasks, confirms them, and fences their predecessors at Kafka."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tasks have to know of their worker's place in its group."""
+"""The place of a task's worker in its group, as tasks see it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How fast a connector may copy: two keys of its configuration that change without a restart."""
+"""A connector's rate limits: two keys of its configuration that change without a restart."""
 
 from __future__ import annotations
 

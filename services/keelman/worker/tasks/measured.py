@@ -1,4 +1,4 @@
-"""How much each task works, by what its copy runs say and what the worker's slots use; told to the group as weights.
+"""Measures the work of each task by its copy runs and its slots, and reports it to the group as weights.
 
 A weight is 1 for a task that hardly works, else a power of two: 2 from 50 thousandths of a processor, 4 from 100, and
 so on. So coarse, weights stay what they are while a task's work goes up and down a little.

@@ -1,4 +1,4 @@
-"""What this worker's connectors and tasks have done, counted as it is told, for /metrics and for reports."""
+"""Counts what this worker's connectors and tasks have done, for /metrics and for reports."""
 
 from __future__ import annotations
 

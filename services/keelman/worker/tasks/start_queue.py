@@ -1,4 +1,4 @@
-"""How many copy runs of a worker wait for their slots at a time: the tasks behind them wait here, at no cost.
+"""Limits how many copy runs of a worker wait for slots at a time: further tasks wait here, at no cost.
 
 A Spark service looks at all that waits there whenever a place is free, and what a lost link leaves behind has to be
 cleared up task by task: with thousands of tasks that begin at once neither would ever be done.

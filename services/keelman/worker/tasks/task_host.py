@@ -1,4 +1,4 @@
-"""What a task and its parts need of their worker."""
+"""The part of a worker that a task and its parts use."""
 
 from __future__ import annotations
 

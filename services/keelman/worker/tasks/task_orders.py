@@ -1,4 +1,4 @@
-"""What a task was told: to copy or to pause, to begin again, to park, to end."""
+"""The orders to a task: to copy or to pause, to start again, to park, to end."""
 
 from __future__ import annotations
 

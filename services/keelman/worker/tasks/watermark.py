@@ -1,4 +1,4 @@
-"""How far a task has come, and whether it is stalled: much to copy, and nothing gets copied. Pure."""
+"""Decides by a task's progress whether it is stalled: much to copy, and nothing gets copied. Pure."""
 
 from __future__ import annotations
 
