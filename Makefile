@@ -12,7 +12,7 @@ JARS := $(VENV)/.jars
 PROTOS := $(shell find protos -name '*.proto')
 WIRE := libs/keelman/api/py.typed
 
-.PHONY: bench explore masters help setup protos fmt lint types contracts unit component e2e chaos alone test faults operations check run lock clean
+.PHONY: release-protos bench explore masters help setup protos fmt lint types contracts unit component e2e chaos alone test faults operations check run lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -56,6 +56,10 @@ lint: $(STAMP) ## style of Python and of the wire contract
 	$(BIN)/ruff check .
 	$(BIN)/buf lint
 	$(BIN)/buf format --diff --exit-code protos
+	$(BIN)/buf breaking --against protos/released.binpb
+
+release-protos: $(STAMP) ## keep the wire contract as it is now: later changes are checked against it
+	$(BIN)/buf build --exclude-source-info -o protos/released.binpb
 
 types: $(STAMP) $(WIRE) ## strict types
 	$(BIN)/mypy

@@ -103,7 +103,7 @@ class LinkSide(WorkerLinkServiceServicer):
     async def OpenLink(self, requests: Any, context: Any) -> None:
         """One link of one worker."""
         first = await anext(aiter(requests))
-        worker = first.greeting.worker
+        worker = first.greeting.worker_id
         mine = [r for r in self.runs.values() if r.worker == worker and r.state not in (ENDED, FAILED)]
         before = self.greetings.get(worker)
         if before is None or before.incarnation != first.greeting.incarnation:

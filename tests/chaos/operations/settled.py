@@ -128,7 +128,7 @@ def _runs(told: Told, runs: list[copy.CopyRun]) -> Iterator[str]:
         if task["state"] == "RUNNING"
     }
     for run in runs:
-        at = run.connector, run.task, run.worker
+        at = run.connector, run.task, run.worker_id
         if run.state != copy.COPY_RUN_STATE_RUNNING or at not in running:
             yield f"copy run of {at} is {copy.CopyRunState.Name(run.state)}; it is running: {at in running}"
         running.discard(at)

@@ -22,7 +22,7 @@ def test_what_is_left_is_told_before_the_first_write(
     try:
         config = {"name": f"{name}-out", "connector.class": "FileStreamSink", "file": str(pipe), "topics": name}
         run = runs(ticket(bootstrap, config))
-        run.until(lambda u: u.progress.lag == 0)
+        run.until(lambda u: u.progress.HasField("lag") and u.progress.lag == 0)
         producer = Producer({"bootstrap.servers": bootstrap})
         producer.produce(name, value=b"x" * 900_000)  # many times what a pipe holds
         producer.flush(60)

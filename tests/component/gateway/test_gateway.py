@@ -25,7 +25,14 @@ from keelman.api.connect.v1 import worker_cluster_service_pb2 as clusters
 from keelman.api.connect.v1 import worker_service_pb2 as workers
 from keelman.api.connect.v1.broker_cluster_pb2 import BrokerClusterSpec, ExternalBrokers
 from keelman.api.connect.v1.broker_cluster_service_pb2_grpc import BrokerClusterServiceStub
-from keelman.api.connect.v1.connector_pb2 import CONNECTOR_TYPE_SOURCE, Connector
+from keelman.api.connect.v1.connector_pb2 import (
+    CONNECTOR_STATE_FAILED,
+    CONNECTOR_STATE_PAUSED,
+    CONNECTOR_STATE_RUNNING,
+    CONNECTOR_STATE_UNASSIGNED,
+    CONNECTOR_TYPE_SOURCE,
+    Connector,
+)
 from keelman.api.connect.v1.connector_service_pb2_grpc import ConnectorServiceStub
 from keelman.api.connect.v1.worker_cluster_pb2 import WorkerClusterSpec
 from keelman.api.connect.v1.worker_cluster_service_pb2_grpc import WorkerClusterServiceStub
@@ -191,11 +198,11 @@ async def test_a_connectors_life(system: System, gateway: Channel, demo: str) ->
     assert found.config == FILE_SOURCE | {"name": "a/b c%"}
     assert (found.type, found.state, found.worker_id) == (
         CONNECTOR_TYPE_SOURCE,
-        "RUNNING",
+        CONNECTOR_STATE_RUNNING,
         worker.url.removeprefix("http://"),
     )
     [task] = found.tasks
-    assert (task.task, task.state, task.trace) == (0, "FAILED", "java.lang.Oops")
+    assert (task.task, task.state, task.trace) == (0, CONNECTOR_STATE_FAILED, "java.lang.Oops")
     changed = await stub.UpdateConnector(
         connectors.UpdateConnectorRequest(**named, config=FILE_SOURCE | {"topic": "u"})
     )
@@ -224,7 +231,7 @@ async def test_a_connector_without_a_status_yet_is_unassigned(system: System, ga
     found = await ConnectorServiceStub(gateway).GetConnector(
         connectors.GetConnectorRequest(worker_cluster=demo, name="young")
     )
-    assert (found.connector.state, found.connector.tasks[0].state) == ("UNASSIGNED", "UNASSIGNED")
+    assert (found.connector.state, found.connector.tasks[0].state) == (CONNECTOR_STATE_UNASSIGNED,) * 2
     del system.connectors[demo]["young"]
 
 
@@ -243,6 +250,9 @@ async def test_connects_refusals_come_as_statuses(system: System, gateway: Chann
         worker.refusal = refusal
         with pytest.raises(cls, match=refusal[1]):
             await stub.CreateConnector(create)
+    worker.refusal = (412, "not the one that If-Match names")
+    with pytest.raises(Conflict, match=r"etag: .*old.* is not the present one"):
+        await stub.DeleteConnector(connectors.DeleteConnectorRequest(worker_cluster=demo, name="twice", etag='"old"'))
     worker.refusal = None
     with pytest.raises(NotFound, match="nobody"):
         await stub.GetConnector(connectors.GetConnectorRequest(worker_cluster="nobody", name="x"))
@@ -271,10 +281,14 @@ async def test_lists_cover_all_clusters_and_name_the_unreachable(system: System,
         if not token:
             break
     assert [(c.worker_cluster, c.name) for c in seen] == [(demo, "c0"), (demo, "c1"), (demo, "c2")]
-    assert {c.state for c in seen} == {"RUNNING"}
+    assert {c.state for c in seen} == {CONNECTOR_STATE_RUNNING}
     one = await stub.ListConnectors(connectors.ListConnectorsRequest(worker_cluster=demo))
     assert (len(one.connectors), dict(one.unreachable)) == (3, {})
-    for state, count in (("running", 3), ("FAILED", 3), ("PAUSED", 0)):  # a task of each has failed
+    for state, count in (
+        (CONNECTOR_STATE_RUNNING, 3),
+        (CONNECTOR_STATE_FAILED, 3),
+        (CONNECTOR_STATE_PAUSED, 0),
+    ):  # a task of each has failed
         some = await stub.ListConnectors(connectors.ListConnectorsRequest(worker_cluster=demo, state=state))
         assert len(some.connectors) == count
     with pytest.raises(NotFound):

@@ -79,7 +79,10 @@ async def test_a_change_may_name_what_it_changes(pair: Pair) -> None:
         assert answer.status_code == status, answer.text
     assert (await two.ask("PATCH", "/connectors/tagged/config", {"a": "b"}, headers=match)).status_code == 412
     assert (await one.ask("GET", "/connectors/tagged/config")).json()["batch.size"] == "5"
-    assert (await one.ask("DELETE", "/connectors/tagged")).status_code == 204
+    now = (await two.ask("GET", "/connectors/tagged")).headers["etag"]
+    for worker, tagged, status in ((two, tag, 412), (one, now, 204)):
+        answer = await worker.ask("DELETE", "/connectors/tagged", headers={"If-Match": tagged})
+        assert answer.status_code == status, answer.text
 
 
 async def test_the_largest_head_that_one_takes_the_other_takes_too(pair: Pair) -> None:

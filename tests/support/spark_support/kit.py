@@ -127,7 +127,7 @@ class Worker:
                     self.usage = message.renewed.usage
 
     async def write(self) -> None:
-        greeting = WorkerGreeting(worker_cluster="wc", worker=self.name, incarnation=self.incarnation)
+        greeting = WorkerGreeting(worker_cluster="wc", worker_id=self.name, incarnation=self.incarnation)
         await self._call.write(OpenLinkRequest(greeting=greeting))
         due = time.monotonic()
         while True:
@@ -166,7 +166,7 @@ class Worker:
         ticket = StartTicket(
             run_uid=uid,
             worker_cluster="wc",
-            worker=self.name,
+            worker_id=self.name,
             connector=connector or f"connector-{number}",
             connector_config={"file": str(folder / uid), **config},
             plugin=Plugin(folder=str(plugin)) if plugin else None,

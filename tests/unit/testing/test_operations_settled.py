@@ -52,7 +52,7 @@ def told() -> list[Told]:
 
 
 def run(worker: str = THERE, state: Any = wire.COPY_RUN_STATE_RUNNING) -> wire.CopyRun:
-    return wire.CopyRun(connector="x", task=0, worker=worker, state=state)
+    return wire.CopyRun(connector="x", task=0, worker_id=worker, state=state)
 
 
 def test_metrics_are_read() -> None:

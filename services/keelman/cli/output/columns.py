@@ -202,7 +202,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("RECORDS/S", lambda r: f"{r.progress.records_per_second:,.0f}", wide=True, number=True),
         Column("ERRORS", lambda r: str(r.progress.errors), wide=True, number=True),
         Column("SLOT", lambda r: r.slot, wide=True),
-        Column("WORKER", lambda r: r.worker, wide=True),
+        Column("WORKER", lambda r: r.worker_id, wide=True),
         Column("AGE", lambda r: age(r.create_time), wide=True),
         Column("MESSAGE", lambda r: _first_line(r.message), wide=True),
     ),
