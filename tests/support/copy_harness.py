@@ -362,7 +362,10 @@ def host(spec: dict[str, Any]) -> int:
                 "reason": update.reason,
                 "records": update.progress.records,
             }
-            told |= {"lag": update.progress.lag, "rate": round(update.progress.records_per_second)}
+            told |= {
+                "lag": update.progress.lag if update.progress.HasField("lag") else -1,
+                "rate": round(update.progress.records_per_second),
+            }
             told |= {"message": update.message, "left": update.progress.remaining_time.ToSeconds()}
             # One write a line: the run's thread writes its log to the same file.
             sys.stdout.write(json.dumps(told) + "\n")

@@ -61,7 +61,7 @@ class Seen:
 
 
 def copy_run(uid: str, state: str, *, age: float = 60, **more) -> copy_run_pb2.CopyRun:
-    made = {"uid": uid, "worker_cluster": "demo", "connector": "lines", "task": 0, "worker": "127.0.0.1:8083"}
+    made = {"uid": uid, "worker_cluster": "demo", "connector": "lines", "task": 0, "worker_id": "127.0.0.1:8083"}
     made["state"] = STATE.Value(f"COPY_RUN_STATE_{state}")
     made["create_time"] = to_timestamp(datetime.now(UTC) - timedelta(seconds=age))
     return copy_run_pb2.CopyRun(**made | more)
@@ -143,7 +143,7 @@ async def test_copy_runs_tell_the_truth_and_come_back_after_a_restart(tmp_path, 
                 publish(copy_run(f"old-{number:02}", "ENDED", age=1000 - number))
             publish(copy_run("before", "RUNNING", age=90))
             publish(copy_run("now", "RUNNING", age=60, progress={"records": 7, "records_per_second": 9}))
-            publish(copy_run("elsewhere", "RUNNING", task=1, worker="127.0.0.1:9"))
+            publish(copy_run("elsewhere", "RUNNING", task=1, worker_id="127.0.0.1:9"))
             found = await eventually(lambda: has_runs(clients, 13, "elsewhere"))
             assert sorted(u for u in found if u.startswith("old")) == [f"old-{n:02}" for n in range(3, 13)]
             assert found["now"].state == STATE.COPY_RUN_STATE_RUNNING
@@ -160,7 +160,7 @@ async def test_copy_runs_tell_the_truth_and_come_back_after_a_restart(tmp_path, 
             membership.problems.add(connector="files", task=1, **failed)
             membership.problem_connectors = 1
             worker = report_pb2.WorkerReport(worker_cluster="demo", worker_id="127.0.0.1:8083", membership=membership)
-            publisher.publish(WORKER_REPORTS, worker.worker, report(name=worker.worker, worker=worker))
+            publisher.publish(WORKER_REPORTS, worker.worker_id, report(name=worker.worker_id, worker=worker))
             await eventually(lambda: is_member(clients, 2))
             verdict = "1 connector is in trouble: files task 1 FAILED (no such file)"
             asked = worker_cluster_service_pb2.GetWorkerClusterRequest(name="demo")

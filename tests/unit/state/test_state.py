@@ -98,7 +98,7 @@ def fact(
         uid=uid,
         worker_cluster="demo",
         connector="c",
-        worker="127.0.0.1:8083",
+        worker_id="127.0.0.1:8083",
         state=state,
         part=part,
         create_time=to_timestamp(TIME + timedelta(seconds=created)),
