@@ -82,7 +82,7 @@ async def test_every_kind_shows_the_truth(keelman: Keelman, tmp_path: Path) -> N
     assert set(connectors) == {"in", "out"}
     assert connectors["in"]["type"] == "CONNECTOR_TYPE_SOURCE"
     assert connectors["out"]["config"]["file"] == str(output)
-    assert all(t["state"] == "RUNNING" for c in connectors.values() for t in c["tasks"])
+    assert all(t["state"] == "CONNECTOR_STATE_RUNNING" for c in connectors.values() for t in c["tasks"])
 
     async def counted() -> bool:
         runs = {r["connector"]: r for r in await keelman.items("copy-runs", "--cluster", "truth")}
