@@ -27,13 +27,13 @@ MAX_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic. `records` counts offsets from the first to the last: markers of transactions, and what compaction has
+    """A topic. `offsets` counts them from the first to the last: markers of transactions, and what compaction has
     taken, are in it."""
 
     name: str
     partitions: int
     replication: int
-    records: int
+    offsets: int
 
 
 @dataclass(frozen=True, slots=True)

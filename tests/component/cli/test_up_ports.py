@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from keelman.testing.eventually import eventually
+
 pytestmark = pytest.mark.component
 
 
@@ -56,3 +58,15 @@ async def test_the_ports_of_a_home_are_kept_until_somebody_else_has_one(tmp_path
         assert f"port {first} is taken by another process: this home" in said
     finally:
         await home.run("down")
+
+
+@pytest.mark.timeout(400)
+async def test_down_ends_an_up_that_has_only_begun(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    begun = asyncio.create_task(home.run("up", "--detach", "--free-ports", "--no-broker"))
+    await eventually(lambda: (home.folder / "up.lock").exists() and (home.folder / "up.lock").read_text(), every=0.01)
+    code, said = await home.run("down")
+    assert (code, "stopped the system" in said) == (0, True), said
+    await begun
+    code, said = await home.run("down")
+    assert (code, said.startswith("nothing runs in")) == (0, True), said

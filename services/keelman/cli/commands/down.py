@@ -11,7 +11,7 @@ from keelman.cli.client.target import home_of
 from keelman.cli.exits import OK
 from keelman.cli.machine.leftovers import living, stop_workloads
 from keelman.cli.machine.system import running_system
-from keelman.cli.machine.up import GRACE_SECONDS, lock
+from keelman.cli.machine.up import GRACE_SECONDS, lock, starting_up
 from keelman.cli.options import HomeFolder, command_group
 from keelman.cli.waiting import progress_line, until
 from keelman.model.errors import DeadlineExceeded
@@ -34,22 +34,23 @@ def down(home: HomeFolder = None) -> int:
 async def _stop(home: Home, show: Callable[[str], None]) -> str:
     """Stops everything of this home and returns what was done, one line for people.
 
-    Raises DeadlineExceeded when the system does not end, FailedPrecondition while another `keelman up` is beginning.
+    Raises DeadlineExceeded when the system does not end, FailedPrecondition while another `keelman down` stops it.
     """
     system = running_system(home)
-    if system is not None:
-        show(f"stopping the system of {home.root} (process {system.up.pid})")
-        os.kill(system.up.pid, signal.SIGTERM)
+    up = system.up if system is not None else starting_up(home)
+    if up is not None:
+        show(f"stopping the system of {home.root} (process {up.pid})")
+        os.kill(up.pid, signal.SIGTERM)
         late = DeadlineExceeded(
-            f"process {system.up.pid} did not end within {LATEST_SECONDS:.0f} s: see {home.log('up')}, "
+            f"process {up.pid} did not end within {LATEST_SECONDS:.0f} s: see {home.log('up')}, "
             "and run `keelman down` again to cut it"
         )
         async with deadline(LATEST_SECONDS, late):
-            await until(lambda: not system.up.alive)
+            await until(lambda: not up.alive)
         return f"stopped the system of {home.root}"
     if not home.root.exists():
         return f"nothing runs: there is no {home.root}"
-    with lock(home):
+    with lock(home, "down"):
         left = await asyncio.to_thread(living, home)
         names = await stop_workloads(home)
         home.system.unlink(missing_ok=True)

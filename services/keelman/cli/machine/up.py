@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import fcntl
+import json
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict
 from functools import partial
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -33,6 +35,8 @@ BROKER_SECONDS = 180.0
 DRAIN_SECONDS = 90.0
 GRACE_SECONDS = 150.0
 POLL_SECONDS = 0.1
+UP = "up"
+"""The command that a lock is held for while a system runs."""
 
 
 Stage: TypeAlias = Literal["step", "note", "serving", "ready", "failed"]
@@ -54,7 +58,7 @@ async def run(options: Options, report: Report, stop: asyncio.Event) -> None:
     """
     report("step", "checking Java and ports")
     found = await asyncio.to_thread(java.find)
-    with lock(options.home):
+    with lock(options.home, UP):
         # Only here: whoever looks for ports holds them, and writes down those of this home.
         ports = free_settings(options.home, partial(report, "note")) if options.free_ports else NO_PORTS
         plans = options.plans(ports)
@@ -189,9 +193,9 @@ async def _drain(home: Home, known: Mapping[str, Running], report: Report) -> No
 
 
 @contextlib.contextmanager
-def lock(home: Home) -> Iterator[None]:
-    """Holds the home's lock. Raises FailedPrecondition when another process does, InvalidArgument where it cannot be
-    written."""
+def lock(home: Home, command: str) -> Iterator[None]:
+    """Holds the home's lock for a command, `up` or `down`. Raises FailedPrecondition when another process holds it,
+    InvalidArgument where it cannot be written."""
     writable("home", home.root, home.log("up").parent)
     with home.lock.open("a+") as file:
         try:
@@ -205,9 +209,24 @@ def lock(home: Home) -> Iterator[None]:
                 reason="ALREADY_UP",
             ) from None
         file.truncate(0)
-        file.write(f"{os.getpid()}\n")
+        file.write(json.dumps({"command": command, **asdict(Process.of(os.getpid()))}) + "\n")
         file.flush()
         yield
+
+
+def starting_up(home: Home) -> Process | None:
+    """The `keelman up` that holds the home's lock, also before it has written system.json; None where there is none."""
+    if not home.lock.exists():
+        return None
+    with home.lock.open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            with contextlib.suppress(ValueError):  # it holds the lock and has not written yet
+                holder = json.loads(file.read())
+                process = Process(holder["pid"], holder["start"])
+                return process if holder["command"] == UP and process.alive else None
+    return None
 
 
 def _system(home: Home, plans: Mapping[str, Plan], known: Mapping[str, Running], *, ready: bool) -> System:

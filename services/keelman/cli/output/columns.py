@@ -216,7 +216,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
         Column("NAME", lambda r: r.name),
         Column("PARTITIONS", lambda r: str(r.partitions), number=True),
         Column("REPLICATION", lambda r: str(r.replication), number=True),
-        Column("RECORDS", lambda r: f"{r.records:,}", number=True),
+        Column("OFFSETS", lambda r: f"{r.offsets:,}", number=True),
     ),
     "workloads": (
         Column("NAME", lambda r: r.name),

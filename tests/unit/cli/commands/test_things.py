@@ -38,7 +38,7 @@ def test_topics_and_plugins_have_tables_and_names(capsys: pytest.CaptureFixture[
         "NAME",
         "PARTITIONS",
         "REPLICATION",
-        "RECORDS",
+        "OFFSETS",
         "lines",
         "3",
         "1",
