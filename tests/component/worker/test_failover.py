@@ -47,7 +47,7 @@ async def killed_then_copied(workers: Workers, flow: Flow, *, farewell: bool, fo
     await victim.end(signal.SIGKILL)
     if farewell:
         launcher = Launcher(Home.of(folder), COMMANDS, 1.0)
-        await launcher.say_farewell(Local("worker/victim", victim.folder))
+        await launcher.leave_for(Local("worker/victim", victim.folder))
     await taken_over(workers, flow, victim)
     took = time.monotonic() - begun
     print(f"\nkilled, {'agent present' if farewell else 'agent absent'}: copied again after {took:.2f} s")

@@ -142,7 +142,7 @@ async def test_a_task_from_ticket_to_end(bootstrap: str, link: tuple[LinkSide, s
         assert run.confirmed == [(key, value)]
         assert ticket.transactional_id == "life-src-0"
         assert ticket.delivery == tickets.DELIVERY_GUARANTEE_EXACTLY_ONCE
-        assert (ticket.offset_topic, ticket.worker, ticket.worker_cluster) == ("life-offsets", worker.id, "life")
+        assert (ticket.offset_topic, ticket.worker_id, ticket.worker_cluster) == ("life-offsets", worker.id, "life")
         assert ticket.worker_config["bootstrap.servers"] == bootstrap
         assert "listeners" not in ticket.worker_config
         assert (await worker.ask("GET", "/connectors/src/offsets")).json() == {
