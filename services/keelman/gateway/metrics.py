@@ -7,6 +7,7 @@ import psutil
 from keelman.api.connect.v1.broker_cluster_pb2 import ClusterState
 from keelman.gateway.state import State
 from keelman.model.errors import KeelmanError
+from keelman.rpc.enums import word
 from keelman.runtime.exposition import COUNTER, GAUGE, Exposition, Family, labels_of
 from keelman.runtime.version import version
 
@@ -35,8 +36,7 @@ async def exposition(state: State) -> bytes:
     out.add(STATE_UP, 1)
     for cluster in clusters:
         labels, status = labels_of({"worker_cluster": cluster.name}), cluster.status
-        word = ClusterState.Name(status.state).removeprefix("CLUSTER_STATE_")
-        out.add(CLUSTER_STATE, 1, f'{labels},state="{word}"')
+        out.add(CLUSTER_STATE, 1, f'{labels},state="{word(ClusterState, status.state)}"')
         out.add(READY, status.ready_workers, labels)
         out.add(WANTED, status.wanted_workers, labels)
         out.add(TROUBLED, status.problem_connectors, labels)

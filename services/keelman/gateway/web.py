@@ -17,6 +17,7 @@ from keelman.gateway.proxy import Proxy
 from keelman.gateway.rest import Rest
 from keelman.gateway.state import State
 from keelman.model.errors import KeelmanError
+from keelman.rpc.enums import word
 from keelman.runtime.exposition import CONTENT_TYPE
 from keelman.runtime.http.errors import error_body
 from keelman.runtime.version import version
@@ -31,7 +32,7 @@ def application(state: State, rest: Rest, *, max_body_bytes: int) -> Starlette:
             answer["clusters"] = [
                 {
                     "name": c.name,
-                    "state": ClusterState.Name(c.status.state).removeprefix("CLUSTER_STATE_"),
+                    "state": word(ClusterState, c.status.state),
                     "path": f"/clusters/{c.name}/",
                 }
                 for c in await state.worker_clusters()

@@ -34,6 +34,7 @@ from keelman.model.workload import (
     WorkloadSpec,
     WorkloadStatus,
 )
+from keelman.rpc.enums import word
 from keelman.rpc.times import from_timestamp, to_timestamp
 from keelman.state.database import micros, moment
 from keelman.state.properties import group_of
@@ -160,7 +161,7 @@ def status_message(status: WorkloadStatus) -> workload_pb2.WorkloadStatus:
 
 def status_of(message: workload_pb2.WorkloadStatus) -> WorkloadStatus:
     """What an agent reports; raises InvalidArgument for a state that has no meaning."""
-    name = workload_pb2.WorkloadState.Name(message.state).removeprefix("WORKLOAD_STATE_")
+    name = word(workload_pb2.WorkloadState, message.state)
     if name not in ProcessState.__members__:
         raise InvalidArgument.of("report.statuses.state", name, ", ".join(ProcessState))
     return WorkloadStatus(

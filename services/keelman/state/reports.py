@@ -19,6 +19,7 @@ from keelman.api.copy.v1 import copy_run_pb2 as pb
 from keelman.api.event.v1 import report_pb2
 from keelman.kafka.feed import COPY_RUN_REPORTS, REPORT_TOPICS, Fact, ReportPublisher, consume
 from keelman.model.workload import ProcessState, SparkSpec, WorkerSpec, Workload, spark_name
+from keelman.rpc.enums import word
 from keelman.rpc.pages import copy_run_key
 from keelman.rpc.times import from_timestamp
 from keelman.runtime.logs.logging import get_logger
@@ -214,5 +215,4 @@ def _task(one: ConnectorProblem) -> int:
 
 def _problem(one: ConnectorProblem) -> str:
     what = f"{one.connector} task {one.task}" if one.HasField("task") else one.connector
-    state = ConnectorProblemState.Name(one.state).removeprefix("CONNECTOR_PROBLEM_STATE_")
-    return f"{what} {state}" + (f" ({one.reason})" if one.reason else "")
+    return f"{what} {word(ConnectorProblemState, one.state)}" + (f" ({one.reason})" if one.reason else "")

@@ -18,6 +18,7 @@ from keelman.cli.options import Cluster, GatewayAddress, HomeFolder, Name, comma
 from keelman.cli.output.columns import connector_state, key_of, run_state
 from keelman.cli.output.printing import as_yaml, plain, print_list
 from keelman.model.errors import KeelmanError
+from keelman.rpc.enums import prefix_of
 
 app = command_group()
 _LONG = (FieldDescriptor.CPPTYPE_INT64, FieldDescriptor.CPPTYPE_UINT64)  # texts in protobuf's JSON
@@ -103,7 +104,7 @@ def _words(values: Mapping[str, Any], descriptor: Any) -> dict[str, Any]:
 def _word(value: Any, field: Any) -> Any:
     inner = field.message_type
     if field.enum_type is not None and isinstance(value, str):
-        return "" if value.endswith("_UNSPECIFIED") else value.removeprefix(_prefix(field.enum_type.name))
+        return "" if value.endswith("_UNSPECIFIED") else value.removeprefix(prefix_of(field.enum_type.name))
     if field.cpp_type in _LONG and isinstance(value, str):
         return int(value)
     if inner is not None and inner.GetOptions().map_entry:
@@ -118,11 +119,6 @@ def _word(value: Any, field: Any) -> Any:
 def _plainly(value: Any) -> Any:
     """YAML shows no text with tabs, as traces have, in lines."""
     return value.expandtabs(4) if isinstance(value, str) else value
-
-
-def _prefix(enum: str) -> str:
-    """What the names of an enum's values begin with: CLUSTER_STATE_ for ClusterState."""
-    return "".join(f"_{c}" if c.isupper() and at else c for at, c in enumerate(enum)).upper() + "_"
 
 
 def _order(resource: Any) -> Any:

@@ -21,6 +21,7 @@ from keelman.api.node.v1.node_pb2 import NodeState
 from keelman.api.node.v1.workload_pb2 import WorkloadState
 from keelman.cli.kinds import CONNECTORS, COPY_RUNS, Kind
 from keelman.model.traces import why_line
+from keelman.rpc.enums import word
 from keelman.rpc.times import from_duration
 
 
@@ -39,11 +40,6 @@ def key_of(kind: Kind, resource: Any) -> str:
     if kind is CONNECTORS:
         return f"{resource.worker_cluster}/{resource.name}"
     return str(resource.uid if kind is COPY_RUNS else resource.name)
-
-
-def word(enum: Any, prefix: str, value: int) -> str:
-    """An enum value as a word: RUNNING for CLUSTER_STATE_RUNNING."""
-    return str(enum.Name(value)).removeprefix(prefix)
 
 
 def size(amount: float) -> str:
@@ -73,27 +69,27 @@ def age(stamp: Timestamp, now: float | None = None) -> str:
 
 def cluster_state(resource: Any) -> str:
     """State of a broker or worker cluster."""
-    return word(ClusterState, "CLUSTER_STATE_", resource.status.state)
+    return word(ClusterState, resource.status.state)
 
 
 def node_state(node: Any) -> str:
     """State of a node."""
-    return word(NodeState, "NODE_STATE_", node.status.state)
+    return word(NodeState, node.status.state)
 
 
 def process_state(status: Any) -> str:
     """State of a workload's process."""
-    return word(WorkloadState, "WORKLOAD_STATE_", status.state)
+    return word(WorkloadState, status.state)
 
 
 def run_state(run: Any) -> str:
     """State of a copy run."""
-    return word(CopyRunState, "COPY_RUN_STATE_", run.state)
+    return word(CopyRunState, run.state)
 
 
 def connector_state(connector_or_task: Any) -> str:
     """State of a connector or of one of its tasks."""
-    return word(ConnectorState, "CONNECTOR_STATE_", connector_or_task.state)
+    return word(ConnectorState, connector_or_task.state)
 
 
 def _lag(run: Any) -> str:
@@ -170,7 +166,7 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
     "connectors": (
         Column("CLUSTER", lambda r: r.worker_cluster),
         Column("NAME", lambda r: r.name),
-        Column("TYPE", lambda r: word(ConnectorType, "CONNECTOR_TYPE_", r.type)),
+        Column("TYPE", lambda r: word(ConnectorType, r.type)),
         Column("STATE", connector_state),
         Column("TASKS", _tasks),
         Column("WORKER", lambda r: r.worker_id),
@@ -233,14 +229,14 @@ COLUMNS: dict[str, tuple[Column, ...]] = {
 }
 OVER_STATES = ("ENDED", "FAILED")
 """States of copy runs that are listed only when they are asked for."""
-_ENUMS: dict[str, tuple[Any, str]] = {
-    "connectors": (ConnectorState, "CONNECTOR_STATE_"),
-    "broker-clusters": (ClusterState, "CLUSTER_STATE_"),
-    "worker-clusters": (ClusterState, "CLUSTER_STATE_"),
-    "workers": (WorkloadState, "WORKLOAD_STATE_"),
-    "nodes": (NodeState, "NODE_STATE_"),
-    "copy-runs": (CopyRunState, "COPY_RUN_STATE_"),
-    "workloads": (WorkloadState, "WORKLOAD_STATE_"),
+_ENUMS: dict[str, Any] = {
+    "connectors": ConnectorState,
+    "broker-clusters": ClusterState,
+    "worker-clusters": ClusterState,
+    "workers": WorkloadState,
+    "nodes": NodeState,
+    "copy-runs": CopyRunState,
+    "workloads": WorkloadState,
 }
 
 
@@ -248,8 +244,8 @@ def states(kind: Kind) -> tuple[str, ...]:
     """The states that things of a kind may be in; none for a kind without states."""
     if kind.plural not in _ENUMS:
         return ()
-    enum, prefix = _ENUMS[kind.plural]
-    return tuple(word(enum, prefix, value) for value in enum.values() if value)
+    enum = _ENUMS[kind.plural]
+    return tuple(word(enum, value) for value in enum.values() if value)
 
 
 def state_of(kind: Kind, resource: Any) -> str:
