@@ -3,15 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypedDict
 
-
-class StoreCallbacks(TypedDict):
-    """The constructor's arguments of that kind."""
-
-    may_write: Callable[[], bool]
-    on_change: Callable[[], None]
-    on_level: Callable[[str, str], None]
+from keelman.worker.storage.store import StoreCallbacks
 
 
 def _ignore_change() -> None:
@@ -30,4 +23,4 @@ def store_callbacks(
     *, may_write: Callable[[], bool] = _always, on_change: Callable[[], None] = _ignore_change
 ) -> StoreCallbacks:
     """A store that may write, unless told otherwise, and whose changes nobody follows."""
-    return {"may_write": may_write, "on_change": on_change, "on_level": _ignore_level}
+    return StoreCallbacks(may_write, on_change, _ignore_level)

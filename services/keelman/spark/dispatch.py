@@ -48,9 +48,9 @@ class Dispatcher:
         *,
         busy_bytes_per_second: float = 0.0,
         changed: Sequence[Callable[[CopyRun], None]] = (),
-        unfit: Callable[[StartTicket], str] = lambda ticket: "",
-        look_at: LookAt = lambda task, data, done: done(Unread("this Spark reads no data sets", lasting=True)),
-        end_of: Callable[[int], str] = lambda pid: "",
+        unfit: Callable[[StartTicket], str],
+        look_at: LookAt,
+        end_of: Callable[[int], str],
         clock: Callable[[], float] = time.monotonic,
         now: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:

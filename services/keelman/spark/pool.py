@@ -77,7 +77,7 @@ class SlotPool:
         times: Times,
         clock: Callable[[], float],
         tenants: Tenants,
-        end_of: Callable[[int], str] = lambda pid: "",
+        end_of: Callable[[int], str],
     ) -> None:
         """`end_of` tells how a slot's process ended, by its pid; empty where that is not known."""
         self._end_of = end_of

@@ -30,6 +30,7 @@ from keelman.worker.rest.front import open_front, peer_tls
 from keelman.worker.settings import Settings
 from keelman.worker.short_flags import FLAG_OF
 from keelman.worker.starting import open_farewell, open_group, open_health, open_spark, open_store, run_link
+from keelman.worker.storage.store import StoreCallbacks
 from keelman.worker.storage.topic_tracking import TopicTracking
 from keelman.worker.tasks.link import SparkLink
 from keelman.worker.tasks.owned_work import OwnedWork
@@ -84,11 +85,8 @@ async def _live(settings: Settings, properties: WorkerProperties, stop: asyncio.
             on_member=_note_keeper(stack, settings, properties, url),
             former=FormerMembers(properties.session_ms / 1000, properties.rebalance_ms / 1000),
         )
-        store = await stack.enter_async_context(
-            open_store(
-                properties, worker, may_write=lambda: membership.healthy, on_change=wake.set, on_level=loggers.obey
-            )
-        )
+        callbacks = StoreCallbacks(lambda: membership.healthy, wake.set, loggers.obey)
+        store = await stack.enter_async_context(open_store(properties, worker, callbacks))
         cluster = settings.worker_cluster or properties.group_id
         link = SparkLink(
             spark,

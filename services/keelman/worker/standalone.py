@@ -12,6 +12,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import partial
+from typing import TypeAlias
 
 from keelman.connect.config.connector_keys import OFFSETS
 from keelman.connect.offsets import CommittedOffsets
@@ -23,9 +24,10 @@ from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import supervise
 from keelman.worker.config.typed import STANDALONE, WorkerProperties
 from keelman.worker.storage.offset_file import OffsetFile, held
-from keelman.worker.storage.store import OnLevel, Store
+from keelman.worker.storage.store import Store, StoreCallbacks
 
 log = get_logger()
+MakeTable: TypeAlias = "Callable[[str, Callable[[Row], None]], MemoryTable]"
 
 
 class GroupOfOne(GroupClient):
@@ -70,6 +72,9 @@ class MemoryTable(TopicTable):
         self._end += 1
         self._apply(row)
 
+    def keep(self) -> None:
+        """Called after a write; memory has nothing more to do."""
+
     async def follow(self) -> None:
         """There is nothing to wait for; runs until cancelled."""
         await asyncio.Event().wait()
@@ -85,17 +90,56 @@ class MemoryTable(TopicTable):
         return {0: self._end}
 
 
+class FileTable(MemoryTable):
+    """The offset topic: what is applied is written to a file too, a little later."""
+
+    def __init__(self, topic: str, apply: Callable[[Row], None], file: OffsetFile) -> None:
+        super().__init__(topic, apply)
+        self._file = file
+
+    def load(self) -> None:
+        """Applies what the file has."""
+        for record in list(self._file.entries.items()):
+            super().append(record)
+
+    def append(self, record: Record) -> None:
+        """Applies one more record, and has it written."""
+        super().append(record)
+        self._file.set(*record)
+
+    def keep(self) -> None:
+        """Offsets that were altered from outside are in the file when the write returns."""
+        self._file.write()
+
+
 class MemoryWriter(TopicWriter):
     """Writes to tables in memory."""
 
-    def __init__(self, *tables: MemoryTable) -> None:
-        self._tables = {table.topic: table for table in tables}
+    def __init__(self) -> None:
+        self.tables: dict[str, MemoryTable] = {}
 
     async def write(self, topic: str, records: Sequence[Record], *, partition: int | None = None) -> Ends:
         """Applies the records at once."""
         for record in records:
-            self._tables[topic].append(record)
-        return await self._tables[topic].end_offsets()
+            self.tables[topic].append(record)
+        self.tables[topic].keep()
+        return await self.tables[topic].end_offsets()
+
+
+class MemoryTopics:
+    """The topics of a worker without Kafka's."""
+
+    def __init__(self, offsets: str, file: OffsetFile, memory_table: MakeTable) -> None:
+        """`offsets` names the topic whose records the file keeps."""
+        self.writer = MemoryWriter()
+        self._offsets, self._file, self._memory_table = offsets, file, memory_table
+
+    def table(self, topic: str, apply: Callable[[Row], None]) -> MemoryTable:
+        """An empty table, which the writer knows."""
+        kept = topic == self._offsets
+        made = FileTable(topic, apply, self._file) if kept else self._memory_table(topic, apply)
+        self.writer.tables[topic] = made
+        return made
 
 
 class StandaloneStore(Store):
@@ -106,38 +150,21 @@ class StandaloneStore(Store):
         properties: WorkerProperties,
         *,
         worker_id: str,
-        may_write: Callable[[], bool],
-        on_change: Callable[[], None],
-        on_level: OnLevel,
+        callbacks: StoreCallbacks,
+        memory_table: MakeTable = MemoryTable,
     ) -> None:
         """Raises InvalidArgument for a file of offsets that cannot be used."""
-        super().__init__(
-            properties,
-            partitions=(1, 1, 1),
-            worker_id=worker_id,
-            may_write=may_write,
-            on_change=on_change,
-            on_level=on_level,
-        )
         assert properties.offset_file is not None
         self.file = OffsetFile(properties.offset_file, flush_seconds=properties.offset_flush_ms / 1000)
-        offsets = MemoryTable(properties.offset_topic.name, self._offset_row)
-        for key, value in self.file.entries.items():
-            offsets.append((key, value))
-        self._configs = configs = MemoryTable(properties.config_topic.name, self._config_row)
-        self._statuses = statuses = MemoryTable(properties.status_topic.name, self._status_row)
-        self._offsets = offsets
-        self._writer = MemoryWriter(configs, offsets, statuses)
+        topics = MemoryTopics(properties.offset_topic.name, self.file, memory_table)
+        self._warned: set[str] = set()
+        super().__init__(properties, topics, worker_id=worker_id, callbacks=callbacks)
+        self._offset_table.load()
 
     @staticmethod
     @contextlib.asynccontextmanager
     async def opened(
-        properties: WorkerProperties,
-        *,
-        worker_id: str,
-        may_write: Callable[[], bool],
-        on_change: Callable[[], None],
-        on_level: OnLevel,
+        properties: WorkerProperties, *, worker_id: str, callbacks: StoreCallbacks
     ) -> AsyncIterator[StandaloneStore]:
         """Reads the file of offsets; on leaving writes what is not written yet. `run()` must run inside the block.
 
@@ -145,9 +172,7 @@ class StandaloneStore(Store):
         """
         assert properties.offset_file is not None
         with held(properties.offset_file):
-            store = StandaloneStore(
-                properties, worker_id=worker_id, may_write=may_write, on_change=on_change, on_level=on_level
-            )
+            store = StandaloneStore(properties, worker_id=worker_id, callbacks=callbacks)
             try:
                 yield store
             finally:
@@ -157,13 +182,8 @@ class StandaloneStore(Store):
         """Writes statuses and the file of offsets, until cancelled."""
         await supervise(partial(super().run), self.file.keep)
 
-    async def write_offsets(self, written: Sequence[Record]) -> None:
-        """Offsets that somebody has altered; they are in the file when this returns."""
-        await super().write_offsets(written)
-        self.file.write()
-
     def committed(self, connector: str, offsets: Mapping[str, str]) -> None:
-        """Takes what a source's copy run says that it has committed: partition to offset, as the JSON that it tells.
+        """Keeps the offsets that a source's copy run reports as committed: partition to offset, as JSON.
 
         Those of a sink are numbers: its group has them.
         """
@@ -172,19 +192,17 @@ class StandaloneStore(Store):
             if isinstance(offset, dict | None) and known.offset(partition) != offset:
                 self._offset_table.append(known.record(partition, offset))
 
-    def _config_row(self, row: Row) -> None:
-        before = len(self.config.connectors)
-        super()._config_row(row)
-        if len(self.config.connectors) > before:
-            name, config = next(reversed(self.config.connectors.items()))
-            if topic := config.get(OFFSETS, "").strip():
-                log.warning("offset_topic_ignored", connector=name, topic=topic, file=str(self.properties.offset_file))
-
-    def _offset_row(self, row: Row) -> None:
-        super()._offset_row(row)
-        self.file.set(row.key, row.value)
+    def changed_about(self, connector: str) -> None:
+        """Warns, once for each connector, of an offset topic of its own, which a standalone worker has no use for."""
+        config = self.config.connectors.get(connector)
+        if config is None:
+            self._warned.discard(connector)
+        elif (topic := config.get(OFFSETS, "").strip()) and connector not in self._warned:
+            self._warned.add(connector)
+            log.warning("offset_topic_ignored", connector=connector, topic=topic, file=str(self.properties.offset_file))
+        super().changed_about(connector)
 
     @property
-    def _offset_table(self) -> MemoryTable:
-        assert isinstance(self._offsets, MemoryTable)
-        return self._offsets
+    def _offset_table(self) -> FileTable:
+        assert isinstance(self.offset_topic.table, FileTable)
+        return self.offset_topic.table

@@ -22,7 +22,7 @@ from keelman.worker.group.farewell import LastFarewell, Note
 from keelman.worker.rest.front import Front
 from keelman.worker.settings import Settings
 from keelman.worker.spark_beside import SparkBeside
-from keelman.worker.storage.store import OnLevel, Store
+from keelman.worker.storage.store import Store, StoreCallbacks
 from keelman.worker.tasks.link import CopyRuns, SparkLink
 
 log = get_logger()
@@ -33,21 +33,14 @@ REGISTRY = "value.converter.schema.registry.url"
 
 
 def open_store(
-    properties: WorkerProperties,
-    worker: str,
-    *,
-    may_write: Callable[[], bool],
-    on_change: Callable[[], None],
-    on_level: OnLevel,
+    properties: WorkerProperties, worker: str, callbacks: StoreCallbacks
 ) -> AbstractAsyncContextManager[Store]:
-    """What the worker knows: from three topics, or a file and memory. The callbacks are those of `Store`."""
+    """What the worker knows: from three topics, or a file and memory."""
     if properties.standalone:
         from keelman.worker.standalone import StandaloneStore  # noqa: PLC0415
 
-        return StandaloneStore.opened(
-            properties, worker_id=worker, may_write=may_write, on_change=on_change, on_level=on_level
-        )
-    return Store.opened(properties, worker_id=worker, may_write=may_write, on_change=on_change, on_level=on_level)
+        return StandaloneStore.opened(properties, worker_id=worker, callbacks=callbacks)
+    return Store.opened(properties, worker_id=worker, callbacks=callbacks)
 
 
 @contextlib.asynccontextmanager

@@ -24,9 +24,9 @@ async def test_the_leader_commits_the_offsets_of_every_sink_again(
 ) -> None:
     create_topic(bootstrap, name)
     properties = checked({**alone(tmp_path / "offsets"), "bootstrap.servers": bootstrap}, standalone=True)
-    store = StandaloneStore(properties, worker_id="w:1", **store_callbacks())
+    store = StandaloneStore(properties, worker_id="w:1", callbacks=store_callbacks())
     config = {"connector.class": "FileStreamSink", "topics": name}
-    await store.write_config([records.connector_record(name, config), records.target_record(name, target)])
+    await store.config_topic.write([records.connector_record(name, config), records.target_record(name, target)])
     changes = GroupChanges({"bootstrap.servers": bootstrap}, f"connect-{name}", client_id="test")
     await changes.commit({(name, 0): NONE}, "noted\0")
     leading = False

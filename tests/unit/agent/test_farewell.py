@@ -8,7 +8,9 @@ from keelman.worker.group.farewell import Note, NoteKeeper
 
 
 def keeper(folder: Path) -> NoteKeeper:
-    return NoteKeeper(folder / MEMBER, "http://w:1/", group="g", session_ms=6000, rebalance_ms=60_000)
+    return NoteKeeper(
+        folder / MEMBER, "http://w:1/", group="g", session_ms=6000, rebalance_ms=60_000, give=lambda note: None
+    )
 
 
 def test_one_that_died_is_bidden_farewell_until_it_was_said(tmp_path: Path) -> None:

@@ -38,7 +38,14 @@ class World:
     told: list[RunUpdate] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.d = Dispatcher(self, LIMITS, Times(3, 5, 60, 30), look_at=self.look_at)
+        self.d = Dispatcher(
+            self,
+            LIMITS,
+            Times(3, 5, 60, 30),
+            unfit=lambda ticket: "",
+            look_at=self.look_at,
+            end_of=lambda pid: "",
+        )
         self.d.greet(ME, self)
 
     def start(self, slot: Slot, data: Wanted | None, on_end: Callable[[str, str], None]) -> None:

@@ -53,6 +53,8 @@ class World:
             self.limits,
             times,
             busy_bytes_per_second=self.busy,
+            unfit=lambda ticket: "",
+            look_at=lambda task, data, done: None,
             end_of=lambda pid: self.ends.get(pid, ""),
             clock=lambda: self.now,
         )

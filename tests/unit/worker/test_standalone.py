@@ -85,11 +85,11 @@ def properties_of(file: Path) -> WorkerProperties:
 
 
 def store_of(file: Path) -> StandaloneStore:
-    return StandaloneStore(properties_of(file), worker_id="w:1", **store_callbacks())
+    return StandaloneStore(properties_of(file), worker_id="w:1", callbacks=store_callbacks())
 
 
 def opened(file: Path) -> AbstractAsyncContextManager[StandaloneStore]:
-    return StandaloneStore.opened(properties_of(file), worker_id="w:1", **store_callbacks())
+    return StandaloneStore.opened(properties_of(file), worker_id="w:1", callbacks=store_callbacks())
 
 
 async def test_offsets_outlive_the_worker_and_nothing_else_does(tmp_path: Path) -> None:
@@ -98,12 +98,12 @@ async def test_offsets_outlive_the_worker_and_nothing_else_does(tmp_path: Path) 
     file.chmod(0o640)
     store = store_of(file)
     assert store.offsets.of("c") == [(KEY, VALUE)]
-    await store.write_config([records.connector_record("c", {"name": "c"}), records.commit_record("c", 0)])
+    await store.config_topic.write([records.connector_record("c", {"name": "c"}), records.commit_record("c", 0)])
     assert store.config.connectors == {"c": {"name": "c"}}
     async with asyncio.TaskGroup() as group:
         running = group.create_task(store.run())
-        store.tell(Work("c"), Status(RUNNING, "w:1", 1))
-        await store.flush(seconds=10)
+        store.status_topic.writer.put(Work("c"), Status(RUNNING, "w:1", 1))
+        await store.status_topic.writer.flush(seconds=10)
         running.cancel()
     assert store.statuses.statuses[Work("c")].state == RUNNING
     # As copy runs tell it: fields sorted, the newest of each partition; a sink's are numbers.
@@ -115,9 +115,9 @@ async def test_offsets_outlive_the_worker_and_nothing_else_does(tmp_path: Path) 
     written = file.stat().st_ino
     store.file.write()
     assert file.stat().st_ino == written, "what has not changed is not written again"
-    await store.write_offsets([(KEY, b'{"position":1}')])
+    await store.offset_topic.write([(KEY, b'{"position":1}')])
     assert load_map(file.read_bytes())[KEY] == b'{"position":1}', "what REST has altered is there at once"
-    await store.write_offsets([(KEY, b'{"position":9}')])
+    await store.offset_topic.write([(KEY, b'{"position":9}')])
     again = store_of(file)
     assert (again.offsets.of("c"), again.config.connectors) == ([(KEY, b'{"position":9}')], {})
 
@@ -126,7 +126,7 @@ async def test_an_offset_topic_of_a_connector_is_told_to_mean_nothing(tmp_path: 
     store = store_of(tmp_path / "offsets")
     with structlog.testing.capture_logs() as logged:
         for name, more in (("a", {"offsets.storage.topic": "mine"}), ("b", {}), ("a", {"offsets.storage.topic": "no"})):
-            await store.write_config([records.connector_record(name, {"name": name, **more})])
+            await store.config_topic.write([records.connector_record(name, {"name": name, **more})])
     told = {"connector": "a", "topic": "mine", "file": str(tmp_path / "offsets"), "log_level": "warning"}
     assert logged == [{"event": "offset_topic_ignored", **told}], "once, when it is created"
 

@@ -111,8 +111,9 @@ class NoteKeeper:
         group: str,
         session_ms: int,
         rebalance_ms: int,
-        give: Callable[[Note | None], None] = lambda note: None,
+        give: Callable[[Note | None], None],
     ) -> None:
+        """`give` is called with each new note, before the file is written; with None when the worker has left."""
         self._file = file
         self._give = give
         self._note = Note("", url, leader=False, group=group, session_ms=session_ms, rebalance_ms=rebalance_ms)

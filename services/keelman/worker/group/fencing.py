@@ -86,7 +86,7 @@ class Fencing:
         changed = changed_tasks(config.former.get(name, [None]), now, former) if (former, count) != (1, 1) else []
         if changed and not self.done(name, since, config.connectors[name], changed):
             return
-        await self._store.write_config([records.fencing_record(name, count)])
+        await self._store.config_topic.write([records.fencing_record(name, count)])
 
     def done(self, name: str, since: int, config: Mapping[str, str], former: Sequence[int]) -> bool:
         """Whether the producers of these former tasks are fenced since the connector's tasks changed at this offset of
@@ -123,7 +123,7 @@ class Fencing:
 
     async def _parts(self, name: str, config: Mapping[str, str]) -> list[str]:
         """The producers that the plans of split tasks name."""
-        await self._store.read_offsets()
+        await self._store.offset_topic.read()
         properties = self._store.properties
         rows = merged_offsets(name, self._store.offsets.of(name), await own_offsets(properties, name, config))
         return [

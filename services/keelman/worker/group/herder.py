@@ -45,7 +45,7 @@ class Herder:
         self.owned = owned
         self.url = url
         self._wake = wake
-        self._requests = Requests(store, self.require_leader)
+        self._requests = Requests(store.config_topic, self.require_leader)
         self._leaving = False
         self._known: tuple[frozenset[Work], dict[str, str]] = (frozenset(), {})
         self._rejoin_at: float | None = None
@@ -198,12 +198,12 @@ class Herder:
         counts = {"new": len(told.assigned), "revoked": len(told.revoked)}
         log.info("joined", member=place.member, generation=place.generation, leader=place.leader, **counts)
         if told.error:
-            await self.store.read_config()
+            await self.store.config_topic.read()
             self.membership.rejoin = True
             return
         self.shared.suspect(self._suspects(place))
         while self.store.config.offset < told.config_offset:
-            await self.store.read_config()
+            await self.store.config_topic.read()
         if self.store.config.offset == told.config_offset:
             self._known = self._shared()  # by the leader, which knew more than this worker when it asked to join
         await self.owned.take(told.assigned, told.revoked)
@@ -215,7 +215,7 @@ class Herder:
         self._wake.set()
         if leads_anew:
             try:
-                await self.store.claim()
+                await self.store.config_topic.claim()
                 await keep_session_key(self.store)  # as Connect, before anything that is asked of it
             except Unavailable as error:  # the first write claims, or raises
                 log.warning("not_claimed", error=error.message)
@@ -233,7 +233,7 @@ class Herder:
         self._losses = self.membership.losses
         self._requests.refuse_all(lambda: Elsewhere(""))  # who has asked for them may have gone to the next leader
         await self.owned.drop_all()
-        self.store.forget_told()
+        self.store.status_topic.writer.forget()
         return True
 
     async def _catch_up(self) -> None:
@@ -242,13 +242,13 @@ class Herder:
         A worker that twice cannot leaves: the others would wait for it. It comes back as soon as it can.
         """
         try:
-            await self.store.read_config(seconds=self.store.properties.sync_ms / 1000)
+            await self.store.config_topic.read(seconds=self.store.properties.sync_ms / 1000)
         except (DeadlineExceeded, Unavailable):
             self._behind += 1
             if self._behind > 1 and self.membership.healthy:
                 self.owned.lose("it cannot read the config topic to its end")
                 await self.owned.drop_all()
-                self.store.forget_told()
+                self.store.status_topic.writer.forget()
                 await self.membership.step_aside()
             raise
         self._behind = 0
@@ -294,7 +294,7 @@ class Herder:
         place = self.membership.place
         alone = place is not None and place.leader and len(self.leader.member_urls) <= 1
         await self.owned.end_all(last=alone and not self.membership.lost)
-        await self.store.flush(seconds=LEAVE_SECONDS)
+        await self.store.status_topic.writer.flush(seconds=LEAVE_SECONDS)
         if place is not None and not alone and not self.membership.lost:
             try:
                 async with asyncio.timeout(LEAVE_SECONDS):

@@ -42,6 +42,7 @@ class Leader:
     def __init__(self, store: Store, *, url: str, delay_ms: int, wake: Callable[[], None]) -> None:
         """`wake` is called when there is something to do."""
         self._store = store
+        self._status_writer = store.status_topic.writer
         self._url = url
         self._delay_ms = delay_ms
         self._memory = Memory()
@@ -87,7 +88,7 @@ class Leader:
         config = self._store.config
         if config.offset < newest:
             try:
-                await self._store.read_config(seconds=self._store.properties.sync_ms / 1000)
+                await self._store.config_topic.read(seconds=self._store.properties.sync_ms / 1000)
             except KeelmanError as error:
                 log.warning("leader_behind", error=error.message)
         if config.offset < newest:
@@ -147,7 +148,7 @@ class Leader:
         for word, written in (("leftovers_deleted", config.leftovers()), ("records_restored", restored(config))):
             if written:
                 log.info(word, keys=[key.decode() for key, _ in written[:MAX_TOLD]], records=len(written))
-                await self._store.write_config(written)
+                await self._store.config_topic.write(written)
 
     async def _look_at(self, names: set[str]) -> None:
         """Has the tasks of these connectors as they should be."""
@@ -206,7 +207,7 @@ class Leader:
         """
         try:
             if tasks:
-                await self._store.write_config([record for written in tasks.values() for record in written])
+                await self._store.config_topic.write([record for written in tasks.values() for record in written])
         except Exhausted as error:
             if len(tasks) > 1:
                 for name, written in tasks.items():
@@ -276,24 +277,24 @@ class Leader:
             return
         worker = urlsplit(owner).netloc
         told = Status(state, worker, now.generation, trace or None, now.version, answer.more)
-        self._store.tell(work, told)
+        self._status_writer.put(work, told)
 
     def tell_unplaced(self, generation: int) -> None:
         """Says of work that no member may have why that is so."""
         for work, why in self._unplaced.items():
             now, trace = self._store.statuses.statuses.get(work), REDACTOR.hide(why)
             if now is None or (now.state, now.trace) != (UNASSIGNED, trace):
-                self._store.tell(work, Status(UNASSIGNED, urlsplit(self._url).netloc, generation, trace))
+                self._status_writer.put(work, Status(UNASSIGNED, urlsplit(self._url).netloc, generation, trace))
 
     def clear_statuses(self) -> None:
         """Tombstones for the statuses of what is configured no more; what a dead worker had runs nowhere."""
         configured = self._store.config.work()
         for name in self._old.take():
             for work in self._store.statuses.without(configured, name):
-                self._store.tell(work, None)
+                self._status_writer.put(work, None)
         mine = urlsplit(self._url).netloc  # who was lost may be back, at the same address: its own word is the later
         for work, url in self._lost.items():
             now = self._store.statuses.statuses.get(work)
             if now is not None and now.state in (RUNNING, RESTARTING) and now.worker_id == urlsplit(url).netloc:
                 why = f"{ConnectError.java_name}: its worker is gone; another is given it soon\n"
-                self._store.tell(work, replace(now, state=UNASSIGNED, worker_id=mine, trace=why))
+                self._status_writer.put(work, replace(now, state=UNASSIGNED, worker_id=mine, trace=why))

@@ -16,7 +16,7 @@ from keelman.model.errors import DeadlineExceeded, Exhausted, KeelmanError
 from keelman.runtime.logs.logging import get_logger
 from keelman.worker.deadlines import TIMED_OUT
 from keelman.worker.errors import Elsewhere, RestError
-from keelman.worker.storage.store import Store
+from keelman.worker.storage.config_topic import ConfigTopic
 
 T = TypeVar("T")
 log = get_logger()
@@ -71,8 +71,8 @@ class Request:
 class Requests:
     """Those that wait, in the order in which they came, and those that are being served."""
 
-    def __init__(self, store: Store, require_leader: Callable[[], None]) -> None:
-        self._store = store
+    def __init__(self, topic: ConfigTopic, require_leader: Callable[[], None]) -> None:
+        self._topic = topic
         self._require_leader = require_leader
         self._waiting: deque[Request] = deque()
         self._serving: tuple[Request, ...] = ()
@@ -154,9 +154,9 @@ class Requests:
         it: then its write fails. So only who is refused, or writes nothing, is decided by what is read now.
         """
         self._require_leader()
-        decided = [_decided(request) for request in requests] if self._store.knows_config else []
+        decided = [_decided(request) for request in requests] if self._topic.is_current else []
         if not all(isinstance(one, Change) and one.records for one in decided) or not decided:
-            await self._store.read_config(since=max(request.since for request in requests))  # a read before may do
+            await self._topic.read(since=max(request.since for request in requests))  # a read before may do
             decided = [_decided(request) for request in requests]
         waiting = list(zip(requests, decided, strict=True))
         try:
@@ -176,8 +176,8 @@ class Requests:
 
         Where the claim has to be made first, another leader may have written since: all is decided again behind it.
         """
-        if any(isinstance(one, Change) and one.records for _, one in decided) and await self._store.claimed_anew():
-            await self._store.read_config()
+        if any(isinstance(one, Change) and one.records for _, one in decided) and await self._topic.claim_if_lost():
+            await self._topic.read()
             decided = [(request, _decided(request)) for request, _ in decided]
         changes: list[tuple[Request, Change[Any]]] = []
         for request, one in decided:
@@ -187,7 +187,7 @@ class Requests:
                 request.fail(one)
         written = [record for _, change in changes for record in change.records]
         if written:
-            await self._store.write_config(written)
+            await self._topic.write(written)
         for request, change in changes:
             request.settle(change.answer)
 

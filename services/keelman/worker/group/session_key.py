@@ -17,4 +17,4 @@ async def keep_session_key(store: Store) -> None:
     if now_ms - store.config.session_key_ms > store.properties.key_ttl_ms:
         algorithm, size = key_of(store.properties.raw)
         key = base64.b64encode(secrets.token_bytes(size)).decode()
-        await store.write_config([records.session_key_record(key, algorithm, now_ms)])
+        await store.config_topic.write([records.session_key_record(key, algorithm, now_ms)])

@@ -57,7 +57,7 @@ class SourceOffsets:
         await self._write([(key, None) for key, _ in own], [(key, None) for key, _ in workers], still)
 
     async def _rows(self) -> tuple[list[OffsetRow], list[OffsetRow]]:
-        await self._store.read_offsets()
+        await self._store.offset_topic.read()
         own = await own_offsets(self._store.properties, self._name, self._config)
         return self._store.offsets.of(self._name), own
 
@@ -79,12 +79,12 @@ class SourceOffsets:
         connector's own topic has no more; all else goes there last, when it counts already."""
         if gone := [record for record in workers if record[1] is None]:
             await still()
-            await self._store.write_offsets(gone)
+            await self._store.offset_topic.write(gone)
         if own:
             await self._write_own(own, still)
         if kept := [record for record in workers if record[1] is not None]:
-            await self._store.write_offsets(kept)
-        await self._store.read_offsets()
+            await self._store.offset_topic.write(kept)
+        await self._store.offset_topic.read()
 
     async def _write_own(self, records: Sequence[Record], still: Confirm) -> None:
         properties = self._store.properties
@@ -93,7 +93,7 @@ class SourceOffsets:
         if not properties.exactly_once_sources:
             await still()
             if not self._workers_topic:
-                await self._store.write_offsets(records)
+                await self._store.offset_topic.write(records)
                 return
             async with TopicWriter.opened(client, client_id=client_id) as writer:
                 await writer.write(self._own_topic, records)

@@ -66,7 +66,7 @@ class Previews:
         return await asked
 
     async def _rows(self, name: str, resolved: Config) -> list[tuple[str, str]]:
-        await self._store.read_offsets()
+        await self._store.offset_topic.read()
         own = await own_offsets(self._store.properties, name, resolved)
         rows = merged_offsets(name, self._store.offsets.of(name), own)
         return [(base64.b64encode(key).decode(), base64.b64encode(value).decode()) for key, value in rows]

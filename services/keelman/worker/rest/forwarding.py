@@ -18,7 +18,7 @@ from keelman.worker import deadlines
 from keelman.worker.errors import Elsewhere
 from keelman.worker.rest import repeats
 from keelman.worker.rest.answers import CONFLICT, FORWARD_FAILED, NO_LEADER, Forwarded, error_response
-from keelman.worker.storage.store import NO_PLACE
+from keelman.worker.storage.config_topic import NO_PLACE
 
 if TYPE_CHECKING:
     from keelman.worker.group.herder import Herder

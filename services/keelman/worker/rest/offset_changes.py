@@ -112,7 +112,7 @@ class OffsetChanges:
 
         async def do() -> Mapping[str, str]:
             self._herder.require_leader()
-            await self._store.read_config()
+            await self._store.config_topic.read()
             return self._checked(name)
 
         return await self._herder.call(do, seconds=remaining())
@@ -146,7 +146,7 @@ class OffsetChanges:
         remaining()
         if not self._herder.leads():
             raise Elsewhere("")
-        await self._store.read_config(seconds=remaining())
+        await self._store.config_topic.read(seconds=remaining())
         if self._checked(name) != config:
             raise RestError(409, f"Connector {name} was changed while its offsets were to be modified")
 

@@ -82,7 +82,7 @@ class Operations:
         with self._herder.coming():
             checked = await self.check(config)
         if self._store.config.may_have_lingering_target(name):
-            await self._store.read_config(seconds=remaining())
+            await self._store.config_topic.read(seconds=remaining())
         since = repeats.since()
 
         def decide() -> Change[tuple[bool, dict[str, Any]]]:
@@ -110,7 +110,7 @@ class Operations:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(FIRST_TASKS_SECONDS):
                 while state.applied.get(name) != state.connectors.get(name):
-                    await self._store.config_changes()
+                    await self._store.config_topic.next_record()
         return self._views.info(name) if name in state.connectors else info
 
     async def patch_config(self, name: str, patch: Config, *, etag: str = "") -> dict[str, Any]:
@@ -167,10 +167,10 @@ class Operations:
         """Pauses or resumes. Any worker's."""
 
         async def do() -> None:
-            await self._store.read_config()
+            await self._store.config_topic.read()
             self._known(name)
             self._herder.require_time()
-            await self._store.write_target(name, target)
+            await self._store.config_topic.write_target(name, target)
 
         await self._herder.call(do, seconds=remaining())
 
@@ -215,7 +215,7 @@ class Operations:
         request = work, repeats.name()
 
         async def do() -> None:
-            await self._store.read_config()
+            await self._store.config_topic.read()
             if name not in self._store.config.connectors:
                 raise not_found(f"Unknown connector: {name}")
             if self._store.config.task(work) is None:
@@ -252,7 +252,7 @@ class Operations:
         since = await self._lead(name, lambda: Change((), wanted))
         async with deadline(remaining(), DeadlineExceeded(TIMED_OUT)):
             while since is not None and config.unfenced.get(name) == since:
-                await self._store.config_changes()  # the leader is at it: it fences whatever is not fenced
+                await self._store.config_topic.next_record()  # the leader is at it: it fences whatever is not fenced
         if since is not None and name in config.unfenced:
             raise RestError(409, f"Tasks of connector {name} were configured anew while their producers were fenced")
 

@@ -78,5 +78,5 @@ class Others:
         scope = (request.query_params.getlist("scope") or [""])[0]
         if scope.lower() != "cluster":
             return json_response(loggers.put(name_in(request), level))
-        await self._context().store.write_level(name_in(request), level)
+        await self._context().store.config_topic.write_level(name_in(request), level)
         return Response(status_code=204)

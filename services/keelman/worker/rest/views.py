@@ -62,7 +62,8 @@ class Views:
     @property
     def stale(self) -> bool:
         """Whether the config topic could not be read to its end, and none of its brokers has answered since."""
-        return self._store.followed_at <= self._failed_at or time.monotonic() < self._failed_at + STALE_SECONDS
+        heard_at = self._store.config_topic.heard_at
+        return heard_at <= self._failed_at or time.monotonic() < self._failed_at + STALE_SECONDS
 
     @property
     def known_seconds(self) -> float:
@@ -72,9 +73,9 @@ class Views:
     async def _read_config(self) -> None:
         if self.stale:  # since it was waited for
             return
-        left = self._store.followed_at + FRESH_SECONDS - time.monotonic()
+        left = self._store.config_topic.heard_at + FRESH_SECONDS - time.monotonic()
         try:
-            await self._store.read_config(seconds=max(MIN_SECONDS, left))
+            await self._store.config_topic.read(seconds=max(MIN_SECONDS, left))
         except (Unavailable, DeadlineExceeded) as error:
             log.warning("config_not_read", error=error.message)
             self._failed_at = time.monotonic()

@@ -22,6 +22,7 @@ STATES = (UNASSIGNED, RUNNING, PAUSED, FAILED, RESTARTING, STOPPED)
 SAFE = (UNASSIGNED, FAILED)
 AT_WORK = (UNASSIGNED, RUNNING, RESTARTING)
 MORE = "keelman"
+CONNECTOR_KEY = "status-connector-"
 NO_STATUS = "its value is no status: a JSON object with state, worker_id and generation"
 NO_TOPIC = "it does not say of a topic which connector uses it"
 
@@ -183,14 +184,14 @@ def topic_value(topic: str, work: Work, found_ms: int) -> bytes:
 
 def key_of(work: Work) -> bytes:
     """The record's key."""
-    name = f"status-task-{work.connector}-{work.task}" if work.is_task else f"status-connector-{work.connector}"
+    name = f"status-task-{work.connector}-{work.task}" if work.is_task else f"{CONNECTOR_KEY}{work.connector}"
     return name.encode()
 
 
 def work_of(key: str) -> Work | None:
     """Which connector or task a key speaks of; None for any other key."""
-    if key.startswith("status-connector-"):
-        name = key.removeprefix("status-connector-")
+    if key.startswith(CONNECTOR_KEY):
+        name = key.removeprefix(CONNECTOR_KEY)
         return Work(name, CONNECTOR_TASK) if name else None
     return work_in(key.removeprefix("status-task-")) if key.startswith("status-task-") else None
 

@@ -34,6 +34,7 @@ class TopicTracking:
 
     def __init__(self, store: Store) -> None:
         self._store = store
+        self._topic = store.status_topic
         self._enabled = store.properties.topic_tracking
         self._wanted: dict[tuple[str, str], _Use] = {}
         self._seen: dict[Work, tuple[str, int]] = {}
@@ -82,11 +83,11 @@ class TopicTracking:
         for use in written.values():
             use.tried = True
         if written:
-            await self._store.write_topics_used([(topic_key(*at), use.value) for at, use in written.items()])
-            await self._store.read_config()
+            await self._topic.write_topics_used([(topic_key(*at), use.value) for at, use in written.items()])
+            await self._store.config_topic.read()
         late = [at for at, use in wanted.items() if use.tried and not self._is_there(at[1], use)]
         if late:
-            await self._store.write_topics_used([(topic_key(*at), None) for at in late])
+            await self._topic.write_topics_used([(topic_key(*at), None) for at in late])
         self._wanted = {at: use for at, use in self._wanted.items() if wanted.get(at) is not use}
 
     def _is_there(self, connector: str, use: _Use) -> bool:
@@ -98,15 +99,15 @@ class TopicTracking:
         """Forgets what the connector has used so far: what it uses from now on is written again."""
         used = self._store.statuses.topics.get(connector, set())
         if used:
-            await self._store.write_topics_used([(topic_key(topic, connector), None) for topic in sorted(used)])
+            await self._topic.write_topics_used([(topic_key(topic, connector), None) for topic in sorted(used)])
 
     async def clear(self, connectors: Iterable[str]) -> None:
         """Forgets what connectors that are no more have used; never raises, for they are gone already."""
         try:
             if self._enabled:
-                await self._store.read_statuses()  # another worker may have written of one just before it went
+                await self._topic.read()  # another worker may have written of one just before it went
             gone = [(topic, name) for name in connectors for topic in self._store.statuses.topics.get(name, ())]
             if gone:
-                await self._store.write_topics_used([(topic_key(topic, name), None) for topic, name in gone])
+                await self._topic.write_topics_used([(topic_key(topic, name), None) for topic, name in gone])
         except (Unavailable, DeadlineExceeded) as error:
             log.warning("topics_used_unwritten", error=error.message)

@@ -50,8 +50,8 @@ class Grants:
         # Each has a client of its own, and a lost link loses the copy runs of all tasks at once.
         self._fences = asyncio.Semaphore(FENCES_AT_ONCE)
         # Hundreds of tasks may confirm at the same time; a read that begins after a fence is good for all of them.
-        self._read_config = Coalesced(store.read_config)
-        self._read_offsets = Coalesced(store.read_offsets)
+        self._read_config = Coalesced(store.config_topic.read)
+        self._read_offsets = Coalesced(store.offset_topic.read)
 
     def configured(self, work: Work) -> TaskConfig | None:
         """What the task is to run with now; None when it is configured no more, and while a value is being read."""

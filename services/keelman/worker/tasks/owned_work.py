@@ -123,7 +123,7 @@ class OwnedWork:
         when = stamp(datetime.now(UTC))
         told = f"its worker lost its place in the group at {when}, and copies nothing of this since then: {why}"
         self._store.statuses.lose(self.works, self._worker, f"{ConnectError.java_name}: {told}\n")
-        self._store.forget_told()
+        self._store.status_topic.writer.forget()
 
     async def drop_all(self) -> None:
         """The group has lost this worker: whatever runs is cut at once."""
@@ -202,7 +202,7 @@ class OwnedWork:
         """Has a status of this worker written soon."""
         self.meters.told(work, state)
         status = Status(state, self._worker, self._membership.generation, trace, self._version(work), more or {})
-        self._store.tell(work, status)
+        self._store.status_topic.writer.put(work, status)
 
     def _version(self, work: Work) -> str | None:
         try:

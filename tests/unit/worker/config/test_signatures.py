@@ -55,7 +55,8 @@ async def test_a_key_is_made_as_the_properties_say(raw: dict[str, str], algorith
     properties = SimpleNamespace(raw=raw, key_ttl_ms=1_000_000)
     for age_ms in (500_000, 5_000_000):
         config = SimpleNamespace(session_key_ms=int(time.time() * 1000) - age_ms)
-        await keep_session_key(cast(Store, SimpleNamespace(properties=properties, config=config, write_config=write)))
+        store = SimpleNamespace(properties=properties, config=config, config_topic=SimpleNamespace(write=write))
+        await keep_session_key(cast(Store, store))
     ((key, value),) = written
     record = json.loads(value or b"")
     assert (key, record["algorithm"], len(base64.b64decode(record["key"]))) == (b"session-key", algorithm, size)

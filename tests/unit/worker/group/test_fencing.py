@@ -37,7 +37,7 @@ async def test_each_try_has_the_secrets_of_its_moment(tmp_path: Path, monkeypatc
         "config.providers": "file",
         "config.providers.file.class": PROVIDER,
     }
-    store = StandaloneStore(checked(worker, standalone=True), worker_id="w:1", **store_callbacks())
+    store = StandaloneStore(checked(worker, standalone=True), worker_id="w:1", callbacks=store_callbacks())
     fencing = Fencing(store, done.append)
     async with Siblings() as siblings:
         fencing.begin(siblings)

@@ -42,11 +42,16 @@ class Store(StandaloneStore):
     claims = 0
     refusing = False
 
-    async def claim(self) -> None:
-        self.claims += 1
-        if self.refusing:
-            raise Unavailable("the login is refused")
-        await super().claim()
+    def count_claims(self) -> None:
+        claim = self.config_topic.claim
+
+        async def counted() -> None:
+            self.claims += 1
+            if self.refusing:
+                raise Unavailable("the login is refused")
+            await claim()
+
+        self.config_topic.claim = counted
 
 
 def ignore(member: str, leader: bool) -> None:
@@ -68,14 +73,15 @@ async def at_work(folder: Path, *, refusing: bool = False, target: str = STARTED
     """A worker alone in its group, which is told of connector c."""
     properties = checked(alone(folder / "offsets"), standalone=True)
     group, wake, stop = GroupOfOne(), asyncio.Event(), asyncio.Event()
-    store = Store(properties, worker_id="w:1", **store_callbacks(on_change=wake.set))
+    store = Store(properties, worker_id="w:1", callbacks=store_callbacks(on_change=wake.set))
     store.refusing = refusing
+    store.count_claims()
     membership = Membership(group, group_id="g", session_ms=10_000, heartbeat_ms=3_000, wake=wake.set, on_member=ignore)
     link = SparkLink("h:1", worker_cluster="g", worker="w:1", bounds=Bounds(), may_renew=lambda: True)
     leader = Leader(store, url=URL, delay_ms=0, wake=wake.set)
     owned = OwnedWork(store, membership, link, on_topics=TopicTracking(store).used, worker_cluster="g", worker="w:1")
     herder = Herder(store, membership, leader, owned, url=URL, wake=wake)
-    await store.write_config([records.target_record("c", target), records.connector_record("c", SOURCE)])
+    await store.config_topic.write([records.target_record("c", target), records.connector_record("c", SOURCE)])
     async with Siblings() as siblings:
         siblings.start(store.run())
         siblings.start(membership.heartbeats(herder))
@@ -160,7 +166,7 @@ async def test_a_connector_that_is_made_again_is_not_paused_with_the_one_before(
     async with at_work(tmp_path) as world:
         operations, state = Operations(world.herder), world.store.config
         await operations.delete("c")
-        await world.store.write_target("c", PAUSED)  # by a worker that looked before it was deleted
+        await world.store.config_topic.write_target("c", PAUSED)  # by a worker that looked before it was deleted
         await operations.put_config("c", SOURCE, create=True)
         assert state.target("c") == STARTED
         await operations.set_target("c", PAUSED)
@@ -177,7 +183,9 @@ async def test_a_connector_that_is_made_again_has_a_status_again(tmp_path: Path)
         await eventually(lambda: connector in statuses)
         await Operations(world.herder).delete("c")
         await eventually(lambda: connector not in statuses)
-        await world.store.write_config([records.target_record("c", STARTED), records.connector_record("c", SOURCE)])
+        await world.store.config_topic.write(
+            [records.target_record("c", STARTED), records.connector_record("c", SOURCE)]
+        )
         await eventually(lambda: connector in statuses, what="the status of the new one")
 
 

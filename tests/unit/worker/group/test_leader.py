@@ -38,11 +38,14 @@ class Led(StandaloneStore):
     has_place = True
 
     def __init__(self, properties: WorkerProperties) -> None:
-        super().__init__(properties, worker_id="w:1", **store_callbacks(may_write=lambda: self.has_place))
+        super().__init__(properties, worker_id="w:1", callbacks=store_callbacks(may_write=lambda: self.has_place))
 
-    def tell(self, work: Work, status: Status | None) -> None:
+        self._put = self.status_topic.writer.put
+        self.status_topic.writer.put = self.count_put
+
+    def count_put(self, work: Work, status: Status | None) -> None:
         self.told += 1
-        super().tell(work, status)
+        self._put(work, status)
 
 
 @asynccontextmanager
@@ -54,7 +57,7 @@ async def leading(folder: Path, **more: str) -> AsyncIterator[tuple[Led, Leader]
     async with Siblings() as siblings:
         siblings.start(store.run())
         leader.begin(siblings)
-        await store.write_config([records.connector_record("c", {**SOURCE, **more})])
+        await store.config_topic.write([records.connector_record("c", {**SOURCE, **more})])
         await leader.share("w", {"w": Metadata(URL, 0)})
         yield store, leader
 
@@ -63,7 +66,7 @@ async def test_a_trace_with_a_secret_is_written_once(tmp_path: Path) -> None:
     secret = "tell-nobody-of-this"
     REDACTOR.add({secret: "[hidden]"})
     async with leading(tmp_path, **{"tasks.max": secret}) as (store, leader):
-        store.tell(Work("c"), Status(RUNNING, "w:1", 1))
+        store.status_topic.writer.put(Work("c"), Status(RUNNING, "w:1", 1))
 
         async def written() -> bool:
             await leader.reconfigure()
@@ -84,7 +87,7 @@ async def test_a_task_that_is_too_large_for_the_topic_fails_its_connector_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with leading(tmp_path, file="/" + "x" * 2000) as (store, leader):
-        write = store.write_config
+        write = store.config_topic.write
 
         async def write_config(written: Sequence[Record]) -> None:
             if any(len(value or b"") > 2000 for _, value in written):
@@ -95,10 +98,10 @@ async def test_a_task_that_is_too_large_for_the_topic_fails_its_connector_alone(
 
         refused: list[int] = []
 
-        monkeypatch.setattr(store, "write_config", write_config)
+        monkeypatch.setattr(store.config_topic, "write", write_config)
         await write([records.connector_record("d", {**SOURCE, "name": "d"})])
         for name in "cd":
-            store.tell(Work(name), Status(RUNNING, "w:1", 1))
+            store.status_topic.writer.put(Work(name), Status(RUNNING, "w:1", 1))
         await leader.share("w", {"w": Metadata(URL, 0)})
 
         async def judged() -> bool:
@@ -109,7 +112,7 @@ async def test_a_task_that_is_too_large_for_the_topic_fails_its_connector_alone(
         await eventually(judged)
         assert "larger than 2000" in (store.statuses.statuses[Work("c")].trace or "")
         assert "c" not in store.config.tasks
-        await store.flush(seconds=60)
+        await store.status_topic.writer.flush(seconds=60)
         before, tries = store.told, len(refused)
         for _ in range(3):
             await leader.reconfigure()
@@ -123,7 +126,7 @@ async def test_tasks_are_put_into_force_once_all_are_in_the_topic(
 ) -> None:
     """Without transactions too, where brokers refuse one record and take those behind it."""
     async with leading(tmp_path) as (store, _):
-        write, before = store._plain.write, [{"n": "0"}, {"n": "1"}]
+        write, before = store.config_topic._writer.write, [{"n": "0"}, {"n": "1"}]
 
         async def refusing(topic: str, written: Sequence[Record]) -> Ends:
             taken = [one for one in written if len(one[1] or b"") < 2000]
@@ -132,12 +135,12 @@ async def test_tasks_are_put_into_force_once_all_are_in_the_topic(
                 raise Exhausted("larger than 2000")
             return ends
 
-        monkeypatch.setattr(store._plain, "write", refusing)
-        await store.write_config([*records.task_records("c", before), records.commit_record("c", 2)])
+        monkeypatch.setattr(store.config_topic._writer, "write", refusing)
+        await store.config_topic.write([*records.task_records("c", before), records.commit_record("c", 2)])
         assert store.config.tasks["c"] == tuple(before)
         after = [{"n": "2"}, {"n": "x" * 2000}]
         with pytest.raises(Exhausted):
-            await store.write_config([*records.task_records("c", after), records.commit_record("c", 2)])
+            await store.config_topic.write([*records.task_records("c", after), records.commit_record("c", 2)])
         assert store.config.tasks["c"] == tuple(before), "no half of one and half of the other"
 
 
@@ -161,7 +164,7 @@ async def test_one_that_runs_without_its_tasks_is_given_them_again(tmp_path: Pat
             return len(store.config.tasks.get("c", ())) == 1
 
         await eventually(has_a_task)
-        await store.write_config([records.commit_record("c", 0)])  # a stop that did not come to its end
+        await store.config_topic.write([records.commit_record("c", 0)])  # a stop that did not come to its end
         await eventually(has_a_task, seconds=20)
 
 
@@ -175,7 +178,7 @@ async def test_one_whose_values_are_missing_is_not_overdue(tmp_path: Path) -> No
         await eventually(answered)
         leader.ask_again([records.RestartRequest("c", False, False)])
         assert leader.again_seconds() == 0.0
-        await store.write_config([records.connector_record("c", {**SOURCE, "file": "${file:/nowhere:name}"})])
+        await store.config_topic.write([records.connector_record("c", {**SOURCE, "file": "${file:/nowhere:name}"})])
         await leader.reconfigure()  # while the value is read
         assert leader.again_seconds() == math.inf
 
@@ -183,7 +186,7 @@ async def test_one_whose_values_are_missing_is_not_overdue(tmp_path: Path) -> No
             await leader.reconfigure()
             return store.told > 0
 
-        store.tell(Work("c"), Status(RUNNING, "w:1", 1))
+        store.status_topic.writer.put(Work("c"), Status(RUNNING, "w:1", 1))
         await eventually(lambda: Work("c") in store.statuses.statuses)
         store.told = 0
         await eventually(failed)
@@ -203,13 +206,13 @@ async def until_it_has_its_task(store: Led, leader: Leader) -> None:
 def written(store: Led, monkeypatch: pytest.MonkeyPatch) -> list[Record]:
     """What the leader writes from now on."""
     found: list[Record] = []
-    write = store.write_config
+    write = store.config_topic.write
 
     async def noting(records_: Sequence[Record]) -> None:
         found.extend(records_)
         await write(records_)
 
-    monkeypatch.setattr(store, "write_config", noting)
+    monkeypatch.setattr(store.config_topic, "write", noting)
     return found
 
 
@@ -220,13 +223,13 @@ async def test_tasks_are_put_into_force_behind_each_record_of_their_connector(
     async with leading(tmp_path) as (store, leader):
         await until_it_has_its_task(store, leader)
         tasks, same = store.config.tasks["c"], records.connector_record("c", store.config.connectors["c"])
-        await store.write_config([same])
+        await store.config_topic.write([same])
         assert store.config.lapsing == {"c"}
         await until_it_has_its_task(store, leader)
         assert store.config.tasks["c"] == tasks
 
-        await store.write_config([records.target_record("c", records.PAUSED)])
-        await store.write_config([records.connector_record("c", {**SOURCE, "file": "/elsewhere"})])
+        await store.config_topic.write([records.target_record("c", records.PAUSED)])
+        await store.config_topic.write([records.connector_record("c", {**SOURCE, "file": "/elsewhere"})])
         await leader.reconfigure()
         assert not store.config.lapsing, "nobody asks it while it is paused: they are as they were"
         assert store.config.tasks["c"] == tasks
@@ -242,14 +245,14 @@ async def test_whoever_joins_is_told_of_tasks_that_nobody_says_how_to_change(
     async with leading(tmp_path) as (store, leader):
         await until_it_has_its_task(store, leader)
         tasks = store.config.tasks["c"]
-        await store.write_config([records.connector_record("c", {**SOURCE, "connector.class": "nobody.has.It"})])
+        await store.config_topic.write([records.connector_record("c", {**SOURCE, "connector.class": "nobody.has.It"})])
         more = written(store, monkeypatch)
 
         async def refused() -> bool:
             await leader.reconfigure()
             return bool(leader.again_seconds()) and store.statuses.statuses[Work("c")].state == FAILED
 
-        store.tell(Work("c"), Status(RUNNING, "w:1", 1))
+        store.status_topic.writer.put(Work("c"), Status(RUNNING, "w:1", 1))
         await eventually(refused)
         await leader.share("w", {"w": Metadata(URL, 0)})
         await leader.reconfigure()
@@ -264,8 +267,8 @@ async def test_what_somebody_overwrites_is_put_back(tmp_path: Path) -> None:
     async with leading(tmp_path) as (store, leader):
         await until_it_has_its_task(store, leader)
         before = dict(store.config.connectors["c"])
-        await store._plain.write(
-            store.properties.config_topic.name,
+        await store.config_topic._writer.write(
+            store.config_topic.name,
             [(b"connector-c", b"nope"), (b"task-c-0", b"[]"), (b"connector-d", b"{}")],
         )
         assert store.config.spoilt == {"connector-c"}

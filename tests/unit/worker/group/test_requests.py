@@ -14,7 +14,7 @@ from keelman.model.errors import Conflict, DeadlineExceeded, Exhausted, KeelmanE
 from keelman.runtime.supervise import Siblings
 from keelman.worker.errors import RestError
 from keelman.worker.group.requests import MAX_TOGETHER, Change, Request, Requests, taken
-from keelman.worker.storage.store import Store
+from keelman.worker.storage.config_topic import ConfigTopic
 
 LATER = 60.0
 
@@ -24,19 +24,19 @@ class Topic:
 
     def __init__(self, problem: KeelmanError | None = None) -> None:
         self.problem = problem
-        self.knows_config = False
+        self.is_current = False
         self.claimed = True
         self.writes: list[list[bytes]] = []
         self.reads = 0
 
-    async def read_config(self, *, since: float = math.inf) -> None:
+    async def read(self, *, since: float = math.inf) -> None:
         self.reads += 1
 
-    async def claimed_anew(self) -> bool:
+    async def claim_if_lost(self) -> bool:
         before, self.claimed = self.claimed, True
         return not before
 
-    async def write_config(self, written: Sequence[Record]) -> None:
+    async def write(self, written: Sequence[Record]) -> None:
         check_sizes(written)
         if self.problem is not None:
             raise self.problem
@@ -61,7 +61,7 @@ def doing() -> Request:
 
 async def served(topic: Topic, *requests: Request) -> list[Any]:
     """What came of each, once all have been served."""
-    queue = Requests(cast(Store, topic), lambda: None)
+    queue = Requests(cast(ConfigTopic, topic), lambda: None)
     async with Siblings() as siblings:
         waits = [siblings.start(outcome(queue, request)) for request in requests]
         await asyncio.sleep(0)
@@ -100,7 +100,7 @@ async def test_those_that_wait_are_one_write_and_each_is_answered() -> None:
 
 async def test_a_leader_that_knows_the_topic_reads_only_for_who_is_refused() -> None:
     topic = Topic()
-    topic.knows_config = True
+    topic.is_current = True
     assert await served(topic, change("a"), change("b")) == ["a written", "b written"]
     assert topic.reads == 0
     await served(topic, change("a"), change("refused"))
@@ -121,7 +121,7 @@ async def test_what_another_wrote_before_the_claim_was_made_anew_decides() -> No
     topic, taken_names = Topic(), {"a"}
     topic.claimed = False
 
-    async def read_config(*, since: float = math.inf) -> None:
+    async def read(*, since: float = math.inf) -> None:
         topic.reads += 1
         if topic.claimed:
             taken_names.add("b")  # another leader wrote it after the read before and before the claim
@@ -134,7 +134,7 @@ async def test_what_another_wrote_before_the_claim_was_made_anew_decides() -> No
 
         return Request(time.monotonic() + LATER, connector=name, decide=decide)
 
-    topic.read_config = read_config  # type: ignore[method-assign]
+    topic.read = read  # type: ignore[method-assign]
     told = await served(topic, creation("a"), creation("b"), creation("c"))
     assert topic.writes == [[b"c"]]
     assert [type(one) for one in told] == [RestError, RestError, str]
@@ -143,11 +143,11 @@ async def test_what_another_wrote_before_the_claim_was_made_anew_decides() -> No
 async def test_behind_one_that_is_too_large_brokers_that_are_gone_are_waited_for_once() -> None:
     topic, tried = Topic(), []
 
-    async def write_config(written: Sequence[Record]) -> None:
+    async def write(written: Sequence[Record]) -> None:
         tried.append(len(written))
         raise Exhausted("too large") if len(written) > 1 else Unavailable("no broker")
 
-    topic.write_config = write_config  # type: ignore[method-assign]
+    topic.write = write  # type: ignore[method-assign]
     told = await served(topic, *(change(name) for name in "abcd"))
     assert tried == [4, 1]
     assert all(isinstance(one, Unavailable) for one in told)
@@ -161,10 +161,10 @@ async def test_who_leads_no_more_writes_for_nobody() -> None:
 async def test_one_whose_time_is_up_when_the_topic_is_read_is_not_written() -> None:
     topic, slow = Topic(), change("slow")
 
-    async def read_config(*, since: float) -> None:
+    async def read(*, since: float) -> None:
         slow.until = time.monotonic() - 1
 
-    topic.read_config = read_config  # type: ignore[method-assign]
+    topic.read = read  # type: ignore[method-assign]
     told = await served(topic, slow, change("b"))
     assert topic.writes == [[b"b"]]
     assert isinstance(told[0], DeadlineExceeded)

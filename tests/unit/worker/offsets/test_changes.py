@@ -45,7 +45,7 @@ class World:
 
     def __init__(self, folder: Path) -> None:
         properties = checked(alone(folder / "offsets"), standalone=True)
-        self.store = StandaloneStore(properties, worker_id="w:1", **store_callbacks())
+        self.store = StandaloneStore(properties, worker_id="w:1", callbacks=store_callbacks())
         self.sent: list[RunOrder] = []
         me = cast("Any", self)
         self.owned = OwnedWork(
@@ -81,8 +81,8 @@ class World:
 
     async def put(self, config: dict[str, str], target: str, *tasks: dict[str, str]) -> None:
         written = [records.connector_record("c", config), *records.task_records("c", list(tasks))]
-        await self.store.write_config([*written, records.commit_record("c", len(tasks))])
-        await self.store.write_config([records.target_record("c", target)])
+        await self.store.config_topic.write([*written, records.commit_record("c", len(tasks))])
+        await self.store.config_topic.write([records.target_record("c", target)])
 
 
 @pytest.fixture

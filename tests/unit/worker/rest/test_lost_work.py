@@ -24,13 +24,13 @@ class World(StandaloneStore):
 
     def __init__(self, folder: Path) -> None:
         properties = checked({**PLAIN, "offset.storage.file.filename": str(folder / "offsets")}, standalone=True)
-        super().__init__(properties, worker_id=ME, **store_callbacks())
+        super().__init__(properties, worker_id=ME, callbacks=store_callbacks())
         self.views = Views(self)
 
     async def written(self, work: Work, status: Status | None) -> None:
         """A record of the status topic has come."""
         value = None if status is None else status.value()
-        await self._plain.write(self.properties.status_topic.name, [(key_of(work), value)])
+        await self.status_topic.write([(key_of(work), value)])
 
     @property
     def shown(self) -> list[str]:
@@ -45,7 +45,7 @@ class World(StandaloneStore):
 async def world(tmp_path: Path) -> World:
     """A connector with three tasks, one of them another worker's."""
     made = World(tmp_path)
-    await made.write_config([(b"connector-c", json.dumps({"properties": {"name": "c"}}).encode())])
+    await made.config_topic.write([(b"connector-c", json.dumps({"properties": {"name": "c"}}).encode())])
     await made.written(Work("c"), Status("RUNNING", ME, 3))
     await made.written(TASK, Status("RUNNING", ME, 3, more={"stalled": {"left": 5}}))
     await made.written(FAILED_TASK, Status("FAILED", ME, 3, "why it failed"))
@@ -72,7 +72,7 @@ async def test_what_was_told_last_comes_first(world: World) -> None:
     await world.written(TASK, Status("RUNNING", OTHER, 4))
     await world.written(FAILED_TASK, None)
     assert world.shown == ["UNASSIGNED", "RUNNING", "RUNNING"]
-    world.tell(Work("c"), Status("RUNNING", ME, 4))
+    world.status_topic.writer.put(Work("c"), Status("RUNNING", ME, 4))
     assert world.shown[0] == "UNASSIGNED", "only said so far"
     await world.written(Work("c"), Status("RUNNING", ME, 4))
     assert world.shown == ["RUNNING"] * 3

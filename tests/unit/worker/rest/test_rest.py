@@ -162,10 +162,11 @@ def test_sink_offsets_are_numbers_or_refused(partition: str, offset: str) -> Non
 class _Tables:
     """A store's tables, as far as reading them goes."""
 
-    followed_at = known_at = 0.0
+    heard_at = known_at = 0.0
 
     def __init__(self, connectors: int) -> None:
         self.config = ConfigState()
+        self.config_topic = self
         self.statuses = StatusState()
         for n in range(connectors):
             self.connector(f"c-{n}")
@@ -272,7 +273,7 @@ class _Behind(_Tables):
     reads = 0
     seconds = 0.0
 
-    async def read_config(self, *, seconds: float) -> None:
+    async def read(self, *, seconds: float) -> None:
         self.reads += 1
         self.seconds = seconds
         if self.problem is not None:
@@ -312,13 +313,13 @@ async def test_a_read_waits_no_longer_than_is_needed(
     monkeypatch.setattr("keelman.worker.rest.views.STALE_SECONDS", 0.0)
     tables = _Behind(1)
     tables.problem = Unavailable("no broker")
-    tables.followed_at = tables.known_at = time.monotonic() - silent
+    tables.heard_at = tables.known_at = time.monotonic() - silent
     views = Views(tables)  # type: ignore[arg-type]
     await views.fresh()
     assert least <= tables.seconds <= most
     assert views.stale
     assert views.known_seconds == pytest.approx(silent, abs=1.0)
-    tables.followed_at, tables.problem = time.monotonic(), None
+    tables.heard_at, tables.problem = time.monotonic(), None
     assert not views.stale, "its brokers answer again"
     await views.fresh()
     assert views.names() == ["c-0", "new"]

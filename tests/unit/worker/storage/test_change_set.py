@@ -85,7 +85,7 @@ async def test_the_leader_asks_and_writes_for_those_alone_that_have_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with leading(tmp_path) as (store, leader):
-        await store.write_config([records.connector_record("d", {**SOURCE, "name": "d"})])
+        await store.config_topic.write([records.connector_record("d", {**SOURCE, "name": "d"})])
 
         async def all_have_tasks() -> bool:
             await leader.reconfigure()
@@ -103,7 +103,7 @@ async def test_the_leader_asks_and_writes_for_those_alone_that_have_changed(
         monkeypatch.setattr(leader, "_answer", noted)
         await leader.reconfigure()
         assert looked == []
-        await store.write_config([records.connector_record("d", {**SOURCE, "name": "d", "topic": "other"})])
+        await store.config_topic.write([records.connector_record("d", {**SOURCE, "name": "d", "topic": "other"})])
 
         async def has_new_task() -> bool:
             await leader.reconfigure()
@@ -111,7 +111,7 @@ async def test_the_leader_asks_and_writes_for_those_alone_that_have_changed(
 
         await eventually(has_new_task)
         assert set(looked) == {"d"}
-        store._statuses.append((key_of(Work("c")), Status(FAILED, "w:1", 1, "worse").value()))  # type: ignore[attr-defined]
+        store.status_topic.table.append((key_of(Work("c")), Status(FAILED, "w:1", 1, "worse").value()))  # type: ignore[attr-defined]
         await leader.reconfigure()
         assert "c" in looked, "its status says what it does not say"
 
@@ -127,11 +127,11 @@ async def test_statuses_of_what_is_no_more_are_cleared_as_they_come(tmp_path: Pa
         await eventually(has_tasks)
         status = Status("RUNNING", "w:1", 1).value()
         for work in (Work("c"), Work("c", 0), Work("c", 7), Work("gone")):
-            store._statuses.append((key_of(work), status))  # type: ignore[attr-defined]
+            store.status_topic.table.append((key_of(work), status))  # type: ignore[attr-defined]
         assert leader.busy
         leader.clear_statuses()
         await eventually(lambda: store.statuses.statuses.keys() == {Work("c"), Work("c", 0)})
-        await store.write_config(records.deletion_records("c", 1))
+        await store.config_topic.write(records.deletion_records("c", 1))
         leader.clear_statuses()
         await eventually(lambda: not store.statuses.statuses)
 
@@ -139,12 +139,12 @@ async def test_statuses_of_what_is_no_more_are_cleared_as_they_come(tmp_path: Pa
 async def test_who_was_lost_and_is_back_at_the_same_address_has_the_last_word(tmp_path: Path) -> None:
     async with leading(tmp_path) as (store, leader):
         work, before, now = Work("c"), Status("RUNNING", "x:1", 4), Status("RUNNING", "x:1", 6)
-        await store.write_config([records.connector_record("c", {**SOURCE, "name": "c"})])
-        store._statuses.append((key_of(work), before.value()))  # type: ignore[attr-defined]
+        await store.config_topic.write([records.connector_record("c", {**SOURCE, "name": "c"})])
+        store.status_topic.table.append((key_of(work), before.value()))  # type: ignore[attr-defined]
         await eventually(lambda: work in store.statuses.statuses)
         leader._lost = {work: "http://x:1/"}
         leader.clear_statuses()
-        told = store.status_writer._pending[work]
+        told = store.status_topic.writer._pending[work]
         assert told is not None
         assert (told.state, told.worker_id == "x:1") == ("UNASSIGNED", False)
         assert store.statuses.allows(work, told)
@@ -160,7 +160,7 @@ async def test_what_could_not_be_written_is_looked_at_again(tmp_path: Path) -> N
             return "c" in store.config.tasks
 
         await eventually(has_tasks)
-        await store.write_config([records.connector_record("c", {**SOURCE, "topic": "other"})])
+        await store.config_topic.write([records.connector_record("c", {**SOURCE, "topic": "other"})])
         store.has_place = False
         failures = 0
 
@@ -182,18 +182,18 @@ async def test_the_config_topic_is_read_once_for_requests_that_wait_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with leading(tmp_path) as (store, _):
-        reads, read = 0, store._configs.read_to_end
+        reads, read = 0, store.config_topic.table.read_to_end
 
         async def counted(*, seconds: float = 30.0) -> None:
             nonlocal reads
             reads += 1
             await read(seconds=seconds)
 
-        monkeypatch.setattr(store._configs, "read_to_end", counted)
+        monkeypatch.setattr(store.config_topic.table, "read_to_end", counted)
         asked = time.monotonic()
-        await store.read_config(since=asked)
-        await store.read_config(since=asked)
+        await store.config_topic.read(since=asked)
+        await store.config_topic.read(since=asked)
         assert reads == 1
-        await store.read_config(since=time.monotonic())
-        await store.read_config()
+        await store.config_topic.read(since=time.monotonic())
+        await store.config_topic.read()
         assert reads == 3, "what may have been written since was not read"

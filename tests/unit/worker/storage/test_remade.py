@@ -48,39 +48,40 @@ class World(StandaloneStore):
         super().__init__(
             checked(alone(folder / "offsets"), standalone=True),
             worker_id=ME,
-            **store_callbacks(may_write=self.in_group),
+            callbacks=store_callbacks(may_write=self.in_group),
+            memory_table=LateTable,
         )
-        self.lag = self._configs = LateTable(self.properties.config_topic.name, self._config_row)
-        self.status_lag = self._statuses = LateTable(self.properties.status_topic.name, self._status_row)
-        self._writer._tables |= {table.topic: table for table in (self.lag, self.status_lag)}  # type: ignore[union-attr]
+        self.lag, self.status_lag = self.config_topic.table, self.status_topic.table
+        self._write_topics_used = self.status_topic.write_topics_used
+        self.status_topic.write_topics_used = self.write_topics_used
         self.on_the_way: Sequence[Record] = ()
 
     def in_group(self) -> bool:
         return self.has_place
 
     async def others_say(self, work: Work, status: Status | None) -> None:
-        await self._plain.write(self.properties.status_topic.name, [(key_of(work), status.value() if status else None)])
+        await self.status_topic.write([(key_of(work), status.value() if status else None)])
 
     async def write_topics_used(self, written: Sequence[Record]) -> None:
         """Whatever else is written meanwhile comes first."""
         first, self.on_the_way = self.on_the_way, ()
-        await self.write_config(first)
-        await super().write_topics_used(written)
+        await self.config_topic.write(first)
+        await self._write_topics_used(written)
 
 
 @pytest.fixture
 async def world(tmp_path: Path) -> AsyncIterator[World]:
     made = World(tmp_path)
-    await made.write_config(MADE)
+    await made.config_topic.write(MADE)
     async with Siblings() as siblings:
-        running = siblings.start(made.status_writer.run())
+        running = siblings.start(made.status_topic.writer.run())
         yield made
         running.cancel()
 
 
 async def said(world: World, status: Status) -> None:
-    world.tell(C, status)
-    await world.flush(seconds=10)
+    world.status_topic.writer.put(C, status)
+    await world.status_topic.writer.flush(seconds=10)
 
 
 async def test_a_tombstone_that_comes_late_takes_no_status(world: World) -> None:
@@ -94,20 +95,20 @@ async def test_what_is_deleted_has_no_status_also_where_that_is_still_to_be_read
     world.lag.late = DELETED
     await world.others_say(C, None)
     await eventually(lambda: not world.config.connectors)
-    await world.write_config([records.connector_record("d", CONFIG)])
-    world.tell(Work("d"), RUNNING)
-    await world.flush(seconds=10)
+    await world.config_topic.write([records.connector_record("d", CONFIG)])
+    world.status_topic.writer.put(Work("d"), RUNNING)
+    await world.status_topic.writer.flush(seconds=10)
     assert set(world.statuses.statuses) == {Work("d")}
 
 
 async def test_a_tombstone_that_waits_is_not_written_for_what_is_made_again(world: World) -> None:
-    await world.write_config(DELETED)
+    await world.config_topic.write(DELETED)
     world.has_place = False
-    world.tell(C, None)
+    world.status_topic.writer.put(C, None)
     world.lag.append(MADE[0])
     await world.others_say(C, OTHERS)
     world.has_place = True
-    await world.flush(seconds=10)
+    await world.status_topic.writer.flush(seconds=10)
     assert world.statuses.statuses == {C: OTHERS}
 
 
@@ -116,9 +117,9 @@ async def test_who_has_it_now_is_right_whoever_says_again(world: World) -> None:
     await world.others_say(C, OTHERS)
     await world.others_say(C, None)
     await world.others_say(C, OTHERS)
-    await world.write_config([records.connector_record("d", CONFIG)])
-    world.tell(Work("d"), RUNNING)
-    await world.flush(seconds=10)
+    await world.config_topic.write([records.connector_record("d", CONFIG)])
+    world.status_topic.writer.put(Work("d"), RUNNING)
+    await world.status_topic.writer.flush(seconds=10)
     assert world.statuses.statuses[C] == OTHERS
 
 
@@ -148,7 +149,7 @@ async def test_a_topic_that_a_former_connector_has_used_is_not_written_late(
     world: World, tracking: TopicTracking
 ) -> None:
     tracking.used(Work("c", 0), use("former"))
-    await world.write_config([*DELETED, *MADE])
+    await world.config_topic.write([*DELETED, *MADE])
     tracking.used(Work("c", 0), use("new", "r2"))
     await eventually(lambda: world.statuses.topics == {"c": {"new"}})
 
@@ -157,10 +158,10 @@ async def test_what_was_written_just_before_a_deletion_is_forgotten_with_it(
     world: World, tracking: TopicTracking
 ) -> None:
     world.status_lag.late = [(topic_key("t", "c"), topic_value("t", Work("c", 0), 1))]
-    await world.write_config(DELETED)
+    await world.config_topic.write(DELETED)
     await tracking.clear(["c"])
-    await world.write_config(MADE)
-    await world.read_statuses()
+    await world.config_topic.write(MADE)
+    await world.status_topic.read()
     assert not world.statuses.topics
 
 

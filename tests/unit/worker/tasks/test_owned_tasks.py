@@ -46,18 +46,20 @@ def owned_work(store: StandaloneStore, link: Link, used: list[str]) -> OwnedWork
 
 async def test_a_task_may_have_nothing_to_copy_when_its_connector_was_deleted_a_moment_ago(tmp_path: Path) -> None:
     store, link = (
-        StandaloneStore(checked(alone(tmp_path / "offsets"), standalone=True), worker_id="w:1", **store_callbacks()),
+        StandaloneStore(
+            checked(alone(tmp_path / "offsets"), standalone=True), worker_id="w:1", callbacks=store_callbacks()
+        ),
         Link(),
     )
     owned = owned_work(store, link, [])
     written = [*records.task_records("c", [SOURCE]), records.commit_record("c", 1)]
-    await store.write_config([records.connector_record("c", SOURCE), *written])
+    await store.config_topic.write([records.connector_record("c", SOURCE), *written])
     async with Siblings() as siblings:
         owned.begin(siblings)
         await owned.take([Work("c", 0)], [])
         owned.follow()
         await eventually(lambda: link.sent)
-        await store.write_config(records.deletion_records("c", 1))
+        await store.config_topic.write(records.deletion_records("c", 1))
         owned.copy_runs.update(RunUpdate(run_uid=link.sent[0].run_uid, state=copy.COPY_RUN_STATE_RUNNING, watch=WATCH))
         await eventually(lambda: owned.tasks[Work("c", 0)].watch is not None, what="the update was followed")
         owned.follow()
@@ -69,13 +71,15 @@ async def test_a_task_may_have_nothing_to_copy_when_its_connector_was_deleted_a_
 async def test_a_former_copy_run_uses_no_topic_for_a_connector_that_is_made_again(tmp_path: Path) -> None:
     """It drains for a while after its connector was deleted, and tells what it copies until then."""
     store, link = (
-        StandaloneStore(checked(alone(tmp_path / "offsets"), standalone=True), worker_id="w:1", **store_callbacks()),
+        StandaloneStore(
+            checked(alone(tmp_path / "offsets"), standalone=True), worker_id="w:1", callbacks=store_callbacks()
+        ),
         Link(),
     )
     used: list[str] = []
     owned = owned_work(store, link, used)
     made = [records.connector_record("c", SOURCE), *records.task_records("c", [SOURCE]), records.commit_record("c", 1)]
-    await store.write_config(made)
+    await store.config_topic.write(made)
     async with Siblings() as siblings:
         owned.begin(siblings)
         await owned.take([Work("c", 0)], [])
@@ -83,8 +87,8 @@ async def test_a_former_copy_run_uses_no_topic_for_a_connector_that_is_made_agai
         await eventually(lambda: link.sent)
         uid = link.sent[0].run_uid
         owned.copy_runs.update(RunUpdate(run_uid=uid, state=copy.COPY_RUN_STATE_RUNNING, topics=["before"]))
-        await store.write_config(records.deletion_records("c", 1))
-        await store.write_config(made)
+        await store.config_topic.write(records.deletion_records("c", 1))
+        await store.config_topic.write(made)
         owned.copy_runs.update(RunUpdate(run_uid=uid, state=copy.COPY_RUN_STATE_RUNNING, topics=["after"]))
         assert used == ["before"]
         owned.copy_runs.update(RunUpdate(run_uid=uid, state=copy.COPY_RUN_STATE_ENDED))

@@ -1,0 +1,36 @@
+"""The offset topic: the sources' offsets, read into an `OffsetState`, and altered from outside a copy run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from keelman.kafka.table import Row
+from keelman.kafka.writer import Record
+from keelman.worker.config.typed import WorkerProperties
+from keelman.worker.storage.offset_state import OffsetState
+from keelman.worker.storage.passed_over import PassedOver
+from keelman.worker.storage.topics import Topics
+
+
+class OffsetTopic:
+    """`state` is what was read so far. Part of the `Store`, which opens, follows and closes it."""
+
+    def __init__(self, properties: WorkerProperties, topics: Topics) -> None:
+        self.state = OffsetState()
+        self._odd = PassedOver(properties.offset_topic.name)
+        self.table = topics.table(properties.offset_topic.name, self._apply)
+        self._writer = topics.writer
+
+    async def read(self) -> None:
+        """Reads the topic to its end: everything that is there at the call is either committed or aborted.
+
+        Raises DeadlineExceeded, Unavailable.
+        """
+        await self.table.read_to_end()
+
+    async def write(self, written: Sequence[Record]) -> None:
+        """Writes rows outside of any transaction. Raises Unavailable, and Exhausted for a row that is too large."""
+        await self._writer.write(self.table.topic, written)
+
+    def _apply(self, row: Row) -> None:
+        self._odd.tell(row, self.state.apply(row.key, row.value))
