@@ -1,8 +1,8 @@
 """A world of words for the choice of slots: workers ask for copy runs, runs end, tasks become busy."""
 
-from keelman.spark.busy import Busy
-from keelman.spark.runs import Owner
-from keelman.spark.slots import Limits, Need, NewSlot, Place, Slot, SlotState, choose, warm
+from keelman.spark.copy_runs.runs import Owner
+from keelman.spark.slots.busy import Busy
+from keelman.spark.slots.choice import Limits, Need, NewSlot, Place, Slot, SlotState, choose, warm
 from support.script_world import ScriptWorld
 
 

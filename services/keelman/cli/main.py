@@ -39,7 +39,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _service(words: list[str]) -> int:
     if words[:2] == ["spark", "pack"]:
-        from keelman.spark.pack import main as pack  # noqa: PLC0415
+        from keelman.spark.masters.pack import main as pack  # noqa: PLC0415
 
         return pack(words[2:])
     if words[0] == "worker":

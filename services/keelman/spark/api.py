@@ -19,8 +19,8 @@ from keelman.api.copy.v1.copy_run_service_pb2_grpc import CopyRunServiceServicer
 from keelman.model.errors import NotFound
 from keelman.rpc.pages import copy_run_key, page
 from keelman.rpc.server import Context
+from keelman.spark.copy_runs.runs import matches
 from keelman.spark.dispatch import Dispatcher
-from keelman.spark.runs import matches
 
 
 class Watchers:

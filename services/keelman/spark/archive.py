@@ -15,11 +15,11 @@ from pathlib import Path
 
 from keelman.model.errors import Internal, KeelmanError
 from keelman.runtime.java.installation import find
-from keelman.spark.data import SCHEMA
-from keelman.spark.driver import load_pyspark, open_session, session_configuration
-from keelman.spark.executors import Executors
-from keelman.spark.jvm import Gateway, archive_file, command, end, jvm
-from keelman.spark.masters import Master
+from keelman.spark.data_sets.reads import SCHEMA
+from keelman.spark.masters.driver import load_pyspark, open_session, session_configuration
+from keelman.spark.masters.executors import Executors
+from keelman.spark.masters.jvm import Gateway, archive_file, command, end, jvm
+from keelman.spark.masters.master import Master
 from keelman.spark.service import package_roots
 from keelman.spark.settings import Settings
 

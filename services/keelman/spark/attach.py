@@ -11,8 +11,8 @@ from keelman.model.errors import DeadlineExceeded, InvalidArgument
 from keelman.rpc.server import Context
 from keelman.runtime.supervise import deadline, first_of
 from keelman.spark.dispatch import Dispatcher
-from keelman.spark.mailbox import Mailbox
-from keelman.spark.slots import Slot
+from keelman.spark.slots.choice import Slot
+from keelman.spark.slots.mailbox import Mailbox
 
 BEAT_SECONDS = 1.0
 # Anybody may open a stream: one that does not say whose it is holds nothing for long.

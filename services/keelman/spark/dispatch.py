@@ -19,17 +19,17 @@ from keelman.api.copy.v1.write_job_pb2 import WriteDone, WriteJob
 from keelman.connect.data_set import PARTS, PASSING, PROBLEM, SPLIT, DataSet
 from keelman.connect.errors import ConnectError
 from keelman.runtime.logs.logging import get_logger
-from keelman.spark.bounds import Bounder
-from keelman.spark.busy import Busy
-from keelman.spark.data import LookAt, Split, Unread, Wanted, wanted
-from keelman.spark.leases import Leases, Link
-from keelman.spark.mailbox import Mailbox
-from keelman.spark.placing import Placing
-from keelman.spark.pool import Jobs, SlotPool, Times
-from keelman.spark.run_life import RunLife
-from keelman.spark.runs import Owner, Run, RunBook
-from keelman.spark.slots import Limits, Slot, SlotState
-from keelman.spark.usage import Usage
+from keelman.spark.copy_runs.leases import Leases, Link
+from keelman.spark.copy_runs.life import RunLife
+from keelman.spark.copy_runs.runs import Owner, Run, RunBook
+from keelman.spark.data_sets.reads import LookAt, Split, Unread, Wanted, wanted
+from keelman.spark.slots.bounds import Bounder
+from keelman.spark.slots.busy import Busy
+from keelman.spark.slots.choice import Limits, Slot, SlotState
+from keelman.spark.slots.mailbox import Mailbox
+from keelman.spark.slots.placing import Placing
+from keelman.spark.slots.pool import Jobs, SlotPool, Times
+from keelman.spark.slots.usage import Usage
 
 log = get_logger()
 

@@ -17,8 +17,8 @@ from keelman.model.errors import Conflict, InvalidArgument
 from keelman.rpc.server import Context
 from keelman.rpc.times import to_duration
 from keelman.runtime.supervise import first_of
+from keelman.spark.copy_runs.runs import Owner
 from keelman.spark.dispatch import Dispatcher
-from keelman.spark.runs import Owner
 from keelman.spark.waits import settled
 
 GONE_SECONDS = 5.0

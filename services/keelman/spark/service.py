@@ -24,19 +24,19 @@ from keelman.runtime.processes.ports import port_is_free
 from keelman.runtime.supervise import Siblings, first_of
 from keelman.spark.api import CopyRunApi, Watchers
 from keelman.spark.attach import SlotApi
-from keelman.spark.connect import connect_server, interpreter
+from keelman.spark.copy_runs.reports import Reporter
 from keelman.spark.dispatch import Dispatcher
-from keelman.spark.driver import driver
-from keelman.spark.executors import Executors, executor_python, slot_variables
-from keelman.spark.jobs import Spark, SparkJobs
-from keelman.spark.kept import Kept
 from keelman.spark.link import LinkApi
-from keelman.spark.masters import Kind, Master, unfit
-from keelman.spark.pack import FOLDER, Pack
-from keelman.spark.pool import Times
-from keelman.spark.reports import Reporter
+from keelman.spark.masters.connect import connect_server, interpreter
+from keelman.spark.masters.driver import driver
+from keelman.spark.masters.executors import Executors, executor_python, slot_variables
+from keelman.spark.masters.jobs import Spark, SparkJobs
+from keelman.spark.masters.kept import Kept
+from keelman.spark.masters.master import Kind, Master, unfit
+from keelman.spark.masters.pack import FOLDER, Pack
+from keelman.spark.masters.slot_home import Door, SlotHome
 from keelman.spark.settings import Settings
-from keelman.spark.slot_home import Door, SlotHome
+from keelman.spark.slots.pool import Times
 from keelman.spark.waits import settled
 
 log = get_logger()

@@ -9,7 +9,7 @@ from pathlib import Path
 from keelman.runtime.home import Home
 from keelman.runtime.settings import setting
 from keelman.spark.master_settings import MasterSettings
-from keelman.spark.slots import Limits
+from keelman.spark.slots.choice import Limits
 
 SHARED_SLOTS = 4
 

@@ -25,7 +25,7 @@ from keelman.model.errors import KeelmanError, Unauthenticated, Unavailable
 from keelman.rpc.channels import channel
 from keelman.rpc.errors import translated
 from keelman.runtime.processes.ports import free_ports
-from keelman.spark.pack import make_pack
+from keelman.spark.masters.pack import make_pack
 from keelman.testing.broker import BrokerProcess
 from keelman.testing.eventually import eventually
 from support.spark_kit import SparkService, spark_service

@@ -15,11 +15,11 @@ from keelman.api.copy.v1.ticket_pb2 import Bulk, StartTicket
 from keelman.api.copy.v1.write_job_pb2 import WriteJob
 from keelman.connect.data_set import PART, PARTS, PASSING, PROBLEM, SPLIT, DataSet
 from keelman.model.errors import InvalidArgument
-from keelman.spark.data import Split, Unread, Wanted, python_source, shape, wanted
+from keelman.spark.copy_runs.runs import Owner
+from keelman.spark.data_sets.reads import Split, Unread, Wanted, python_source, shape, wanted
 from keelman.spark.dispatch import Dispatcher
-from keelman.spark.pool import Times
-from keelman.spark.runs import Owner
-from keelman.spark.slots import Limits, Need, NewSlot, Slot, Wait, choose
+from keelman.spark.slots.choice import Limits, Need, NewSlot, Slot, Wait, choose
+from keelman.spark.slots.pool import Times
 
 ME = Owner("wc", "me:1", "1")
 LIMITS = Limits(slots_per_worker=1, runs_per_slot=2, max_slots=3)
@@ -98,7 +98,7 @@ def test_for_a_class_that_is_not_ours_none_is_loaded(ticket: dict[str, Any], mon
     def load(name: str) -> None:
         raise AssertionError(f"{name} is looked for where leases are renewed")
 
-    monkeypatch.setattr("keelman.spark.data.load_connector", load)
+    monkeypatch.setattr("keelman.spark.data_sets.reads.load_connector", load)
     assert wanted(StartTicket(run_uid="r", **ticket)) is None
 
 

@@ -19,12 +19,12 @@ from keelman.model.errors import Conflict, DeadlineExceeded, Unauthenticated
 from keelman.rpc.times import from_duration, to_duration
 from keelman.spark import attach
 from keelman.spark.attach import SlotApi
-from keelman.spark.data import Wanted
+from keelman.spark.copy_runs.runs import Owner
+from keelman.spark.data_sets.reads import Wanted
 from keelman.spark.dispatch import Dispatcher
-from keelman.spark.mailbox import Mailbox
-from keelman.spark.pool import ENDING_SECONDS, Times
-from keelman.spark.runs import Owner
-from keelman.spark.slots import Limits, Slot, SlotState
+from keelman.spark.slots.choice import Limits, Slot, SlotState
+from keelman.spark.slots.mailbox import Mailbox
+from keelman.spark.slots.pool import ENDING_SECONDS, Times
 
 PENDING, RUNNING = states.COPY_RUN_STATE_PENDING, states.COPY_RUN_STATE_RUNNING
 ENDED, FAILED = states.COPY_RUN_STATE_ENDED, states.COPY_RUN_STATE_FAILED

@@ -15,7 +15,7 @@ from keelman.api.event.v1.report_pb2 import Report
 from keelman.engine.slot.host import MAX_REST_SECONDS, CpuShare, SlotLease
 from keelman.engine.slot.loops import OPENING_AT_ONCE, OPENING_SECONDS, Loops
 from keelman.engine.slot.updates import UpdateQueue
-from keelman.spark.reports import Reporter
+from keelman.spark.copy_runs.reports import Reporter
 
 RUNNING, ENDED = states.COPY_RUN_STATE_RUNNING, states.COPY_RUN_STATE_ENDED
 

@@ -19,7 +19,7 @@ from keelman.api.copy.v1.copy_run_pb2 import (
 )
 from keelman.api.copy.v1.run_order_pb2 import RunOrder, RunUpdate
 from keelman.api.copy.v1.ticket_pb2 import StartTicket
-from keelman.spark.data import Wanted
+from keelman.spark.data_sets.reads import Wanted
 
 KEPT_ENDED = 10
 KEPT_TASKS = 5_000

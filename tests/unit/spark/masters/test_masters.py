@@ -16,14 +16,14 @@ from keelman.api.node.v1.workload_pb2 import Workload
 from keelman.model.errors import InvalidArgument, Unavailable
 from keelman.runtime.home import Home
 from keelman.runtime.settings import load
-from keelman.spark.connect import interpreter
-from keelman.spark.executors import Executors
-from keelman.spark.jobs import short
-from keelman.spark.masters import Kind, Master, unfit
-from keelman.spark.pack import MANIFEST, Pack, installed, python_version
+from keelman.spark.masters.connect import interpreter
+from keelman.spark.masters.executors import Executors
+from keelman.spark.masters.jobs import short
+from keelman.spark.masters.master import Kind, Master, unfit
+from keelman.spark.masters.pack import MANIFEST, Pack, installed, python_version
+from keelman.spark.masters.slot_home import Door, SlotHome
 from keelman.spark.service import open_door
 from keelman.spark.settings import Settings
-from keelman.spark.slot_home import Door, SlotHome
 
 FAR = Master.of("spark://far:7077")
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from keelman.api.copy.v1.worker_link_service_pb2 import SlotUsage
 from keelman.rpc.times import to_duration
-from keelman.spark.runs import Owner
-from keelman.spark.slots import Slot
+from keelman.spark.copy_runs.runs import Owner
+from keelman.spark.slots.choice import Slot
 
 # A slot that has not told yet, or has not grown yet, counts as one with a few loops: else too many start at once.
 SLOT_BYTES = 64 << 20

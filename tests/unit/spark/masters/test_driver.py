@@ -9,7 +9,7 @@ import pytest
 from py4j.java_gateway import GatewayParameters, JavaGateway
 from py4j.protocol import Py4JError
 
-from keelman.spark.driver import load_pyspark
+from keelman.spark.masters.driver import load_pyspark
 
 
 @pytest.fixture

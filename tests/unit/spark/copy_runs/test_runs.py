@@ -10,7 +10,7 @@ from keelman.api.copy.v1 import copy_run_pb2 as states
 from keelman.api.copy.v1.run_order_pb2 import RunUpdate
 from keelman.api.copy.v1.ticket_pb2 import StartTicket
 from keelman.rpc.pages import copy_run_key
-from keelman.spark.runs import KEPT_ENDED, Owner, Run, RunBook, fold, opened
+from keelman.spark.copy_runs.runs import KEPT_ENDED, Owner, Run, RunBook, fold, opened
 
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 LATER = datetime(2026, 1, 3, tzinfo=UTC)

@@ -9,13 +9,13 @@ from typing import TypeAlias
 from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_RUNNING
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logs.logging import get_logger
-from keelman.spark.busy import Busy
-from keelman.spark.leases import Leases
-from keelman.spark.pool import SlotPool
-from keelman.spark.run_life import RunLife
-from keelman.spark.runs import Owner, Run, RunBook
-from keelman.spark.slots import Limits, Need, NewSlot, Place, Slot, SlotState, Wait, choose, warm
-from keelman.spark.usage import SLOT_BYTES, claimed, too_much
+from keelman.spark.copy_runs.leases import Leases
+from keelman.spark.copy_runs.life import RunLife
+from keelman.spark.copy_runs.runs import Owner, Run, RunBook
+from keelman.spark.slots.busy import Busy
+from keelman.spark.slots.choice import Limits, Need, NewSlot, Place, Slot, SlotState, Wait, choose, warm
+from keelman.spark.slots.pool import SlotPool
+from keelman.spark.slots.usage import SLOT_BYTES, claimed, too_much
 
 log = get_logger()
 

@@ -9,7 +9,7 @@ from typing import Protocol
 from keelman.api.copy.v1.run_order_pb2 import RunUpdate
 from keelman.api.copy.v1.worker_link_service_pb2 import Bounds
 from keelman.model.errors import Conflict
-from keelman.spark.runs import Owner
+from keelman.spark.copy_runs.runs import Owner
 
 KEPT_SUPERSEDED = 1_000
 

@@ -16,10 +16,10 @@ from keelman.connect.data_set import DataSet, DataSink
 from keelman.model.errors import FailedPrecondition, Unavailable
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import first_of
-from keelman.spark.data import SCHEMA, Split, Wanted, Work
-from keelman.spark.jobs import short
-from keelman.spark.masters import Master
-from keelman.spark.pack import FOLDER, Pack
+from keelman.spark.data_sets.reads import SCHEMA, Split, Wanted, Work
+from keelman.spark.masters.jobs import short
+from keelman.spark.masters.master import Master
+from keelman.spark.masters.pack import FOLDER, Pack
 
 log = get_logger()
 
@@ -30,7 +30,7 @@ END_SECONDS = 2.0
 
 
 class ConnectServer:
-    """Jobs through one session of a server (keelman.spark.jobs.Spark)."""
+    """Jobs through one session of a server (keelman.spark.masters.jobs.Spark)."""
 
     def __init__(self, master: Master, session: Any) -> None:
         self._master, self._session = master, session

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from keelman.spark.busy import Busy
-from keelman.spark.runs import Owner
-from keelman.spark.slots import Limits, Need, NewSlot, Place, Slot, SlotState, Wait, choose, warm
-from keelman.spark.usage import SLOT_BYTES, claimed, share_out, too_much
+from keelman.spark.copy_runs.runs import Owner
+from keelman.spark.slots.busy import Busy
+from keelman.spark.slots.choice import Limits, Need, NewSlot, Place, Slot, SlotState, Wait, choose, warm
+from keelman.spark.slots.usage import SLOT_BYTES, claimed, share_out, too_much
 
 ME, OTHER = Owner("wc", "me:1", "1"), Owner("wc", "other:1", "1")
 LIMITS = Limits(slots_per_worker=2, runs_per_slot=3, max_slots=4)

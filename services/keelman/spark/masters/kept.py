@@ -14,8 +14,8 @@ from keelman.connect.data_set import DataSet, DataSink
 from keelman.model.errors import Unavailable
 from keelman.runtime.backoff import Backoff
 from keelman.runtime.logs.logging import get_logger
-from keelman.spark.data import Split, Wanted, Work
-from keelman.spark.jobs import Spark
+from keelman.spark.data_sets.reads import Split, Wanted, Work
+from keelman.spark.masters.jobs import Spark
 
 log = get_logger()
 

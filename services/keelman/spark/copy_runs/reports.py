@@ -9,7 +9,7 @@ from typing import Protocol
 from keelman.api.copy.v1.copy_run_pb2 import CopyRun, CopyRunState
 from keelman.api.event.v1.report_pb2 import Report
 from keelman.kafka.feed import COPY_RUN_REPORTS
-from keelman.spark.runs import FINAL
+from keelman.spark.copy_runs.runs import FINAL
 
 PROGRESS_SECONDS = 1.0
 

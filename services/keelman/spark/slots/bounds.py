@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from keelman.runtime.logs.logging import get_logger
-from keelman.spark.leases import Leases
-from keelman.spark.pool import SlotPool
-from keelman.spark.runs import Owner
-from keelman.spark.slots import Slot, SlotState
-from keelman.spark.usage import MEBIBYTE, share_out
+from keelman.spark.copy_runs.leases import Leases
+from keelman.spark.copy_runs.runs import Owner
+from keelman.spark.slots.choice import Slot, SlotState
+from keelman.spark.slots.pool import SlotPool
+from keelman.spark.slots.usage import MEBIBYTE, share_out
 
 log = get_logger()
 # A slot that was ended for its memory takes its time to grow again: not one after the other meanwhile.

@@ -8,9 +8,9 @@ from datetime import datetime
 from keelman.api.copy.v1.copy_run_pb2 import COPY_RUN_STATE_ENDED, COPY_RUN_STATE_FAILED, CopyRun, CopyRunState
 from keelman.api.copy.v1.run_order_pb2 import RunOrder, RunUpdate
 from keelman.runtime.logs.logging import get_logger
-from keelman.spark.data import Wanted
-from keelman.spark.leases import Leases
-from keelman.spark.runs import Owner, Run, RunBook, fold, opened
+from keelman.spark.copy_runs.leases import Leases
+from keelman.spark.copy_runs.runs import Owner, Run, RunBook, fold, opened
+from keelman.spark.data_sets.reads import Wanted
 
 log = get_logger()
 MOVED, PARKED = "MOVED", "PARKED"

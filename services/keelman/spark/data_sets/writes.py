@@ -11,7 +11,7 @@ from keelman.connect.data_set import DataSink
 from keelman.connect.plugin import load_connector
 from keelman.engine.sink.ranges import SCHEMA, Range, range_work
 from keelman.model.errors import InvalidArgument
-from keelman.spark.data import Sessions
+from keelman.spark.data_sets.reads import Sessions
 
 
 def sink_of(job: WriteJob) -> DataSink:

@@ -11,10 +11,10 @@ from pathlib import Path
 import javaproperties
 
 from keelman.model.errors import InvalidArgument
-from keelman.spark.masters import Kind, Master
-from keelman.spark.pack import FOLDER, Pack, python_version
+from keelman.spark.masters.master import Kind, Master
+from keelman.spark.masters.pack import FOLDER, Pack, python_version
+from keelman.spark.masters.slot_home import split_address
 from keelman.spark.settings import Settings
-from keelman.spark.slot_home import split_address
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,12 +18,12 @@ from keelman.engine.slot.ending import FOLDER
 from keelman.model.errors import Unavailable
 from keelman.runtime.java.installation import find
 from keelman.runtime.supervise import deadline, first_of
-from keelman.spark.data import SCHEMA, DataSets, Sessions, Split, Wanted, Work
-from keelman.spark.executors import Executors
-from keelman.spark.jobs import short
-from keelman.spark.jvm import Gateway, command, jvm
-from keelman.spark.masters import Master
-from keelman.spark.writes import write
+from keelman.spark.data_sets.reads import SCHEMA, DataSets, Sessions, Split, Wanted, Work
+from keelman.spark.data_sets.writes import write
+from keelman.spark.masters.executors import Executors
+from keelman.spark.masters.jobs import short
+from keelman.spark.masters.jvm import Gateway, command, jvm
+from keelman.spark.masters.master import Master
 
 LOOK_SECONDS = 1.0
 # A JVM that says nothing for so long starts no slots either, and takes those that run along when it is ended.
@@ -110,7 +110,7 @@ def session_configuration(master: str, folder: str) -> dict[str, str]:
 
 
 class Driver:
-    """Jobs through the JVM of our own (keelman.spark.jobs.Spark)."""
+    """Jobs through the JVM of our own (keelman.spark.masters.jobs.Spark)."""
 
     def __init__(self, session: Any, process: Process) -> None:
         self._session, self._process = session, process

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
 
-from keelman.spark.runs import Owner
+from keelman.spark.copy_runs.runs import Owner
 
 
 class SlotState(Enum):

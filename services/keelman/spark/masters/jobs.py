@@ -17,9 +17,9 @@ from keelman.engine.slot.host import SlotOrder, slot_work
 from keelman.runtime.java.maven import packages
 from keelman.runtime.logs.logging import get_logger
 from keelman.runtime.supervise import Siblings
-from keelman.spark.data import Split, Unread, Wanted, Work, lasting, problem
-from keelman.spark.slots import Slot
-from keelman.spark.writes import sink_of
+from keelman.spark.data_sets.reads import Split, Unread, Wanted, Work, lasting, problem
+from keelman.spark.data_sets.writes import sink_of
+from keelman.spark.slots.choice import Slot
 
 log = get_logger()
 

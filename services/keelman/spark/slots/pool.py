@@ -12,10 +12,10 @@ from keelman.api.copy.v1.write_job_pb2 import WriteJob
 from keelman.model.errors import FailedPrecondition, Unauthenticated
 from keelman.rpc.times import from_duration
 from keelman.runtime.logs.logging import get_logger
-from keelman.spark.data import Wanted
-from keelman.spark.mailbox import Mailbox
-from keelman.spark.runs import Owner
-from keelman.spark.slots import NewSlot, Slot, SlotState
+from keelman.spark.copy_runs.runs import Owner
+from keelman.spark.data_sets.reads import Wanted
+from keelman.spark.slots.choice import NewSlot, Slot, SlotState
+from keelman.spark.slots.mailbox import Mailbox
 
 log = get_logger()
 

@@ -1,0 +1,1 @@
+"""Copy runs and the leases of the workers that ordered them."""

@@ -1,0 +1,1 @@
+"""Data sets that Spark reads and writes for connectors."""

@@ -1,0 +1,1 @@
+"""Spark itself: the kinds of masters, how each is started, and the jobs that it runs for slots."""

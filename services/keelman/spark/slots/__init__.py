@@ -1,0 +1,1 @@
+"""Slots: which copy run gets which, and each from its start to its end."""
