@@ -11,6 +11,7 @@ import re
 import signal
 import subprocess
 import sys
+import uuid
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
@@ -40,10 +41,19 @@ OLD = [(b"age", b"75"), (b"warning", b'110 - "as known at 2026-01-01T00:00:00Z: 
 """Headers of an answer that a worker gives while no broker answers."""
 
 
+class Connectors(dict[str, dict[str, Any]]):
+    """The configurations of a cluster's connectors; the uid of each, and the id of the request that created it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.uids: dict[str, str] = {}
+        self.request_ids: dict[str, str] = {}
+
+
 class Worker:
     """A worker's REST API: connectors in memory, shared by a cluster's workers; and what shows how it was asked."""
 
-    def __init__(self, url: str, connectors: dict[str, dict[str, Any]]) -> None:
+    def __init__(self, url: str, connectors: Connectors) -> None:
         self.url = url
         self.connectors = connectors
         self.asked: list[tuple[str, bytes]] = []
@@ -67,10 +77,15 @@ class Worker:
             while more:
                 message = await receive()
                 body, more = body + message.get("body", b""), message.get("more_body", False)
-            status, answer, headers = self._connect(method, parts, scope["query_string"].decode(), body)
+            request_id = dict(scope["headers"]).get(b"keelman-request-id", b"").decode()
+            status, answer, headers = self._connect(method, parts, scope["query_string"].decode(), body, request_id)
+            if parts[0] == "connectors" and status < 300 and answer and "config" in answer:
+                headers = [*headers, (b"keelman-uid", self.connectors.uids.get(answer["name"], "").encode())]
             await _answer(send, status, b"" if answer is None else orjson.dumps(answer), headers)
 
-    def _connect(self, method: str, parts: list[str], query: str, body: bytes) -> tuple[int, Any, list[Any]]:  # noqa: PLR0911
+    def _connect(  # noqa: PLR0911
+        self, method: str, parts: list[str], query: str, body: bytes, request_id: str
+    ) -> tuple[int, Any, list[Any]]:
         if self.refusal and parts[0] == "connectors":
             return *_error(*self.refusal), []
         match method, parts:
@@ -84,12 +99,16 @@ class Worker:
             case "POST", ["connectors"]:
                 given = orjson.loads(body)
                 name = given["name"]
+                location = [(b"location", f"{self.url}/connectors/{name}".encode())]
+                if name in self.connectors and request_id and request_id == self.connectors.request_ids.get(name):
+                    return 201, self._info(name), location
                 if name in self.connectors:
                     return *_error(409, f"Connector {name} already exists"), []
                 if "connector.class" not in given["config"]:
                     return *_error(400, "Connector config {} contains no connector type"), []
                 self.connectors[name] = given["config"] | {"name": name}
-                return 201, self._info(name), [(b"location", f"{self.url}/connectors/{name}".encode())]
+                self.connectors.uids[name], self.connectors.request_ids[name] = uuid.uuid4().hex, request_id
+                return 201, self._info(name), location
             case _, ["connectors", name, *_] if name not in self.connectors:
                 return *_error(404, f"Connector {name} not found"), []
             case "GET", ["connectors", name]:
@@ -160,7 +179,7 @@ async def _answer(send: Any, status: int, body: bytes, headers: list[tuple[bytes
 class Node(AgentServiceServicer):
     """A node to the state service: registers, beats, reports each workload as it is wanted. Its workers answer REST."""
 
-    def __init__(self, name: str, address: str, clusters: dict[str, dict[str, dict[str, Any]]]) -> None:
+    def __init__(self, name: str, address: str, clusters: dict[str, Connectors]) -> None:
         self.name, self.address = name, address
         self.workers: dict[str, Worker] = {}
         self.logs: dict[str, list[bytes]] = {}
@@ -222,7 +241,7 @@ class Node(AgentServiceServicer):
         return work.WorkloadStatus(state=state, generation=wanted.generation, pid=os.getpid() if running else 0)
 
     async def _start(self, name: str, spec: work.WorkerWorkload) -> None:
-        worker = Worker(f"http://{spec.host}:{spec.port}", self._clusters.setdefault(spec.worker_cluster, {}))
+        worker = Worker(f"http://{spec.host}:{spec.port}", self._clusters.setdefault(spec.worker_cluster, Connectors()))
         stack = self._open[name] = AsyncExitStack()
         await stack.enter_async_context(
             serve_http(worker, host=spec.host, port=spec.port, label=name, grace_seconds=0.1)
@@ -308,7 +327,7 @@ class System:
     gateway: Process
     http: str
     nodes: dict[str, Node]
-    connectors: dict[str, dict[str, dict[str, Any]]] = field(default_factory=dict)
+    connectors: dict[str, Connectors] = field(default_factory=dict)
 
     def worker(self, name: str) -> Worker:
         """The worker of a name like "worker/demo/0", wherever it was placed."""

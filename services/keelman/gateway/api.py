@@ -13,7 +13,7 @@ from keelman.api.node.v1.agent_service_pb2_grpc import AgentServiceServicer, Age
 from keelman.gateway.connectors import Connectors
 from keelman.gateway.state import State
 from keelman.model.errors import InvalidArgument, PermissionDenied
-from keelman.model.names import checked_name
+from keelman.model.names import checked_name, checked_request_id
 from keelman.rpc.channels import channel
 from keelman.rpc.errors import translated_stream
 from keelman.rpc.pages import key_of, page, page_limit
@@ -51,7 +51,9 @@ class ConnectorApi(ConnectorServiceServicer):
         self, request: wire.CreateConnectorRequest, context: Context
     ) -> wire.CreateConnectorResponse:
         """See the proto."""
-        made = await self._connectors.create(*_named(request.worker_cluster, request.name), request.config)
+        cluster, name = _named(request.worker_cluster, request.name)
+        request_id = checked_request_id("request_id", request.request_id)
+        made = await self._connectors.create(cluster, name, request.config, request_id=request_id)
         return wire.CreateConnectorResponse(connector=made)
 
     async def UpdateConnector(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -38,6 +39,8 @@ ENDED = (CLUSTER_STATE_STOPPED, CLUSTER_STATE_STOPPING, CLUSTER_STATE_DELETING)
 PRECONDITION_FAILED = 412
 NOTES, PROBLEMS = "keelman-notes", "keelman-problems"
 """Headers of a worker's answers about configurations (keelman.worker.rest.key_notes)."""
+UID, REQUEST_ID = "keelman-uid", b"keelman-request-id"
+"""Headers of an answer about a connector, and of a request that creates one (keelman.worker.rest.views, repeats)."""
 HEADERS = ((b"content-type", b"application/json"), (b"accept", b"application/json"), (NOTES.encode(), b"wanted"))
 
 
@@ -51,11 +54,12 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A worker's answer: its JSON, the notes on the configuration that it is about, and that configuration's tag."""
+    """A worker's answer: its JSON, and what its headers say of the connector that it is about."""
 
     body: Any
     notes: Sequence[Any]
     etag: str
+    uid: str
 
 
 class Connectors:
@@ -85,10 +89,11 @@ class Connectors:
         await supervise(*(partial(self._list, cluster, listing) for cluster in clusters))
         return listing
 
-    async def create(self, cluster: str, name: str, config: Mapping[str, str]) -> Connector:
-        """Creates a connector."""
+    async def create(self, cluster: str, name: str, config: Mapping[str, str], *, request_id: str = "") -> Connector:
+        """Creates a connector, or answers what an earlier request of this id created, as it is now."""
+        body = {"name": name, "config": dict(config)}
         with _conflict_means_existing():
-            made = await self._ask(cluster, "POST", "/connectors", {"name": name, "config": dict(config)})
+            made = await self._ask(cluster, "POST", "/connectors", body, request_id=request_id or uuid.uuid4().hex)
         return await self._complete(cluster, name, made)
 
     async def update(self, cluster: str, name: str, config: Mapping[str, str], *, etag: str = "") -> Connector:
@@ -147,13 +152,17 @@ class Connectors:
         """The connector of an answer, with its present state."""
         made = _connector(cluster, answer.body, await self._status(cluster, name))
         made.notes.extend(map(str, answer.notes))
-        made.etag = answer.etag
+        made.etag, made.uid = answer.etag, answer.uid
         return made
 
-    async def _ask(self, cluster: str, method: str, target: str, body: Any = None, *, etag: str = "") -> Answer:
+    async def _ask(
+        self, cluster: str, method: str, target: str, body: Any = None, *, etag: str = "", request_id: str = ""
+    ) -> Answer:
         content = None if body is None else orjson.dumps(body)
-        headers = (*HEADERS, (b"if-match", etag.encode("latin-1", "replace"))) if etag else HEADERS
-        async with self._rest.send(cluster, Outgoing(method, target.encode(), headers, content)) as response:
+        more = ((b"if-match", etag), (REQUEST_ID, request_id))
+        headers = (*HEADERS, *((name, text.encode("latin-1", "replace")) for name, text in more if text))
+        outgoing = Outgoing(method, target.encode(), headers, content, repeatable=bool(request_id))
+        async with self._rest.send(cluster, outgoing) as response:
             try:
                 answer = await response.aread()
             except httpx.TransportError as error:
@@ -163,10 +172,11 @@ class Connectors:
             if response.status_code >= 300:
                 raise refusal(response.status_code, answer, _listed(response.headers, PROBLEMS))
             try:
-                told = orjson.loads(answer) if answer else None
-                return Answer(told, _listed(response.headers, NOTES), response.headers.get("etag", ""))
+                found = orjson.loads(answer) if answer else None
             except orjson.JSONDecodeError:
                 raise errors.Internal(f"{method} {target} of worker cluster {cluster!r} answered no JSON") from None
+            etag, uid = (response.headers.get(name, "") for name in ("etag", UID))
+            return Answer(found, _listed(response.headers, NOTES), etag, uid)
 
 
 def refusal(status: int, answer: bytes, problems: Sequence[Any] = ()) -> errors.KeelmanError:

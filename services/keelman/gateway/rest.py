@@ -29,6 +29,8 @@ class Outgoing:
     headers: Sequence[tuple[bytes, bytes]] = ()
     body: Callable[[], AsyncIterable[bytes]] | bytes | None = None
     """Called for each try; a stream that was begun is not tried again."""
+    repeatable: bool = False
+    """Whether workers do it once, however often they get it; so it is with every safe method."""
 
 
 class Rest:
@@ -56,8 +58,8 @@ class Rest:
     async def send(self, cluster: str, request: Outgoing) -> AsyncIterator[httpx.Response]:
         """The answer of the first worker that can be reached, its body not yet read; closed with the block.
 
-        A worker that refuses the connection is passed over for the next; so is one that breaks off, when the request is
-        safe to repeat. Raises NotFound, Unavailable (NO_RUNNING_WORKER, UNREACHABLE, BROKEN_OFF) and DeadlineExceeded.
+        A worker that refuses the connection is passed over for the next; so is one that breaks off, when the request
+        may be repeated. Raises NotFound, Unavailable (NO_RUNNING_WORKER, UNREACHABLE, BROKEN_OFF), DeadlineExceeded.
         """
         problems: list[str] = []
         for url in await self._state.rest_urls(cluster):
@@ -68,7 +70,7 @@ class Rest:
             except (httpx.TimeoutException, TimeoutError):
                 raise DeadlineExceeded(f"worker {url} did not answer within {self._seconds:g} s") from None
             except httpx.TransportError as error:
-                if request.method not in SAFE or callable(request.body):
+                if not (request.repeatable or request.method in SAFE) or callable(request.body):
                     raise Unavailable(
                         f"worker {url} broke off before it answered ({_said(error)}): it may have done what was asked",
                         reason="BROKEN_OFF",

@@ -23,7 +23,7 @@ from keelman.model.cluster import (
     WorkerClusterSpec,
 )
 from keelman.model.errors import AlreadyExists, FailedPrecondition, InvalidArgument
-from keelman.model.names import checked_name
+from keelman.model.names import checked_name, checked_request_id
 from keelman.model.node import NodeState
 from keelman.model.workload import Goal, Workload
 from keelman.state import store
@@ -33,7 +33,6 @@ from keelman.state.snapshot import C, Snapshot, with_status
 from keelman.state.tables import RequestRow
 
 KEPT = timedelta(days=1)
-LONGEST = 128
 
 
 class _Message(Protocol):
@@ -47,12 +46,11 @@ M = TypeVar("M", bound=_Message)
 async def once(tx: Transaction, request_id: str, method: str, empty: M, make: Callable[[], Awaitable[M]]) -> M:
     """What `make` answers; for a request id of the last day the stored answer, read into `empty`.
 
-    Raises InvalidArgument for an id that is too long or was used for another method.
+    Raises InvalidArgument for an id that is not legal or was used for another method.
     """
     if not request_id:
         return await make()
-    if len(request_id) > LONGEST:
-        raise InvalidArgument.of("request_id", request_id, f"at most {LONGEST} characters")
+    checked_request_id("request_id", request_id)
     row = await tx.session.get(RequestRow, request_id)
     if row is not None:
         if row.method != method:

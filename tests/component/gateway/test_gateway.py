@@ -235,6 +235,28 @@ async def test_a_connector_without_a_status_yet_is_unassigned(system: System, ga
     del system.connectors[demo]["young"]
 
 
+async def test_a_repeated_create_gets_what_the_first_one_made(gateway: Channel, demo: str) -> None:
+    stub = ConnectorServiceStub(gateway)
+    named = {"worker_cluster": demo, "name": "repeated"}
+    create = connectors.CreateConnectorRequest(**named, config=FILE_SOURCE, request_id="r-1")
+    first = (await stub.CreateConnector(create)).connector
+    changed = await stub.UpdateConnector(connectors.UpdateConnectorRequest(**named, config=FILE_SOURCE | {"a": "b"}))
+    again = (await stub.CreateConnector(create)).connector
+    assert first.uid
+    assert again == changed.connector, "as it is now"
+    assert again.uid == first.uid
+    create.request_id = "r-2"
+    with pytest.raises(AlreadyExists, match="Connector repeated already exists"):
+        await stub.CreateConnector(create)
+    await stub.DeleteConnector(connectors.DeleteConnectorRequest(**named))
+    assert (await stub.CreateConnector(create)).connector.uid not in ("", first.uid), "another one of its name"
+    await stub.DeleteConnector(connectors.DeleteConnectorRequest(**named))
+    for wrong in ("r\n", "ü", "r" * 129):
+        create.request_id = wrong
+        with pytest.raises(InvalidArgument, match=r"request_id: .* at most 128 printable characters of ASCII"):
+            await stub.CreateConnector(create)
+
+
 async def test_connects_refusals_come_as_statuses(system: System, gateway: Channel, demo: str) -> None:
     stub = ConnectorServiceStub(gateway)
     worker = system.worker("worker/demo/0")

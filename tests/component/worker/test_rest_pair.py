@@ -85,6 +85,37 @@ async def test_a_change_may_name_what_it_changes(pair: Pair) -> None:
         assert answer.status_code == status, answer.text
 
 
+async def test_a_repeated_create_gets_what_the_first_one_made(pair: Pair) -> None:
+    new, ids = {"name": "again", "config": SOURCE}, {"keelman-request-id": "r-1"}
+    uids = set()
+    for worker in pair[:2]:
+        answer = await worker.ask("POST", "/connectors", new, headers=ids)
+        assert (answer.status_code, answer.json()["name"]) == (201, "again"), answer.text
+        uids.add(answer.headers["keelman-uid"])
+    assert len(uids) == 1
+    one, two, _ = pair
+    for worker, method, path, change in (
+        (one, "PUT", "/connectors/again/config", {**SOURCE, "batch.size": "1"}),
+        (two, "PATCH", "/connectors/again/config", {"batch.size": "2"}),
+        (two, "GET", "/connectors/again", None),
+        (one, "GET", "/connectors/again/config", None),
+        (two, "POST", "/connectors", new),
+    ):
+        answer = await worker.ask(method, path, change, headers=ids)
+        assert {answer.headers["keelman-uid"]} == uids, answer.text
+    assert answer.json()["config"]["batch.size"] == "2", "as it is now"
+    for worker in (one, two):
+        assert (await worker.ask("POST", "/connectors", new)).status_code == 409, "without an id"
+        assert (await worker.ask("POST", "/connectors", new, headers={"keelman-request-id": "r-2"})).status_code == 409
+        refused = await worker.ask("POST", "/connectors", new, headers={"keelman-request-id": "r" * 129})
+        assert (refused.status_code, "keelman-request-id" in refused.text) == (400, True)
+    assert (await one.ask("DELETE", "/connectors/again")).status_code == 204
+    answer = await two.ask("POST", "/connectors", new, headers=ids)
+    assert answer.status_code == 201
+    assert answer.headers["keelman-uid"] not in uids, "another one of its name"
+    assert (await one.ask("DELETE", "/connectors/again")).status_code == 204
+
+
 async def test_the_largest_head_that_one_takes_the_other_takes_too(pair: Pair) -> None:
     """One of them sends it on to the other, with headers of its own."""
     body = json.dumps(SOURCE).encode()

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hashlib
+import dataclasses
+import uuid
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-import orjson
-
 from keelman.connect.java.text import hash_order, java_text
 from keelman.connectors.registry import find_connector
+from keelman.kafka.writer import Record
 from keelman.model.errors import DeadlineExceeded, NotFound
 from keelman.model.work import Work
 from keelman.runtime.logs.logging import get_logger
@@ -27,9 +27,9 @@ from keelman.worker.group.requests import Change
 from keelman.worker.rest import key_notes, repeats
 from keelman.worker.rest.key_notes import KeyNotes
 from keelman.worker.rest.validated_secrets import problems_with
-from keelman.worker.rest.views import Views
+from keelman.worker.rest.views import Views, etag_of
 from keelman.worker.storage import config_records as records
-from keelman.worker.storage.config_records import PAUSED, STARTED, STOPPED, RestartRequest
+from keelman.worker.storage.config_records import PAUSED, STARTED, STOPPED, Identity, RestartRequest
 from keelman.worker.storage.recent import Recent
 from keelman.worker.storage.status_state import FAILED, MORE, RESTARTING
 from keelman.worker.storage.topic_tracking import TopicTracking
@@ -67,11 +67,19 @@ class Operations:
         return self._store.properties.raw
 
     async def put_config(
-        self, name: str, config: Config, *, create: bool, initial_state: str | None = None, etag: str = ""
+        self,
+        name: str,
+        config: Config,
+        *,
+        create: bool,
+        initial_state: str | None = None,
+        etag: str = "",
+        request_id: str = "",
     ) -> tuple[bool, dict[str, Any]]:
         """Creates or, unless `create`, changes a connector: (created, ConnectorInfo). The leader's.
 
-        With an `etag` only when the configuration has it. Raises 400, 409, 412.
+        With an `etag` only when the configuration has it. With a `request_id` a connector that a request of this id has
+        created is as good as created now, as it is. Raises 400, 409, 412.
         """
         target = None if initial_state is None else INITIAL_STATES.get(initial_state.upper())
         if initial_state is not None and target is None:
@@ -89,12 +97,15 @@ class Operations:
             if self._store.config.has_since(name, checked, since):
                 return Change((), lambda: (create, self._views.info(name)))
             exists = name in self._store.config.connectors
+            identity = self._store.config.identities.get(name, records.NOT_KNOWN)
+            if create and exists and request_id and identity.request_id == request_id:
+                return Change((), lambda: (True, self._views.info(name)))
             if create and exists:
                 raise RestError(409, f"Connector {name} already exists")
             self._require(name, etag)
             first = target or (STARTED if not exists and name in self._store.config.targets else None)
-            written = [records.target_record(name, first)] if first is not None else []
-            written.append(records.connector_record(name, checked))
+            written: list[Record] = [records.target_record(name, first)] if first is not None else []
+            written.append(self._connector_record(name, checked, request_id))
             return Change(written, lambda: (not exists, self._views.info(name)))
 
         created, info = await self._lead(name, decide)
@@ -139,7 +150,7 @@ class Operations:
             def decide(before: Config = before, merged: dict[str, str] = merged) -> Change[dict[str, Any] | None]:
                 if read() != before:
                     return Change((), lambda: None)
-                return Change([records.connector_record(name, merged)], lambda: self._views.info(name))
+                return Change([self._connector_record(name, merged)], lambda: self._views.info(name))
 
             info = await self._lead(name, decide)
             if info is not None:
@@ -289,14 +300,18 @@ class Operations:
         if config is None or etag not in ("*", etag_of(config)):
             raise RestError(412, f"The configuration of connector {name} is not the one that If-Match names")
 
+    def _connector_record(self, name: str, config: Mapping[str, str], request_id: str = "") -> Record:
+        """Stores the configuration of the connector that there is, or else of a new one."""
+        identity = self._store.config.identities.get(name)
+        if identity is None:
+            identity = Identity(str(uuid.uuid4()), request_id)
+        elif not identity.uid:
+            identity = dataclasses.replace(identity, uid=str(uuid.uuid4()))
+        return records.connector_record(name, config, identity)
+
     def _known(self, name: str) -> None:
         if name not in self._store.config.connectors:
             raise not_found(f"Unknown connector {name}")
-
-
-def etag_of(config: Mapping[str, str]) -> str:
-    """The entity tag of a configuration: the same for equal ones, on every worker."""
-    return '"' + hashlib.sha256(orjson.dumps(dict(config), option=orjson.OPT_SORT_KEYS)).hexdigest()[:32] + '"'
 
 
 def other_name(given: str, name: str) -> RestError:

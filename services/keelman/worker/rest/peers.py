@@ -22,10 +22,14 @@ from keelman.worker.rest.answers import (
     Forwarded,
     error_response,
 )
+from keelman.worker.rest.views import UID_HEADER
 
 WRITE_SECONDS = 40.0  # what has begun before its time was over may be written until then, and is answered
-PASSED_ON = ("authorization", "content-type", "accept", "if-match", signatures.AUTHORIZATION, signatures.ALGORITHM)
-KEPT = ("location", "content-type", "etag", key_notes.HEADER, key_notes.PROBLEMS)
+PASSED_ON = (
+    *("authorization", "content-type", "accept", "if-match"),
+    *(repeats.ID_HEADER, signatures.AUTHORIZATION, signatures.ALGORITHM),
+)
+KEPT = ("location", "content-type", "etag", UID_HEADER, key_notes.HEADER, key_notes.PROBLEMS)
 NOT_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
 BROKEN_OFF = (httpx.NetworkError, httpx.RemoteProtocolError)
 ENDED = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError)  # of TLS errors those that are no refusals

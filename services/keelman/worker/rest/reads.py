@@ -14,7 +14,6 @@ from keelman.worker.errors import RestError
 from keelman.worker.rest import key_notes
 from keelman.worker.rest.answers import json_response
 from keelman.worker.rest.context import RestContext, name_in, task_in
-from keelman.worker.rest.operations import etag_of
 from keelman.worker.rest.views import Views
 from keelman.worker.restart_policy import stamp
 
@@ -51,18 +50,19 @@ class Reads:
         return StreamingResponse(body(), headers=headers, media_type="application/json")
 
     async def connector(self, request: Request) -> Response:
-        """GET /connectors/x, with its configuration's tag; with notes on its keys if their header asks."""
+        """GET /connectors/x, with its configuration's tag and its uid; with notes on its keys if their header asks."""
         views = await self._fresh()
         info = views.info(name_in(request))
         wanted = key_notes.HEADER in request.headers
         notes = await self._context().operations.key_notes.header(info["config"]) if wanted else {}
-        return _response(views, info, {"etag": etag_of(info["config"]), **notes})
+        return _response(views, info, {**views.about(info["name"], info["config"]), **notes})
 
     async def config(self, request: Request) -> Response:
         """GET /connectors/x/config, with the tag that a change may name in If-Match."""
         views = await self._fresh()
-        config = views.config(name_in(request))
-        return _response(views, config, {"etag": etag_of(config)})
+        name = name_in(request)
+        config = views.config(name)
+        return _response(views, config, views.about(name, config))
 
     async def status(self, request: Request) -> Response:
         """GET /connectors/x/status."""

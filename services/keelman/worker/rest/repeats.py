@@ -1,7 +1,8 @@
 """Requests that are sent on again, because a leader left before it answered: it may have done what they ask for.
 
 That is then no reason to refuse them: what has been written since they came, and is what they want, they have written.
-What is done without a record of it is known by the name that a request keeps wherever it is sent.
+What is done without a record of it is known by the name that a request keeps wherever it is sent. A client that repeats
+its request gives it an id of its own, which is stored with what it made.
 """
 
 from __future__ import annotations
@@ -10,8 +11,13 @@ import uuid
 from collections.abc import Mapping
 from contextvars import ContextVar
 
+from keelman.model.errors import InvalidArgument
+from keelman.model.names import checked_request_id
+from keelman.worker.errors import RestError
+
 HEADER = "x-keelman-since"
 NAME_HEADER = "x-keelman-request"
+ID_HEADER = "keelman-request-id"
 _name: ContextVar[str] = ContextVar("name")
 _since: ContextVar[int | None] = ContextVar("since", default=None)
 
@@ -38,6 +44,14 @@ def since() -> int | None:
 def name() -> str:
     """The request's name: no other has it."""
     return _name.get("") or _new_name()
+
+
+def id_in(headers: Mapping[str, str]) -> str:
+    """The id that the client gave its request; empty for none. Raises 400 for one that is not legal."""
+    try:
+        return checked_request_id(ID_HEADER, headers.get(ID_HEADER, ""))
+    except InvalidArgument as error:
+        raise RestError(400, error.message) from None
 
 
 def _new_name() -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -17,6 +18,7 @@ from keelman.runtime.coalesced import Coalesced
 from keelman.runtime.logs.logging import get_logger
 from keelman.worker.connector_facts import UNKNOWN, connector_type
 from keelman.worker.errors import not_found
+from keelman.worker.storage.config_records import NOT_KNOWN
 from keelman.worker.storage.status_state import MORE, ConnectorStatuses, Status
 from keelman.worker.storage.store import Store
 
@@ -27,6 +29,7 @@ STALE_SECONDS = 2.0
 STATUS_SECONDS = 3.0
 LOOK_SECONDS = 0.02
 KINDS = ("status", "info")
+UID_HEADER = "keelman-uid"
 PIECE = 200  # connectors of a list that are sent at a time
 
 
@@ -90,6 +93,11 @@ class Views:
         if config is None:
             raise not_found(f"Connector {name} not found")
         return config
+
+    def about(self, name: str, config: Mapping[str, str]) -> dict[str, str]:
+        """Headers of an answer about a connector with this configuration: its entity tag, and its uid if it has one."""
+        uid = self._store.config.identities.get(name, NOT_KNOWN).uid
+        return {"etag": etag_of(config), **({UID_HEADER: uid} if uid else {})}
 
     def info(self, name: str) -> dict[str, Any]:
         """ConnectorInfo. Raises 404."""
@@ -197,6 +205,11 @@ class Views:
             if known != UNKNOWN:
                 self._types[name] = known
         return known
+
+
+def etag_of(config: Mapping[str, str]) -> str:
+    """The entity tag of a configuration: the same for equal ones, on every worker."""
+    return '"' + hashlib.sha256(orjson.dumps(dict(config), option=orjson.OPT_SORT_KEYS)).hexdigest()[:32] + '"'
 
 
 def state_body(status: Status) -> dict[str, Any]:

@@ -9,11 +9,11 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from keelman.worker.config.signature_algorithms import accepted_algorithms
-from keelman.worker.rest import signatures
+from keelman.worker.rest import repeats, signatures
 from keelman.worker.rest.answers import json_response
 from keelman.worker.rest.bodies import json_body, new_connector, offset_entries, text_maps, wanted_map
 from keelman.worker.rest.context import RestContext, flag_in, location, name_in, task_in, void
-from keelman.worker.rest.operations import Config, etag_of, other_name
+from keelman.worker.rest.operations import Config, other_name
 from keelman.worker.storage.config_records import PAUSED, STARTED
 
 
@@ -24,14 +24,15 @@ class Writes:
         self._context = context
 
     async def create(self, request: Request) -> Response:
-        """POST /connectors."""
+        """POST /connectors; a repeated one of the same `keelman-request-id` gets what its first one has made."""
+        request_id = repeats.id_in(request.headers)
         body = new_connector(await json_body(request))
         config = _named(body.name, wanted_map(body.config, "The field 'config'"))
         context = self._context()
 
         async def do() -> Response:
             _, info = await context.operations.put_config(
-                body.name, config, create=True, initial_state=body.initial_state
+                body.name, config, create=True, initial_state=body.initial_state, request_id=request_id
             )
             headers = await _about(context, info)
             return json_response(info, 201, {"location": location(request, body.name), **headers})
@@ -147,5 +148,6 @@ def _named(name: str, config: Config) -> Config:
 
 
 async def _about(context: RestContext, info: Mapping[str, Any]) -> dict[str, str]:
-    """Headers about the configuration in an answer: its tag, and notes on its keys."""
-    return {"etag": etag_of(info["config"]), **await context.operations.key_notes.header(info["config"])}
+    """Headers about the connector in an answer: its configuration's tag, its uid, and notes on its keys."""
+    name, config = info["name"], info["config"]
+    return {**context.views.about(name, config), **await context.operations.key_notes.header(config)}

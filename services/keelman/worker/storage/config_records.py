@@ -18,6 +18,20 @@ MAX_TASKS = 100_000  # of a connector
 
 
 @dataclass(frozen=True, slots=True)
+class Identity:
+    """Which connector of its name it is: stored with its configuration, where Kafka Connect does not look."""
+
+    uid: str = ""
+    """Of this connector alone, until it is deleted; empty where Kafka Connect wrote its configuration last."""
+    request_id: str = ""
+    """Of the request that created it; empty for one without an id."""
+
+
+NOT_KNOWN = Identity()
+UID, REQUEST_ID = "keelman.uid", "keelman.request.id"
+
+
+@dataclass(frozen=True, slots=True)
 class RestartRequest:
     """A restart-connector record."""
 
@@ -41,9 +55,16 @@ def work_in(text: str) -> Work | None:
     return Work(name, int(number)) if name and digits and str(int(number)) == number else None
 
 
-def connector_record(name: str, config: Mapping[str, str]) -> tuple[bytes, bytes]:
-    """Key and value that store a connector."""
-    return f"connector-{name}".encode(), _dump({"properties": dict(config)})
+def connector_record(name: str, config: Mapping[str, str], identity: Identity = NOT_KNOWN) -> tuple[bytes, bytes]:
+    """Key and value that store a connector. Kafka Connect reads "properties" alone."""
+    known = {key: text for key, text in ((UID, identity.uid), (REQUEST_ID, identity.request_id)) if text}
+    return f"connector-{name}".encode(), _dump({"properties": dict(config), **known})
+
+
+def identity_in(data: Mapping[str, object]) -> Identity:
+    """What a stored connector's value says of which it is."""
+    uid, request_id = (text if isinstance(text := data.get(key), str) else "" for key in (UID, REQUEST_ID))
+    return Identity(uid, request_id)
 
 
 def target_record(name: str, target: str) -> tuple[bytes, bytes]:

@@ -15,8 +15,10 @@ from keelman.worker.storage.config_records import (
     PAUSED,
     STARTED,
     STOPPED,
+    Identity,
     RestartRequest,
     connector_of,
+    identity_in,
     object_of,
     work_in,
 )
@@ -50,6 +52,7 @@ class ConfigState:
     offset: int = 0
     connectors: dict[str, dict[str, str]] = field(default_factory=dict)
     targets: dict[str, str] = field(default_factory=dict)
+    identities: dict[str, Identity] = field(default_factory=dict)
     tasks: dict[str, tuple[dict[str, str], ...]] = field(default_factory=dict)
     applied: dict[str, dict[str, str]] = field(default_factory=dict)
     fencing: dict[str, int] = field(default_factory=dict)
@@ -153,6 +156,7 @@ class ConfigState:
         if data is None:
             self.shape += name in self.connectors
             self.connectors.pop(name, None)
+            self.identities.pop(name, None)
             self._stored.compare(name, connector=False)
             self.placements.pop(name, None)
             self._without_tasks(name)
@@ -163,6 +167,7 @@ class ConfigState:
             return ""
         self.shape += name not in self.connectors
         config = self.connectors[name] = _strings(properties)
+        self.identities[name] = identity_in(data)
         self._stored.compare(name, connector=True)
         self.placements.pop(name, None)
         if config.get(LABELS.name):

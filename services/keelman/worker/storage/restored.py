@@ -18,7 +18,7 @@ def _restored(config: ConfigState, key: str) -> Record | None:
     if name is None or name not in config.connectors:
         return None
     if key.startswith("connector-"):
-        return records.connector_record(name, config.connectors[name])
+        return records.connector_record(name, config.connectors[name], config.identities[name])
     if key.startswith("target-state-"):
         return records.target_record(name, config.target(name))
     count = config.fencing.get(name)

@@ -34,6 +34,19 @@ def test_records_have_connects_bytes() -> None:
     ]
 
 
+def test_a_connector_is_known_by_its_uid() -> None:
+    one = records.Identity("u-1", "r-1")
+    made = records.connector_record("x", {"a": "b"}, one)
+    assert made[1] == b'{"properties":{"a":"b"},"keelman.uid":"u-1","keelman.request.id":"r-1"}'
+    assert applied(made).identities == {"x": one}
+    assert applied(made).connectors == {"x": {"a": "b"}}, "that is nothing of its configuration"
+    assert applied(made, records.connector_record("x", {})).identities == {"x": records.NOT_KNOWN}, "Connect's"
+    assert applied(made, *records.deletion_records("x", 0)).identities == {}
+    assert restored(applied(made, (made[0], b"nope"))) == [made]
+    odd = (b"connector-x", b'{"properties":{},"keelman.uid":7,"keelman.request.id":null}')
+    assert applied(odd).identities == {"x": records.NOT_KNOWN}
+
+
 def test_tasks_apply_with_their_commit_only() -> None:
     made = [records.connector_record("x", {}), *records.task_records("x", [{"n": "0"}, {"n": "1"}])]
     assert applied(*made).work() == {Work("x")}

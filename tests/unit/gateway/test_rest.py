@@ -1,0 +1,52 @@
+"""What becomes of a request whose worker breaks off: the next gets it, where workers do it once however often asked."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from keelman.gateway.rest import Outgoing, Rest
+from keelman.model.errors import Unavailable
+
+ANSWER = b"HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}"
+
+
+class State:
+    """Where the workers of the cluster are."""
+
+    def __init__(self, *ports: int) -> None:
+        self.ports = ports
+
+    async def rest_urls(self, cluster: str) -> list[str]:
+        return [f"http://127.0.0.1:{port}" for port in self.ports]
+
+
+async def worker(answer: bytes) -> asyncio.Server:
+    """Reads a request's head and answers with these bytes, or breaks off where there are none."""
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answer)
+        writer.close()
+
+    return await asyncio.start_server(serve, "127.0.0.1", 0)
+
+
+@pytest.mark.parametrize(
+    ("method", "repeatable", "repeated"), [("GET", False, True), ("POST", True, True), ("POST", False, False)]
+)
+async def test_what_may_be_repeated_is_repeated(method: str, repeatable: bool, repeated: bool) -> None:
+    breaking, answering = await worker(b""), await worker(ANSWER)
+    state: Any = State(*(server.sockets[0].getsockname()[1] for server in (breaking, answering)))
+    request = Outgoing(method, b"/connectors", repeatable=repeatable)
+    async with breaking, answering, Rest(state, request_seconds=10) as rest:
+        if repeated:
+            async with rest.send("demo", request) as response:
+                assert response.status_code == 201
+            return
+        with pytest.raises(Unavailable, match="it may have done what was asked") as refused:
+            async with rest.send("demo", request):
+                pass
+        assert refused.value.reason == "BROKEN_OFF"
